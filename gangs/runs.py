@@ -29,18 +29,6 @@ class Interval(NamedTuple):
     late_s: float
 
 
-def remaining(past_s: Iterable[float], elapsed_s: float = 0.0) -> Interval | None:
-    """Return the time that is left to a gang that has run for so long, by past runs; None if they are too few.
-
-    Only runs that took longer count: a gang that has run for an hour is none of those that end after a minute.
-    """
-    longer = sorted(seconds for seconds in past_s if seconds > elapsed_s)
-    if len(longer) < LEAST:
-        return None
-    beyond = (len(longer) + 1) // OUT_OF
-    return Interval(longer[beyond - 1] - elapsed_s, longer[-beyond] - elapsed_s)
-
-
 def past_runs(objects: Objects) -> dict[str, list[float]]:
     """Return the run times of gangs that have ended, in seconds, by queue, the latest ones last.
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 
 MOST_WORDS = 10
 """Words of a reason in a list; `muster ps -l` has all of them."""
@@ -75,6 +76,15 @@ def short(seconds: float) -> str:
     """Return a time span in its largest unit that is precise enough: 90s, 12m, 5h, 3d."""
     whole_s = max(0, int(seconds))
     return next(f"{whole_s // size}{unit}" for unit, size, least in _UNITS if whole_s >= least)
+
+
+def duration(seconds: float) -> str:
+    """Return a time span in its two largest units: `45s`, `3m20s`, `2h05m`, `3d04h`."""
+    whole_s = round(seconds)
+    for (unit, size, _), (below, part, _) in pairwise(_UNITS):
+        if whole_s >= size:
+            return f"{whole_s // size}{unit}{whole_s % size // part:02}{below}"
+    return f"{whole_s}s"
 
 
 def _natural(name: str) -> tuple[str, int, int, str]:

@@ -8,13 +8,13 @@ from extender.record.status import RecordingStatus
 from extender.replay.check import CheckReport
 from extender.replay.figures import QueueFigures
 from extender.replay.report import ReplayReport, Waited
+from gangs.words import duration
 from musterctl.output.table import drawn
 
 _DIFFERENCES = 10
 """Differences that the text shows."""
 _WORDS = 4
 """Decisions that it shows of each side of one."""
-_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 
 
 def check_lines(report: CheckReport) -> Iterator[Line]:
@@ -114,18 +114,6 @@ def cut_lines(cuts: Mapping[Path, str]) -> Iterator[Line]:
     """Yield a line for each file that ends before its end."""
     for path, why in sorted(cuts.items()):
         yield _line("hint", f"{path.name}: {why}")
-
-
-def duration(seconds: float) -> str:
-    """Return a time in its two largest units: `45s`, `3m20s`, `2h05m`, `3d04h`."""
-    whole = round(seconds)
-    if whole < _MINUTE_S:
-        return f"{whole}s"
-    if whole < _HOUR_S:
-        return f"{whole // _MINUTE_S}m{whole % _MINUTE_S:02}s"
-    if whole < _DAY_S:
-        return f"{whole // _HOUR_S}h{whole % _HOUR_S // _MINUTE_S:02}m"
-    return f"{whole // _DAY_S}d{whole % _DAY_S // _HOUR_S:02}h"
 
 
 def _several(number: int, what: str) -> str:

@@ -1,10 +1,11 @@
 """Words of lists: never more than ten, whatever a reason is; and names of nodes that stay short."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planner.reasons.room import NearestMiss, Shortage
-from gangs.words import MOST_WORDS, brief, nodes_words, plain, ranges
+from gangs.words import MOST_WORDS, brief, duration, nodes_words, plain, ranges
 
 TEXTS = st.text() | st.lists(st.sampled_from(["of", "nodes:", "8;", "too,", "little", "x" * 50])).map(" ".join)
 
@@ -63,3 +64,9 @@ def _expanded(text: str) -> list[str]:
         low, _, high = part.partition("-")
         names += [f"{stem}{number:0{len(low)}}" for number in range(int(low), int(high or low) + 1)]
     return names
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(0.4, "0s"), (200, "3m20s"), (7_500, "2h05m"), (273_600, "3d04h")])
+def test_durations_have_two_units(seconds: float, words: str) -> None:
+    """A time is shown in its two largest units."""
+    assert duration(seconds) == words

@@ -9,7 +9,6 @@ from recorded_world import GPU, RecordedWorld
 
 from extender.record.ring import PATTERN
 from musterctl.app import main
-from musterctl.output.replayed import duration
 
 
 def muster(*arguments: str) -> Result:
@@ -76,9 +75,3 @@ def test_mistakes_are_told(recording: Path, tmp_path: Path, arguments: list[str]
     told = muster(*(each.replace("{config}", str(config)).replace("{}", str(recording)) for each in arguments))
     assert told.exit_code != 0
     assert words in told.output
-
-
-@pytest.mark.parametrize(("seconds", "words"), [(0.4, "0s"), (200, "3m20s"), (7_500, "2h05m"), (273_600, "3d04h")])
-def test_durations_have_two_units(seconds: float, words: str) -> None:
-    """A time is shown in its two largest units."""
-    assert duration(seconds) == words
