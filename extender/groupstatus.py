@@ -25,7 +25,8 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.writes import Lane, Writes
 from muster.api.kubernetes.meta import format_time
-from muster.api.volcano.scheduling import ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
+from muster.api.muster.states import PHASES, Facts, Members, state_of
+from muster.api.volcano.scheduling import PLACED, ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound
 
@@ -52,7 +53,7 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 """Phases of pods that run no more."""
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
 """Reasons to wait that a gang has because it has just been evicted."""
-_OVER = {"Placed": reasons.placements.PLACED, "Admitted": reasons.placements.ADMITTED}
+_OVER = {PLACED: reasons.placements.PLACED, "Admitted": reasons.placements.ADMITTED}
 
 
 class _Held(NamedTuple):
@@ -231,29 +232,27 @@ def wanted_status(
     finished = all(pod.phase in _ENDED for pod in scheduled) and not expected and not any(pod.waiting for pod in alive)
     enough = bool(slots) and len(slots | expected) >= gang.floor.min_member
     phase = _phase(gang, enqueued=enqueued, enough=enough, running=running, finished=finished)
-    over = "Placed" if placed or gang.active else "Admitted" if enqueued else ""
+    over = PLACED if placed or gang.active else "Admitted" if enqueued else ""
     conditions = _conditions(gang, phase, waits, over, now)
     status = replace(
         gang.group.status, phase=phase, conditions=conditions, running=running, succeeded=succeeded, failed=failed
     )
-    if phase in {"Pending", "Inqueue"} and over != "Placed":  # it waits still; `extender.standings` keeps these up
+    if phase in {"Pending", "Inqueue"} and over != PLACED:  # it waits still; `extender.standings` keeps these up
         return status
     return replace(status, place=0, expected_start=None)
 
 
 def _phase(gang: GangView, *, enqueued: bool, enough: bool, running: int, finished: bool) -> PodGroupPhase:
     present = gang.group.status.phase
-    if enough:
-        return "Completed" if finished else "Running"
-    if running and present in {"Running", "Unknown"}:
-        return "Unknown"
-    if present == "Completed" and finished:
-        return "Completed"  # the controller says so of a workload that has ended, also if pods of it were deleted
-    if enqueued or present == "Inqueue":
-        return "Inqueue"
-    if gang.started and present in {"Running", "Unknown"}:
-        return present  # some members are bound, and none of them runs yet
-    return "Pending"
+    members: Members = ""
+    if finished and (enough or present == "Completed"):
+        members = "over"  # the controller says so of a workload that has ended, also if pods of it were deleted
+    elif enough:
+        members = "whole"
+    elif present in {"Running", "Unknown"} and (running or gang.started):  # else none is there any more
+        members = "whole" if present == "Running" and not running else "short"
+    phase = PHASES[state_of(Facts(members=members))]
+    return "Inqueue" if phase == "Pending" and (enqueued or present == "Inqueue") else phase
 
 
 def _is_evicted(gang: GangView) -> bool:

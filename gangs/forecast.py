@@ -13,11 +13,11 @@ from msgspec import structs
 from gangs.rows import Objects, Row, gang_name
 from gangs.runs import Interval, past_runs
 from gangs.starts import Life, Runs, Scene, Waits, starts
-from gangs.states import WAITING
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.limits import PODS
-from muster.api.muster.placement import Placement, noted
+from muster.api.muster.placement import Placement, current
+from muster.api.muster.states import WAITING
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.gpus import counted
@@ -83,7 +83,7 @@ def scene_of(cluster: Cluster, rows: Iterable[Row], now: float) -> Scene:
     waits = [_waits(row, groups.get(_key(row)), pods[_key(row)], jobs) for row in ordered]
     placed = {(each.metadata.namespace, each.metadata.name): each for each in objects.placements or ()}
     running = [
-        _runs(group, pods[key], _begun(placed.get(key) or noted(group), pods[key]), now)
+        _runs(group, pods[key], _begun(current(group, placed.get(key)), pods[key]), now)
         for key, group in groups.items()
     ]
     return Scene(free, [each for each in running if each], [each for each in waits if each], past_runs(objects))

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from gangs.rows import Objects, Row, gang_name
-from gangs.states import ENDED
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import Slot, slot_of
+from muster.api.muster.states import ENDED
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _FIRST = ("launcher", "master", "chief", "leader", "head")

@@ -11,22 +11,21 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from gangs.states import ENDED, WAITING, message_of, needs_room, nodes_of, reason_of, state_of
+from gangs.states import message_of, needs_room, nodes_of, reason_of
 from gangs.words import brief
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import gang_of
-from muster.api.muster.placement import Placement, noted
+from muster.api.muster.placement import Placement, current
 from muster.api.muster.pools import is_musters
+from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, state_of, without_gang
 from muster.api.names import DEFAULT_QUEUE, QUEUE
-from muster.api.volcano.batch import FINISHED, JOBS, Job
+from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.owners import Workload, job_workload, workload_of
 from muster.workloads.table import group_name
-
-_STOPPED = {"Aborted": "Suspended", "Aborting": "Suspended", "Terminating": "Terminated", "Terminated": "Terminated"}
 
 
 @dataclass(slots=True)
@@ -55,8 +54,7 @@ class Row(Struct, frozen=True, rename="camel", kw_only=True):
     gang: str = ""
     """Name of its PodGroup; empty if it has none now."""
     queue: str
-    state: str
-    """Waiting, Reserved, Starting, Running, Degraded (under its minimum), Suspended, Completed, Failed, Terminated."""
+    state: State
     running: int = 0
     minimum: int = 0
     """Pods that start together."""
@@ -114,8 +112,10 @@ def rows(objects: Objects) -> list[Row]:
         owner = workload_of(group)
         above = meta.controller
         job = jobs.get(above.uid) if above else None
+        if job is not None and job.status.state.phase in STOPPED:  # it is over, and so will be its PodGroup
+            continue
         ganged |= {owner.uid, above.uid if above else ""}
-        found.append(_row(group, members, placements.get(meta.key) or noted(group), owner, job))
+        found.append(_row(group, members, current(group, placements.get(meta.key)), owner, job))
     trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
     for job in objects.jobs or ():
         if job.metadata.uid not in ganged:
@@ -152,7 +152,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, o
     status, spec = group.status, group.spec
     running = status.running if pods is None else sum(pod.status.phase == "Running" for pod in living)
     tasks = sum(task.replicas for task in job.spec.tasks) if job else 0
-    state = state_of(group, placement, None if pods is None else running)
+    state = state_of(facts_of(group, placement, pods))
     message = message_of(group, state, placement, living)
     return Row(
         namespace=group.metadata.namespace,
@@ -183,7 +183,7 @@ def _expected(group: PodGroup, placement: Placement | None) -> str:
 def _without_gang(job: Job) -> Row:
     """Return the row of a Volcano Job that has no PodGroup: it is new, suspended or over."""
     state, spec = job.status.state, job.spec
-    called = state.phase if state.phase in FINISHED else _STOPPED.get(state.phase, "Waiting")
+    called = without_gang(state.phase)
     owner = job_workload(job.metadata, JOBS.api_version)
     why = state.message or ("its gang is not made yet" if called == "Waiting" else "")
     if called == "Suspended":
@@ -209,7 +209,8 @@ def _without_job(train_job: TrainJob) -> Row:
     """Return the row of a TrainJob whose Job is not made yet, or gone."""
     meta, held = train_job.metadata, {each.type: each for each in train_job.status.conditions}
     owner = Workload(TRAIN_JOBS.api_version, TRAIN_JOBS.kind, meta.name, meta.uid)
-    for kind, state in (("Complete", "Completed"), ("Failed", "Failed"), ("Blocked", "Waiting")):
+    ends: dict[str, State] = {"Complete": "Completed", "Failed": "Failed", "Blocked": "Waiting"}
+    for kind, state in ends.items():
         if kind in held:
             return _bare(owner, meta, state, "" if kind == "Complete" else held[kind].message)
     if train_job.spec.suspend:
@@ -220,7 +221,7 @@ def _without_job(train_job: TrainJob) -> Row:
     return _bare(owner, meta, "Waiting", "its Job is not made yet")
 
 
-def _bare(owner: Workload, meta: ObjectMeta, state: str, message: str) -> Row:
+def _bare(owner: Workload, meta: ObjectMeta, state: State, message: str) -> Row:
     return Row(
         namespace=meta.namespace,
         kind=owner.kind,

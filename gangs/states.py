@@ -1,4 +1,4 @@
-"""The state of a gang, the sentence about it, and the same in ten words. Pure."""
+"""The sentence about the state of a gang, the same in ten words, and its nodes. Pure."""
 
 from collections.abc import Sequence
 
@@ -7,38 +7,14 @@ from muster.api.grammar import many
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.pod_problems import problems
 from muster.api.muster.placement import Placement, slots_of
+from muster.api.muster.states import ENDED, WAITING, State
 from muster.api.volcano.scheduling import NO_ROOM, PodGroup
 from muster.resources.gpus import is_gpu
 from muster.resources.pods import pod_requests
 from muster.resources.vector import CPU, PODS, amount_words
 
-ENDED = frozenset({"Completed", "Failed", "Terminated", "Gone"})
-"""States of gangs that want no nodes any more."""
-WAITING = frozenset({"Waiting", "Reserved"})
-"""States of gangs that wait for their start."""
 
-
-def state_of(group: PodGroup, placement: Placement | None, running: int | None) -> str:
-    """Return the state of a gang with so many pods that run; None if they may not be read.
-
-    A gang that has pods on nodes, none of which run yet, is `Starting`.
-    """
-    phase, status = group.status.phase, group.status
-    if phase == "Completed":
-        return "Failed" if status.failed and not status.succeeded else "Completed"
-    if phase == "Unknown":
-        return "Degraded"
-    if phase == "Running":
-        return "Starting" if running == 0 else "Running"
-    if placement is not None and placement.status.phase == "Reserved":
-        return "Reserved"
-    if placement is None and status.expected_start and group.why_waiting:  # who may not read placements sees this
-        return "Reserved"
-    planned = placement is not None and placement.status.phase in {"Planned", "Binding", "Bound"}
-    return "Starting" if planned and not group.why_waiting else "Waiting"
-
-
-def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Placement | None, state: str) -> list[str]:
+def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Placement | None, state: State) -> list[str]:
     """Return the nodes of the pods; of a gang that starts, those of its placement."""
     there = {pod.spec.node_name for pod in living if pod.spec.node_name}
     if placement is not None and (state == "Starting" or pods is None) and state not in WAITING:
@@ -46,7 +22,7 @@ def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Place
     return sorted(there)
 
 
-def message_of(group: PodGroup, state: str, placement: Placement | None, living: Sequence[Pod]) -> str:
+def message_of(group: PodGroup, state: State, placement: Placement | None, living: Sequence[Pod]) -> str:
     """Return why it waits or what is wrong, in a sentence; empty if nothing is."""
     if state == "Reserved" and placement is not None and placement.status.message:
         return placement.status.message
@@ -61,7 +37,7 @@ def message_of(group: PodGroup, state: str, placement: Placement | None, living:
     return {
         "Starting": f"it has its nodes; {bound} of {many(wanted, 'pod')} bound",
         "Waiting": "the planner has not looked at it yet",
-        "Failed": f"{many(group.status.failed, 'pod')} failed",
+        "Failed": group.status.ending or group.evicted or f"{many(group.status.failed, 'pod')} failed",
     }.get(state, "")
 
 
@@ -70,7 +46,7 @@ def needs_room(group: PodGroup) -> bool:
     return _waits_for_room(group) and not _never_fits(group.why_waiting)
 
 
-def reason_of(group: PodGroup, state: str, message: str, placement: Placement | None, living: Sequence[Pod]) -> str:
+def reason_of(group: PodGroup, state: State, message: str, placement: Placement | None, living: Sequence[Pod]) -> str:
     """Return the reason in at most ten words."""
     if state == "Reserved" and placement is not None:
         return f"room is reserved on {nodes_words(node for _, node in slots_of(placement))}"

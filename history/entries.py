@@ -56,6 +56,8 @@ class Entries:
         """UID of a pod that has not ended → its run, and what it asks for."""
         self.together: dict[str, Vector] = {}
         """Run → the sum of these."""
+        self.begun: Counter[str] = Counter()
+        """Run → the number of its members that run, or have run to their end."""
         self.why: dict[str, str] = {}
         """UID of a pod that is about to be evicted → the reason, in a sentence."""
         self._alive: Counter[str] = Counter()
@@ -75,6 +77,7 @@ class Entries:
             self._alive[run.gang] += 1
         for holding in holdings:
             self.holdings[holding.pod] = holding
+            self.begun[holding.run] += holding.ran_from is not None
             self._alive[holding.gang] += 1
 
     def take(self) -> Changes:

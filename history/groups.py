@@ -9,18 +9,17 @@ from msgspec import field
 from history.model import Seen, What
 from history.pods import Moment
 from muster.api.base import Resource
+from muster.api.grammar import many
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import RESOURCES
 from muster.api.muster.placement import Placement, slots_of
+from muster.api.muster.states import PLANNED, STOPPED, facts_of
 from muster.api.volcano.batch import JOBS, JobStatus, is_job
 from muster.api.volcano.scheduling import EVICTED, TOO_FEW_PODS, PodGroup
 from muster.resources.vector import Vector, vector
 
-JOB_STATES: Final = {"Completed": "Completed", "Failed": "Failed", "Terminated": "Terminated", "Aborted": "Suspended"}
-"""Phases of a Volcano Job in which its gang wants no nodes → the state of the gang."""
 _LONGEST_RESOURCE: Final = 317
 _OF_QUOTAS: Final = ("requests.", "limits.", "count/")
-_PLACED: Final = frozenset({"Planned", "Binding", "Bound"})
 
 
 class RecordedJob(Object):
@@ -67,19 +66,6 @@ def minimum(group: PodGroup) -> Vector:
         return {}
 
 
-def state(group: PodGroup, seen: Seen) -> str:
-    """Return the state of a gang by its PodGroup."""
-    status = group.status
-    match status.phase:
-        case "Completed":
-            return "Failed" if status.failed and not status.succeeded else "Completed"
-        case "Unknown":
-            return "Degraded"
-        case "Running":
-            return "Running"
-    return "Starting" if seen.phase in _PLACED and not group.why_waiting else "Waiting"
-
-
 def news(seen: Seen, group: PodGroup, moment: Moment) -> Iterator[News]:
     """Yield what is new in the status of a PodGroup, and note it in `seen`."""
     condition = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
@@ -94,10 +80,9 @@ def news(seen: Seen, group: PodGroup, moment: Moment) -> Iterator[News]:
         elif condition.reason not in {seen.waits, TOO_FEW_PODS}:
             yield News(What.WAITS, at, seen.epoch, condition.message, condition.reason)
             seen.waits = condition.reason
-    degraded = group.status.phase == "Unknown"
-    if degraded and not seen.degraded:
+    before, seen.facts = seen.facts, facts_of(group)
+    if seen.facts.members == "short" and (before is None or before.members != "short"):
         yield News(What.DEGRADED, moment.at, seen.epoch, "fewer members run than it needs")
-    seen.degraded = degraded
 
 
 def placed(seen: Seen, placement: Placement, moment: Moment) -> Iterator[News]:
@@ -108,9 +93,9 @@ def placed(seen: Seen, placement: Placement, moment: Moment) -> Iterator[News]:
     if spec.epoch > seen.epoch or status.phase != seen.phase:
         if spec.epoch > seen.epoch:
             seen.waits = ""
-        first = spec.epoch > seen.epoch or seen.phase not in _PLACED
+        first = spec.epoch > seen.epoch or seen.phase not in PLANNED
         seen.epoch, seen.phase = spec.epoch, status.phase
-        if status.phase in _PLACED and first:
+        if status.phase in PLANNED and first:
             nodes = list(dict.fromkeys(node for _, node in slots_of(placement)))
             yield News(What.PLANNED, moment.at, spec.epoch, _planned(placement, nodes), nodes=nodes)
         elif status.phase == "Abandoned":
@@ -127,10 +112,7 @@ def placed(seen: Seen, placement: Placement, moment: Moment) -> Iterator[News]:
 
 
 def _planned(placement: Placement, nodes: Sequence[str]) -> str:
-    members = sum(1 for _ in slots_of(placement))
-    words = (
-        f"{members} {'member' if members == 1 else 'members'} on {len(nodes)} {'node' if len(nodes) == 1 else 'nodes'}"
-    )
+    words = f"{many(sum(1 for _ in slots_of(placement)), 'member')} on {many(len(nodes), 'node')}"
     victims = len(placement.spec.victims)
     return f"{words}, after {victims} {'pod goes' if victims == 1 else 'pods go'}" if victims else words
 
@@ -143,6 +125,6 @@ def of_job(status: JobStatus, moment: Moment) -> Iterator[News]:
         yield News(What.RESTARTED, at, 0, phase.message, str(status.retry_count))
     if phase.phase == "Aborted":
         yield News(What.SUSPENDED, at, 0, phase.message, phase.last_transition_time or "")
-    elif phase.phase in JOB_STATES:
-        words = JOB_STATES[phase.phase].lower()
+    elif phase.phase in STOPPED:
+        words = STOPPED[phase.phase].lower()
         yield News(What.ENDED, at, 0, f"{words}: {phase.message}" if phase.message else words, phase.phase)

@@ -1,11 +1,14 @@
 """What PodGroups, Placements and Volcano Jobs tell of whole gangs, taken into the entries. Pure."""
 
+from msgspec.structs import replace
+
 from history import groups
 from history.entries import UID_CHARS, Entries, user_of
 from history.groups import RecordedJob
 from history.model import NAME_CHARS, Gang, Run, What, clean
 from history.pods import Moment
 from muster.api.muster.placement import Placement, noted
+from muster.api.muster.states import STOPPED, State, facts_of, state_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.vector import maximum
 from muster.workloads.owners import workload_of
@@ -61,6 +64,7 @@ def _opened(entries: Entries, new: PodGroup, moment: Moment) -> Run | None:
 def group_gone(entries: Entries, uid: str, moment: Moment, stamp: str | None = None) -> None:
     """Take in that a PodGroup is not there any more; `stamp` is when it was asked to go, if that is known."""
     entries.together.pop(uid, None)
+    entries.begun.pop(uid, None)
     run = entries.runs.pop(uid, None)
     if run is None:
         return
@@ -82,18 +86,29 @@ def _is_told_by_job(entries: Entries, gang: Gang) -> bool:
     return gang.owner in entries.of_owner
 
 
+def refresh(entries: Entries, gang: Gang, run: Run) -> None:
+    """Set the state of a gang that has not ended, by what was seen of its PodGroup, its placement and its pods."""
+    facts = run.seen.facts
+    if facts is None or gang.ended is not None:
+        return
+    state = state_of(replace(facts, placement=run.seen.phase or facts.placement, begun=entries.begun[run.uid] > 0))
+    if state != gang.state:
+        gang.state = state
+        entries.touch(gang)
+
+
 def _state(entries: Entries, gang: Gang, run: Run, group: PodGroup, moment: Moment) -> None:
     """Set the state of a gang, and its end, by its PodGroup."""
-    state = groups.state(group, run.seen)
-    if state in {"Completed", "Failed"}:
+    facts, told_by_job = facts_of(group), _is_told_by_job(entries, gang)
+    if facts.members == "over":
         if run.ended is None:
             run.ended = max(moment.at if moment.live else _last_end(entries, run, moment), run.submitted)
-        if not _is_told_by_job(entries, gang):
-            _end(entries, gang, run, run.ended, state, group.status.ending)
-    elif gang.ended is None or not _is_told_by_job(entries, gang):
-        gang.state = state
+        if not told_by_job:
+            _end(entries, gang, run, run.ended, state_of(facts), group.status.ending)
+    elif not told_by_job:
         gang.ended = None
-    if state in {"Running", "Degraded"} and gang.started is None and moment.live:
+    refresh(entries, gang, run)
+    if facts.members in {"whole", "short"} and gang.started is None and moment.live:
         gang.started = moment.at
         entries.happens(run, groups.News(What.STARTED, moment.at, run.seen.epoch, groups.ALL_THERE))
 
@@ -110,7 +125,7 @@ def _has_started(entries: Entries, gang: Gang, run: Run, at: int) -> None:
         entries.happens(run, groups.News(What.STARTED, at, run.seen.epoch, "by the time of its end; it was not seen"))
 
 
-def _end(entries: Entries, gang: Gang, run: Run, at: int, state: str, text: str) -> None:
+def _end(entries: Entries, gang: Gang, run: Run, at: int, state: State, text: str) -> None:
     if gang.ended is None or gang.state != state:
         if state == "Completed":
             _has_started(entries, gang, run, at)
@@ -139,8 +154,7 @@ def _placed(entries: Entries, run: Run, placement: Placement, moment: Moment) ->
         entries.happens(run, news)
         if news.what is What.STARTED:
             gang.started = gang.started or news.at
-        if news.what is What.PLANNED and gang.state == "Waiting":
-            gang.state = "Starting"
+    refresh(entries, gang, run)
 
 
 # Volcano Jobs: their PodGroup goes at each restart, and with the end
@@ -163,9 +177,8 @@ def job(entries: Entries, new: RecordedJob, moment: Moment) -> None:
         if news.what is What.ENDED and news.subject == "Completed":
             _has_started(entries, gang, _alone(gang, meta.uid), news.at)
         entries.happens(_alone(gang, meta.uid), news)
-    phase = groups.JOB_STATES.get(status.state.phase)
-    if phase is not None:
-        gang.state, gang.ended = phase, gang.ended or moment.of(status.state.last_transition_time)
+    if (state := STOPPED.get(status.state.phase)) is not None:
+        gang.state, gang.ended = state, gang.ended or moment.of(status.state.last_transition_time)
     if (gang.state, gang.ended, gang.user) != before:
         entries.touch(gang)
 

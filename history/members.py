@@ -32,6 +32,7 @@ def pod(entries: Entries, new: RecordedPod, moment: Moment) -> None:
     if holding.ran_from is None and (ran := pods.ran_from(new, moment)) is not None:
         holding.ran_from = max(ran, holding.bound)
         entries.changed(holding)
+        _begun(entries, run, 1)
     end = pods.ended(new, moment)
     if end is not None:
         _close(entries, holding, end)
@@ -127,6 +128,8 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     holding.within += end.within
     if holding.ran_from is not None:
         holding.ran_from = min(holding.ran_from, holding.ended)
+        if end.reason not in {End.COMPLETED, End.FAILED}:
+            _begun(entries, entries.runs.get(holding.run), -1)
     gang = entries.gangs.get(holding.gang)
     saved = gang.saved if gang else None
     holding.saved = saved if saved is not None and holding.bound <= saved <= holding.ended else None
@@ -140,6 +143,13 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
                 entries.happens(run, _of_member(what, holding, end))
         _members_gone(entries, run, Moment(end.at, live=True))
     entries.less_alive(holding.gang)
+
+
+def _begun(entries: Entries, run: Run | None, more: int) -> None:
+    """Count the members of a run that run, of which its state depends."""
+    if run is not None:
+        entries.begun[run.uid] += more
+        lives.refresh(entries, entries.gangs[run.gang], run)
 
 
 def _asks(entries: Entries, run: Run, pod: RecordedPod) -> None:

@@ -5,10 +5,12 @@ Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, e
 
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
+from muster.api.muster.placement import PlacementPhase
+from muster.api.muster.states import Facts, State
 from muster.resources.vector import Vector
 
 MEMORY: Final = "sqlite://"
@@ -92,8 +94,7 @@ class Gang(msgspec.Struct, kw_only=True):
     started: int | None = None
     """First start."""
     ended: int | None = None
-    state: str = "Waiting"
-    """Waiting, Starting, Running, Degraded, Suspended, Completed, Failed, Terminated or Deleted."""
+    state: State = "Waiting"
     owner: str = ""
     """UID of the Volcano Job that its PodGroups belong to, which tells when it has ended; empty for other kinds."""
     saved: int | None = None
@@ -109,13 +110,14 @@ class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
     placement_version: int = 0
     """Resource versions: older ones, as a list after a watch has them, are no news."""
     epoch: int = 0
-    phase: str = ""
+    phase: PlacementPhase | Literal[""] = ""
     started_at: str = ""
     reserved_at: str = ""
     waits: str = ""
     """Reason, in one word."""
     evicted_at: str = ""
-    degraded: bool = False
+    facts: Facts | None = None
+    """What its PodGroup tells of its state; None for pods without one."""
     happened: int = 0
     """Happenings so far."""
 

@@ -13,6 +13,7 @@ from gangs.rows import Row
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.reviews import ResourceAttributes
+from muster.api.muster.states import ENDED
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.kube.client import Client
 from web.asked import Asked
@@ -79,12 +80,11 @@ ACTIONS: Final = (
     Action("resume", TRAIN_JOBS, (("patch", TRAIN_JOBS),), _STARTS, _suspend(suspend=False)),
     Action("delete", TRAIN_JOBS, (("delete", TRAIN_JOBS),), _ENDS, _delete(TRAIN_JOBS)),
 )
-_OVER: Final = frozenset({"Completed", "Failed", "Terminated"})
 
 
 def actions_for(asked: Asked, row: Row) -> list[Action]:
     """Return what the caller may do with a gang now."""
-    useful = {"delete"} | (set() if row.state in _OVER else {"resume" if row.state == "Suspended" else "suspend"})
+    useful = {"delete"} | (set() if row.state in ENDED else {"resume" if row.state == "Suspended" else "suspend"})
     return [
         action
         for action in ACTIONS

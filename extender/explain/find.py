@@ -23,6 +23,7 @@ from muster.api.muster.gang import native_gang
 from muster.api.muster.native import subject
 from muster.api.muster.placement import node_of
 from muster.api.muster.pools import is_musters
+from muster.api.muster.states import without_gang
 from muster.api.names import GATES
 from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
@@ -91,6 +92,7 @@ def _without_group(job: Job) -> GangReport:
     return GangReport(
         gang="",
         workload=f"Job {job.metadata.key}",
+        state=without_gang(state.phase),
         phase="",
         job_phase=state.phase,
         cause="finished" if state.phase in FINISHED else "no-pod-group",

@@ -26,6 +26,7 @@ from muster.api.grammar import also, listed
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.placement import AvoidedNode
 from muster.api.muster.standing import place_words
+from muster.api.muster.states import STOPPED, Facts, facts_of, state_of
 from muster.api.volcano.scheduling import Queue
 
 AHEAD = 3
@@ -67,7 +68,12 @@ class GangExplainer:
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
         """Return the report of one gang; `relief` runs further cycles."""
         found = members(self._what_if, gang)
-        verdict = _verdict(self._what_if, self._session, gang) if self._whole else _told(self._what_if, gang)
+        pods = self._what_if.pods_of(gang.key) or ([] if self._whole else None)
+        facts = facts_of(gang.group, self._what_if.state.placement_of(gang.key), pods)
+        if facts.members == "over":
+            verdict = _ended(self._what_if, gang)
+        else:
+            verdict = _verdict(self._what_if, self._session, gang) if self._whole else _told(gang, facts)
         if verdict.cause in RUNNING and (words := notice_words(self._session, gang)):
             verdict = replace(verdict, summary=also(verdict.summary, words))
         verdict = _with_members(verdict, found)
@@ -77,6 +83,7 @@ class GangExplainer:
         report = GangReport(
             gang=gang.key,
             workload=gang_words(gang) if owner else "",
+            state=STOPPED.get(job.status.state.phase if job else "") or state_of(facts),
             phase=gang.group.status.phase,
             job_phase=job.status.state.phase if job else "",
             cause=verdict.cause,
@@ -204,8 +211,6 @@ def _since(gang: GangView, cause: GangCause) -> str:
 def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     mine = [decision for decision in session.decisions if decision.gang.key == gang.key]
     waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
-    if gang.group.status.phase == "Completed":
-        return _ended(what_if, gang)
     bound = any(isinstance(decision, decisions.ClosePlacement) and decision.phase == "Bound" for decision in mine)
     if gang.active and not bound:  # bound: the planner is about to write so
         return _starting(what_if, session, gang, mine)
@@ -221,9 +226,8 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
 
 
 def _ended(what_if: WhatIf, gang: GangView) -> _Verdict:
-    """Return the end of a gang, which is a failure if its owner says so, or all there is are failed or evicted pods."""
     status, evicted = gang.group.status, reasons.placements.eviction(_for_whom(what_if, gang, gang.group.evicted))
-    if status.ending or (not status.succeeded and (status.failed or evicted)):
+    if facts_of(gang.group).failed:
         return _Verdict("failed", reasons.gangs.failed(status.failed, evicted, status.ending))
     return _Verdict("finished", reasons.gangs.finished(status.succeeded, status.failed))
 
@@ -238,18 +242,15 @@ def _for_whom(what_if: WhatIf, gang: GangView, message: str) -> str:
     return message
 
 
-def _told(what_if: WhatIf, gang: GangView) -> _Verdict:
+def _told(gang: GangView, facts: Facts) -> _Verdict:
     """Return the verdict by what the planner has written into the PodGroup, in its words."""
-    status = gang.group.status
-    told = next((each for each in status.conditions if each.type == "Unschedulable"), None)
-    if status.phase == "Completed":
-        return _ended(what_if, gang)
+    told = next((each for each in gang.group.status.conditions if each.type == "Unschedulable"), None)
     waits = decisions.Unschedulable(gang, told.reason, told.message) if told and told.status == "True" else None
-    if gang.started:
+    if facts.members:
         return _running(gang, waits)
     if waits is not None:
         return _waits(waits)
-    if told is not None or status.phase in {"Running", "Unknown"}:
+    if state_of(facts) == "Starting":
         return _Verdict("starting", reasons.gangs.STARTS)
     return _Verdict("not-considered", reasons.gangs.NOT_TOLD)
 
@@ -268,7 +269,7 @@ def _with_members(verdict: _Verdict, found: Members) -> _Verdict:
 
 def _running(gang: GangView, waits: decisions.Unschedulable | None) -> _Verdict:
     running = sum(pod.phase == "Running" and not pod.terminating for pod in gang.pods)
-    text = reasons.gangs.runs(gang.taken, running)
+    text = reasons.gangs.runs(gang.taken, running) if gang.pods else reasons.gangs.RUNS
     if waits is None:
         return _Verdict("running", text)
     return _Verdict("running-extras-wait", also(text, waits.message), waits.reason, waits.shortage)

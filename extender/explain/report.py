@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from extender.planner.reasons.room import Shortage
 from muster.api.muster.placement import AvoidedNode, NodeRun
+from muster.api.muster.states import State
 
 GangCause = Literal[
     "finished", "failed", "running", "running-extras-wait", "members-hindered", "members-lost", "starting",
@@ -92,6 +93,8 @@ class GangReport(Struct, frozen=True, rename="camel"):
     gang: str
     workload: str
     """Its owner, `Job ns/name`; empty if it has none."""
+    state: State
+    """As in `muster ps`."""
     phase: str
     job_phase: str
     cause: GangCause

@@ -10,6 +10,7 @@ import click
 from gangs.members import UnknownGangError, begun, container_of, members, named
 from gangs.rows import Row, rows
 from muster.api.kubernetes.core import Pod
+from muster.api.muster.states import WAITING
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from musterctl import completion
@@ -96,7 +97,7 @@ def _chosen(row: Row, pods: Sequence[Pod], rank: int, *, every: bool) -> list[Po
         return found
     if not every and rank < len(pods) and begun([pods[rank]]):
         return [pods[rank]]
-    if not every and len(pods) <= rank and pods and row.state not in {"Waiting", "Reserved"}:
+    if not every and len(pods) <= rank and pods and row.state not in WAITING:
         raise UnknownGangError(f"{row.title} has {len(pods)} pods: --rank is from 0 to {len(pods) - 1}")
     why = f": {row.reason}" if row.reason else ""
     who = "" if every or not pods else f" of rank {rank}"

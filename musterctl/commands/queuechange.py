@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 import click
 
 from gangs.rows import Objects, Row, rows
-from gangs.states import ENDED
 from muster.api.grammar import listed
 from muster.api.kubernetes.core import NODES
+from muster.api.muster.states import ENDED
 from muster.api.names import NAMESPACE_SELECTOR, NODE_POOL, ROOT_QUEUE
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client

@@ -9,9 +9,9 @@ import click
 import msgspec
 
 from gangs.rows import Row
-from gangs.states import ENDED, WAITING
 from gangs.words import nodes_words, plain, short
 from muster.api.kubernetes.meta import readable_time
+from muster.api.muster.states import ENDED, WAITING
 from musterctl.output.listing import show_object, since
 from musterctl.output.table import Table
 

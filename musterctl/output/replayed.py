@@ -9,6 +9,7 @@ from extender.replay.check import CheckReport
 from extender.replay.figures import QueueFigures
 from extender.replay.report import ReplayReport, Waited
 from gangs.words import duration
+from muster.api.grammar import many
 from musterctl.output.table import drawn
 
 _DIFFERENCES = 10
@@ -22,7 +23,7 @@ def check_lines(report: CheckReport) -> Iterator[Line]:
     total = sum(report.decisions.values())
     versions = ", ".join(report.versions) or "unknown"
     yield _line("title", f"Recorded from {report.since} to {report.until} by Muster {versions}")
-    yield _line("plain", _several(report.cycles, "cycle"), "cycles")
+    yield _line("plain", many(report.cycles, "cycle"), "cycles")
     said = ", ".join(f"{count} {verb}" for verb, count in sorted(report.decisions.items()))
     yield _line("plain", f"{total}{f': {said}' if said else ''}", "decisions")
     tone: Tone = "good" if not report.different_cycles else "bad"
@@ -58,9 +59,9 @@ def replay_lines(report: ReplayReport) -> Iterator[Line]:
         yield _line("good", "no gang waits longer or shorter")
     yield _line("hint", f"the replay without the change is {duration(report.apart_s)} from the recorded waits (median)")
     if report.censored:
-        yield _line("hint", f"{_several(report.censored, 'gang')} still running at the end, and so here")
+        yield _line("hint", f"{many(report.censored, 'gang')} still running at the end, and so here")
     if report.never_ran:
-        yield _line("hint", f"{_several(report.never_ran, 'gang')} without a start then: the running time is a guess")
+        yield _line("hint", f"{many(report.never_ran, 'gang')} without a start then: the running time is a guess")
     if report.lost:
         yield _line("bad", f"{report.lost} changes were lost to the recording")
 
@@ -116,10 +117,6 @@ def cut_lines(cuts: Mapping[Path, str]) -> Iterator[Line]:
         yield _line("hint", f"{path.name}: {why}")
 
 
-def _several(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def _short(resource: str) -> str:
     return resource.rpartition("/")[2].upper()
 
@@ -132,14 +129,14 @@ def status_lines(status: RecordingStatus) -> Iterator[Line]:
     """Yield the lines about what is in a recording."""
     versions = ", ".join(status.versions)
     yield _line("title", f"Recorded from {status.since} to {status.until} by Muster {versions}")
-    started = _several(status.sessions, "start")
-    yield _line("plain", f"{_several(status.files, 'file')}, {status.bytes} bytes, {started} of the process", "files")
+    started = many(status.sessions, "start")
+    yield _line("plain", f"{many(status.files, 'file')}, {status.bytes} bytes, {started} of the process", "files")
     if status.pool:
         yield _line("plain", status.pool, "node pool")
     kinds = ", ".join(f"{number} {kind}" for kind, number in status.objects.items())
     yield _line("plain", kinds or "none", "objects")
     yield _line("plain", f"{status.changes} of objects", "changes")
-    yield _line("plain", f"{status.cycles} with {_several(status.decisions, 'decision')}", "cycles")
+    yield _line("plain", f"{status.cycles} with {many(status.decisions, 'decision')}", "cycles")
     for gap in status.gaps:
         yield _line("bad", f"{gap.since} to {gap.until}: {gap.why}", "missing")
     for name, why in status.cuts.items():

@@ -23,7 +23,7 @@ from history.store import StoreError
 from muster.api import names
 from muster.api.kubernetes.core import EVENTS, PODS, Event, Pod
 from muster.api.kubernetes.reviews import ResourceAttributes
-from muster.api.muster.placement import PLACEMENTS, Placement, noted
+from muster.api.muster.placement import PLACEMENTS, Placement, current
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
@@ -160,7 +160,7 @@ def _found(asked: Asked) -> _Found:
     objects = asked.view.objects(namespace)
     group = next((each for each in objects.groups if each.metadata.name == row.gang), None) if row.gang else None
     placed = (each for each in objects.placements or () if each.metadata.name == row.gang)
-    placement = next(placed, None) or (noted(group) if group else None)
+    placement = current(group, next(placed, None)) if group else None
     owner = group.metadata.controller if group else None
     uid = owner.uid if owner else ""
     jobs = objects.jobs or ()

@@ -2,23 +2,21 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
 from gangs.rows import Row
-from gangs.states import ENDED, WAITING
 from gangs.words import nodes_words, plain
 from history.scope import Scope
+from muster.api.muster.states import ENDED, WAITING, State
 from web.views.moments import Moment, moment
 
 PAGE_ROWS = 200
 """Rows of one page: a few screens, and a tenth of a second for a browser."""
-STATES = (
-    *("Waiting", "Reserved", "Starting", "Running", "Degraded", "Suspended"),
-    *("Completed", "Failed", "Terminated"),
-)
-"""The states of a gang, as `muster ps` calls them."""
+STATES = tuple(state for state in get_args(State) if state not in {"Deleted", "Gone"})
+"""The states of a gang that is there."""
 _FIELDS = ("queue", "namespace", "kind", "state")
 _TONES = {"Running": "good", "Completed": "good", "Degraded": "bad", "Failed": "bad", "Terminated": "bad"}
 _MOST_CHARS = 253

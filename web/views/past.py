@@ -18,6 +18,7 @@ from history.read import Gang, Gap, Happening
 from history.usage import KEYS, Row, Seconds
 from web.views.bars import WHOLE
 from web.views.gang import Step
+from web.views.gangs import tone
 from web.views.moments import Moment, moment
 
 DAYS: Final = (1, 7, 30, 90, 365)
@@ -30,7 +31,6 @@ _USUAL_DAYS: Final = 7
 _BY: Final = ("queue", "user")
 _MOST_CHARS: Final = 253
 _DAY_S: Final = 86_400
-_TONES: Final = {"Completed": "good", "Running": "good", "Failed": "bad", "Degraded": "bad", "Waiting": "wait"}
 
 
 class Period(Struct, frozen=True):
@@ -173,7 +173,7 @@ def past_gang(gang: Gang, now: float) -> PastGang:
         queue=gang.queue,
         user=gang.user,
         state=gang.state,
-        tone=_TONES.get(gang.state, ""),
+        tone=tone(gang.state),
         submitted=moment(gang.submitted, now),
         waited=short((start or gang.ended or now) - gang.submitted),
         ran="" if start is None else short((gang.ended or now) - start),

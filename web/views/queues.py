@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from extender.explain.queues import OwnQueue, QueueReport
 from gangs.rows import Row
-from gangs.states import WAITING
 from gangs.words import plain
 from history.scope import Scope
+from muster.api.muster.states import WAITING
 from muster.api.muster.usage import Period
 from muster.resources.vector import CPU, PODS, Vector, add, amount_words, unit
 from muster.volcano.queuelimits import NONE, QueueLimits

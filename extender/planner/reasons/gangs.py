@@ -6,6 +6,7 @@ from muster.api.grammar import also, be
 
 IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and leads"
 STARTS = "it starts: its members have their nodes, or get them now"
+RUNS = "it runs"
 NOT_TOLD = "the planner has not said yet if it waits"
 NOT_LOOKED_AT = "no action of the planner's configuration has looked at it"
 

@@ -32,7 +32,7 @@ def once_whole(placement: Placement | None) -> bool:
 
 
 class GangPhase(Enum):
-    """The progress of a gang for the planner; the phase of a PodGroup is for users and the controller.
+    """The progress of a gang for the planner; what users read is its state (`muster.api.muster.states`).
 
     It follows from the number of members with a node (or that succeeded) - none, too few, enough - and from an active
     placement. A gang has one life after the other: one begins when it starts whole, and ends when no member has a node

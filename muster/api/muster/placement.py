@@ -332,6 +332,12 @@ def noted(group: PodGroup) -> Placement | None:
     )
 
 
+def current(group: PodGroup, placement: Placement | None) -> Placement | None:
+    """Return the later one of a gang's Placement and its note; none of another PodGroup of the same name."""
+    known = [each for each in (placement, noted(group)) if each and each.spec.pod_group_uid == group.metadata.uid]
+    return max(known, key=lambda each: each.spec.epoch, default=None)
+
+
 def is_noted(placement: Placement) -> bool:
     """Return True if the placement is noted in a PodGroup, and no object of its own."""
     return placement.kind == POD_GROUPS.kind

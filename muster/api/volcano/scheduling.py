@@ -65,6 +65,8 @@ NO_ROOM = "NotEnoughResources"
 """Reason of the condition Unschedulable of a gang for which there is too little room."""
 EVICTED = "Evicted"
 """Reason of the condition Unschedulable of a gang whose pods went to make room for another one."""
+PLACED = "Placed"
+"""Reason of that condition, which is False then, of a gang that has waited and has its nodes planned."""
 TOO_FEW_PODS = "NotEnoughPods"
 """Reason of that condition of a gang whose pods do not all exist yet, as at each of its starts for a moment."""
 

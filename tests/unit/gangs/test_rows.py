@@ -95,7 +95,7 @@ def test_a_gang_whose_containers_do_not_start() -> None:
 def test_a_gang_with_a_reservation() -> None:
     """It has an expected start, and no nodes yet."""
     status = {"expectedAt": "2026-11-21T05:38:34Z", "message": "reserved: 1 node, n0, x"}
-    reserved = placement("podgroup-1", {"pods": ["n0", "n0"]}, phase="Reserved", status=status)
+    reserved = placement("podgroup-1", {"pods": ["n0", "n0"]}, phase="Reserved", status=status, gang_uid="podgroup-1")
     row = only(groups=[group(reason=NO_ROOM, message="m")], placements=[reserved], pods=[pod("a")])
     assert (row.state, row.expected_start, row.nodes) == ("Reserved", "2026-11-21T05:38:34Z", [])
     assert row.reason == "room is reserved on n0"
@@ -103,7 +103,7 @@ def test_a_gang_with_a_reservation() -> None:
 
 def test_a_gang_without_rights_to_pods() -> None:
     """Counts are the PodGroup's, and nodes the placement's."""
-    placed = placement("podgroup-1", {"pods": ["n0", "n1"]})
+    placed = placement("podgroup-1", {"pods": ["n0", "n1"]}, gang_uid="podgroup-1")
     row = only(groups=[group(phase="Running", running=2)], pods=None, placements=[placed])
     assert (row.state, row.running, row.nodes, row.priority) == ("Running", 2, ["n0", "n1"], None)
     late = only(groups=[group(phase="Running")], pods=None)  # counts are written when they have come to rest
