@@ -5,129 +5,42 @@ It is a check as well: it ends with an error that names what did not happen.
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 from rich.console import Console, Group
 from rich.live import Live
-from rich.table import Table
+from rich.text import Text
 
+from gangs.nodes import node_rows
+from gangs.rows import Row, rows
 from muster.api.base import Resource
-from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS, Pod
-from muster.api.muster.gang import gang_of
-from muster.api.muster.placement import PLACEMENTS, noted
+from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS
+from muster.api.muster.node_faults import DEFAULT_RULES
+from muster.api.muster.states import WAITING
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from muster.resources.gpus import counted
-from muster.resources.pods import node_allocatable
-from muster.resources.vector import GPU, amount_words
 from musterctl.commands import faultstory
+from musterctl.commands.nodes import OF_EACH
+from musterctl.gangobjects import read
+from musterctl.output.gangtable import Shown, columns
+from musterctl.output.table import console as console_of
+from musterctl.output.table import drawn
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER
 
+T = TypeVar("T")
 _BESIDE = Path(__file__).resolve().parents[1] / "examples"
 """setup.py puts them there."""
 EXAMPLES = _BESIDE if _BESIDE.is_dir() else Path(__file__).resolve().parents[2] / "examples"
 FIRST, SECOND, INDEXED = "torch-first", "torch-second", "torchrun"
 NAMESPACE = "default"
+_COLUMNS = columns(Shown(NAMESPACE, output="table"))
 TIMEOUT_S = 120.0
 POLL_S = 0.2
-
-
-@dataclass(slots=True)
-class Row:
-    """One gang in the table: its pods, bound and active, and the reason why it waits."""
-
-    name: str
-    gang: str
-    phase: str
-    minimum: int
-    bound: int
-    active: int
-    """Pods that are bound and have not finished."""
-    pods: int
-    placement: str
-    reason: str
-
-
-class LiveTable:
-    """Reads nodes, pods and gangs of a namespace, and draws them for `muster demo`."""
-
-    def __init__(self, client: Client, namespace: str) -> None:
-        self._client = client
-        self._namespace = namespace
-        self._rows: dict[str, Row] = {}
-        self._pods: list[Pod] = []
-
-    def rows(self) -> dict[str, Row]:
-        """Return every gang of the namespace by the name of its workload; a gang that is gone keeps its last row."""
-        self._pods = self._client.list(PODS, self._namespace)
-        jobs = {job.metadata.name: job.status.state.phase for job in self._client.list(JOBS, self._namespace)}
-        placements = {each.metadata.name: each for each in self._client.list(PLACEMENTS, self._namespace)}
-        for group in self._client.list(POD_GROUPS, self._namespace):
-            owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
-            members = [pod for pod in self._pods if gang_of(pod) == group.metadata.name]
-            placement = placements.get(group.metadata.name) or noted(group)
-            name = owner.name if owner else group.metadata.name
-            self._rows[name] = Row(
-                name=name,
-                gang=group.metadata.name,
-                phase=jobs.get(name) or group.status.phase,
-                minimum=group.spec.min_member,
-                bound=sum(bool(pod.spec.node_name) for pod in members),
-                active=0,
-                pods=len(members),
-                placement=f"{placement.status.phase} (epoch {placement.spec.epoch})" if placement else "-",
-                reason=group.why_waiting,
-            )
-        for name, row in self._rows.items():
-            # A Job that has ended has no PodGroup any more, so its row is brought up to date from what is left.
-            row.phase = jobs.get(name) or row.phase
-            row.active = sum(_active(pod) for pod in self._pods if gang_of(pod) == row.gang)
-        return self._rows
-
-    def table(self, rows: dict[str, Row]) -> Group:
-        """Return two tables: the nodes with their pods, and the gangs."""
-        return Group(self._nodes(), _gangs(rows))
-
-    @staticmethod
-    def line(rows: dict[str, Row]) -> str:
-        """Return the gangs in one line, for a console that cannot redraw."""
-        return "; ".join(
-            f"{row.name}: {row.phase}, {row.bound}/{row.minimum} bound" + (f" ({row.reason})" if row.reason else "")
-            for row in rows.values()
-        )
-
-    def _nodes(self) -> Table:
-        table = Table(title="nodes", title_justify="left")
-        for heading in ("node", "rack", "GPUs", "pods"):
-            table.add_column(heading)
-        for node in sorted(self._client.list(NODES), key=lambda node: node.metadata.name):
-            here = [pod for pod in self._pods if pod.spec.node_name == node.metadata.name and not pod.finished]
-            used = sum(counted(pod).get(GPU, 0) for pod in here)
-            total = node_allocatable(node).get(GPU, 0)
-            names = ", ".join(sorted(pod.metadata.name for pod in here))
-            rack = node.metadata.labels.get("muster.dev/rack", "")
-            table.add_row(node.metadata.name, rack, f"{amount_words(GPU, used)}/{amount_words(GPU, total)}", names)
-        return table
-
-
-def _gangs(rows: dict[str, Row]) -> Table:
-    table = Table(title="gangs", title_justify="left")
-    for heading in ("workload", "phase", "bound", "pods", "placement", "why it waits"):
-        table.add_column(heading, overflow="fold")
-    for row in rows.values():
-        table.add_row(row.name, row.phase, f"{row.bound}/{row.minimum}", str(row.pods), row.placement, row.reason)
-    return table
-
-
-def _active(pod: Pod) -> bool:
-    return bool(pod.spec.node_name) and not pod.finished
 
 
 class Story:
@@ -139,11 +52,11 @@ class Story:
             f"{FIRST} runs whole": lambda rows: _whole(rows, FIRST),
             f"{SECOND} waits with no pod bound and says why": _second_waits,
             f"{INDEXED} (two labels, plain kubectl) runs whole": lambda rows: _whole(rows, INDEXED),
-            f"{FIRST} completes": lambda rows: _phase(rows, FIRST, "Completed"),
+            f"{FIRST} completes": lambda rows: _completed(rows, FIRST),
             f"{SECOND} starts whole once there is room": lambda rows: (
                 _whole(rows, SECOND) if f"{FIRST} runs whole" in self.seen else ""
             ),
-            f"{SECOND} completes": lambda rows: _phase(rows, SECOND, "Completed"),
+            f"{SECOND} completes": lambda rows: _completed(rows, SECOND),
         }
         self.broken = ""
 
@@ -153,8 +66,8 @@ class Story:
             if sentence not in self.seen and (proof := check(rows)):
                 self.seen[sentence] = proof
         first, second = rows.get(FIRST), rows.get(SECOND)
-        if second and second.bound and first and first.active == first.minimum:
-            self.broken = f"{second.bound} pods of {SECOND} were bound while {FIRST} ran"
+        if second and second.nodes and first and first.running == first.minimum:
+            self.broken = f"{SECOND} had nodes while {FIRST} ran: {', '.join(second.nodes)}"
 
     @property
     def missing(self) -> list[str]:
@@ -164,19 +77,19 @@ class Story:
 
 def _whole(rows: dict[str, Row], name: str) -> str:
     row = rows.get(name)
-    return f"{row.bound} of {row.minimum} pods bound" if row and row.active >= row.minimum > 0 else ""
+    return f"{row.running} of {row.minimum} pods run" if row and row.running >= row.minimum > 0 else ""
 
 
-def _phase(rows: dict[str, Row], name: str, phase: str) -> str:
+def _completed(rows: dict[str, Row], name: str) -> str:
     row = rows.get(name)
-    return f"phase {phase}" if row and row.phase == phase else ""
+    return f"it is {row.state}" if row and row.state == "Completed" else ""
 
 
 def _second_waits(rows: dict[str, Row]) -> str:
     first, second = rows.get(FIRST), rows.get(SECOND)
-    if not first or not second or first.bound < first.minimum:
+    if not first or not second or first.running < first.minimum:
         return ""
-    return second.reason if second.bound == 0 else ""
+    return second.message if second.state in WAITING and not second.nodes else ""
 
 
 @click.command()
@@ -190,7 +103,7 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
     """
     from musterctl.commands.up import plane_of, start  # noqa: PLC0415 - the plane's modules load only when a plane is wanted
 
-    console = Console()
+    console = console_of()
     plane = plane_of(name)
     ran = any(part.alive for part in plane.parts.values())
     try:
@@ -259,20 +172,27 @@ def _submit(plane: Plane, console: Console) -> None:
 
 
 def _show(client: Client, console: Console) -> Story:
-    """The live table, until everything has happened or the time is up."""
-    story, live_table = Story(), LiveTable(client, NAMESPACE)
-    deadline = time.monotonic() + TIMEOUT_S
-    told = ""
+    """The live tables, until everything has happened or the time is up; each change where they cannot be redrawn."""
+    story, deadline, before = Story(), time.monotonic() + TIMEOUT_S, dict[str, Row]()
     with Live(console=console, refresh_per_second=8, transient=False) as live:
         while story.missing and not story.broken and time.monotonic() < deadline:
-            rows = live_table.rows()
-            story.watch(rows)
-            live.update(live_table.table(rows))
-            if not console.is_terminal and (text := live_table.line(rows)) != told:
-                told = text
-                console.print(text)
+            objects = read(client, NAMESPACE)
+            found = {row.name: row for row in rows(objects)}
+            story.watch(found)
+            nodes = node_rows(client.list(NODES), objects.pods or (), lambda _: DEFAULT_RULES)
+            gangs = _table(_COLUMNS, found.values())
+            live.update(Group(_table(OF_EACH, nodes), gangs))
+            if not console.is_terminal and found != before:
+                console.print(gangs)
+            before = found
             time.sleep(POLL_S)
     return story
+
+
+def _table(columns: Sequence[tuple[str, Callable[[T], str]]], found: Iterable[T]) -> Text:
+    """Rows as `muster nodes` and `muster ps` print them."""
+    cells = [[title for title, _ in columns], *([of(row) for _, of in columns] for row in found)]
+    return Text("\n".join([*drawn(cells), ""]))
 
 
 def _print_environment(client: Client, console: Console) -> None:

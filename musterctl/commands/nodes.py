@@ -48,7 +48,7 @@ def nodes(*, each: bool, rack: str | None, model: str | None, output: str, where
         case _ if not found:
             click.echo("No nodes found.", err=True)
         case _ if each:
-            show_rows(_OF_EACH, found)
+            show_rows(OF_EACH, found)
         case _:
             names = ("NODES", lambda row: nodes_words(row.nodes, _ALL)) if output == "wide" else _NAMES
             show_rows([*_OF_ALIKE, names], alike(found))
@@ -80,7 +80,7 @@ _OF_ALIKE: list[tuple[str, Callable[[AlikeRow], str]]] = [
     ("COUNT", lambda row: str(len(row.nodes))),
     ("FREE GPUS EACH", _gpus),
 ]
-_OF_EACH: list[tuple[str, Callable[[NodeRow], str]]] = [
+OF_EACH: list[tuple[str, Callable[[NodeRow], str]]] = [
     ("NAME", lambda row: row.name),
     ("RACK", lambda row: row.rack or "-"),
     ("MODEL", lambda row: row.model or "-"),
