@@ -4,7 +4,7 @@ import random
 
 import pytest
 from msgspec import structs
-from recorded_lives import EVE, GPU, Lives, T, group, life, pod, waits
+from recorded_lives import EVE, GPU, Lives, T, group, life, placement, pod, waits
 
 from history import members, read
 from history.entries import Entries
@@ -92,6 +92,30 @@ def test_looks_that_come_twice_tell_nothing_new(seed: int) -> None:
             apply(entries, earlier)
         store.write(entries.take(), {})
     check(store)
+
+
+def test_a_gang_starts_until_a_pod_runs() -> None:
+    """As `muster ps` says, also after a kill in between; with its pod gone it would start again."""
+    w, entries, store = Lives(), Entries(), Store.for_writing(MEMORY)
+    bound = pod(5.0, "Pending")
+    bound["status"]["containerStatuses"] = []
+    w.look("podgroups", GROUP, 0.2, group("Pending", waits("NoRoom", "no room for 1 pod", 1)))
+    w.look("placements", "placement", 1.0, placement(1, "Reserved"))
+    w.look("placements", "placement", 5.0, placement(1, "Planned"))
+    w.look("podgroups", GROUP, 5.1, group("Inqueue"))
+    w.look("pods", POD, 5.2, bound)
+    w.look("podgroups", GROUP, 5.3, group("Running"))
+    w.look("pods", POD, 6.0, pod(5.0))
+    w.look("podgroups", GROUP, 7.0, group("Running"))
+    w.look("pods", POD, 9.0, {}, gone=True)
+    states = []
+    for look in w.looks:
+        apply(entries, look)
+        store.write(entries.take(), {})
+        entries = Entries()
+        entries.reopen(*store.open_rows(), store.ended_pods(10))
+        states.append(recorded(store)[0].state)
+    assert states == ["Waiting", "Reserved", "Waiting", *["Starting"] * 3, "Running", "Running", "Starting"]
 
 
 def test_what_ended_unseen_has_a_bound() -> None:
