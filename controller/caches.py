@@ -1,4 +1,4 @@
-"""Objects beside the caches, as this process wrote them last, and pods in the cache without unread fields.
+"""The caches that several controllers read, with their indexes, and objects as this process wrote them last.
 
 A pass right after a write must not decide on the state before it. A whole pod is some 10 KiB, and there may be 50,000:
 of its variables, commands, volumes and affinity nothing is read but the names of the Secret and the ConfigMap that
@@ -6,21 +6,127 @@ of its variables, commands, volumes and affinity nothing is read but the names o
 """
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
 from msgspec import structs
 
-from muster.api.kubernetes.core import Container, Pod, PodSpec
+from controller.live import controller_key
+from muster.api import names
+from muster.api.base import Resource
+from muster.api.kubernetes.core import PODS, Container, Pod, PodSpec
 from muster.api.kubernetes.meta import Object, OwnerReference, ReportedCondition
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
+from muster.api.muster.gang import gang_of
+from muster.api.muster.native import counted_in
+from muster.api.volcano.batch import COMMANDS, JOBS, Job
+from muster.api.volcano.cron import CRON_JOBS
+from muster.api.volcano.flow import JOB_FLOWS, MADE_OF
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.kube.budget import Budget
+from muster.kube.client import Client
+from muster.kube.reflector import Reflector
+from muster.kube.store import Indexer, Store
 from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME
+from muster.volcano.tasks import job_of_pod
+from muster.workloads.podgroup import group_to_make
+from muster.workloads.table import group_name
 
 T = TypeVar("T", bound=Object)
 V = TypeVar("V")
 _MOST_SHARED_BYTES = 4096
 """The values that are remembered come to 16 MiB at most, as text."""
+JOB_INDEX: Final = "job"
+"""Index of the pod store: the Job that the pod belongs to (`JobRef.entry`)."""
+GROUP_INDEX: Final = "group"
+"""Index of the pod store: `namespace/name` of the PodGroup that the controller of gangs makes for the pod."""
+NATIVE_INDEX: Final = "native gang"
+"""Index of the pod store: the same of pods of a Job that are in its native PodGroup in place of that one."""
+CRON_INDEX: Final = "cron-job"
+"""Index of the store of Jobs: `namespace/name` of the CronJob that controls them."""
+TEMPLATE_INDEX: Final = "job-template"
+"""Index of the store of Jobs: `namespace/name` of the JobTemplate that a JobFlow has made the Job of."""
+QUEUE_INDEX: Final = "queue"
+"""Index of the stores of PodGroups, Volcano's and native ones: the queue's name."""
+
+
+class Caches:
+    """The caches that several controllers read; each has those of its own beside them."""
+
+    def __init__(self, client: Client) -> None:
+        self.jobs = packed(client, JOBS, {TEMPLATE_INDEX: template_keys, CRON_INDEX: cron_keys})
+        by_gang = {JOB_INDEX: job_keys, GROUP_INDEX: group_keys, NATIVE_INDEX: native_keys}
+        self.pods = Reflector(client, PODS, store=Store[Pod](by_gang), keep=kept)
+        self.groups = Reflector(
+            client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}), budget=Budget(POD_GROUPS)
+        )
+        self.natives = Reflector(
+            client,
+            NATIVE_POD_GROUPS,
+            store=Store[NativePodGroup]({QUEUE_INDEX: native_queue_names}),
+            budget=Budget(NATIVE_POD_GROUPS),
+            may_be_absent=True,
+        )
+        self.commands = Reflector(client, COMMANDS)
+        self.reflectors: dict[str, Reflector[Any]] = {
+            "jobs": self.jobs,
+            "pods": self.pods,
+            "podgroups": self.groups,
+            "native podgroups": self.natives,
+            "commands": self.commands,
+        }
+
+
+def packed(client: Client, resource: Resource[T], indexes: Mapping[str, Indexer[T]] | None = None) -> Reflector[T]:
+    """A cache of objects with templates, which are kept as texts, within a budget."""
+    return Reflector(client, resource, store=Store(indexes, packed=resource.type), budget=Budget(resource))
+
+
+def job_keys(pod: Pod) -> list[str]:
+    """The index function."""
+    job = job_of_pod(pod.metadata)
+    return [job.entry] if job else []
+
+
+def group_keys(pod: Pod) -> list[str]:
+    """The index function."""
+    name = group_to_make(pod)
+    return [f"{pod.metadata.namespace}/{name}"] if name else []
+
+
+def native_keys(pod: Pod) -> list[str]:
+    """The index function."""
+    meta = pod.metadata
+    own, gang = group_name(meta), gang_of(pod)
+    gone = pod.finished or meta.deletion_timestamp
+    native = names.NATIVE_GROUP in meta.annotations and gang not in {None, own} and not gone
+    return [f"{meta.namespace}/{own}"] if native else []
+
+
+def cron_keys(job: Job) -> list[str]:
+    """The index function."""
+    key = controller_key(job.metadata, CRON_JOBS)
+    return [key] if key else []
+
+
+def template_keys(job: Job) -> list[str]:
+    """The index function."""
+    namespace, made_of = job.metadata.namespace, job.metadata.annotations.get(MADE_OF, "")
+    mine = controller_key(job.metadata, JOB_FLOWS) is not None and made_of.startswith(f"{namespace}.")
+    return [f"{namespace}/{made_of.removeprefix(f'{namespace}.')}"] if mine else []
+
+
+def queue_names(group: PodGroup) -> list[str]:
+    """The index function of PodGroups."""
+    return [group.spec.queue or names.DEFAULT_QUEUE]
+
+
+def native_queue_names(native: NativePodGroup) -> list[str]:
+    """The same of native PodGroups: none of those that are no gangs of Muster's, as Muster's own published ones."""
+    queue = counted_in(native)
+    return [queue] if queue else []
 
 
 class OwnWrites(Generic[T]):

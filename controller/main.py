@@ -94,7 +94,7 @@ class Process:
         )
         health = Health()
         health.add_check("caches", self._controller.not_ready)
-        health.add_check("queues", self._controller.queue_controller.not_ready)
+        health.add_check("queues", self._controller.queues.not_ready)
         self._lag = LoopLag()
         health.add_liveness_check("loop", self._lag.blocked)
         debug = Debug("controller", options, self._controller.sizes)

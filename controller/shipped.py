@@ -3,19 +3,17 @@
 While the chart is installed their kinds and the webhook do not exist, so the leader tries until they are accepted.
 """
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
 import yaml
 
-from controller.worker import Worker
+from controller.kit import KeyController, Kit
 from muster.api.base import Resource
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.api.volcano.scheduling import QUEUES
-from muster.kube.client import Client
 from muster.kube.errors import Conflict
 
 log = structlog.get_logger(__name__)
@@ -58,15 +56,12 @@ def _mistake(document: Any) -> str:
     return "" if isinstance(metadata, dict) and metadata.get("name") else f"a {kind[1]} has no metadata.name"
 
 
-class Shipped:
+class Shipped(KeyController):
     """A worker over the shipped objects, by kind and name."""
 
-    def __init__(
-        self, client: Client, manifests: list[Manifest], *, monotonic_s: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._client = client
+    def __init__(self, kit: Kit, manifests: Iterable[Manifest]) -> None:
+        super().__init__(kit, "shipped")
         self._manifests = {f"{each['kind']}/{each['metadata']['name']}": each for each in manifests}
-        self.worker = Worker("shipped", self.process, monotonic_s=monotonic_s)
 
     def replay(self) -> None:
         """Queues every object."""

@@ -108,7 +108,7 @@ class Worker:
     """One work queue with its threads, which call `process` with each key, never twice at once with the same.
 
     Where a webhook does not answer, one key is tried for all that need it (`Unanswered`).
-    `may_act` is called before each pass, as a frozen process may have lost its lease. `queue` is the name in metrics.
+    `may_act` is called before each pass, as a frozen process may have lost its lease.
     """
 
     def __init__(
@@ -116,18 +116,16 @@ class Worker:
         name: str,
         process: Callable[[str], None],
         *,
-        queue: str = "",
         threads: int = 1,
         monotonic_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         from_zero(RECONCILES, ("done", "retry", "defect"), name)
-        queue = queue or name
-        self.queue: WorkQueue[str] = WorkQueue(monotonic_s, max_delay_s=_MAX_DELAY_S, name=queue, group_of=_namespace)
+        self.queue: WorkQueue[str] = WorkQueue(monotonic_s, max_delay_s=_MAX_DELAY_S, name=name, group_of=_namespace)
         self._process = process
         self._unanswered = Unanswered(name, monotonic_s)
         self.may_act: Callable[[], bool] = lambda: True
-        names = [f"{queue}-{number}" if threads > 1 else queue for number in range(threads)]
+        names = [f"{name}-{number}" if threads > 1 else name for number in range(threads)]
         self._threads = [threading.Thread(target=self._run, name=each, daemon=True) for each in names]
 
     def start(self) -> None:

@@ -17,7 +17,8 @@ from certs.content import Content, all_pairs, annotations_of, data_of, problems,
 from certs.making import all_steps
 from certs.rotation import Drop, Issue, NewAuthority, Refuse, Seen, Since, Step, bundle_for, look_again_s
 from controller.certificates.options import CertificateOptions
-from controller.worker import Retry, Worker
+from controller.kit import KeyController, Kit
+from controller.worker import Retry
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.extensions import (
@@ -52,7 +53,7 @@ PROBLEMS = Gauge("muster_certificate_problems", "How many things are wrong; Even
 STEPS = Counter("muster_certificate_steps_total", "Steps taken, by kind.", ["step"])
 
 
-class Keeper:
+class Keeper(KeyController):
     """A worker over one key. `namespace` is the Secret's; `wall_s` is by default the time of the API server."""
 
     def __init__(
@@ -64,25 +65,22 @@ class Keeper:
         monotonic_s: Callable[[], float] = time.monotonic,
         wall_s: Callable[[], float] | None = None,
     ) -> None:
-        self._client = client
+        wall_s = wall_s or (lambda: client.server_time_s() or time.time())
+        super().__init__(Kit(client, Recorder(client, "muster-controller"), monotonic_s, wall_s), _KEY)
         self._options = options
         self._namespace = namespace
-        self._monotonic_s = monotonic_s
-        self._wall_s = wall_s or (lambda: client.server_time_s() or time.time())
         self._leaves = tuple(each.name for each in options.wanted)
-        self._recorder = Recorder(client, "muster-controller")
-        self._secret = self._reflector(CERTIFICATE_SECRETS, options.secret, namespace)
+        self._secret = self._cache(CERTIFICATE_SECRETS, options.secret, namespace)
         self._configurations: list[tuple[Resource[WebhookConfiguration], Reflector[WebhookConfiguration]]] = [
-            (kind, self._reflector(kind, names.WEBHOOKS)) for kind in WEBHOOK_CONFIGURATIONS
+            (kind, self._cache(kind, names.WEBHOOKS)) for kind in WEBHOOK_CONFIGURATIONS
         ]
         self._trusted, self._loaded = Since(), Since()
         self._told: list[str] = []
-        self.worker = Worker("certificates", self.process, queue=_KEY, monotonic_s=monotonic_s)
 
     def start(self) -> None:
         """Starts the caches; a replica that stands by has them too, and tells when certificates end."""
         self._recorder.start()
-        for reflector in self._reflectors:
+        for reflector in self.reflectors.values():
             reflector.start()
 
     def make_first(self) -> None:
@@ -93,7 +91,7 @@ class Keeper:
         if self._options.issuer != "own":
             return
         end_s = time.monotonic() + _FIRST_S
-        synced = all(each.wait_synced(max(0.0, end_s - time.monotonic())) for each in self._reflectors)
+        synced = all(each.wait_synced(max(0.0, end_s - time.monotonic())) for each in self.reflectors.values())
         if synced and self._secret.store.get(f"{self._namespace}/{self._options.secret}") is None:
             bundles = _bundles(self._found())
             try:
@@ -110,14 +108,14 @@ class Keeper:
     def stop(self) -> None:
         """Ends the worker, then the caches."""
         self.worker.stop()
-        for reflector in self._reflectors:
+        for reflector in self.reflectors.values():
             reflector.stop()
         self._recorder.stop()
 
     def process(self, _key: str) -> None:
         """One pass: the caBundles first, as they follow what the Secret says already; then the Secret."""
-        if waiting := [reflector for reflector in self._reflectors if not reflector.synced]:
-            many = f"{len(waiting)} of {len(self._reflectors)}"
+        if waiting := [reflector for reflector in self.reflectors.values() if not reflector.synced]:
+            many = f"{len(waiting)} of {len(self.reflectors)}"
             raise Retry(f"{many} caches are not in sync: may it list and watch them?")
         secret = self._secret.store.get(f"{self._namespace}/{self._options.secret}")
         content = self._content(secret)
@@ -144,15 +142,12 @@ class Keeper:
         """The webhook configurations that there are now."""
         return [(kind, found) for kind, each in self._configurations for found in each.store.list()]
 
-    @property
-    def _reflectors(self) -> list[Reflector[Any]]:
-        return [self._secret, *(reflector for _, reflector in self._configurations)]
-
-    def _reflector(self, kind: Resource[Any], name: str, namespace: str | None = None) -> Reflector[Any]:
+    def _cache(self, kind: Resource[Any], name: str, namespace: str | None = None) -> Reflector[Any]:
         """A cache of one object, by its name: it needs no right to see others."""
         selector = f"metadata.name={name}"
         reflector: Reflector[Any] = Reflector(self._client, kind, namespace=namespace, field_selector=selector)
         reflector.add_handler(self._changed)
+        self.reflectors[kind.plural] = reflector
         return reflector
 
     def _changed(self, old: object, new: object) -> None:
@@ -168,7 +163,7 @@ class Keeper:
 
     def _see(self, content: Content | None, bundles: _Bundles) -> Seen:
         """The state of this moment, and for how long this process has seen it."""
-        now_s = self._monotonic_s()
+        now_s = self._kit.monotonic_s()
         held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
         leaves = [pair.certificate.fingerprint for pair in content.leaves.values()] if content else []
         everywhere = set.intersection(*held) if held else set()

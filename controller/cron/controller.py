@@ -1,25 +1,18 @@
 """The controller of CronJobs: Jobs of the past go, the one that is due is made, and the status says so."""
 
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 
-from controller.caches import OwnWrites
+from controller.caches import CRON_INDEX, Caches, OwnWrites, packed
 from controller.cron.rules import active, due_s, job_manifest, outdated, start_s, status_of
-from controller.kind import KindController
+from controller.kit import KindController, Kit
 from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS, CronJob
-from muster.kube.client import Client
 from muster.kube.errors import Forbidden, Invalid, NotFound
-from muster.kube.events import Recorder
-from muster.kube.store import Store
 from muster.volcano.schedule import Schedule, ScheduleError, read, zone_of
 
-CRON_INDEX = "cron-job"
-"""Index of the store of Jobs: `namespace/name` of the CronJob that controls them."""
 BLOCKED_S = 30.0
 """Time until a Job that the API server has refused is tried again."""
 MARGIN_S = 0.1
@@ -30,38 +23,20 @@ BELIEVED_S = 30.0
 """Time for which a Job that was made counts while no cache shows it."""
 
 
-def cron_key(job: Job) -> str | None:
-    """The key of the CronJob that controls a Job; None if none of Volcano's does."""
-    return controller_key(job.metadata, CRON_JOBS)
-
-
-def cron_keys(job: Job) -> list[str]:
-    """The index function."""
-    key = cron_key(job)
-    return [key] if key else []
-
-
 class CronJobs(KindController[CronJob]):
-    """The controller of Volcano's CronJobs; `jobs` has the index of this module."""
+    """The controller of Volcano's CronJobs."""
 
-    def __init__(
-        self,
-        client: Client,
-        recorder: Recorder,
-        jobs: Store[Job],
-        *,
-        monotonic_s: Callable[[], float] = time.monotonic,
-        wall_s: Callable[[], float] = time.time,
-    ) -> None:
-        super().__init__("cronjob", CRON_JOBS, client, recorder, monotonic_s=monotonic_s, wall_s=wall_s)
-        self._jobs = jobs
-        self._made = OwnWrites[Job](monotonic_s, BELIEVED_S)
+    def __init__(self, kit: Kit, caches: Caches) -> None:
+        super().__init__(kit, "cronjob", CRON_JOBS, packed(kit.client, CRON_JOBS))
+        self._jobs = caches.jobs.store
+        self._made = OwnWrites[Job](kit.monotonic_s, BELIEVED_S)
+        self.handlers.append((caches.jobs, self._job_seen))
 
-    def job_seen(self, old: Job | None, new: Job | None) -> None:
+    def _job_seen(self, old: Job | None, new: Job | None) -> None:
         """Queues the CronJob of a Job that has come, gone, or entered another phase."""
         self._made.seen(old, new)
         for job in (old, new):
-            key = cron_key(job) if job else None
+            key = controller_key(job.metadata, CRON_JOBS) if job else None
             if key and (old is None or new is None or _state(old) != _state(new)):
                 self.worker.queue.add(key)
 

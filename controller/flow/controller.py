@@ -1,14 +1,13 @@
 """The controller of JobFlows, which makes their Jobs one after the other, and of the lists of Jobs in JobTemplates."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import structlog
 
-from controller.caches import OwnWrites
+from controller.caches import TEMPLATE_INDEX, Caches, OwnWrites, packed, template_keys
 from controller.flow.rules import due, is_forgotten, job_manifest, status_of
-from controller.kind import KindController
+from controller.kit import KindController, Kit
 from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
 from controller.worker import Retry, Worker
 from muster.api.kubernetes.meta import format_time
@@ -18,7 +17,6 @@ from muster.api.volcano.batch import FINISHED, JOBS, Job
 from muster.api.volcano.flow import (
     JOB_FLOWS,
     JOB_TEMPLATES,
-    MADE_OF,
     Flow,
     JobFlow,
     JobFlowStatus,
@@ -26,17 +24,10 @@ from muster.api.volcano.flow import (
     JobTemplateStatus,
     job_name,
 )
-from muster.kube.budget import Budget
-from muster.kube.client import Client
 from muster.kube.errors import Forbidden, Invalid, NotFound
-from muster.kube.events import Recorder
-from muster.kube.reflector import Reflector
-from muster.kube.store import Store
 from muster.volcano.flows import check_steps
 
 log = structlog.get_logger(__name__)
-TEMPLATE_INDEX = "job-template"
-"""Index of the store of Jobs: `namespace/name` of the JobTemplate that a JobFlow has made the Job of."""
 BELIEVED_S = 30.0
 """Time for which a Job that was made counts while no cache shows it."""
 BLOCKED_S = 10.0
@@ -51,18 +42,6 @@ STEP_INDEX = "step"
 """Index of the store of JobFlows: `namespace/name` of the JobTemplates of their steps."""
 
 
-def template_keys(job: Job) -> list[str]:
-    """The index function."""
-    namespace, made_of = job.metadata.namespace, job.metadata.annotations.get(MADE_OF, "")
-    mine = flow_key(job) is not None and made_of.startswith(f"{namespace}.")
-    return [f"{namespace}/{made_of.removeprefix(f'{namespace}.')}"] if mine else []
-
-
-def flow_key(job: Job) -> str | None:
-    """The key of the JobFlow that controls a Job; None if none does."""
-    return controller_key(job.metadata, JOB_FLOWS)
-
-
 def _steps(job_flow: JobFlow) -> list[str]:
     """None of a JobFlow over the limit, as it makes no Jobs: its names would fill the memory beside the budget."""
     flows = job_flow.spec.flows
@@ -70,35 +49,24 @@ def _steps(job_flow: JobFlow) -> list[str]:
 
 
 class JobFlows(KindController[JobFlow]):
-    """The controller of JobFlows, and a worker over JobTemplates; `jobs` has the index of this module."""
+    """The controller of JobFlows, and a worker over JobTemplates."""
 
-    def __init__(
-        self,
-        client: Client,
-        recorder: Recorder,
-        jobs: Store[Job],
-        *,
-        monotonic_s: Callable[[], float] = time.monotonic,
-        wall_s: Callable[[], float] = time.time,
-    ) -> None:
-        indexes = {STEP_INDEX: _steps}
-        super().__init__("jobflow", JOB_FLOWS, client, recorder, indexes, monotonic_s=monotonic_s, wall_s=wall_s)
-        self._jobs = jobs
-        self._templates = Reflector(
-            client, JOB_TEMPLATES, store=Store(packed=JobTemplate), budget=Budget(JOB_TEMPLATES)
-        )
-        self.reflectors["jobtemplates"] = self._templates
-        self.handlers.append((self._templates, self._template_seen))
-        self.list_worker = Worker("jobtemplate", self.process_template, monotonic_s=monotonic_s)
-        self._made = OwnWrites[Job](monotonic_s, BELIEVED_S)
+    def __init__(self, kit: Kit, caches: Caches) -> None:
+        super().__init__(kit, "jobflow", JOB_FLOWS, packed(kit.client, JOB_FLOWS, {STEP_INDEX: _steps}))
+        self._jobs = caches.jobs.store
+        self._templates = self.reflectors["jobtemplates"] = packed(kit.client, JOB_TEMPLATES)
+        self.handlers += [(self._templates, self._template_seen), (caches.jobs, self._job_seen)]
+        self._list_worker = Worker("jobtemplate", self.process_template, monotonic_s=kit.monotonic_s)
+        self.workers.append(self._list_worker)
+        self._made = OwnWrites[Job](kit.monotonic_s, BELIEVED_S)
         self._ended: dict[str, dict[str, Job]] = {}
         """Jobs that had ended when they went, by the key of their JobFlow and name, until its status has them."""
 
-    def job_seen(self, old: Job | None, new: Job | None) -> None:
+    def _job_seen(self, old: Job | None, new: Job | None) -> None:
         """Queues the JobFlow of a Job that has changed, if it has one, and its JobTemplate if the Job came or went."""
         self._made.seen(old, new)
         for job in (old, new):
-            key = flow_key(job) if job else None
+            key = controller_key(job.metadata, JOB_FLOWS) if job else None
             if job is None or key is None:
                 continue
             gone = job is old and (new is None or new.metadata.uid != job.metadata.uid)
@@ -107,18 +75,18 @@ class JobFlows(KindController[JobFlow]):
             self.worker.queue.add_after(key, JOBS_S)
         if old is None or new is None:
             for each in template_keys(new or old or Job()):
-                self.list_worker.queue.add_after(each, LISTS_S)
+                self._list_worker.queue.add_after(each, LISTS_S)
 
     def needs(self, job: Job) -> bool:
         """True while the status of a Job's JobFlow does not have its end yet: without it the Job would be run again."""
-        key = flow_key(job)
+        key = controller_key(job.metadata, JOB_FLOWS)
         job_flow = self._objects.store.get(key) if key else None
         return job_flow is not None and is_forgotten(job_flow, job)
 
     def _template_seen(self, old: JobTemplate | None, new: JobTemplate | None) -> None:
         if new is None:
             return
-        self.list_worker.queue.add_after(new.metadata.key, LISTS_S)
+        self._list_worker.queue.add_after(new.metadata.key, LISTS_S)
         if old is None or old.spec != new.spec:
             for job_flow in self._objects.store.by_index(STEP_INDEX, new.metadata.key):
                 if job_flow.status.state.phase not in {"Succeed", "Failed"}:

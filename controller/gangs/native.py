@@ -7,24 +7,18 @@ when they are created, from admission or, if they are a Volcano Job's, from this
 The native PodGroup has the name of ours and belongs to it, so it goes with it. The planner does not read it.
 """
 
-import time
-from collections.abc import Callable
-
 import structlog
 from msgspec import to_builtins
 
-from controller.gangs.podgroups import GROUP_INDEX
+from controller.caches import GROUP_INDEX, Caches
+from controller.kit import KeyController, Kit
 from controller.live import find_or_make, owned_by, write_status
-from controller.worker import Worker
 from muster.api import names
-from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import format_time
 from muster.api.kubernetes.scheduling import INITIALLY_SCHEDULED, NATIVE_POD_GROUPS, SCHEDULED, NativePodGroup
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound
 from muster.kube.served import FRESH_S, Served
-from muster.kube.store import Store
 from muster.volcano.native import is_gang, native_of
 
 log = structlog.get_logger(__name__)
@@ -34,27 +28,15 @@ _LOOK = ""
 """The key under which the worker looks whether the kind is served."""
 
 
-class NativeGroups:
+class NativeGroups(KeyController):
     """A worker over `namespace/name` of PodGroups. It is idle while the API server does not serve the kind."""
 
-    def __init__(
-        self,
-        client: Client,
-        groups: Store[PodGroup],
-        natives: Store[NativePodGroup],
-        pods: Store[Pod],
-        *,
-        monotonic_s: Callable[[], float] = time.monotonic,
-        wall_s: Callable[[], float] = time.time,
-    ) -> None:
-        self._client = client
-        self._groups = groups
-        self._natives = natives
-        self._pods = pods
-        self._wall_s = wall_s
-        self._served = Served(client, NATIVE_POD_GROUPS, monotonic_s=monotonic_s)
+    def __init__(self, kit: Kit, caches: Caches) -> None:
+        super().__init__(kit, "native")
+        self._groups, self._natives, self._pods = caches.groups.store, caches.natives.store, caches.pods.store
+        self._served = Served(kit.client, NATIVE_POD_GROUPS, monotonic_s=kit.monotonic_s)
         self._was_served = False
-        self.worker = Worker("native", self.process, monotonic_s=monotonic_s)
+        self.handlers += [(caches.groups, self._group_seen), (caches.natives, self._native_seen)]
 
     def joins(self, group: PodGroup) -> bool:
         """True if the gang is published, so that its new pods are to name the native PodGroup."""
@@ -65,12 +47,12 @@ class NativeGroups:
         self._was_served = False
         self.worker.queue.add(_LOOK)
 
-    def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+    def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Queues a PodGroup of which something is published that has changed."""
         if self._was_served and new and is_gang(new) and (old is None or _shown(old) != _shown(new)):
             self.worker.queue.add(new.metadata.key)
 
-    def native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
+    def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
         """Queues the gang of a published PodGroup that is gone: it is published again if the gang is there."""
         if old and new is None and old.metadata.labels.get(names.MANAGED_BY) == names.MANAGER:
             self.worker.queue.add(old.metadata.key)

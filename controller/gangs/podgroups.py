@@ -4,36 +4,26 @@ Owners are not watched: every change of a gang (scaling, an update of the templa
 the pods change, the owner is read, and the PodGroup created, changed, completed or deleted.
 """
 
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
 from msgspec import structs
 
+from controller.caches import GROUP_INDEX, NATIVE_INDEX, Caches
+from controller.kit import KeyController, Kit
 from controller.live import controller_of, delete, find, find_or_make, owned_by
-from controller.worker import Worker
 from muster.api import names
 from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.gang import gang_of
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
-from muster.kube.events import Recorder
-from muster.kube.store import Store
 from muster.process.tracing import SPANS, workload_of
-from muster.volcano.tasks import job_of
+from muster.volcano.tasks import job_of, job_of_pod
 from muster.workloads.kind import GangRules
 from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
 from muster.workloads.table import gang_rules, group_name, kind_of, world_of
-
-GROUP_INDEX = "group"
-"""Index of the pod store: `namespace/name` of the PodGroup that this controller makes for the pod."""
-
-NATIVE_INDEX = "native gang"
-"""Index of the pod store: the same of pods of a Job that are in its native PodGroup in place of that one."""
 
 AGAIN_S = 0.5
 """Delay of the pass after a change, so that one pass handles the changes of all pods of a gang."""
@@ -49,44 +39,19 @@ Fit = tuple[str, int, str]
 """The state that a PodGroup fits: its UID, the number of its pods, and the newest of them."""
 
 
-def group_keys(pod: Pod) -> list[str]:
-    """The index function."""
-    name = group_to_make(pod)
-    return [f"{pod.metadata.namespace}/{name}"] if name else []
-
-
-def native_keys(pod: Pod) -> list[str]:
-    """The index function."""
-    meta = pod.metadata
-    own, gang = group_name(meta), gang_of(pod)
-    gone = pod.finished or meta.deletion_timestamp
-    native = names.NATIVE_GROUP in meta.annotations and gang not in {None, own} and not gone
-    return [f"{meta.namespace}/{own}"] if native else []
-
-
-class PodGroups:
+class PodGroups(KeyController):
     """A worker over `namespace/name` of PodGroups."""
 
-    def __init__(
-        self,
-        client: Client,
-        recorder: Recorder,
-        pods: Store[Pod],
-        groups: Store[PodGroup],
-        *,
-        monotonic_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._client = client
-        self._recorder = recorder
-        self._pods = pods
-        self._groups = groups
+    def __init__(self, kit: Kit, caches: Caches) -> None:
+        super().__init__(kit, "podgroup")
+        self._pods, self._groups = caches.pods.store, caches.groups.store
         self._fits: dict[str, Fit] = {}
-        self.worker = Worker("podgroup", self.process, monotonic_s=monotonic_s)
+        self.handlers += [(caches.pods, self._pod_seen), (caches.groups, self._group_seen)]
 
-    def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """Queues the gang of a pod that has changed."""
         pod = new or old
-        if pod is None or not is_musters(pod.spec.scheduler_name):
+        if pod is None or not is_musters(pod.spec.scheduler_name) or job_of_pod(pod.metadata):
             return
         key = f"{pod.metadata.namespace}/{group_name(pod.metadata)}"
         if new and group_to_make(new) and (key not in self._fits or gang_of(new) is None):
@@ -94,8 +59,11 @@ class PodGroups:
         elif old is None or new is None or old.finished != new.finished:
             self.worker.queue.add_after(key, AGAIN_S)
 
-    def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+    def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Queues a PodGroup that has changed; one that is deleted under living pods is created again."""
+        group = new or old
+        if group is None or job_of(group.metadata):
+            return
         if old and new is None:
             key = old.metadata.key
             self._fits.pop(key, None)

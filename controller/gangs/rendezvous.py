@@ -3,22 +3,20 @@
 Pods that the webhook shapes name them, and wait until they exist. Each is made with the first pod of a workload.
 """
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from certs.ssh import complete
+from controller.caches import Caches
+from controller.kit import KeyController, Kit
 from controller.live import controller_of, find, find_or_make
-from controller.worker import Retry, Worker
+from controller.worker import Retry
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.fields import InvalidFieldError
 from muster.api.kubernetes.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
 from muster.api.kubernetes.meta import Object
-from muster.kube.client import Client
 from muster.kube.errors import Invalid
-from muster.kube.events import Recorder
-from muster.kube.store import Store
 from muster.runtime.plugins.mpi import shared_hostfile
 from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME, secret_name, ssh_secret
 from muster.runtime.settings import SSH_KEY, annotation
@@ -34,19 +32,16 @@ _Claim = tuple[str, ...]
 """The owner that a pod claims, and its hostfile: a workload that is scaled has another one."""
 
 
-class Rendezvous:
+class Rendezvous(KeyController):
     """A worker over shaped pods; one pod of each owner is enough."""
 
-    def __init__(
-        self, client: Client, recorder: Recorder, pods: Store[Pod], *, monotonic_s: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._client = client
-        self._recorder = recorder
-        self._pods = pods
+    def __init__(self, kit: Kit, caches: Caches) -> None:
+        super().__init__(kit, "rendezvous")
+        self._pods = caches.pods.store
         self._done: dict[_Claim, None] = {}
-        self.worker = Worker("rendezvous", self.process, monotonic_s=monotonic_s)
+        self.handlers.append((caches.pods, self._pod_seen))
 
-    def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """Queues a new pod whose objects may be missing."""
         if old is None and new and needs_something(new) and _claim(new) not in self._done:
             self.worker.queue.add(new.metadata.key)

@@ -1,29 +1,25 @@
 """The context of a pass over a Job: caches, clients and clocks, and the snapshot of the Job's pods."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
+from controller.caches import JOB_INDEX, Caches
 from controller.job.effects import Effects
 from controller.job.expectations import Expectations
 from controller.job.objects import Groups, Objects
 from controller.job.rules.events import Request
 from controller.job.rules.policies import Target
 from controller.job.writer import StatusWriter
-from muster.api.kubernetes.core import Pod
+from controller.kit import Kit
+from muster.api.kubernetes.core import Pod, PriorityClass
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.client import Client
-from muster.kube.events import Recorder
 from muster.kube.store import Store
+from muster.kube.workqueue import WorkQueue
 from muster.volcano.podgroup import group_key
 from muster.volcano.tasks import reference
 
-JOB_INDEX = "job"
-"""Index of the pod store: the Job that the pod belongs to (`JobRef.entry`)."""
 
-
-@dataclass(frozen=True, slots=True)
 class Context:
     """Caches, effects and the time.
 
@@ -32,30 +28,36 @@ class Context:
     to name the native PodGroup as which it is published.
     """
 
-    client: Client
-    recorder: Recorder
-    jobs: Store[Job]
-    pod_store: Store[Pod]
-    expectations: Expectations
-    effects: Effects
-    groups: Groups
-    objects: Objects
-    writer: StatusWriter
-    requeue_after: Callable[[str, float], None]
-    others_wait: Callable[[str], bool]
-    needed: Callable[[Job], bool]
-    joins_native: Callable[[PodGroup], bool]
-    wall_s: Callable[[], float]
+    def __init__(
+        self,
+        kit: Kit,
+        caches: Caches,
+        priorities: Store[PriorityClass],
+        queue: WorkQueue[str],
+        *,
+        at_once: int,
+        needed: Callable[[Job], bool],
+        joins_native: Callable[[PodGroup], bool],
+    ) -> None:
+        self.client, self.recorder, self.wall_s = kit.client, kit.recorder, kit.wall_s
+        self.needed, self.joins_native = needed, joins_native
+        self.requeue_after, self.others_wait = queue.add_after, queue.others_wait
+        self._jobs, self._pods = caches.jobs.store, caches.pods.store
+        self.expectations = Expectations(kit.monotonic_s)
+        self.effects = Effects(kit.client, self.expectations, kit.recorder, at_once, monotonic_s=kit.monotonic_s)
+        self.groups = Groups(kit.client, caches.groups.store, priorities.list, self.expectations)
+        self.objects = Objects(kit.client)
+        self.writer = StatusWriter(kit.client, self.expectations, queue.add_after, kit.monotonic_s)
 
     def job(self, key: str) -> Job | None:
         """The Job as it is, or None if there is none."""
-        cached = self.jobs.get(key)
+        cached = self._jobs.get(key)
         return self.expectations.jobs.newest(key, cached) if cached else None
 
     def pods(self, job: Job) -> list[Pod]:
         """The Job's pods as they are."""
         own = reference(job)
-        return self.expectations.pods(own, self.pod_store.by_index(JOB_INDEX, own.entry))
+        return self.expectations.pods(own, self._pods.by_index(JOB_INDEX, own.entry))
 
     def forget(self, job: Job) -> None:
         """Drops everything that is kept about a Job that is gone."""

@@ -1,24 +1,24 @@
 """The worker over queues: `root` and `default` always exist; every queue has a parent, a state and counters."""
 
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from controller.caches import QUEUE_INDEX, Caches, native_queue_names, queue_names
+from controller.kit import KindController, Kit
 from controller.live import delete, find
 from controller.queues import rules
-from controller.worker import Retry, Worker
+from controller.worker import Retry
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.merge_diff import difference
-from muster.api.muster.native import counted_in, status_of
+from muster.api.muster.native import status_of
 from muster.api.volcano.batch import COMMANDS, Command
 from muster.api.volcano.scheduling import QUEUES, PodGroup, PodGroupStatus, Queue
-from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
-from muster.kube.events import Recorder
+from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from muster.resources.vector import Vector, add
 
@@ -28,24 +28,11 @@ STANDING: Mapping[str, Mapping[str, Any]] = {
 }
 """spec of the queues that always exist, parents first."""
 
-QUEUE_INDEX = "queue"
-"""Index of the stores of PodGroups, Volcano's and native ones: the queue's name."""
 PARENT_INDEX = "parent"
 """Index of the queue store: the parent's name."""
 
 COUNT_EVERY_S = 0.5
 _HIGHEST = 64  # levels: more only where parents form a circle
-
-
-def queue_names(group: PodGroup) -> list[str]:
-    """The index function of PodGroups."""
-    return [group.spec.queue or names.DEFAULT_QUEUE]
-
-
-def native_queue_names(native: NativePodGroup) -> list[str]:
-    """The same of native PodGroups: none of those that are no gangs of Muster's, as Muster's own published ones."""
-    queue = counted_in(native)
-    return [queue] if queue else []
 
 
 def parent_names(queue: Queue) -> list[str]:
@@ -63,33 +50,27 @@ def _only_counted(old: Queue | None, new: Queue | None) -> bool:
     return kept and old.spec == new.spec and old.status.state == new.status.state
 
 
-class Queues:
-    """A worker over the names of queues. The stores need the indexes of this module."""
+class Queues(KindController[Queue]):
+    """The controller of queues, a worker over their names."""
 
-    def __init__(
-        self,
-        client: Client,
-        recorder: Recorder,
-        queues: Store[Queue],
-        groups: Store[PodGroup],
-        natives: Store[NativePodGroup],
-        pods: Store[Pod],
-        *,
-        monotonic_s: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._client = client
-        self._recorder = recorder
-        self._queues = queues
-        self._groups = groups
-        self._natives = natives
-        self._pods = pods
-        self._usage = rules.Usage(groups.get)
+    def __init__(self, kit: Kit, caches: Caches) -> None:
+        store = Store[Queue]({PARENT_INDEX: parent_names})
+        super().__init__(kit, "queue", QUEUES, Reflector(kit.client, QUEUES, store=store))
+        self._queues, self._pods = store, caches.pods.store
+        self._groups, self._natives = caches.groups.store, caches.natives.store
+        self._usage = rules.Usage(self._groups.get)
         self._lock = threading.Lock()
         self._commands: dict[str, dict[str, Command]] = {}
-        self.worker = Worker("queue", self.process, monotonic_s=monotonic_s)
+        self.handlers += [
+            (caches.groups, self._group_seen),
+            (caches.natives, self._native_seen),
+            (caches.pods, self._pod_seen),
+            (caches.commands, self._command_seen),
+        ]
 
-    def queue_seen(self, old: Queue | None, new: Queue | None) -> None:
+    def _seen(self, old: Queue | None, new: Queue | None) -> None:
         """Queues a pass over a queue that has changed, and over those above and below it."""
+        self._written.seen(old, new)
         for queue in (old, new):
             if queue:
                 self.worker.queue.add_after(queue.metadata.name, COUNT_EVERY_S if _only_counted(old, new) else 0.0)
@@ -101,7 +82,7 @@ class Queues:
             self._requeue_with_parents(old.spec.parent)
             self._requeue_with_parents(new.spec.parent)
 
-    def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+    def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Has the queues of a PodGroup counted if its queue or phase has changed."""
         if old and new and (old.status.phase, old.spec.queue) == (new.status.phase, new.spec.queue):
             return
@@ -109,7 +90,7 @@ class Queues:
             if group:
                 self.worker.queue.add_after(queue_names(group)[0], COUNT_EVERY_S)
 
-    def native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
+    def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
         """Does the same for a native PodGroup, while it is a gang of Muster's."""
         before, after = (
             [(queue, status_of(each).phase) for queue in native_queue_names(each)] if each else []
@@ -118,14 +99,14 @@ class Queues:
         for queue, _ in {*before} ^ {*after}:
             self.worker.queue.add_after(queue, COUNT_EVERY_S)
 
-    def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+    def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
         """Has the pod's queue counted if the requests in it have changed."""
         pod = new or old
         queue = self._usage.pod_seen(pod, gone=new is None) if pod else None
         if queue:
             self._requeue_with_parents(queue)
 
-    def command_seen(self, old: Command | None, new: Command | None) -> None:
+    def _command_seen(self, old: Command | None, new: Command | None) -> None:
         """Keeps a new Command until a pass over its queue has carried it out."""
         target = new.target if new and old is None else None
         if new and target and target.kind == QUEUES.kind and target.api_version.startswith(f"{QUEUES.group}/"):
@@ -148,7 +129,7 @@ class Queues:
 
     def process(self, name: str) -> None:
         """One pass over one queue."""
-        queue = self._queues.get(name)
+        queue = self._newest(name)
         if queue is None:
             self._without_queue(name)
         elif not queue.metadata.deletion_timestamp:
@@ -191,10 +172,7 @@ class Queues:
         """Writes annotation and status where they differ; a queue that opens again keeps its mark until it is open."""
         if wanted.by_parent:
             queue = self._mark(queue, mark=True)
-        patch = difference(queue.status, rules.status_of(queue, wanted.state, load))
-        if patch:
-            body = {"metadata": {"resourceVersion": queue.metadata.resource_version}, "status": patch}
-            queue = self._client.merge_patch(QUEUES, queue.metadata.name, body, subresource="status")
+        queue = self._patched(queue, difference(queue.status, rules.status_of(queue, wanted.state, load)))
         return queue if wanted.by_parent else self._mark(queue, mark=False)
 
     def _mark(self, queue: Queue, *, mark: bool) -> Queue:

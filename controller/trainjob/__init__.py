@@ -2,10 +2,10 @@
 
 `rules` decides. Here are the edges, in the order of a pass: `runtimes` has the version of the runtime that admission
 saw, and frees runtimes of an old finalizer; `children` reads the objects that exist for a TrainJob and takes the steps
-that the rules decide, `reconcile` puts them together and writes the status, `controller` turns changes into keys.
+that the rules decide, `controller` turns changes into keys, puts the steps together and writes the status.
 `watched` has the objects of kinds that plugins build and watch, `report` takes reports of trainers.
 
 Promises that a TrainJob which has ended stays so, and that a pass over one that is as it should be writes nothing. It
 must not import the controllers of Jobs, queues and gangs: it talks to them through the API. Start with
-`reconcile.Reconciler.process`.
+`controller.TrainJobs.process`.
 """

@@ -1,8 +1,6 @@
 """The objects of TrainJobs that exist, from caches and own recent writes; and the steps, carried out."""
 
 import threading
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
@@ -10,7 +8,8 @@ import msgspec
 import structlog
 
 from certs import ssh
-from controller.caches import OwnWrites
+from controller.caches import JOB_INDEX, Caches, OwnWrites
+from controller.kit import Kit
 from controller.live import delete, find, find_or_make
 from controller.trainjob.obstacle import belongs, foreign
 from controller.trainjob.rules.children import Children, covers, fingerprint
@@ -20,12 +19,11 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.jobset import JOB_SETS, JobSet
 from muster.api.kubeflow.trainer import TrainJob
-from muster.api.kubernetes.core import INDEXED_JOBS, PODS, IndexedJob, Pod
+from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS, IndexedJob
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
-from muster.api.volcano.scheduling import PodGroup
-from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound
+from muster.kube.reflector import Reflector
 from muster.kube.store import Store
 from muster.volcano.tasks import reference
 
@@ -51,46 +49,40 @@ class Ensured(NamedTuple):
     version: str
 
 
-class Caches(NamedTuple):
-    """Jobs of Muster's; PodGroups; batch/v1 Jobs and ConfigMaps of TrainJobs; what plugins watch; and pods by Job."""
-
-    jobs: Store[Job]
-    groups: Store[PodGroup]
-    initializers: Store[IndexedJob]
-    maps: Store[Object]
-    watched: Watched
-    pods_of: Callable[[str], list[Pod]]
-
-
 class Steps:
-    """Reads the objects that exist, and takes steps. Only one thread at a time handles a TrainJob."""
+    """Reads the objects that exist, and takes steps. Only one thread at a time handles a TrainJob.
 
-    def __init__(self, client: Client, caches: Caches, monotonic_s: Callable[[], float] = time.monotonic) -> None:
-        self._client = client
-        self._caches = caches
-        self._kinds = Kinds(client)
-        self._monotonic_s = monotonic_s
+    `initializers` and `maps` are the caches of the batch/v1 Jobs and ConfigMaps of TrainJobs.
+    """
+
+    def __init__(self, kit: Kit, caches: Caches, watched: Watched) -> None:
+        self._client, self._caches, self._watched = kit.client, caches, watched
+        by_train_job = Store({TRAIN_JOB_INDEX: train_job_keys}, packed=IndexedJob)
+        self.initializers = Reflector(kit.client, INDEXED_JOBS, label_selector=names.TRAIN_JOB, store=by_train_job)
+        self.maps: Reflector[Object] = Reflector(kit.client, CONFIG_MAPS, label_selector=names.TRAIN_JOB)
+        self._kinds = Kinds(kit.client)
+        self._monotonic_s = kit.monotonic_s
         self._lock = threading.Lock()
-        self._jobs = OwnWrites[Job](monotonic_s, BELIEVED_S)
-        self._initializers = OwnWrites[IndexedJob](monotonic_s, BELIEVED_S)
+        self._made = OwnWrites[Job](kit.monotonic_s, BELIEVED_S)
+        self._made_initializers = OwnWrites[IndexedJob](kit.monotonic_s, BELIEVED_S)
         self._ensured: dict[str, dict[str, Ensured]] = {}
         self._asked: dict[str, tuple[float, tuple[str, int, str]]] = {}
 
     def children(self, train_job: TrainJob, initializers: list[str]) -> Children:
         """The objects that exist for the TrainJob."""
         key = train_job.metadata.key
-        job = _of(train_job, self._jobs.newest(key, self._caches.jobs.get(key)))
+        job = _of(train_job, self._made.newest(key, self._caches.jobs.store.get(key)))
         found = {name: each for name in initializers if (each := self._initializer(train_job, name))}
-        pods = self._caches.pods_of(reference(job).entry) if job else ()
-        job_set = self._caches.watched.get(JOB_SETS, train_job.metadata.key)
+        pods = self._caches.pods.store.by_index(JOB_INDEX, reference(job).entry) if job else ()
+        job_set = self._watched.get(JOB_SETS, train_job.metadata.key)
         if not (isinstance(job_set, JobSet) and belongs(job_set.metadata, train_job)):
             job_set = None
-        group = _of(train_job, self._caches.groups.get(key)) if job_set else None
+        group = _of(train_job, self._caches.groups.store.get(key)) if job_set else None
         return Children(job, pods, found, job_set, group)
 
     def left(self, train_job: TrainJob) -> Children:
         """The objects that are left of a TrainJob that has ended, whatever its runtime was."""
-        own = self._caches.initializers.by_index(TRAIN_JOB_INDEX, train_job.metadata.key)
+        own = self.initializers.store.by_index(TRAIN_JOB_INDEX, train_job.metadata.key)
         return self.children(train_job, [each.metadata.name for each in own])
 
     def forget(self, uid: str) -> None:
@@ -109,7 +101,7 @@ class Steps:
             case Suspend():
                 meta = step.job.metadata
                 patch = {"metadata": {"uid": meta.uid}, "spec": {"suspend": step.suspend}}
-                self._initializers.note(self._client.merge_patch(INDEXED_JOBS, meta.name, patch, meta.namespace))
+                self._made_initializers.note(self._client.merge_patch(INDEXED_JOBS, meta.name, patch, meta.namespace))
             case Command():
                 self._command(train_job, step)
             case Clear():
@@ -117,7 +109,7 @@ class Steps:
                     delete(self._client, PODS, pod.metadata)
             case Change():
                 meta = step.job.metadata
-                self._jobs.note(self._client.json_patch(JOBS, meta.name, step.operations, meta.namespace))
+                self._made.note(self._client.json_patch(JOBS, meta.name, step.operations, meta.namespace))
             case Delete():
                 self.delete(step.job, step.why)
 
@@ -130,13 +122,13 @@ class Steps:
         meta = job.metadata
         with suppress(NotFound):
             self._client.delete(resource, meta.name, meta.namespace, uid=meta.uid, propagation="Foreground")
-        self._jobs.drop(meta.key)
-        self._initializers.drop(meta.key)
+        self._made.drop(meta.key)
+        self._made_initializers.drop(meta.key)
         log.info("deleted", job=meta.key, why=why)
 
     def _initializer(self, train_job: TrainJob, name: str) -> IndexedJob | None:
         key = f"{train_job.metadata.namespace}/{name}"
-        return _of(train_job, self._initializers.newest(key, self._caches.initializers.get(key)))
+        return _of(train_job, self._made_initializers.newest(key, self.initializers.store.get(key)))
 
     def _create(self, train_job: TrainJob, manifest: JSON) -> None:
         ours = manifest["apiVersion"] == JOBS.api_version
@@ -144,7 +136,7 @@ class Steps:
         made, new = find_or_make(self._client, resource, manifest)
         if not new and not belongs(made.metadata, train_job):
             raise foreign(f"{resource.kind} {made.metadata.name}", made.metadata, train_job)
-        (self._jobs if ours else self._initializers).note(made)
+        (self._made if ours else self._made_initializers).note(made)
 
     def _command(self, train_job: TrainJob, step: Command) -> None:
         """Creates the Command once for each phase of the Job: it stays until it is carried out."""
@@ -193,7 +185,7 @@ class Steps:
 
     def _present(self, train_job: TrainJob, resource: Resource[JSON], name: str, *, likely: bool) -> JSON | None:
         """The TrainJob's object of this name. Not `likely`: it is read only if the cache of ConfigMaps shows it."""
-        if not likely and self._caches.maps.get(f"{train_job.metadata.namespace}/{name}") is None:
+        if not likely and self.maps.store.get(f"{train_job.metadata.namespace}/{name}") is None:
             return None
         found = find(self._client, resource, name, train_job.metadata.namespace if resource.namespaced else None)
         if found is None:
@@ -207,9 +199,9 @@ class Steps:
     def _unchanged(self, resource: Resource[JSON], key: str, known: Ensured) -> bool:
         """True if an object is as it was left, as far as a cache of its kind shows."""
         if resource.kind == "ConfigMap":
-            shown = self._caches.maps.get(key)
-        elif self._caches.watched.watches(resource):
-            shown = self._caches.watched.get(resource, key)
+            shown = self.maps.store.get(key)
+        elif self._watched.watches(resource):
+            shown = self._watched.get(resource, key)
         else:
             return True
         return shown is not None and (shown.metadata.uid, shown.metadata.resource_version) == known[1:]

@@ -1,134 +1,275 @@
-"""The controller of TrainJobs: its caches, handlers and worker."""
+"""The controller of TrainJobs: the next steps of each and its status.
 
-import time
-from collections.abc import Callable
-from typing import Any
+Both follow from its spec, its kept runtime and the objects that exist: another process would make the same pass.
+"""
 
-from controller.trainjob.children import TRAIN_JOB_INDEX, Caches, Steps, train_job_keys
-from controller.trainjob.obstacle import train_job_key
-from controller.trainjob.reconcile import Context, Reconciler, StatusWriter
-from controller.trainjob.report import Authorities
-from controller.trainjob.rules.status import is_ready, why_the_gang_waits
+from typing import Literal
+
+from msgspec import structs
+
+from controller.caches import Caches, packed
+from controller.kit import KindController, Kit
+from controller.trainjob.children import Steps
+from controller.trainjob.obstacle import Obstacle, train_job_key
+from controller.trainjob.report import LOOK_AGAIN_S, Authorities
+from controller.trainjob.rules import outcome, status
+from controller.trainjob.rules.children import Children, before, finished, goes_on, initializer_name
+from controller.trainjob.rules.outcome import Computed, Outcome, computed, of_job_set
+from controller.trainjob.rules.steps import Create, Step, decide
 from controller.trainjob.runtimes import Runtimes
 from controller.trainjob.watched import Watched
-from controller.worker import Worker
+from controller.worker import Retry
 from muster.api import names
+from muster.api.kubeflow.jobset import JobSet, ReplicatedJobStatus
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
-from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, IndexedJob, Pod
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.core import IndexedJob, Pod
+from muster.api.kubernetes.meta import Condition, Object, format_time
+from muster.api.merge_diff import difference
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.budget import Budget
-from muster.kube.client import Client
-from muster.kube.events import Recorder
-from muster.kube.reflector import Reflector
-from muster.kube.store import Store
+from muster.kube.errors import Forbidden, Invalid
 from muster.runtime import registry
 from muster.runtime.framework import Framework
-from muster.runtime.train_job import Target
+from muster.runtime.plan import Compiled, Plan
+from muster.runtime.train_job import Target, compile_train_job
 from muster.volcano.tasks import job_of
 
+BLOCKED_S = 10.0
+"""Time until a TrainJob that is blocked is tried again."""
 PODS_S = 0.1
 """Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""
 
 
-class TrainJobs:
-    """A worker over `namespace/name` of TrainJobs; `pods_of` gives the pods of a Job (`JobRef.entry`)."""
+class TrainJobs(KindController[TrainJob]):
+    """The controller of TrainJobs; trainers write `trainerStatus`, the controller all else in their status.
+
+    `authorities` are those that trainers trust when they report; None without a status server.
+    """
 
     def __init__(
         self,
-        client: Client,
-        recorder: Recorder,
-        jobs: Store[Job],
-        groups: Store[PodGroup],
-        pods_of: Callable[[str], list[Pod]],
+        kit: Kit,
+        caches: Caches,
         *,
         framework: Framework | None = None,
         authorities: Authorities | None = None,
         target: Target = "Job",
         threads: int = 1,
-        monotonic_s: Callable[[], float] = time.monotonic,
-        wall_s: Callable[[], float] = time.time,
     ) -> None:
-        made = names.TRAIN_JOB
-        self._train_jobs = Reflector(client, TRAIN_JOBS, store=Store(packed=TrainJob), budget=Budget(TRAIN_JOBS))
-        by_train_job = Store({TRAIN_JOB_INDEX: train_job_keys}, packed=IndexedJob)
-        self._initializers = Reflector(client, INDEXED_JOBS, label_selector=made, store=by_train_job)
-        self._maps = Reflector(client, CONFIG_MAPS, label_selector=made)
-        self.reflectors: dict[str, Reflector[Any]] = {
-            "trainjobs": self._train_jobs,
-            "jobs of trainjobs": self._initializers,
-            "configmaps of trainjobs": self._maps,
+        super().__init__(kit, "trainjob", TRAIN_JOBS, packed(kit.client, TRAIN_JOBS), threads=threads)
+        self._framework = framework or registry.framework()
+        self._authorities, self._target = authorities, target
+        self.watched = Watched(kit.client, self._framework, self._child_seen, job_sets=target == "JobSet")
+        self._steps = Steps(kit, caches, self.watched)
+        self._runtimes = Runtimes(kit.client, kit.recorder, self._steps.maps.store, target)
+        self._compiled: dict[str, tuple[tuple[int, str, str], Compiled]] = {}
+        self.reflectors |= {
+            "jobs of trainjobs": self._steps.initializers,
+            "configmaps of trainjobs": self._steps.maps,
         }
-        self.handlers: list[tuple[Reflector[Any], Any]] = [
-            (self._train_jobs, self._train_job_seen),
-            (self._initializers, self._child_seen),
-            (self._maps, self._child_seen),
+        self.handlers += [
+            (self._steps.initializers, self._child_seen),
+            (self._steps.maps, self._child_seen),
+            (caches.jobs, self._child_seen),
+            (caches.groups, self._group_seen),
+            (caches.pods, self._pod_seen),
         ]
-        framework = framework or registry.framework()
-        self.watched = Watched(client, framework, self._child_seen, job_sets=target == "JobSet")
-        self.worker = Worker("trainjob", self.process, threads=threads, monotonic_s=monotonic_s)
-        caches = Caches(jobs, groups, self._initializers.store, self._maps.store, self.watched, pods_of)
-        self.reconciler = Reconciler(
-            Context(
-                framework=framework,
-                target=target,
-                watched=self.watched,
-                runtimes=Runtimes(client, recorder, self._maps.store, target),
-                steps=Steps(client, caches, monotonic_s),
-                writer=StatusWriter(client, self._train_jobs.store),
-                recorder=recorder,
-                requeue_after=self.worker.queue.add_after,
-                wall_s=wall_s,
-                authorities=authorities,
-            )
-        )
 
-    def process(self, key: str) -> None:
-        """One pass over one TrainJob."""
-        self.reconciler.process(key)
-
-    def job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Queues the TrainJob of a Job that has changed, if it has one."""
-        self._child_seen(old, new)
-
-    def group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queues the TrainJob of a gang of a JobSet's pods that begins or ceases to wait for a place."""
-        if bool(why_the_gang_waits(old)) != bool(why_the_gang_waits(new)):
-            self._child_seen(old, new)
-
-    def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """Queues the TrainJob of a pod whose state has changed."""
-        pod = new or old
-        job = job_of(pod.metadata) if pod and names.REPLICATED_JOB in pod.metadata.labels else None
-        if job is None or self._train_jobs.store.get(job.key) is None:  # a Job is named as its TrainJob
-            return
-        if old is None or new is None or _state(old) != _state(new):
-            self.worker.queue.add_after(job.key, PODS_S)
-
-    def _train_job_seen(self, old: TrainJob | None, new: TrainJob | None) -> None:
+    def _seen(self, old: TrainJob | None, new: TrainJob | None) -> None:
         if old and (new is None or new.metadata.uid != old.metadata.uid):
-            self.reconciler.forget(old)
-        if new and (old is None or _asked(old) != _asked(new)):
-            self.worker.queue.add(new.metadata.key)
+            self._forget(old)
+        super()._seen(old, new)
+
+    def _asked(self, obj: TrainJob) -> tuple[object, ...]:
+        """Its annotations, conditions and counts, too.
+
+        Reports of trainers are not among them, nor the words of its conditions: a refusal whose words are others each
+        time would have it tried again at once, without end.
+        """
+        held = [(each.type, each.status, each.reason) for each in obj.status.conditions]
+        return *super()._asked(obj), obj.metadata.annotations, held, obj.status.jobs_status
 
     def _child_seen(self, old: Object | None, new: Object | None) -> None:
+        """Queues the TrainJob of an object that has changed, if it has one."""
         child = new or old
         key = train_job_key(child.metadata) if child else None
         if key:
             self.worker.queue.add(key)
 
+    def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        """Queues the TrainJob of a gang of a JobSet's pods that begins or ceases to wait for a place."""
+        if bool(status.why_the_gang_waits(old)) != bool(status.why_the_gang_waits(new)):
+            self._child_seen(old, new)
+
+    def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+        """Queues the TrainJob of a pod whose state has changed."""
+        pod = new or old
+        job = job_of(pod.metadata) if pod and names.REPLICATED_JOB in pod.metadata.labels else None
+        if job is None or self._objects.store.get(job.key) is None:  # a Job is named as its TrainJob
+            return
+        if old is None or new is None or _state(old) != _state(new):
+            self.worker.queue.add_after(job.key, PODS_S)
+
+    def process(self, key: str) -> None:
+        """One pass. A TrainJob that another controller manages, or that is being deleted, is left alone."""
+        train_job = self._newest(key)
+        if train_job is None or train_job.metadata.deletion_timestamp or not train_job.managed_here:
+            return
+        if finished(train_job):
+            self._after_the_end(train_job)
+            return
+        try:
+            self._go_on(train_job)
+        except Obstacle as obstacle:
+            self._blocked(train_job, str(obstacle), passing=obstacle.passing)
+        except (Forbidden, Invalid) as error:
+            self._blocked(train_job, f"the API server refuses what this TrainJob needs: {error.message}")
+
+    def _forget(self, train_job: TrainJob) -> None:
+        """Drops everything that is kept about a TrainJob that has ended or is gone."""
+        uid = train_job.metadata.uid
+        self._compiled.pop(uid, None)
+        self._runtimes.forget(uid)
+        self._steps.forget(uid)
+
+    def _go_on(self, train_job: TrainJob) -> None:
+        compiled = self._compile(train_job)
+        if compiled.plan is None:
+            why = "; ".join(map(str, compiled.errors))
+            raise Obstacle(f"this TrainJob does not fit its runtime: {why}")
+        plan = compiled.plan
+        children = self._children(train_job, plan)
+        now_s = self._wall_s()
+        theirs = self._computed(train_job, children)
+        end = outcome.outcome(children) or theirs.end
+        left_s = outcome.left_s(train_job, children, now_s)
+        if end is None and left_s is not None and left_s <= 0:
+            end = outcome.DEADLINE
+        train_job = self._write(train_job, plan, children, theirs, end)
+        if end:
+            kind: Literal["Normal", "Warning"] = "Normal" if end.type == "Complete" else "Warning"
+            self._recorder.event(train_job, kind, end.reason, end.message)
+            self._after_the_end(train_job)
+            return
+        if left_s is not None:
+            self.worker.queue.add_after(train_job.metadata.key, left_s)
+        if self._authorities:
+            self.worker.queue.add_after(train_job.metadata.key, LOOK_AGAIN_S)
+        self._take(train_job, decide(train_job, plan, compiled.components, children))
+        if any(each.type == status.BLOCKED for each in train_job.status.conditions):
+            self._write(train_job, plan, self._children(train_job, plan), theirs, None, unblocked=True)
+
+    def _take(self, train_job: TrainJob, steps: list[Step]) -> None:
+        """Takes the steps. The first obstacle is raised at the end; after it, no further Job is created."""
+        obstacle: Exception | None = None
+        for step in steps:
+            if obstacle and isinstance(step, Create):
+                continue
+            try:
+                self._steps.take(train_job, step)
+            except (Obstacle, Forbidden, Invalid) as error:
+                obstacle = obstacle or error
+        if obstacle:
+            raise obstacle
+
+    def _compile(self, train_job: TrainJob) -> Compiled:
+        """Plan and components; made once for each generation, number of nodes, and authorities that pods trust."""
+        meta, authorities = train_job.metadata, self._authorities
+        trusted = authorities.pem() if authorities else ""
+        version = (meta.generation, meta.annotations.get(names.NUM_NODES, ""), trusted)
+        known, compiled = self._compiled.get(meta.uid, (None, None))
+        if compiled is None or known != version:
+            runtime = self._runtimes.of(train_job)
+            compiled = compile_train_job(train_job, runtime, self._framework, self._target)
+            self._compiled[meta.uid] = (version, compiled)
+        return compiled
+
+    def _children(self, train_job: TrainJob, plan: Plan) -> Children:
+        return self._steps.children(train_job, [initializer_name(train_job, each.name) for each in before(plan)])
+
+    def _computed(self, train_job: TrainJob, children: Children) -> Computed:
+        """End and counts by the plugin that computes a status, else by the JobSet."""
+        plugin, own = self._framework.status, of_job_set(children.job_set)
+        if plugin is None or own.end:
+            return own
+        try:
+            found = computed(plugin.status(self.watched.of(train_job)))
+        except Exception as error:
+            raise Obstacle(f"plugin {plugin.name} computes no status: {type(error).__name__}: {error}") from error
+        return Computed(found.end, tuple(found.with_counts(own.counts)))
+
+    def _write(
+        self,
+        train_job: TrainJob,
+        plan: Plan,
+        children: Children,
+        theirs: Computed,
+        end: Outcome | None,
+        *,
+        unblocked: bool = False,
+    ) -> TrainJob:
+        """Writes the status. `Blocked` stays until all steps were taken."""
+        statuses = theirs.with_counts(status.jobs_status(train_job, plan, children))
+        blocked = [each.message for each in train_job.status.conditions if each.type == status.BLOCKED]
+        held = status.conditions(
+            train_job,
+            now=format_time(self._wall_s()),
+            trains=status.trains(statuses, plan),
+            obstacle="" if unblocked or not blocked else blocked[0],
+            waits=status.why_waiting(children),
+            end=end,
+        )
+        before_ = {each.type: each.status for each in train_job.status.conditions}
+        digest = self._runtimes.digest(train_job.metadata.uid)
+        written = self._with_status(train_job, statuses, held, digest)
+        for each in held:
+            if each.type == status.SUSPENDED and before_.get(each.type) != each.status:
+                self._recorder.event(train_job, "Normal", each.reason, each.message)
+        return written
+
+    def _after_the_end(self, train_job: TrainJob) -> None:
+        """Deletes Jobs that still run after the end, and the Job when its time is over."""
+        self._forget(train_job)
+        children = self._steps.left(train_job)
+        maker = children.job or children.job_set
+        jobs: list[Job | IndexedJob | JobSet] = [*children.initializers.values(), *([maker] if maker else [])]
+        why = "activeDeadlineSeconds are over" if outcome.overdue(train_job) else ""
+        left = [job for job in jobs if why or goes_on(job)]
+        for job in left:
+            self._steps.delete(job, why or "the TrainJob has ended")
+        if left:
+            return
+        expires_s = outcome.expires_s(train_job, children)
+        if expires_s is None or maker is None:
+            return
+        left_s = expires_s - self._wall_s()
+        if left_s > 0:
+            self.worker.queue.add_after(train_job.metadata.key, left_s)
+        else:
+            self._steps.delete(maker, "ttlSecondsAfterFinished are over")
+
+    def _blocked(self, train_job: TrainJob, why: str, *, passing: bool = False) -> None:
+        """Reports the obstacle, and tries again later."""
+        if passing:
+            raise Retry(why)
+        held = status.conditions(train_job, now=format_time(self._wall_s()), obstacle=why)
+        if why not in {each.message for each in train_job.status.conditions}:
+            self._recorder.event(train_job, "Warning", status.CREATION_FAILED, why)
+        newest = self._newest(train_job.metadata.key)
+        self._with_status(newest or train_job, train_job.status.jobs_status, held)
+        self.worker.queue.add_after(train_job.metadata.key, BLOCKED_S)
+
+    def _with_status(
+        self, train_job: TrainJob, jobs: list[ReplicatedJobStatus], held: list[Condition], runtime_digest: str = ""
+    ) -> TrainJob:
+        """The TrainJob with this status, written if it differs. Conflict if the TrainJob has changed."""
+        old = train_job.status
+        begun = any(job.ready or job.succeeded or job.failed or job.active or job.suspended for job in jobs)
+        counts = jobs if old.jobs_status or begun else []
+        kept = runtime_digest or old.runtime_digest
+        wanted = structs.replace(old, conditions=held, jobs_status=counts, runtime_digest=kept)
+        return self._patched(train_job, difference(old, wanted))
+
 
 def _state(pod: Pod) -> tuple[str, bool, bool]:
-    return pod.status.phase, is_ready(pod), bool(pod.metadata.deletion_timestamp)
-
-
-def _asked(train_job: TrainJob) -> tuple[Any, ...]:
-    """The fields of a TrainJob that a pass depends on.
-
-    Reports of trainers are not among them, nor the words of its conditions: a refusal whose words are others each time
-    would have it tried again at once, without end.
-    """
-    meta, status = train_job.metadata, train_job.status
-    held = [(each.type, each.status, each.reason) for each in status.conditions]
-    return meta.generation, meta.deletion_timestamp, meta.annotations, held, status.jobs_status
+    return pod.status.phase, status.is_ready(pod), bool(pod.metadata.deletion_timestamp)

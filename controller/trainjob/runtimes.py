@@ -4,8 +4,6 @@ Admission notes the version (`muster.dev/runtime-version`). If the runtime has c
 can still list that version, until etcd is compacted after some minutes. Later changes do not affect the TrainJob.
 """
 
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from hashlib import sha256
@@ -14,9 +12,9 @@ from typing import Any
 
 import msgspec
 
+from controller.kit import KeyController, Kit
 from controller.live import delete, find
 from controller.trainjob.obstacle import Obstacle, belongs, foreign
-from controller.worker import Worker
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import GROUP, TRAIN_JOBS, RuntimeRef, TrainJob
@@ -225,16 +223,13 @@ class Runtimes:
         return {"apiVersion": kind.api_version, "kind": kind.kind, **found} if found else None
 
 
-class Finalizers:
+class Finalizers(KeyController):
     """A worker over runtimes (`namespace/name`, or `name`) with a finalizer of Kubeflow Trainer before 2.3."""
 
-    def __init__(self, client: Client, *, monotonic_s: Callable[[], float] = time.monotonic) -> None:
-        self._client = client
-        self.reflectors: dict[str, Reflector[Any]] = {
-            each.plural: Reflector(client, replace(each, type=Object)) for each in _KINDS.values()
-        }
-        self.handlers: list[tuple[Reflector[Any], Any]] = [(each, self._seen) for each in self.reflectors.values()]
-        self.worker = Worker("runtime", self.process, monotonic_s=monotonic_s)
+    def __init__(self, kit: Kit) -> None:
+        super().__init__(kit, "runtime")
+        self.reflectors |= {each.plural: Reflector(kit.client, replace(each, type=Object)) for each in _KINDS.values()}
+        self.handlers += [(each, self._seen) for each in self.reflectors.values()]
 
     def process(self, key: str) -> None:
         """Takes the finalizer off; others stay."""

@@ -24,7 +24,7 @@ WITHOUT = {
     ("", "recorder"),
     ("Reconciler", "_reported"),
     # Workers that are left out.
-    ("", "queue_controller"),
+    ("", "queues"),
     ("", "shipped"),
     # By which of the keys that wait the next one is found: any of them may be. What is due, `_due` tells.
     ("WorkQueue", "_heap"),
@@ -103,7 +103,7 @@ class ControllerProcess(Process):
 
     def rest(self) -> None:
         """Make states equal that differ in what does not decide: the order of keys of which any may be next."""
-        pending: Any = self.controller._pending_events
+        pending: Any = self.controller.jobs._pending_events
         self.order = {key: [*requests] for key, requests in pending._requests.items() if len(requests) > 1}
         for worker in self._workers.values():
             queue = worker.queue

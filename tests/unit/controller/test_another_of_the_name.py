@@ -10,12 +10,13 @@ from simulated_cluster import Cluster, _tell
 from simulated_jobs import job, order, submit, turn
 
 import controller
-from controller.caches import OwnWrites
+from controller.caches import Caches, OwnWrites
 from controller.gangs.native import NativeGroups
 from controller.job.effects import Effects
 from controller.job.expectations import Expectations
 from controller.job.objects import Groups, ObjectError, Objects
 from controller.job.rules.events import UNKNOWN, Request
+from controller.kit import Kit
 from controller.live import controller_of
 from controller.worker import Retry
 from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS
@@ -81,7 +82,7 @@ def test_the_loss_of_an_earlier_gang_is_no_news(cluster: Cluster, *, current: bo
     submit(cluster, "j", 2, {"events": ["Unknown"], "action": "AbortJob"})
     (group,) = cluster.api.all(POD_GROUPS)
     uid = group.metadata.uid if current else "another"
-    cluster.controller._pending_events.put("n/j", Request(event=UNKNOWN, group_uid=uid))
+    cluster.controller.jobs._pending_events.put("n/j", Request(event=UNKNOWN, group_uid=uid))
     cluster.controller.workers[0].queue.add("n/j")
     cluster.work(1)
     assert job(cluster, "j").status.state.phase == ("Aborting" if current else "Running")
@@ -215,7 +216,7 @@ def test_a_native_podgroup_of_somebody_else_is_left_alone(desk: Desk, *, own: bo
     meta = structs.replace(published.metadata, owner_references=others)
     desk.api.add(NATIVE_POD_GROUPS, structs.replace(published, metadata=meta))
     larger = structs.replace(group, spec=structs.replace(group.spec, min_member=5))
-    NativeGroups(desk.client, Store(), Store(), Store())._publish(group.metadata.key, larger)
+    NativeGroups(Kit(desk.client, cast("Any", None)), Caches(desk.client))._publish(group.metadata.key, larger)
     policy = desk.api.all(NATIVE_POD_GROUPS)[0].spec.scheduling_policy
     assert (policy == native_of(larger).spec.scheduling_policy) == own
 

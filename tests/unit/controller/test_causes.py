@@ -111,7 +111,7 @@ def test_a_restart_ends_timers_of_the_job_about_the_same_pods(cluster: Cluster) 
     cluster._phase(cluster.api.find(PODS, "j-w-1", "n"), "Failed", exit_code=3)
     turn(cluster)
     assert brief(cluster) == ("Restarting", 1)
-    assert not cluster.controller._reconciler._actions._timers[job(cluster, "j").metadata.uid]
+    assert not cluster.controller.jobs._reconciler._actions._timers[job(cluster, "j").metadata.uid]
 
 
 def test_deletions_of_ours_that_a_watch_misses_are_no_evictions(cluster: Cluster) -> None:
@@ -293,7 +293,7 @@ def test_commands_are_carried_out_in_the_order_in_which_they_were_given(cluster:
 def test_nothing_is_kept_of_a_job_that_goes_during_a_pass(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the pass notes after the news that the Job is gone goes, too."""
     submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "AbortJob", "timeout": "60s"})
-    context = cluster.controller._reconciler._context
+    context = cluster.controller.jobs._reconciler._context
     hold = context.writer._hold
 
     def held(uid: str, status: Any, rest_s: float) -> float:
@@ -308,7 +308,7 @@ def test_nothing_is_kept_of_a_job_that_goes_during_a_pass(cluster: Cluster, monk
     cluster.work(1)
     cluster.api.collect()
     assert cluster.converge()
-    actions = cluster.controller._reconciler._actions
+    actions = cluster.controller.jobs._reconciler._actions
     assert not context.writer._held
     assert not actions._timers
     assert not context.objects._synced_generation
@@ -342,7 +342,7 @@ def test_each_eviction_that_nobody_saw_has_a_timer(cluster: Cluster) -> None:
         cluster.api.remove(PODS, pod, at_once=True)
     cluster.restart()
     turn(cluster)
-    (timers,) = cluster.controller._reconciler._actions._timers.values()
+    (timers,) = cluster.controller.jobs._reconciler._actions._timers.values()
     assert [timer.request.pod for timer in timers.values()] == ["j-w-0", "j-w-1"]
 
 

@@ -10,11 +10,13 @@ from guarded_api import GuardedApi, Sent
 from msgspec import structs
 
 import controller
+from controller.caches import Caches
 from controller.job.effects import Effects, Refusals
 from controller.job.expectations import Expectations
 from controller.job.fair_pool import FairPool
 from controller.job.objects import Groups, ObjectError, Objects
 from controller.job.writer import REST_S, StatusWriter
+from controller.kit import Kit
 from controller.queues.controller import Queues
 from controller.trainjob.children import Steps
 from controller.trainjob.report import Turns
@@ -41,6 +43,7 @@ class Process:
         self.api = GuardedApi(controller)
         self.client = cast("Any", self.api)
         self.recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
+        self.kit = Kit(self.client, self.recorder, lambda: self.now_s)
         self.expectations = Expectations(lambda: self.now_s)
         self.job: Job = self.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {"tasks": [], "minAvailable": 3}})
 
@@ -248,7 +251,7 @@ def test_a_status_that_was_not_written_is_not_the_job_s(process: Process, error:
 def test_a_command_that_was_not_sent_is_sent_by_the_next_pass(process: Process, error: APIError) -> None:
     """It is not thought to be under way."""
     train = process.api.add(TRAIN_JOBS, {"metadata": {"name": "t"}, "spec": {"runtimeRef": {"name": "r"}}})
-    maker = Steps(process.client, cast("Any", None), lambda: process.now_s)
+    maker = Steps(process.kit, Caches(process.client), cast("Any", None))
     process.fails(error, "create")
     with pytest.raises(type(error)):
         maker.take(train, steps.Command(process.job, "AbortJob"))
@@ -261,11 +264,10 @@ def test_a_command_that_was_not_sent_is_sent_by_the_next_pass(process: Process, 
 @failing
 def test_a_command_to_a_queue_that_was_not_deleted_waits(process: Process, error: APIError) -> None:
     """The next pass deletes it; to carry it out twice does no harm."""
-    parents, groups, natives = (Store[Any]({index: lambda _: []}) for index in ("parent", "queue", "queue"))
-    queues = Queues(process.client, process.recorder, parents, groups, natives, Store())
+    queues = Queues(process.kit, Caches(process.client))
     target = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "q", "uid": ""}
     command: Command = process.api.add(COMMANDS, {"metadata": {"name": "c"}, "action": "CloseQueue", "target": target})
-    queues.command_seen(None, command)
+    queues._command_seen(None, command)
     process.fails(error, "delete")
     with pytest.raises(type(error)):
         queues.process("q")

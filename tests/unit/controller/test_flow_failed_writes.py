@@ -7,12 +7,15 @@ import pytest
 from guarded_api import GuardedApi, Sent
 
 import controller
-from controller.flow.controller import TEMPLATE_INDEX, JobFlows, template_keys
+from controller.caches import Caches
+from controller.flow.controller import JobFlows
+from controller.kit import Kit
+from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
-from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.batch import JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, JobFlow
 from muster.kube.errors import APIError, Conflict, Forbidden, ServerError, Unreachable
-from muster.kube.store import Mirror, Store
+from muster.kube.store import Mirror
 
 KEY = "n/flow"
 STEPS = [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"]}}]
@@ -31,12 +34,10 @@ class World:
         self.api = GuardedApi(controller)
         self.events: list[str] = []
         self.made: list[str] = []
-        jobs = Store({TEMPLATE_INDEX: template_keys}, packed=Job)
         clock: Callable[[], float] = lambda: self.now_s  # noqa: E731 - one clock for both
-        self.flows = JobFlows(cast("Any", self.api), cast("Any", self), jobs, monotonic_s=clock, wall_s=clock)
-        mirror = Mirror("jobs", jobs)
-        mirror.handlers.append(self.flows.job_seen)
-        self._mirrors = {JOBS: mirror}
+        client = cast("Any", self.api)
+        self.flows = JobFlows(Kit(client, cast("Any", self), clock, clock), Caches(client))
+        self._mirrors: dict[Resource[Any], Mirror[Any]] = {}
         for reflector, handler in self.flows.handlers:
             reflector.add_handler(handler)
             self._mirrors[reflector._resource] = reflector.mirror

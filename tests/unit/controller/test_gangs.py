@@ -10,8 +10,10 @@ from builders import manifests
 from simulated_api import Api
 from simulated_faults import Faults
 
-from controller.gangs.podgroups import GROUP_INDEX, NATIVE_INDEX, PodGroups, group_keys, native_keys
+from controller.caches import Caches
+from controller.gangs.podgroups import PodGroups
 from controller.gangs.rendezvous import Rendezvous
+from controller.kit import Kit
 from muster.api.base import Resource
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
@@ -19,7 +21,6 @@ from muster.api.kubernetes.meta import Object, OwnerReference
 from muster.api.muster.gang import gang_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Invalid
-from muster.kube.store import Store
 from muster.workloads.jobset import JOB_SET, JOBSET_NAME
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET, LWS_NAME
 
@@ -44,12 +45,11 @@ class World:
     def __init__(self) -> None:
         self.api = Api(Faults(random.Random(1), 0, 0), lambda: 0.0, lambda *_: None)  # noqa: S311 - nothing fails
         self.events = Events()
-        self.pods = Store[Pod]({GROUP_INDEX: group_keys, NATIVE_INDEX: native_keys})
-        self.groups = Store[PodGroup]()
         client: Any = self.api
         recorder: Any = self.events
-        self.pod_groups = PodGroups(client, recorder, self.pods, self.groups)
-        self.rendezvous = Rendezvous(client, recorder, self.pods)
+        kit, caches = Kit(client, recorder), Caches(client)
+        self.pods, self.groups = caches.pods.store, caches.groups.store
+        self.pod_groups, self.rendezvous = PodGroups(kit, caches), Rendezvous(kit, caches)
 
     def owner(self, resource: Resource[Any], above: OwnerReference | None = None, **content: Any) -> OwnerReference:
         """Creates owner `train` of this kind; a reference to it."""

@@ -3,22 +3,22 @@
 from simulated_cluster import Cluster
 from simulated_jobs import fail, job, order, pods, submit
 
-from controller.app import GATHER_S
+from controller.job.controller import GATHER_S
 
 PODS = 20
 
 
 def gathering(cluster: Cluster) -> list[str]:
     """From now on events wait for others; the keys of the Jobs that get a pass. The list grows."""
-    cluster.controller._gather_s = GATHER_S
+    cluster.controller.jobs._gather_s = GATHER_S
     passes: list[str] = []
-    process = cluster.controller._worker._process
+    process = cluster.controller.jobs.worker._process
 
     def noted(key: str) -> None:
         passes.append(key)
         process(key)
 
-    cluster.controller._worker._process = noted
+    cluster.controller.jobs.worker._process = noted
     return passes
 
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 from msgspec import convert, structs, to_builtins
 
+from controller.caches import Caches
 from controller.gangs.native import NativeGroups
-from controller.gangs.podgroups import GROUP_INDEX, group_keys
+from controller.kit import Kit
 from muster.api.base import Resource
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -15,7 +16,6 @@ from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 from muster.kube.errors import AlreadyExists, Forbidden, NotFound
 from muster.kube.served import FRESH_S
-from muster.kube.store import Store
 from muster.volcano.native import is_gang, native_of
 from muster.volcano.pods import in_native_group
 
@@ -78,13 +78,11 @@ class World:
     def __init__(self, *gangs: PodGroup) -> None:
         self.cluster = Cluster()
         self.now_s = 0.0
-        self.groups = Store[PodGroup]()
         client: Any = self.cluster
-        self.pods = Store[Pod]({GROUP_INDEX: group_keys})
-        self.natives = Store[NativePodGroup]()
-        self.native = NativeGroups(
-            client, self.groups, self.natives, self.pods, monotonic_s=lambda: self.now_s, wall_s=lambda: 0.0
-        )
+        nobody: Any = None
+        caches = Caches(client)
+        self.groups, self.natives, self.pods = caches.groups.store, caches.natives.store, caches.pods.store
+        self.native = NativeGroups(Kit(client, nobody, lambda: self.now_s, lambda: 0.0), caches)
         for each in gangs:
             self.groups.put(each)
         self.native.replay()
@@ -93,7 +91,7 @@ class World:
         """The cache shows a PodGroup."""
         old = self.groups.get(new.metadata.key)
         self.groups.put(new)
-        self.native.group_seen(old, new)
+        self.native._group_seen(old, new)
 
     def work(self) -> None:
         """Does all that is due."""
@@ -181,11 +179,11 @@ def test_what_was_published_and_is_gone_is_published_again() -> None:
     world = World(gang())
     world.work()
     published = world.cluster.groups.pop("g")
-    world.native.native_seen(published, None)
+    world.native._native_seen(published, None)
     world.work()
     assert set(world.cluster.groups) == {"g"}
     before = world.cluster.writes
-    world.native.native_seen(structs.replace(published, metadata=ObjectMeta(name="g", namespace="n", uid="x")), None)
+    world.native._native_seen(structs.replace(published, metadata=ObjectMeta(name="g", namespace="n", uid="x")), None)
     world.work()
     assert world.cluster.writes == before
 

@@ -18,6 +18,7 @@ from msgspec import structs
 import controller
 from certs.making import all_steps
 from certs.rotation import Seen
+from controller.caches import Caches
 from controller.certificates.keeper import Keeper
 from controller.certificates.options import CertificateOptions
 from controller.flow.controller import JobFlows
@@ -27,6 +28,7 @@ from controller.job.effects import Effects
 from controller.job.expectations import Expectations
 from controller.job.objects import Groups, Objects
 from controller.job.reconcile import Reconciler
+from controller.kit import Kit
 from controller.live import delete, write_status
 from controller.queues import rules
 from controller.queues.controller import Queues
@@ -43,7 +45,7 @@ from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS, SERVICES
 from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, MUTATING_WEBHOOKS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.flow import JOB_TEMPLATES
+from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, MADE_OF
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.errors import APIError, Forbidden
 from muster.kube.store import Store
@@ -62,6 +64,7 @@ class Process:
         self.api = GuardedApi(controller)
         self.client = cast("Any", self.api)
         self.recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
+        self.kit, self.caches = Kit(self.client, self.recorder), Caches(self.client)
         self.job = self.add(JOBS, "j", spec={"tasks": [], "ttlSecondsAfterFinished": 0})
         self.owned = {"ownerReferences": [_owner(JOBS, self.job)]}
 
@@ -87,13 +90,13 @@ def _larger(group: PodGroup) -> PodGroup:
 
 def names_a_pod(on: Process) -> None:
     """A pod gets the annotation of its gang."""
-    PodGroups(on.client, on.recorder, Store(), Store())._name(on.add(PODS, "p"), "g")
+    PodGroups(on.kit, on.caches)._name(on.add(PODS, "p"), "g")
 
 
 def changes_a_group(on: Process) -> None:
     """The PodGroup of a workload gets another minimum."""
     group = on.group()
-    PodGroups(on.client, on.recorder, Store(), Store())._update(group, _larger(group), on.add(PODS, "p"), None)
+    PodGroups(on.kit, on.caches)._update(group, _larger(group), on.add(PODS, "p"), None)
 
 
 def keeps_the_queue_of_a_group(on: Process) -> None:
@@ -111,37 +114,37 @@ def keeps_the_queue_of_a_group(on: Process) -> None:
 
     on.api.meddle = refuses
     with suppress(Forbidden):
-        PodGroups(on.client, on.recorder, Store(), Store())._update(group, moved, on.add(PODS, "p"), None)
+        PodGroups(on.kit, on.caches)._update(group, moved, on.add(PODS, "p"), None)
 
 
 def completes_a_group(on: Process) -> None:
     """The Job of a gang has ended."""
     over = on.add(INDEXED_JOBS, "b", status={"conditions": [{"type": "Complete", "status": "True"}]})
     group = on.add(POD_GROUPS, "g", {"ownerReferences": [_owner(INDEXED_JOBS, over)]}, spec={"minMember": 1})
-    groups = Store[PodGroup]()
-    groups.put(group)
-    PodGroups(on.client, on.recorder, Store(), groups)._end(group.metadata.key)
+    on.caches.groups.store.put(group)
+    PodGroups(on.kit, on.caches)._end(group.metadata.key)
 
 
 def publishes(on: Process) -> None:
     """A native PodGroup gets the minimum of its gang."""
     group = on.group()
     known = on.api.add(NATIVE_POD_GROUPS, native_of(group))
-    natives: Store[Any] = Store()
-    natives.put(known)
-    NativeGroups(on.client, Store(), natives, Store())._publish(group.metadata.key, _larger(group))
+    on.caches.natives.store.put(known)
+    NativeGroups(on.kit, on.caches)._publish(group.metadata.key, _larger(group))
 
 
 def has_been_scheduled(on: Process) -> None:
     """A native PodGroup gets the condition that its gang has had its nodes."""
     known = on.api.add(NATIVE_POD_GROUPS, native_of(on.group()))
-    NativeGroups(on.client, Store(), Store(), Store())._tell(known)
+    NativeGroups(on.kit, on.caches)._tell(known)
 
 
 def lists_jobs(on: Process) -> None:
     """A JobTemplate lists the Jobs that were made of it."""
     template = on.add(JOB_TEMPLATES, "t", spec={"tasks": []})
-    flows = JobFlows(on.client, on.recorder, cast("Any", SimpleNamespace(keys_by_index=lambda *_: ["n/j"])))
+    made_of = {"annotations": {MADE_OF: "n.t"}, "ownerReferences": [_owner(JOB_FLOWS, on.add(JOB_FLOWS, "f"))]}
+    on.caches.jobs.store.put(on.add(JOBS, "made", made_of, spec={"tasks": []}))
+    flows = JobFlows(on.kit, on.caches)
     flows.reflectors["jobtemplates"].store.put(template)
     flows.process_template(template.metadata.key)
 
@@ -196,15 +199,12 @@ def writes_a_status(on: Process) -> None:
 
 
 def _queues(on: Process) -> Queues:
-    return Queues(
-        on.client, on.recorder, Store(), Store({"queue": lambda _: []}), Store({"queue": lambda _: []}), Store()
-    )
+    return Queues(on.kit, on.caches)
 
 
 def gives_a_parent(on: Process) -> None:
     """A queue without a parent gets one."""
-    with suppress(KeyError):  # it is counted then, and nobody has indexes here
-        _queues(on)._look_after(on.add(QUEUES, "q", spec={}))
+    _queues(on)._look_after(on.add(QUEUES, "q", spec={}))
 
 
 def counts_a_queue(on: Process) -> None:
@@ -219,7 +219,7 @@ def marks_a_queue(on: Process) -> None:
 
 
 def _take(on: Process, step: steps.Step) -> None:
-    Steps(on.client, cast("Any", None)).take(TRAIN, step)
+    Steps(on.kit, on.caches, cast("Any", None)).take(TRAIN, step)
 
 
 def suspends(on: Process) -> None:
@@ -244,8 +244,7 @@ def ensures(on: Process) -> None:
     on.add(SERVICES, "s", {"ownerReferences": [_owner(TRAIN_JOBS, train)]}, spec={})
     meta = {"name": "s", "namespace": "n"}
     manifest = {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"clusterIP": "None"}}
-    caches = SimpleNamespace(maps=Store())
-    maker = Steps(on.client, cast("Any", caches))
+    maker = Steps(on.kit, on.caches, cast("Any", None))
     with_status = structs.replace(train, status=structs.replace(train.status, jobs_status=[cast("Any", object())]))
     maker._ensure(with_status, steps.Ensure(Component(manifest, "torch")))
 
@@ -253,7 +252,7 @@ def ensures(on: Process) -> None:
 def frees_a_runtime(on: Process) -> None:
     """The finalizer of an earlier trainer goes."""
     runtime = on.add(CLUSTER_TRAINING_RUNTIMES, "r", {"finalizers": [FINALIZER, "mine"]})
-    finalizers = Finalizers(on.client)
+    finalizers = Finalizers(on.kit)
     finalizers.reflectors[CLUSTER_TRAINING_RUNTIMES.plural].store.put(runtime)
     finalizers.process("r")
 
@@ -310,9 +309,9 @@ CASES = [
     Case("live.delete delete", deletes_an_object, UID),
     Case("live.write_status merge_patch", has_been_scheduled, BOTH),
     Case("live.write_status merge_patch", writes_a_status, BOTH),
+    Case("live.write_status merge_patch", counts_a_queue, BOTH),
     Case("queues.controller.Queues._look_after merge_patch", gives_a_parent, VERSION),
     Case("queues.controller.Queues._mark merge_patch", marks_a_queue, VERSION),
-    Case("queues.controller.Queues._write merge_patch", counts_a_queue, VERSION),
     Case("trainjob.children.Steps._ensure apply", ensures, UID),
     Case("trainjob.children.Steps.delete delete", deletes_the_job_of_a_train_job, UID),
     Case("trainjob.children.Steps.take json_patch", scales, UID),

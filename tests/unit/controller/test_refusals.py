@@ -57,7 +57,7 @@ def test_a_large_job_leaves_its_turn_to_others(cluster: Cluster, monkeypatch: py
     add(cluster, "j", task("w", 3 * PODS_A_TURN))
     turn(cluster)
     cluster.plan(everything=True)
-    reconciler, there = cluster.controller._reconciler, dict[str, int]()
+    reconciler, there = cluster.controller.jobs._reconciler, dict[str, int]()
     process = reconciler.process
 
     def looked_at(key: str) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from controller.kit import Kit
 from controller.shipped import Shipped, read
 from muster.api.base import Resource
 from muster.api.volcano.scheduling import QUEUES
@@ -61,7 +62,7 @@ def test_it_is_applied_and_what_somebody_changed_stays(tmp_path: Path) -> None:
     """Never by force; a conflict is no failure."""
     (tmp_path / "a.yaml").write_text(QUEUE)
     for cluster, applied in ((Cluster(), [("Queue", "research", False)]), (Cluster(taken=True), [])):
-        shipped = Shipped(cluster, read(tmp_path))  # type: ignore[arg-type]  # as much of a client as is used
+        shipped = Shipped(Kit(cluster, None), read(tmp_path))  # type: ignore[arg-type]  # as much of a client as is used
         shipped.replay()
         key = shipped.worker.queue.get()
         assert key == f"{QUEUES.kind}/research"

@@ -99,7 +99,7 @@ class Standby:
             while (key := worker.queue.get(0)) is not None:
                 passes.add((worker.name, key))
                 worker.queue.done(key)
-        with self.controller._pending_events.batch(KEY) as batch:
+        with self.controller.jobs._pending_events.batch(KEY) as batch:
             events = list(batch)
             assert len(list(batch.carried_out())) <= len(events)
         return passes, events, {*self.controller.job_flows._ended}

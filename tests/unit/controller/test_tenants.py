@@ -72,4 +72,4 @@ def test_a_pod_group_that_is_not_the_jobs(cluster: Cluster) -> None:
         POD_GROUPS, {"metadata": {"name": group_name(created)}, "spec": {}, "status": {"phase": "Inqueue"}}, "n"
     )
     told(cluster)
-    assert cluster.controller._reconciler._context.groups.find(created) is None
+    assert cluster.controller.jobs._reconciler._context.groups.find(created) is None

@@ -10,7 +10,9 @@ from frameworks_world import FRAMEWORK, replicated_job, runtime, train_job
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.trainjob.controller import _asked
+from controller.caches import Caches
+from controller.kit import Kit
+from controller.trainjob.controller import TrainJobs
 from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, intent, job_manifest
 from controller.trainjob.rules.outcome import expires_s, left_s, outcome
@@ -409,5 +411,7 @@ def test_other_words_of_an_obstacle_lead_to_no_pass() -> None:
         said = {"type": "Blocked", "status": "True", "lastTransitionTime": NOW, "reason": reason, "message": message}
         return msgspec.convert({"spec": {"runtimeRef": {"name": "r"}}, "status": {"conditions": [said]}}, TrainJob)
 
-    assert _asked(blocked('pods "a-x7k2p" is forbidden')) == _asked(blocked('pods "a-9qm4z" is forbidden'))
-    assert _asked(blocked("no")) != _asked(blocked("no", reason="Other"))
+    nobody: Any = None
+    asked = TrainJobs(Kit(nobody, nobody), Caches(nobody))._asked
+    assert asked(blocked('pods "a-x7k2p" is forbidden')) == asked(blocked('pods "a-9qm4z" is forbidden'))
+    assert asked(blocked("no")) != asked(blocked("no", reason="Other"))

@@ -10,7 +10,9 @@ import msgspec
 import pytest
 from frameworks_world import OWNERS, Group, template
 
+from controller.caches import Caches
 from controller.gangs.podgroups import PodGroups
+from controller.kit import Kit
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, PodSpec
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
@@ -91,7 +93,7 @@ def test_the_controller_reads_the_owners_that_the_table_says(kind: WorkloadKind)
         api_version=kind.resource.api_version, kind=kind.resource.kind, name="train", uid="uid", controller=True
     )
     client = Asked()
-    groups = PodGroups(client, None, None, None)  # type: ignore[arg-type] # the one method
+    groups = PodGroups(Kit(client, None), Caches(client))  # type: ignore[arg-type] # the one method
     assert groups._owner(ObjectMeta(namespace="team", owner_references=[owner])) is None
     assert client.asked == ([kind.resource] if kind.gang else [])
 

@@ -1,0 +1,108 @@
+"""The controller of Volcano Jobs: changes of a Job's objects become events, and passes over the Job."""
+
+from collections.abc import Callable
+
+from controller.caches import Caches
+from controller.job.context import Context
+from controller.job.effects import AT_ONCE
+from controller.job.pending_events import PendingEvents
+from controller.job.reconcile import Reconciler
+from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters
+from controller.kit import KeyController, Kit
+from muster.api.kubernetes.core import PRIORITY_CLASSES, Pod
+from muster.api.volcano.batch import Command, Job
+from muster.api.volcano.scheduling import PodGroup
+from muster.kube.reflector import Reflector
+from muster.volcano.tasks import job_of, job_of_pod
+
+GATHER_S = 0.1
+"""Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job; also after
+changes that are mostly this controller's own: a phase that was written, a PodGroup that was created or deleted."""
+
+
+class Jobs(KeyController):
+    """A worker over `namespace/name` of Jobs.
+
+    `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods. `Context`
+    has `needed` and `joins_native`.
+    """
+
+    def __init__(
+        self,
+        kit: Kit,
+        caches: Caches,
+        *,
+        needed: Callable[[Job], bool],
+        joins_native: Callable[[PodGroup], bool],
+        threads: int = 1,
+        at_once: int = AT_ONCE,
+        gather_s: float = GATHER_S,
+    ) -> None:
+        super().__init__(kit, "job", threads=threads)
+        self._gather_s = gather_s
+        self._pending_events = PendingEvents()
+        priorities = self.reflectors["priorityclasses"] = Reflector(kit.client, PRIORITY_CLASSES)
+        self._context = Context(
+            kit,
+            caches,
+            priorities.store,
+            self.worker.queue,
+            at_once=at_once,
+            needed=needed,
+            joins_native=joins_native,
+        )
+        self._reconciler = Reconciler(self._context, self._pending_events)
+        self.handlers += [
+            (caches.jobs, self._job_seen),
+            (caches.groups, self._group_seen),
+            (caches.pods, self._pod_seen),
+            (caches.commands, self._command_seen),
+        ]
+
+    def process(self, key: str) -> None:
+        """One pass over one Job."""
+        self._reconciler.process(key)
+
+    def close(self) -> None:
+        """Ends the threads of calls about pods."""
+        self._context.effects.close()
+
+    def _job_seen(self, old: Job | None, new: Job | None) -> None:
+        self._context.expectations.jobs.seen(old, new)
+        job = new or old
+        if job is None:
+            return
+        if new is None or (old and old.metadata.uid != new.metadata.uid):
+            self._pending_events.put_gone(old or job)
+        if job_changed(old, new):
+            asked = old is None or new is None or old.metadata.generation != new.metadata.generation
+            self.worker.queue.add_after(job.metadata.key, 0.0 if asked else self._gather_s)
+
+    def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
+        self._context.expectations.pod_seen(old, new)
+        pod = new or old
+        job = job_of_pod(pod.metadata) if pod else None
+        if job and pod_matters(old, new):
+            self._pending_events.put(job.key, pod_changed(old, new))
+            self.worker.queue.add_after(job.key, self._gather_s)
+
+    def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
+        self._context.expectations.groups.seen(old, new)
+        group = new or old
+        job = job_of(group.metadata) if group else None
+        request = group_changed(old, new)
+        if job is None or request is None:
+            return
+        self._pending_events.put(job.key, request)
+        if old and new and old.status.phase != new.status.phase == "Inqueue":
+            # The gang may have its nodes: its pods come before those of later Jobs of its namespace.
+            self.worker.queue.add(job.key, first=True)
+        else:
+            self.worker.queue.add_after(job.key, 0.0 if old and new else self._gather_s)
+
+    def _command_seen(self, old: Command | None, new: Command | None) -> None:
+        found = command_issued(new) if new and old is None else None
+        if found:
+            key, request = found
+            self._pending_events.put(key, request)
+            self.worker.queue.add(key)

@@ -1,0 +1,84 @@
+"""The kit that controllers are made of: a worker over keys, caches, handlers, own writes, Events and clocks."""
+
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from controller.caches import OwnWrites
+from controller.live import write_status
+from controller.worker import Worker
+from muster.api.base import Resource
+from muster.api.kubernetes.meta import Object
+from muster.kube.client import Client
+from muster.kube.events import Recorder
+from muster.kube.reflector import Reflector
+from muster.kube.store import Handler
+
+T = TypeVar("T", bound=Object)
+
+
+@dataclass(frozen=True, slots=True)
+class Kit:
+    """The API server, Events and clocks, the same for all controllers of a process."""
+
+    client: Client
+    recorder: Recorder
+    monotonic_s: Callable[[], float] = time.monotonic
+    wall_s: Callable[[], float] = time.time
+
+
+class KeyController(ABC):
+    """A worker over keys; never two passes at once over the same key."""
+
+    def __init__(self, kit: Kit, name: str, *, threads: int = 1) -> None:
+        self._kit, self._client, self._recorder, self._wall_s = kit, kit.client, kit.recorder, kit.wall_s
+        self.worker = Worker(name, self.process, threads=threads, monotonic_s=kit.monotonic_s)
+        self.workers = [self.worker]
+        self.reflectors: dict[str, Reflector[Any]] = {}
+        """Caches that no other controller reads, by the names by which a process reports them."""
+        self.handlers: list[tuple[Reflector[Any], Handler[Any]]] = []
+        """Handlers of changes in these caches and in those of all controllers; called while the process leads."""
+
+    @abstractmethod
+    def process(self, key: str) -> None:
+        """One pass over one key."""
+
+    def replay(self) -> None:  # noqa: B027 - most have none
+        """Queues keys to which no object of a cache leads, when this process becomes the leader."""
+
+
+class KindController(KeyController, Generic[T]):
+    """The controller of one kind, with the kind's cache and the objects that it wrote last."""
+
+    def __init__(self, kit: Kit, name: str, resource: Resource[T], objects: Reflector[T], *, threads: int = 1) -> None:
+        super().__init__(kit, name, threads=threads)
+        self._resource, self._objects = resource, objects
+        self._written = OwnWrites[T](kit.monotonic_s)
+        self.reflectors[resource.plural] = self._objects
+        self.handlers.append((self._objects, self._seen))
+
+    def _newest(self, key: str) -> T | None:
+        """The object as it is, or None if it is gone."""
+        return self._written.newest(key, self._objects.store.get(key))
+
+    def _patched(self, obj: T, patch: Mapping[str, Any]) -> T:
+        """The object with this merge patch of its status, written if there is any. Conflict if it has changed."""
+        if not patch:
+            return obj
+        written = write_status(self._client, self._resource, obj, patch)
+        self._written.note(written)
+        return written
+
+    def _asked(self, obj: T) -> tuple[object, ...]:
+        """The fields of an object that a pass depends on."""
+        meta = obj.metadata
+        return meta.uid, meta.generation, meta.deletion_timestamp
+
+    def _seen(self, old: T | None, new: T | None) -> None:
+        """Queues an object that is gone, or of which a field has changed that a pass depends on."""
+        self._written.seen(old, new)
+        changed = new or old
+        if changed and (old is None or new is None or self._asked(old) != self._asked(new)):
+            self.worker.queue.add(changed.metadata.key)
