@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
-from inspect import getdoc, signature
-from typing import NamedTuple, get_args, get_origin, get_type_hints
+from inspect import getdoc
+from typing import NamedTuple
 
 import msgspec
 
@@ -18,8 +18,8 @@ from extender.planner.configuration.known import (
 )
 from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.framework.config import SchedulerConfig
-from extender.planner.framework.hooks import Hooks
-from extender.planner.framework.registry import Registry
+from extender.planner.framework.hooks import HOOKS, Hooks
+from extender.planner.framework.registry import Registry, call_of, shape_of
 
 _WITHOUT = "no effect: "
 
@@ -60,13 +60,10 @@ def tables(registry: Registry) -> dict[str, Table]:
 def hook_table() -> Table:
     """Return a row per hook: the question, the function of its Protocol, and the rule."""
     rows = []
-    types = get_type_hints(Hooks)
     for each in fields(Hooks):
-        [protocol] = get_args(types[each.name])
-        function = get_origin(protocol) or protocol
-        _, *arguments = signature(function.__call__).parameters
+        function = HOOKS[each.name]
         rule = (getdoc(each.metadata["rule"]) or "").rstrip(".")
-        shape = f"`({', '.join(arguments)})`"
+        shape = f"`{shape_of(call_of(function))}`"
         rows.append((f"`{each.name}`", each.metadata["asks"], shape, getdoc(function) or "", rule))
     return Table(("hook", "question", "function", "answer", "of several plugins"), rows)
 

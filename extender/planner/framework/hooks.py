@@ -7,8 +7,7 @@ in are Volcano's; `rules` combines the answers of several plugins. Amounts are i
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import partial
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import Any, Protocol, TypeVar, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from extender.planner.framework.answers import (
     ReservationRules,
 )
 from extender.planner.framework.operations import Eviction, Operation, Scenario
+from extender.planner.framework.rules import Hook
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
@@ -33,29 +33,8 @@ from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.topology.requests import Part
 from extender.planner.topology.tree import Tree
 
-F = TypeVar("F", bound=Callable[..., Any])
 T_contra = TypeVar("T_contra", contravariant=True)
 Scores = NDArray[np.float64]
-
-
-class Hook(Generic[F]):
-    """One question that plugins answer in a session; F is the Protocol of the functions that answer it."""
-
-    __slots__ = ("_rule", "functions")
-
-    def __init__(self, rule: Callable[..., Any]) -> None:
-        self._rule = rule
-        self.functions: list[F] = []
-        """In the order of the plugins."""
-
-    def add(self, fn: F) -> None:
-        """Register a plugin's function."""
-        self.functions.append(fn)
-
-    @property
-    def call(self) -> F:
-        """All functions as one, whose answers are combined by the hook's rule."""
-        return cast("F", partial(self._rule, self.functions))
 
 
 class Order(Protocol[T_contra]):
@@ -215,6 +194,11 @@ def _hook(rule: Callable[..., Any], asks: str) -> Any:
     return field(default_factory=lambda: Hook(rule), metadata={"rule": rule, "asks": asks})
 
 
+def _protocol(hook: Any) -> Any:
+    [protocol] = get_args(hook)
+    return get_origin(protocol) or protocol
+
+
 @dataclass(slots=True)
 class Hooks:
     """Every hook, with the functions that the plugins of one session have registered for it."""
@@ -300,5 +284,5 @@ class Hooks:
         return hook
 
 
-HOOKS = tuple(each.name for each in fields(Hooks))
-"""The names of all hooks."""
+HOOKS: Mapping[str, Any] = {each.name: _protocol(each.type) for each in fields(Hooks)}
+"""The Protocol of each hook's functions, by the hook's name."""

@@ -1,11 +1,16 @@
 """Plugins and actions by name: the built-in ones and those of installed packages (entry points)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib.metadata import entry_points
+from inspect import Parameter, Signature, getdoc, signature
 from math import isfinite
 from typing import Any, NamedTuple, Protocol
 
+from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.state.state import State
 
 PLUGIN_GROUP = "muster.extender.plugins"
 ACTION_GROUP = "muster.extender.actions"
@@ -56,10 +61,17 @@ class Registry:
     ) -> None:
         self.plugins: dict[str, PluginBuilder] = dict(plugins) | (_installed(PLUGIN_GROUP) if installed else {})
         self.actions: dict[str, ActionBuilder] = dict(actions) | (_installed(ACTION_GROUP) if installed else {})
+        self._fitting: set[str] = set()
+        """Plugins whose functions fit their hooks."""
 
     def plugin(self, name: str, arguments: Mapping[str, Any]) -> Plugin:
-        """Build a plugin. Raises ValueError for a name or argument that does not exist."""
-        return _named(self.plugins, "plugin", name)(arguments)  # type: ignore[no-any-return]
+        """Build a plugin. Raises ValueError for a name, an argument or a hook's function that is wrong."""
+        build: PluginBuilder = _named(self.plugins, "plugin", name)
+        if name not in self._fitting:
+            if wrong := [f"plugin {name!r}: {each}" for each in misfits(build(arguments))]:
+                raise ValueError("; ".join(wrong))
+            self._fitting.add(name)
+        return build(arguments)
 
     def action(self, name: str) -> Action:
         """Build an action. Raises ValueError for a name that does not exist."""
@@ -85,6 +97,48 @@ class PlainPlugin:
 
     def on_session_close(self, session: Session) -> None:
         """Do nothing."""
+
+
+def misfits(plugin: Plugin) -> Iterator[str]:
+    """Yield a sentence for each function of a plugin that cannot be called as its hook's Protocol is.
+
+    The plugin sees an empty cluster, and is not to be used for another one. What it registers for other clusters alone
+    is not checked, nor a function without a signature.
+    """
+    session = Session(CycleInputs(snapshot=take(State()), now=0.0))
+    with suppress(Exception):  # a defect of the plugin's own, which the first cycle reports
+        plugin.on_session_open(session)
+    for name, protocol in HOOKS.items():
+        asked = call_of(protocol)
+        for function in session.hooks.named(name).functions:
+            with suppress(ValueError):
+                found = signature(function)
+                if not _takes(found, asked):
+                    yield (
+                        f"a function for hook {name} takes {shape_of(found)}, and is called with {shape_of(asked)}; "
+                        f"its answer: {getdoc(protocol)}"
+                    )
+
+
+def call_of(protocol: Any) -> Signature:
+    """Return the signature with which functions of a hook's Protocol are called."""
+    method = signature(protocol.__call__)
+    return method.replace(parameters=[*method.parameters.values()][1:])
+
+
+def shape_of(found: Signature) -> str:
+    """Return the names of a function's parameters, as `(gang, victim)`."""
+    bare = (each.replace(annotation=Parameter.empty, default=Parameter.empty) for each in found.parameters.values())
+    return f"({', '.join(map(str, bare))})"
+
+
+def _takes(found: Signature, asked: Signature) -> bool:
+    named = {each.name: None for each in asked.parameters.values() if each.kind is Parameter.KEYWORD_ONLY}
+    try:
+        found.bind(*[None] * (len(asked.parameters) - len(named)), **named)
+    except TypeError:
+        return False
+    return True
 
 
 def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str, ...] = ()) -> None:

@@ -1,14 +1,16 @@
-"""Rules that combine the answers of several plugins: KAI-Scheduler's, and Volcano's for admission.
+"""A hook, and the rules that combine the answers of several plugins: KAI-Scheduler's, and Volcano's for admission.
 
 The first line of each function stands in the documentation of hooks.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
 Fn = Callable[..., Any]
+F = TypeVar("F", bound=Fn)
 
 
 def first_non_zero(fns: Iterable[Fn], *args: object) -> int:
@@ -79,3 +81,23 @@ def call_all(fns: Iterable[Fn], *args: object) -> None:
     """All functions are called; there is no answer."""
     for fn in fns:
         fn(*args)
+
+
+class Hook(Generic[F]):
+    """One question that plugins answer in a session; F is the Protocol of the functions that answer it."""
+
+    __slots__ = ("_rule", "functions")
+
+    def __init__(self, rule: Callable[..., Any]) -> None:
+        self._rule = rule
+        self.functions: list[F] = []
+        """In the order of the plugins."""
+
+    def add(self, fn: F) -> None:
+        """Register a plugin's function."""
+        self.functions.append(fn)
+
+    @property
+    def call(self) -> F:
+        """All functions as one, whose answers are combined by the hook's rule."""
+        return cast("F", partial(self._rule, self.functions))

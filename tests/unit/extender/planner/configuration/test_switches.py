@@ -53,7 +53,7 @@ def test_every_hook_of_a_switch_exists_and_is_taken(name: str) -> None:
 
         def on_session_open(self, session: Session) -> None:
             for hook in HOOKS:
-                session.hooks.named(hook).add(lambda *_: None)
+                session.hooks.named(hook).add(lambda *_, **__: None)
 
         def on_session_close(self, session: Session) -> None:
             pass
