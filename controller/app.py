@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.caches import Caches
 from controller.cron.controller import CronJobs
-from controller.flow.controller import JobFlows
+from controller.flow.controller import JobFlows, JobTemplates
 from controller.gangs.native import NativeGroups
 from controller.gangs.podgroups import PodGroups
 from controller.gangs.rendezvous import Rendezvous
@@ -53,7 +53,8 @@ class Controller:
     ) -> None:
         kit = Kit(client, Recorder(client, "muster-controller"), monotonic_s, wall_s)
         self._recorder, self._leading, caches = kit.recorder, threading.Event(), Caches(client)
-        self.job_flows = JobFlows(kit, caches)
+        templates = JobTemplates(kit, caches)
+        self.job_flows = JobFlows(kit, caches, templates.cache)
         native = NativeGroups(kit, caches) if native_groups else None
         self.jobs = Jobs(
             kit,
@@ -77,10 +78,11 @@ class Controller:
             Finalizers(kit),
             Shipped(kit, shipped),
             self.job_flows,
+            templates,
             CronJobs(kit, caches),
             *([native] if native else []),
         ]
-        self.workers = [worker for each in self._controllers for worker in each.workers]
+        self.workers = [each.worker for each in self._controllers]
         self.reflectors = dict(caches.reflectors)
         for controller in self._controllers:
             self.reflectors |= controller.reflectors

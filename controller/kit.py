@@ -35,7 +35,6 @@ class KeyController(ABC):
     def __init__(self, kit: Kit, name: str, *, threads: int = 1) -> None:
         self._kit, self._client, self._recorder, self._wall_s = kit, kit.client, kit.recorder, kit.wall_s
         self.worker = Worker(name, self.process, threads=threads, monotonic_s=kit.monotonic_s)
-        self.workers = [self.worker]
         self.reflectors: dict[str, Reflector[Any]] = {}
         """Caches that no other controller reads, by the names by which a process reports them."""
         self.handlers: list[tuple[Reflector[Any], Handler[Any]]] = []
@@ -52,16 +51,16 @@ class KeyController(ABC):
 class KindController(KeyController, Generic[T]):
     """The controller of one kind, with the kind's cache and the objects that it wrote last."""
 
-    def __init__(self, kit: Kit, name: str, resource: Resource[T], objects: Reflector[T], *, threads: int = 1) -> None:
+    def __init__(self, kit: Kit, name: str, resource: Resource[T], cache: Reflector[T], *, threads: int = 1) -> None:
         super().__init__(kit, name, threads=threads)
-        self._resource, self._objects = resource, objects
+        self._resource, self.cache = resource, cache
         self._written = OwnWrites[T](kit.monotonic_s)
-        self.reflectors[resource.plural] = self._objects
-        self.handlers.append((self._objects, self._seen))
+        self.reflectors[resource.plural] = cache
+        self.handlers.append((cache, self._seen))
 
     def _newest(self, key: str) -> T | None:
         """The object as it is, or None if it is gone."""
-        return self._written.newest(key, self._objects.store.get(key))
+        return self._written.newest(key, self.cache.store.get(key))
 
     def _patched(self, obj: T, patch: Mapping[str, Any]) -> T:
         """The object with this merge patch of its status, written if there is any. Conflict if it has changed."""

@@ -9,7 +9,7 @@ from controller.caches import TEMPLATE_INDEX, Caches, OwnWrites, packed, templat
 from controller.flow.rules import due, is_forgotten, job_manifest, status_of
 from controller.kit import KindController, Kit
 from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
-from controller.worker import Retry, Worker
+from controller.worker import Retry
 from muster.api.kubernetes.meta import format_time
 from muster.api.limits import STEPS, TEMPLATE_JOBS
 from muster.api.merge_diff import difference
@@ -25,6 +25,7 @@ from muster.api.volcano.flow import (
     job_name,
 )
 from muster.kube.errors import Forbidden, Invalid, NotFound
+from muster.kube.reflector import Reflector
 from muster.volcano.flows import check_steps
 
 log = structlog.get_logger(__name__)
@@ -48,22 +49,49 @@ def _steps(job_flow: JobFlow) -> list[str]:
     return list({f"{job_flow.metadata.namespace}/{flow.name}" for flow in flows}) if len(flows) <= STEPS.value else []
 
 
-class JobFlows(KindController[JobFlow]):
-    """The controller of JobFlows, and a worker over JobTemplates."""
+class JobTemplates(KindController[JobTemplate]):
+    """The controller of the lists of Jobs in the status of JobTemplates."""
 
     def __init__(self, kit: Kit, caches: Caches) -> None:
-        super().__init__(kit, "jobflow", JOB_FLOWS, packed(kit.client, JOB_FLOWS, {STEP_INDEX: _steps}))
+        super().__init__(kit, "jobtemplate", JOB_TEMPLATES, packed(kit.client, JOB_TEMPLATES))
         self._jobs = caches.jobs.store
-        self._templates = self.reflectors["jobtemplates"] = packed(kit.client, JOB_TEMPLATES)
-        self.handlers += [(self._templates, self._template_seen), (caches.jobs, self._job_seen)]
-        self._list_worker = Worker("jobtemplate", self.process_template, monotonic_s=kit.monotonic_s)
-        self.workers.append(self._list_worker)
+        self.handlers.append((caches.jobs, self._job_seen))
+
+    def _seen(self, old: JobTemplate | None, new: JobTemplate | None) -> None:
+        self._written.seen(old, new)
+        if new:
+            self.worker.queue.add_after(new.metadata.key, LISTS_S)
+
+    def _job_seen(self, old: Job | None, new: Job | None) -> None:
+        """Queues the JobTemplate of a Job that came or went, if it has one."""
+        if old is None or new is None:
+            for each in template_keys(new or old or Job()):
+                self.worker.queue.add_after(each, LISTS_S)
+
+    def process(self, key: str) -> None:
+        """One pass over one JobTemplate."""
+        template = self._newest(key)
+        if template is None or template.metadata.deletion_timestamp:
+            return
+        made = sorted(each.rpartition("/")[2] for each in self._jobs.keys_by_index(TEMPLATE_INDEX, key))
+        wanted = JobTemplateStatus(job_depends_on_list=made[: TEMPLATE_JOBS.value])
+        with suppress(NotFound):
+            self._patched(template, difference(template.status, wanted))
+
+
+class JobFlows(KindController[JobFlow]):
+    """The controller of JobFlows; `templates` is the cache of JobTemplates."""
+
+    def __init__(self, kit: Kit, caches: Caches, templates: Reflector[JobTemplate]) -> None:
+        super().__init__(kit, "jobflow", JOB_FLOWS, packed(kit.client, JOB_FLOWS, {STEP_INDEX: _steps}))
+        self._jobs, self._templates = caches.jobs.store, templates.store
+        self.handlers += [(templates, self._template_seen), (caches.jobs, self._job_seen)]
         self._made = OwnWrites[Job](kit.monotonic_s, BELIEVED_S)
         self._ended: dict[str, dict[str, Job]] = {}
         """Jobs that had ended when they went, by the key of their JobFlow and name, until its status has them."""
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Queues the JobFlow of a Job that has changed, if it has one, and its JobTemplate if the Job came or went."""
+        """Queues the JobFlow of a Job that has changed, if it has one."""
         self._made.seen(old, new)
         for job in (old, new):
             key = controller_key(job.metadata, JOB_FLOWS) if job else None
@@ -73,22 +101,16 @@ class JobFlows(KindController[JobFlow]):
             if gone and job.status.state.phase in FINISHED:
                 self._ended.setdefault(key, {})[job.metadata.name] = job
             self.worker.queue.add_after(key, JOBS_S)
-        if old is None or new is None:
-            for each in template_keys(new or old or Job()):
-                self._list_worker.queue.add_after(each, LISTS_S)
 
     def needs(self, job: Job) -> bool:
         """True while the status of a Job's JobFlow does not have its end yet: without it the Job would be run again."""
         key = controller_key(job.metadata, JOB_FLOWS)
-        job_flow = self._objects.store.get(key) if key else None
+        job_flow = self.cache.store.get(key) if key else None
         return job_flow is not None and is_forgotten(job_flow, job)
 
     def _template_seen(self, old: JobTemplate | None, new: JobTemplate | None) -> None:
-        if new is None:
-            return
-        self._list_worker.queue.add_after(new.metadata.key, LISTS_S)
-        if old is None or old.spec != new.spec:
-            for job_flow in self._objects.store.by_index(STEP_INDEX, new.metadata.key):
+        if new and (old is None or old.spec != new.spec):
+            for job_flow in self.cache.store.by_index(STEP_INDEX, new.metadata.key):
                 if job_flow.status.state.phase not in {"Succeed", "Failed"}:
                     self.worker.queue.add(job_flow.metadata.key)
 
@@ -170,7 +192,7 @@ class JobFlows(KindController[JobFlow]):
     def _try(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
         meta = job_flow.metadata
         name = job_name(job_flow, flow.name)
-        template = self._templates.store.get(f"{meta.namespace}/{flow.name}")
+        template = self._templates.get(f"{meta.namespace}/{flow.name}")
         if template is None:
             return f"there is no JobTemplate {flow.name} in namespace {meta.namespace}; create it"
         manifest = job_manifest(job_flow, flow, template)
@@ -197,17 +219,3 @@ class JobFlows(KindController[JobFlow]):
                 delete(self._client, JOBS, job.metadata)
                 self._made.drop(job.metadata.key)
                 log.info("deleted", job=job.metadata.key, why="its JobFlow has succeeded")
-
-    def process_template(self, key: str) -> None:
-        """One pass over one JobTemplate: the list of its Jobs."""
-        template = self._templates.store.get(key)
-        if template is None or template.metadata.deletion_timestamp:
-            return
-        made = sorted(each.rpartition("/")[2] for each in self._jobs.keys_by_index(TEMPLATE_INDEX, key))
-        wanted = JobTemplateStatus(job_depends_on_list=made[: TEMPLATE_JOBS.value])
-        patch = difference(template.status, wanted)
-        if patch:
-            meta = template.metadata
-            body = {"metadata": {"uid": meta.uid}, "status": patch}
-            with suppress(NotFound):
-                self._client.merge_patch(JOB_TEMPLATES, meta.name, body, meta.namespace, subresource="status")

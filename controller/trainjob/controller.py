@@ -105,7 +105,7 @@ class TrainJobs(KindController[TrainJob]):
         """Queues the TrainJob of a pod whose state has changed."""
         pod = new or old
         job = job_of(pod.metadata) if pod and names.REPLICATED_JOB in pod.metadata.labels else None
-        if job is None or self._objects.store.get(job.key) is None:  # a Job is named as its TrainJob
+        if job is None or self.cache.store.get(job.key) is None:  # a Job is named as its TrainJob
             return
         if old is None or new is None or _state(old) != _state(new):
             self.worker.queue.add_after(job.key, PODS_S)

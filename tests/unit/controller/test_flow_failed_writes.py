@@ -8,7 +8,7 @@ from guarded_api import GuardedApi, Sent
 
 import controller
 from controller.caches import Caches
-from controller.flow.controller import JobFlows
+from controller.flow.controller import JobFlows, JobTemplates
 from controller.kit import Kit
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
@@ -36,7 +36,8 @@ class World:
         self.made: list[str] = []
         clock: Callable[[], float] = lambda: self.now_s  # noqa: E731 - one clock for both
         client = cast("Any", self.api)
-        self.flows = JobFlows(Kit(client, cast("Any", self), clock, clock), Caches(client))
+        kit, caches = Kit(client, cast("Any", self), clock, clock), Caches(client)
+        self.flows = JobFlows(kit, caches, JobTemplates(kit, caches).cache)
         self._mirrors: dict[Resource[Any], Mirror[Any]] = {}
         for reflector, handler in self.flows.handlers:
             reflector.add_handler(handler)

@@ -21,7 +21,7 @@ from certs.rotation import Seen
 from controller.caches import Caches
 from controller.certificates.keeper import Keeper
 from controller.certificates.options import CertificateOptions
-from controller.flow.controller import JobFlows
+from controller.flow.controller import JobTemplates
 from controller.gangs.native import NativeGroups
 from controller.gangs.podgroups import PodGroups
 from controller.job.effects import Effects
@@ -144,9 +144,9 @@ def lists_jobs(on: Process) -> None:
     template = on.add(JOB_TEMPLATES, "t", spec={"tasks": []})
     made_of = {"annotations": {MADE_OF: "n.t"}, "ownerReferences": [_owner(JOB_FLOWS, on.add(JOB_FLOWS, "f"))]}
     on.caches.jobs.store.put(on.add(JOBS, "made", made_of, spec={"tasks": []}))
-    flows = JobFlows(on.kit, on.caches)
-    flows.reflectors["jobtemplates"].store.put(template)
-    flows.process_template(template.metadata.key)
+    templates = JobTemplates(on.kit, on.caches)
+    templates.cache.store.put(template)
+    templates.process(template.metadata.key)
 
 
 def deletes_a_pod(on: Process) -> None:
@@ -295,7 +295,6 @@ class Case(NamedTuple):
 CASES = [
     Case("certificates.keeper.Keeper._store merge_patch", keeps_certificates, VERSION),
     Case("certificates.keeper.Keeper._trust strategic_patch", trusts_certificates, VERSION),
-    Case("flow.controller.JobFlows.process_template merge_patch", lists_jobs, UID),
     Case("gangs.native.NativeGroups._publish merge_patch", publishes, UID),
     Case("gangs.podgroups.PodGroups._name merge_patch", names_a_pod, UID),
     Case("gangs.podgroups.PodGroups._patch merge_patch", changes_a_group, UID),
@@ -310,6 +309,7 @@ CASES = [
     Case("live.write_status merge_patch", has_been_scheduled, BOTH),
     Case("live.write_status merge_patch", writes_a_status, BOTH),
     Case("live.write_status merge_patch", counts_a_queue, BOTH),
+    Case("live.write_status merge_patch", lists_jobs, BOTH),
     Case("queues.controller.Queues._look_after merge_patch", gives_a_parent, VERSION),
     Case("queues.controller.Queues._mark merge_patch", marks_a_queue, VERSION),
     Case("trainjob.children.Steps._ensure apply", ensures, UID),
