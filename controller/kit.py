@@ -36,7 +36,7 @@ class KeyController(ABC):
         self._kit, self._client, self._recorder, self._wall_s = kit, kit.client, kit.recorder, kit.wall_s
         self.worker = Worker(name, self.process, threads=threads, monotonic_s=kit.monotonic_s)
         self.reflectors: dict[str, Reflector[Any]] = {}
-        """Caches that no other controller reads, by the names by which a process reports them."""
+        """Its caches beside those of all controllers, by the names by which a process reports them."""
         self.handlers: list[tuple[Reflector[Any], Handler[Any]]] = []
         """Handlers of changes in these caches and in those of all controllers; called while the process leads."""
 
@@ -58,11 +58,11 @@ class KindController(KeyController, Generic[T]):
         self.reflectors[resource.plural] = cache
         self.handlers.append((cache, self._seen))
 
-    def _newest(self, key: str) -> T | None:
+    def newest(self, key: str) -> T | None:
         """The object as it is, or None if it is gone."""
         return self._written.newest(key, self.cache.store.get(key))
 
-    def _patched(self, obj: T, patch: Mapping[str, Any]) -> T:
+    def patched(self, obj: T, patch: Mapping[str, Any]) -> T:
         """The object with this merge patch of its status, written if there is any. Conflict if it has changed."""
         if not patch:
             return obj

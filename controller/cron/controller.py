@@ -42,7 +42,7 @@ class CronJobs(KindController[CronJob]):
 
     def process(self, key: str) -> None:
         """One pass. A CronJob that is suspended or being deleted makes no Jobs."""
-        cron_job = self._newest(key)
+        cron_job = self.newest(key)
         if cron_job is None or cron_job.metadata.deletion_timestamp:
             return
         jobs = self._jobs_of(cron_job)
@@ -51,7 +51,7 @@ class CronJobs(KindController[CronJob]):
         gone = {job.metadata.uid for job in old}
         jobs = [job for job in jobs if job.metadata.uid not in gone]
         with suppress(NotFound):
-            cron_job = self._patched(cron_job, difference(cron_job.status, status_of(cron_job, jobs)))
+            cron_job = self.patched(cron_job, difference(cron_job.status, status_of(cron_job, jobs)))
             if not cron_job.spec.suspend:
                 self._run(cron_job, jobs)
 
@@ -99,7 +99,7 @@ class CronJobs(KindController[CronJob]):
             jobs = [*(each for each in jobs if each.metadata.uid != job.metadata.uid), job]
             if new:
                 self._recorder.event(cron_job, "Normal", "SuccessfulCreate", f"made Job {name}")
-        self._patched(cron_job, difference(cron_job.status, status_of(cron_job, jobs, time_s)))
+        self.patched(cron_job, difference(cron_job.status, status_of(cron_job, jobs, time_s)))
         return True
 
     def _jobs_of(self, cron_job: CronJob) -> list[Job]:

@@ -59,8 +59,9 @@ class JobTemplates(KindController[JobTemplate]):
 
     def _seen(self, old: JobTemplate | None, new: JobTemplate | None) -> None:
         self._written.seen(old, new)
-        if new:
-            self.worker.queue.add_after(new.metadata.key, LISTS_S)
+        changed = new or old
+        if changed:
+            self.worker.queue.add_after(changed.metadata.key, LISTS_S)
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
         """Queues the JobTemplate of a Job that came or went, if it has one."""
@@ -70,13 +71,13 @@ class JobTemplates(KindController[JobTemplate]):
 
     def process(self, key: str) -> None:
         """One pass over one JobTemplate."""
-        template = self._newest(key)
+        template = self.newest(key)
         if template is None or template.metadata.deletion_timestamp:
             return
         made = sorted(each.rpartition("/")[2] for each in self._jobs.keys_by_index(TEMPLATE_INDEX, key))
         wanted = JobTemplateStatus(job_depends_on_list=made[: TEMPLATE_JOBS.value])
         with suppress(NotFound):
-            self._patched(template, difference(template.status, wanted))
+            self.patched(template, difference(template.status, wanted))
 
 
 class JobFlows(KindController[JobFlow]):
@@ -120,7 +121,7 @@ class JobFlows(KindController[JobFlow]):
 
     def process(self, key: str) -> None:
         """One pass. A JobFlow that is being deleted makes no Jobs; those that it has go with it."""
-        job_flow = self._newest(key)
+        job_flow = self.newest(key)
         if job_flow is None:
             self._ended.pop(key, None)
             return
@@ -161,7 +162,7 @@ class JobFlows(KindController[JobFlow]):
 
     def _write(self, job_flow: JobFlow, status: JobFlowStatus) -> JobFlow:
         """The JobFlow with this status, written if it differs. Conflict if it has changed."""
-        written = self._patched(job_flow, difference(job_flow.status, status))
+        written = self.patched(job_flow, difference(job_flow.status, status))
         before, after = job_flow.status.state.phase, status.state.phase
         if before != after and after in {"Succeed", "Failed"}:
             lost = ", ".join([*status.failed_jobs, *status.terminated_jobs])

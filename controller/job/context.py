@@ -10,12 +10,11 @@ from controller.job.objects import Groups, Objects
 from controller.job.rules.events import Request
 from controller.job.rules.policies import Target
 from controller.job.writer import StatusWriter
-from controller.kit import Kit
+from controller.kit import KindController, Kit
 from muster.api.kubernetes.core import Pod, PriorityClass
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.store import Store
-from muster.kube.workqueue import WorkQueue
 from muster.volcano.podgroup import group_key
 from muster.volcano.tasks import reference
 
@@ -23,9 +22,9 @@ from muster.volcano.tasks import reference
 class Context:
     """Caches, effects and the time.
 
-    `requeue_after` asks for another pass after some seconds; `others_wait` is true while other namespaces wait;
-    `needed` is true while the end of a Job is not noted by what has made it; `joins_native` if the pods of a gang are
-    to name the native PodGroup as which it is published.
+    `job` gives the Job of a key as it is, or None if there is none. `requeue_after` asks for another pass after some
+    seconds; `others_wait` is true while other namespaces wait; `needed` is true while the end of a Job is not noted by
+    what has made it; `joins_native` if the pods of a gang are to name the native PodGroup as which it is published.
     """
 
     def __init__(
@@ -33,7 +32,7 @@ class Context:
         kit: Kit,
         caches: Caches,
         priorities: Store[PriorityClass],
-        queue: WorkQueue[str],
+        jobs: KindController[Job],
         *,
         at_once: int,
         needed: Callable[[Job], bool],
@@ -41,18 +40,14 @@ class Context:
     ) -> None:
         self.client, self.recorder, self.wall_s = kit.client, kit.recorder, kit.wall_s
         self.needed, self.joins_native = needed, joins_native
+        self.job, queue = jobs.newest, jobs.worker.queue
         self.requeue_after, self.others_wait = queue.add_after, queue.others_wait
-        self._jobs, self._pods = caches.jobs.store, caches.pods.store
+        self._pods = caches.pods.store
         self.expectations = Expectations(kit.monotonic_s)
         self.effects = Effects(kit.client, self.expectations, kit.recorder, at_once, monotonic_s=kit.monotonic_s)
         self.groups = Groups(kit.client, caches.groups.store, priorities.list, self.expectations)
         self.objects = Objects(kit.client)
-        self.writer = StatusWriter(kit.client, self.expectations, queue.add_after, kit.monotonic_s)
-
-    def job(self, key: str) -> Job | None:
-        """The Job as it is, or None if there is none."""
-        cached = self._jobs.get(key)
-        return self.expectations.jobs.newest(key, cached) if cached else None
+        self.writer = StatusWriter(jobs.patched, queue.add_after, kit.monotonic_s)
 
     def pods(self, job: Job) -> list[Pod]:
         """The Job's pods as they are."""

@@ -8,9 +8,9 @@ from controller.job.effects import AT_ONCE
 from controller.job.pending_events import PendingEvents
 from controller.job.reconcile import Reconciler
 from controller.job.rules.events import command_issued, group_changed, job_changed, pod_changed, pod_matters
-from controller.kit import KeyController, Kit
+from controller.kit import KindController, Kit
 from muster.api.kubernetes.core import PRIORITY_CLASSES, Pod
-from muster.api.volcano.batch import Command, Job
+from muster.api.volcano.batch import JOBS, Command, Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.reflector import Reflector
 from muster.volcano.tasks import job_of, job_of_pod
@@ -20,8 +20,8 @@ GATHER_S = 0.1
 changes that are mostly this controller's own: a phase that was written, a PodGroup that was created or deleted."""
 
 
-class Jobs(KeyController):
-    """A worker over `namespace/name` of Jobs.
+class Jobs(KindController[Job]):
+    """The controller of Volcano Jobs.
 
     `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods. `Context`
     has `needed` and `joins_native`.
@@ -38,22 +38,15 @@ class Jobs(KeyController):
         at_once: int = AT_ONCE,
         gather_s: float = GATHER_S,
     ) -> None:
-        super().__init__(kit, "job", threads=threads)
+        super().__init__(kit, "job", JOBS, caches.jobs, threads=threads)
         self._gather_s = gather_s
         self._pending_events = PendingEvents()
         priorities = self.reflectors["priorityclasses"] = Reflector(kit.client, PRIORITY_CLASSES)
         self._context = Context(
-            kit,
-            caches,
-            priorities.store,
-            self.worker.queue,
-            at_once=at_once,
-            needed=needed,
-            joins_native=joins_native,
+            kit, caches, priorities.store, self, at_once=at_once, needed=needed, joins_native=joins_native
         )
         self._reconciler = Reconciler(self._context, self._pending_events)
         self.handlers += [
-            (caches.jobs, self._job_seen),
             (caches.groups, self._group_seen),
             (caches.pods, self._pod_seen),
             (caches.commands, self._command_seen),
@@ -67,8 +60,8 @@ class Jobs(KeyController):
         """Ends the threads of calls about pods."""
         self._context.effects.close()
 
-    def _job_seen(self, old: Job | None, new: Job | None) -> None:
-        self._context.expectations.jobs.seen(old, new)
+    def _seen(self, old: Job | None, new: Job | None) -> None:
+        self._written.seen(old, new)
         job = new or old
         if job is None:
             return

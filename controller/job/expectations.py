@@ -33,14 +33,13 @@ class Deletion(NamedTuple):
 
 
 class Expectations:
-    """Objects created, deleted and written. Thread safe."""
+    """Pods and PodGroups created, and objects deleted. Thread safe."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._pods: dict[JobRef, dict[str, tuple[float, Pod]]] = {}
         self._deleted: dict[str, Deletion] = {}
-        self.jobs = OwnWrites[Job](monotonic_s)
         self.groups = OwnWrites[PodGroup](monotonic_s, KEPT_S)
 
     def pod_created(self, job: JobRef, pod: Pod) -> None:
@@ -106,7 +105,6 @@ class Expectations:
         with self._lock:
             self._pods.pop(reference(job), None)
         self.groups.drop(group_key)
-        self.jobs.seen(job, None)
 
 
 def _terminating(pod: Pod) -> Pod:

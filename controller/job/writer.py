@@ -1,17 +1,14 @@
 """Writes a Job's status: changed fields only; mere counters when they have come to rest, or after some seconds."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import structs
 from prometheus_client import Counter
 
-from controller.job.expectations import Expectations
 from controller.job.rules.status import only_counters
-from controller.live import write_status
 from muster.api.merge_diff import difference
-from muster.api.volcano.batch import JOBS, Job, JobStatus
-from muster.kube.client import Client
+from muster.api.volcano.batch import Job, JobStatus
 
 STATUS_WRITES = Counter("muster_controller_status_writes_total", "Writes of a Job's status.", ["why"])
 REST_S = 0.5
@@ -33,17 +30,18 @@ class Held(NamedTuple):
 
 
 class StatusWriter:
-    """The one place that writes Jobs. `requeue_after` asks for another pass over a key after a delay in seconds."""
+    """The one place that writes Jobs. `patched` writes a merge patch of a status.
+
+    `requeue_after` asks for another pass over a key after a delay in seconds.
+    """
 
     def __init__(
         self,
-        client: Client,
-        expectations: Expectations,
+        patched: Callable[[Job, dict[str, Any]], Job],
         requeue_after: Callable[[str, float], None],
         monotonic_s: Callable[[], float],
     ) -> None:
-        self._client = client
-        self._expectations = expectations
+        self._patched = patched
         self._requeue_after = requeue_after
         self._monotonic_s = monotonic_s
         self._held: dict[str, Held] = {}
@@ -63,10 +61,9 @@ class StatusWriter:
         if wait_s > 0:
             self._requeue_after(meta.key, wait_s)
             return structs.replace(job, status=status)
-        written = write_status(self._client, JOBS, job, patch)
+        written = self._patched(job, patch)
         STATUS_WRITES.labels("counters" if mere else "phase").inc()
         self._held.pop(meta.uid, None)
-        self._expectations.jobs.note(written)
         return written
 
     def forget(self, job: Job) -> None:

@@ -129,7 +129,7 @@ class Queues(KindController[Queue]):
 
     def process(self, name: str) -> None:
         """One pass over one queue."""
-        queue = self._newest(name)
+        queue = self.newest(name)
         if queue is None:
             self._without_queue(name)
         elif not queue.metadata.deletion_timestamp:
@@ -172,7 +172,7 @@ class Queues(KindController[Queue]):
         """Writes annotation and status where they differ; a queue that opens again keeps its mark until it is open."""
         if wanted.by_parent:
             queue = self._mark(queue, mark=True)
-        queue = self._patched(queue, difference(queue.status, rules.status_of(queue, wanted.state, load)))
+        queue = self.patched(queue, difference(queue.status, rules.status_of(queue, wanted.state, load)))
         return queue if wanted.by_parent else self._mark(queue, mark=False)
 
     def _mark(self, queue: Queue, *, mark: bool) -> Queue:

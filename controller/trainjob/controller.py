@@ -112,7 +112,7 @@ class TrainJobs(KindController[TrainJob]):
 
     def process(self, key: str) -> None:
         """One pass. A TrainJob that another controller manages, or that is being deleted, is left alone."""
-        train_job = self._newest(key)
+        train_job = self.newest(key)
         if train_job is None or train_job.metadata.deletion_timestamp or not train_job.managed_here:
             return
         if finished(train_job):
@@ -255,7 +255,7 @@ class TrainJobs(KindController[TrainJob]):
         held = status.conditions(train_job, now=format_time(self._wall_s()), obstacle=why)
         if why not in {each.message for each in train_job.status.conditions}:
             self._recorder.event(train_job, "Warning", status.CREATION_FAILED, why)
-        newest = self._newest(train_job.metadata.key)
+        newest = self.newest(train_job.metadata.key)
         self._with_status(newest or train_job, train_job.status.jobs_status, held)
         self.worker.queue.add_after(train_job.metadata.key, BLOCKED_S)
 
@@ -268,7 +268,7 @@ class TrainJobs(KindController[TrainJob]):
         counts = jobs if old.jobs_status or begun else []
         kept = runtime_digest or old.runtime_digest
         wanted = structs.replace(old, conditions=held, jobs_status=counts, runtime_digest=kept)
-        return self._patched(train_job, difference(old, wanted))
+        return self.patched(train_job, difference(old, wanted))
 
 
 def _state(pod: Pod) -> tuple[str, bool, bool]:

@@ -313,7 +313,7 @@ def test_nothing_is_kept_of_a_job_that_goes_during_a_pass(cluster: Cluster, monk
     assert not actions._timers
     assert not context.objects._synced_generation
     assert not context.groups._fits
-    assert not context.expectations.jobs._written
+    assert not cluster.controller.jobs._written._written
     assert not cluster.defects
 
 

@@ -6,6 +6,7 @@ from builders import pod as a_pod
 from builders.clocks import Clock
 from msgspec import structs
 
+from controller.caches import OwnWrites
 from controller.job.expectations import KEPT_S, Expectations
 from muster.api import names
 from muster.api.kubernetes.core import Pod
@@ -118,7 +119,7 @@ def job(version: str, uid: str = "u") -> Job:
 
 def test_the_newer_job_counts() -> None:
     """Ours while the cache is behind, the cache's when it is ahead or shows another Job."""
-    jobs = Expectations(Clock()).jobs
+    jobs = OwnWrites[Job](Clock())
     for cached in (job("11"), job("11", "another")):
         jobs.note(job("10"))
         assert jobs.newest("n/j", job("9")) == job("10")
@@ -130,7 +131,7 @@ def test_the_newer_job_counts() -> None:
 
 def test_a_job_that_is_gone() -> None:
     """It is not kept; one of the same name that came after it is."""
-    jobs = Expectations(Clock()).jobs
+    jobs = OwnWrites[Job](Clock())
     jobs.note(job("10"))
     jobs.seen(job("9", "earlier"), None)
     assert jobs.newest("n/j", job("9")) == job("10")

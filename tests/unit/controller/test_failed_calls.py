@@ -11,6 +11,7 @@ from msgspec import structs
 
 import controller
 from controller.caches import Caches
+from controller.job.controller import Jobs
 from controller.job.effects import Effects, Refusals
 from controller.job.expectations import Expectations
 from controller.job.fair_pool import FairPool
@@ -229,9 +230,10 @@ def test_a_podgroup_that_was_not_deleted_is_still_the_job_s(process: Process, er
 def test_a_status_that_was_not_written_is_not_the_job_s(process: Process, error: APIError) -> None:
     """Counters that have come to rest are written at once by the next pass, and do not wait anew."""
     waits: list[float] = []
-    writer = StatusWriter(
-        process.client, process.expectations, lambda _, delay_s: waits.append(delay_s), lambda: process.now_s
-    )
+    caches = Caches(process.client)
+    caches.jobs.store.put(process.job)
+    jobs = Jobs(process.kit, caches, needed=lambda _: False, joins_native=lambda _: False)
+    writer = StatusWriter(jobs.patched, lambda _, delay_s: waits.append(delay_s), lambda: process.now_s)
     wanted = structs.replace(process.job.status, running=2)
     writer.write(process.job, wanted)
     process.now_s += REST_S + 1.0
@@ -239,12 +241,13 @@ def test_a_status_that_was_not_written_is_not_the_job_s(process: Process, error:
     with pytest.raises(type(error)):
         writer.write(process.job, wanted)
     key = process.job.metadata.key
-    assert process.expectations.jobs.newest(key, process.job) is process.job
+    assert jobs.newest(key) == process.job
     assert len(waits) == 1
     written = writer.write(process.job, wanted)
     assert written.status.running == 2
-    assert process.expectations.jobs.newest(key, process.job) is written
+    assert jobs.newest(key) is written
     assert len(waits) == 1
+    jobs.close()
 
 
 @failing

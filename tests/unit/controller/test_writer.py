@@ -1,16 +1,17 @@
 """When a Job's status is written."""
 
 import random
+from functools import partial
 
 import pytest
 from msgspec import structs
 from simulated_api import Api
 from simulated_faults import Faults
 
-from controller.job.expectations import Expectations
 from controller.job.rules.phases import Counts
 from controller.job.rules.status import counted, explained, moved
 from controller.job.writer import MAX_S, REST_S, WORDS_S, StatusWriter
+from controller.live import write_status
 from muster.api.volcano.batch import JOBS, Job
 from muster.kube.errors import Conflict
 
@@ -25,8 +26,7 @@ class World:
         self.api = Api(Faults(chance, 0.0, 0.0), lambda: self.now_s, lambda *_: None)
         self.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {}}, "n")
         self.writer = StatusWriter(
-            self.api,  # type: ignore[arg-type]  # the same methods
-            Expectations(lambda: self.now_s),
+            partial(write_status, self.api, JOBS),  # type: ignore[arg-type]  # the same methods as a client
             lambda _, delay_s: self.requeue_after.append(round(delay_s, 3)),
             lambda: self.now_s,
         )
