@@ -13,11 +13,12 @@ from extender.planner import reasons
 from extender.planner.ask import Ask, Members, amounts_of_claims, amounts_of_members, named_claims
 from extender.planner.framework.answers import Codes, Kept, LeftFree, QueueRefusal, ReservationRules
 from extender.planner.framework.claimusers import ClaimUsers
+from extender.planner.framework.freecapacity import FreeCapacity
 from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.ordering import Again, Ordering, Surplus, turns
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.access import parents_of
-from extender.planner.state.amounts import Amounts, clipped
+from extender.planner.state.amounts import Amounts
 from extender.planner.state.avoided import avoided_nodes, failed_nodes
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
@@ -25,11 +26,7 @@ from extender.planner.state.podset import PodSetView
 from extender.planner.state.reserved import ReservedRoom
 from extender.planner.state.spareseats import Seats, lent, loans_of, seats_of
 from extender.planner.topology.hypernodes import HyperNodes
-from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
-from muster.resources.vector import GPU, WHOLE
-
-LARGE = np.iinfo(np.int64).max
 
 
 class Decision(Protocol):
@@ -44,15 +41,14 @@ D = TypeVar("D", bound=Decision)
 T = TypeVar("T")
 
 
-class Session:
+class Session(FreeCapacity):
     """One cycle, as plugins and actions see it."""
 
     def __init__(self, inputs: CycleInputs) -> None:
+        super().__init__(inputs.snapshot, inputs.causes)
         self.inputs = inputs
-        self.snapshot = inputs.snapshot
         self.now = inputs.now
         """Seconds since the epoch."""
-        self.causes = inputs.causes
         self.hooks = Hooks()
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
@@ -69,8 +65,6 @@ class Session:
         """Nodes with members of gangs that the planner does not know: gone, or of another pool by now."""
         self.failures: dict[str, str] = {}
         """Keys of gangs that made an action fail → the error, for the log."""
-        self.reserved: LeftFree | None = None
-        """Room reserved for others than the gang that is being tried."""
         self.kept: Kept | None = None
         """All reservations; known when `allocate` has ended."""
         self.claims = ClaimUsers(inputs.snapshot.claim_users, inputs.snapshot.claim_queues)
@@ -250,81 +244,6 @@ class Session:
             codes = self.hooks.predicate.call(cls)
             self._node_codes[key] = np.zeros(len(self.snapshot.nodes), dtype=np.int16) if codes is None else codes
         return self._node_codes[key]
-
-    def room(
-        self, cls: PodClass, free: Amounts | None = None, *, columns: Amounts | None = None, ports: bool = True
-    ) -> Amounts:
-        """Return the number of pods of this class that fit on each node by resources alone, int64 of shape (nodes,).
-
-        Two pods of a class with host ports never share a node, unless `ports` is False. `free` is by default the room
-        that the gang being tried may use. With `columns` the result is that of these nodes, in their order, and so is
-        `free` if it is given. Room on shared GPUs is exact for the nodes as they are and for empty ones; for any other
-        `free` it is an upper bound.
-        """
-        shared = free is None or free is self.snapshot.free
-        if free is None:
-            free = self.usable() if columns is None else self.usable()[:, columns]
-        row = self.snapshot.row_of(cls)
-        if self.snapshot.unknown_resource(cls):
-            return np.zeros(free.shape[1], dtype=np.int64)
-        wanted = np.flatnonzero(row)
-        if cls.gpu is not None and not cls.gpu.by_resource and cls.gpu.memory:  # the devices say how many fit
-            wanted = wanted[wanted != self.snapshot.axis.get(GPU, -1)]
-        if not len(wanted):
-            return np.full(free.shape[1], LARGE)
-        room: Amounts = np.maximum((free[wanted] // row[wanted, None]).min(axis=0), 0)
-        if cls.gpu is not None or (shared and self.snapshot.devices.pods.any()):
-            room = np.minimum(room, self._devices_room(cls, free, now=shared, columns=columns))
-        return np.minimum(room, 1) if cls.host_ports and ports else room
-
-    def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool, columns: Amounts | None = None) -> Amounts:
-        """Return the number of pods of this class that each node's GPUs take; for other amounts, an upper bound."""
-        snapshot = self.snapshot
-        if not now and free is not snapshot.allocatable:
-            if cls.gpu is None:
-                return np.full(free.shape[1], LARGE)
-            return snapshot.devices.most(cls.gpu, free, snapshot.axis, columns)
-        devices = snapshot.devices if now else snapshot.devices.emptied()
-        devices = devices if columns is None else devices.at(columns)
-        if cls.gpu is not None:
-            return devices.room(cls.gpu, devices.unused(free, snapshot.axis))
-        whole = max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0))
-        return devices.unused(free, snapshot.axis) // whole if whole else np.full(free.shape[1], LARGE)
-
-    def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
-        """Return the code of the resource that is too scarce on each node for a pod of this class; 0 where it fits.
-
-        Unless `free` is given, room that is reserved for others is scarce too, under a cause of its own.
-        """
-        reserved = self.reserved if free is None else None
-        free = self.snapshot.free if free is None else free
-        codes = np.zeros(free.shape[1], dtype=np.int16)
-        unknown = self.snapshot.unknown_resource(cls)
-        if unknown:
-            codes[:] = self.causes.code(reasons.cause.scarce(unknown))
-            return codes
-        for resource, amount in cls.requests.items():
-            position = self.snapshot.axis.get(resource)
-            if amount > 0 and position is not None:
-                code = self.causes.code(reasons.cause.scarce(resource))
-                codes = np.where((codes == 0) & (free[position] < clipped(amount)), code, codes)
-        now = free is self.snapshot.free
-        if cls.gpu is not None or (now and self.snapshot.devices.pods.any()):
-            none = self._devices_room(cls, free, now=now) <= 0
-            codes = np.where((codes == 0) & none, self.causes.code(reasons.cause.GPU_PARTS), codes).astype(np.int16)
-        if reserved is not None:
-            columns = reserved.columns
-            none = self.room(cls)[columns] <= 0
-            codes[columns] = np.where((codes[columns] == 0) & none, reserved.codes, codes[columns])
-        return codes
-
-    def usable(self) -> Amounts:
-        """Return the free room less reservations of others, int64 of shape (resources, nodes); read-only."""
-        if self.reserved is None:
-            return self.snapshot.free
-        free = self.snapshot.free.copy()
-        free[:, self.reserved.columns] -= self.reserved.amounts
-        return free
 
     def choose_devices(self, cls: PodClass, share: GpuShare, column: int) -> tuple[int, ...]:
         """Return the GPUs of a node for one more pod, in the order of plugins; RuntimeError without room."""
