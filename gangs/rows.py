@@ -17,13 +17,13 @@ from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.gang import gang_of
 from muster.api.muster.placement import Placement, current
 from muster.api.muster.pools import is_musters
 from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, state_of, without_gang
 from muster.api.names import DEFAULT_QUEUE, QUEUE
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
+from muster.workloads.members import gang_of
 from muster.workloads.owners import Workload, job_workload, workload_of
 from muster.workloads.table import group_name
 

@@ -16,10 +16,10 @@ from muster.api.base import Resource, Wire
 from muster.api.kubernetes.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import readable_time
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET
-from muster.api.muster.gang import gang_of
 from muster.api.muster.pools import is_musters
 from muster.resources.gpus import counted
 from muster.resources.vector import Vector
+from muster.workloads.members import gang_of
 from muster.workloads.table import group_name
 
 _NODE_WENT = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})

@@ -15,15 +15,15 @@ from controller.live import controller_of, delete, find, find_or_make, owned_by
 from muster.api import names
 from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
-from muster.api.muster.gang import gang_of
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
 from muster.process.tracing import SPANS, workload_of
 from muster.volcano.tasks import job_of, job_of_pod
 from muster.workloads.kind import GangRules
+from muster.workloads.members import gang_of
 from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
-from muster.workloads.table import gang_rules, group_name, kind_of, world_of
+from muster.workloads.table import gang_rules, group_name, row_of, world_of
 
 AGAIN_S = 0.5
 """Delay of the pass after a change, so that one pass handles the changes of all pods of a gang."""
@@ -197,7 +197,7 @@ class PodGroups(KeyController):
     def _of_group(self, group: PodGroup) -> tuple[Object | None, GangRules | None]:
         """The owner of a PodGroup, and the rules of its kind about the end of such a gang."""
         ref = group.metadata.controller
-        kind = kind_of(ref.api_version, ref.kind) if ref else None
+        kind = row_of(ref)
         if kind is None or kind.world is None:
             return self._owner(group.metadata), gang_rules(ref)
         return controller_of(self._client, group.metadata, kind.resource), kind.world.rules
@@ -212,7 +212,6 @@ class PodGroups(KeyController):
 
     def _owner(self, meta: ObjectMeta) -> Object | None:
         """The controller of an object, with inherited labels and annotations; None if it is gone, or has no gang."""
-        ref = meta.controller
-        kind = kind_of(ref.api_version, ref.kind) if ref else None
+        kind = row_of(meta.controller)
         owner = controller_of(self._client, meta, kind.resource) if kind and kind.gang else None
         return inherited(owner, self._owner(owner.metadata)) if owner else None

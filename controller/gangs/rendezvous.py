@@ -23,7 +23,7 @@ from muster.runtime.settings import SSH_KEY, annotation
 from muster.runtime.workload import describe_pod
 from muster.workloads.adapter import Owner, OwnerError
 from muster.workloads.kind import AskedPod
-from muster.workloads.table import CONTROLLERS, KINDS, adapter_for, gang_rules, kind_of
+from muster.workloads.table import CONTROLLERS, KINDS, adapter_for, gang_rules, row_of
 
 _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.ranks and kind.ranks.name_label}
 _MAX_KNOWN = 10_000
@@ -69,8 +69,7 @@ class Rendezvous(KeyController):
         rules, workload = gang_rules(pod.metadata.controller), self._controller(pod)
         if rules is None or rules.service is None or workload is None:
             return
-        above = workload.metadata.controller
-        kind = kind_of(above.api_version, above.kind) if above else None
+        kind = row_of(workload.metadata.controller)
         if kind and kind.world:
             return
         try:

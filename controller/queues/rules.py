@@ -16,11 +16,11 @@ from msgspec import structs
 
 from muster.api import names
 from muster.api.kubernetes.core import Pod
-from muster.api.muster.gang import gang_of
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import PodGroup, PodGroupStatus, Queue, QueueState, QueueStatus
 from muster.resources import gpus
 from muster.resources.vector import Vector, add, subtract, to_quantities
+from muster.workloads.members import gang_of
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 SHUT = frozenset({"Closed", "Closing"})

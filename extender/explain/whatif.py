@@ -29,13 +29,14 @@ from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import NODES, PODS, Node, Pod, Taint
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
-from muster.api.muster.gang import gang_of, native_gang
+from muster.api.muster.gang import native_gang
 from muster.api.muster.node_faults import Rules
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import pool_of
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, Queue, QueueSpec
 from muster.resources.vector import vector
+from muster.workloads.members import gang_of
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 KUBERNETES_TAINTS = "node.kubernetes.io/"

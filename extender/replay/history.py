@@ -15,11 +15,12 @@ from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object, readable_time
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.checkpoint import checkpoint_of
-from muster.api.muster.gang import gang_of, native_gang, slot_of
+from muster.api.muster.gang import native_gang
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
+from muster.workloads.members import gang_of, slot_of
 
 _PODS, _JOBS, _GROUPS = kind_name(PODS), kind_name(JOBS), kind_name(POD_GROUPS)
 _NATIVE, _PLACEMENTS = kind_name(NATIVE_POD_GROUPS), kind_name(PLACEMENTS)

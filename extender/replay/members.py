@@ -11,8 +11,9 @@ from muster.api import names
 from muster.api.kubernetes.constraints import SchedulingGate
 from muster.api.kubernetes.core import Pod, PodStatus
 from muster.api.kubernetes.meta import ReportedCondition, format_time
-from muster.api.muster.gang import later_tasks, slot_of
+from muster.api.muster.gang import later_tasks
 from muster.volcano import pods, tasks
+from muster.workloads.members import slot_of
 
 _WRITTEN = frozenset(
     {names.NODE, names.EPOCH, names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY, names.CHECKPOINT, names.SAFE_TO_EVICT}

@@ -23,12 +23,13 @@ from extender.planner.state.podshape import asked_of, ours
 from extender.verbs.room import counted, nodes_with_room, not_for_namespace, requests_of, unavailable
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
-from muster.api.muster.gang import epoch_of, gang_of, slot_of
+from muster.api.muster.gang import epoch_of
 from muster.api.muster.placement import node_of
 from muster.api.muster.pools import is_musters, pool_of_scheduler
 from muster.api.names import DEFAULT_QUEUE, NODE, VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE, Vector
+from muster.workloads.members import gang_of, slot_of
 from muster.workloads.table import TIED_OWNERS
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)

@@ -205,7 +205,6 @@ _KUEUE_GROUP = f"{_PODSET}-group-name"
 KUEUE_TOPOLOGY_KEYS = (*KUEUE_TOPOLOGY_MODES, *KUEUE_SLICE_KEYS, KUEUE_SLICE_LAYERS, _KUEUE_GROUP)
 TOPOLOGY_GROUP = (_TOPOLOGY_GROUP, _KUEUE_GROUP)  # the first counts
 SLICE_KEYS = (*TOPOLOGY_SLICE_KEYS, *KUEUE_SLICE_KEYS, KUEUE_SLICE_LAYERS)
-JOBSET_UID = "jobset.sigs.k8s.io/jobset-uid"  # label of a JobSet's pods: the UID of the JobSet
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"  # label of a JobSet's pods: the replicated job
 
 # Autoscalers' names.

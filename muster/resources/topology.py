@@ -7,7 +7,7 @@ effect; admission refuses it with `mistakes`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -77,12 +77,15 @@ class _Layer(msgspec.Struct, forbid_unknown_fields=True):
 _KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS))
 
 
-def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str]) -> PodTopology | None:
-    """The wishes in these annotations of a pod or template; None, at once, without any."""
+def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str], parts: Iterable[str] = ()) -> PodTopology | None:
+    """The wishes in these annotations of a pod or template; None, at once, without any.
+
+    `parts` are the labels that tell pods in one pod set from each other.
+    """
     if _KEYS.isdisjoint(annotations):
         return None
     given = tuple(sorted((key, annotations[key]) for key in _KEYS & annotations.keys()))
-    return _of_pods(given, labels.get(names.REPLICATED_JOB, ""))
+    return _of_pods(given, next((labels[key] for key in parts if key in labels), ""))
 
 
 @lru_cache(maxsize=4096)

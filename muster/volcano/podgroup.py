@@ -11,12 +11,15 @@ from muster.api.merge_diff import difference
 from muster.api.muster.gang import workload_note
 from muster.api.muster.pools import DEFAULT_POOL, labels_of, pool_of_scheduler
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
+from muster.api.volcano.cron import CRON_JOBS
+from muster.api.volcano.flow import JOB_FLOWS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupSpec, PodGroupStatus, SubGroupPolicy
 from muster.resources.pods import NOTHING, quota, template_usage
 from muster.volcano.tasks import minimum, owner_of, queue_of, scheduler_of, total_minimum, total_replicas
 
 _NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLACEMENT, names.WORKLOAD})
 """Annotations that concern the Job's manifest, or that the planner writes; the PodGroup gets all others."""
+_MAKERS = frozenset({CRON_JOBS.kind, JOB_FLOWS.kind})
 _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 
 
@@ -36,7 +39,7 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
     `later` are the tasks that wait for others: the gang's minimum leaves them out until they have started.
     """
     annotations = {key: value for key, value in job.metadata.annotations.items() if key not in _NOT_COPIED}
-    annotations |= workload_note(job.metadata)
+    annotations |= workload_note(job.metadata, _MAKERS)
     if later:
         annotations[names.LATER_TASKS] = ",".join(sorted(later))
         job = _without(job, later)

@@ -83,7 +83,10 @@ def _samples(stateful_set: JSON) -> Iterator[SamplePod]:
 STATEFUL_SET = WorkloadKind(
     STATEFUL_SETS,
     labelled=True,
-    ranks=Ranks(lambda owner, _pod: StatefulSetAdapter(owner), STATEFUL_SETS, called="a StatefulSet"),
+    one_template=True,
+    ranks=Ranks(
+        lambda owner, _pod: StatefulSetAdapter(owner), STATEFUL_SETS, index=names.POD_INDEX, called="a StatefulSet"
+    ),
     gang=GangRules(wants_none=lambda owner: owner.spec.replicas == 0),
     samples=_samples,
 )
@@ -97,9 +100,10 @@ def _of_deployment(deployment: JSON) -> Iterator[SamplePod]:
     yield SamplePod(pod_of(replica_set, template, f"{name_of(replica_set)}-1", {}, {}), about, replica_set)
 
 
-DEPLOYMENT = WorkloadKind(DEPLOYMENTS, labelled=True, samples=_of_deployment)
+DEPLOYMENT = WorkloadKind(DEPLOYMENTS, labelled=True, called=True, samples=_of_deployment)
 REPLICA_SET = WorkloadKind(
     REPLICA_SETS,
+    one_template=True,
     no_ranks="pods of a ReplicaSet (or Deployment) have no index, so none of them has a rank",
     gang=GangRules(wants_none=lambda owner: owner.spec.replicas == 0),
 )
@@ -110,5 +114,7 @@ DAEMON_SET = WorkloadKind(
     gang=GangRules(),
 )
 REPLICATION_CONTROLLER = WorkloadKind(
-    REPLICATION_CONTROLLERS, no_ranks="pods of a ReplicationController have no index, so none of them has a rank"
+    REPLICATION_CONTROLLERS,
+    one_template=True,
+    no_ranks="pods of a ReplicationController have no index, so none of them has a rank",
 )

@@ -8,6 +8,7 @@ from muster.api.kubernetes.core import CRON_JOBS, INDEXED_JOBS, IndexedJob
 from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS
+from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
 from muster.workloads.kind import GangRules, Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of, pod_of
@@ -145,8 +146,14 @@ def _cron_samples(cron_job: JSON) -> Iterator[SamplePod]:
 BATCH_JOB = WorkloadKind(
     INDEXED_JOBS,
     labelled=True,
+    one_template=True,
+    grouped=True,  # with the feature gate WorkloadWithJob
+    remade_s=JOB_BACK_OFF_MOST_S,
     ranks=Ranks(
-        lambda job, _pod: IndexedJobAdapter(job), INDEXED_JOBS, called="a batch/v1 Job with completionMode Indexed"
+        lambda job, _pod: IndexedJobAdapter(job),
+        INDEXED_JOBS,
+        index=names.COMPLETION_INDEX,
+        called="a batch/v1 Job with completionMode Indexed",
     ),
     gang=GangRules(
         at_once=_at_once,
@@ -158,5 +165,9 @@ BATCH_JOB = WorkloadKind(
     samples=samples,
 )
 CRON_JOB = WorkloadKind(
-    CRON_JOBS, templates=(("spec", "jobTemplate", "spec", "template"),), labelled=True, samples=_cron_samples
+    CRON_JOBS,
+    templates=(("spec", "jobTemplate", "spec", "template"),),
+    labelled=True,
+    maker=True,
+    samples=_cron_samples,
 )

@@ -14,6 +14,7 @@ from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob
 from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import whole_number
+from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads import batch_job
 from muster.workloads.adapter import Owner, Value
 from muster.workloads.batch_job import IndexedJobAdapter
@@ -182,6 +183,7 @@ JOB_SET = WorkloadKind(
     _RESOURCE,
     templates=(_TEMPLATES,),
     labelled=True,
+    remade_s=JOB_BACK_OFF_MOST_S,
     ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, called="a JobSet"),
     gang=GangRules(),  # without a framework each of its Jobs is a gang, with labels and annotations of the JobSet
     world=World(
@@ -190,6 +192,8 @@ JOB_SET = WorkloadKind(
             wants_none=lambda jobset: jobset.spec.get("suspend") is True,
             is_over=lambda jobset: holds(mapping(jobset.status).get("conditions") or [], "Completed", "Failed"),
         ),
+        uid_label="jobset.sigs.k8s.io/jobset-uid",
+        part_label=REPLICATED_JOB,
     ),
     mistakes=_mistakes,
     samples=_samples,

@@ -38,6 +38,8 @@ class Ranks:
     """The controller of the pods, which is read first: the kind itself, or a kind that it makes. None: no owner."""
     name_label: str = ""
     """The label of pods that has the workload's name, if another kind controls them."""
+    index: str = ""
+    """The label of pods with their index in the controller; older clusters have it as an annotation."""
     called: str = ""
     """The kind in a message that recommends it, with the article: `a JobSet`. Empty: not recommended."""
 
@@ -66,6 +68,10 @@ class World:
     """The name of the PodGroup of a pod with this metadata; "" for pods of other kinds."""
     rules: GangRules = field(default_factory=GangRules)
     """The rules for the end of such a gang; the functions get the workload."""
+    uid_label: str = ""
+    """The label of pods that has the workload's UID; empty if they have none."""
+    part_label: str = ""
+    """The label of pods that tells the parts of a workload from each other, also where they are one gang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,16 @@ class WorkloadKind:
     """The paths of its pod templates."""
     labelled: bool = False
     """True if admission copies its labels to its templates: users write it, and its pods run on any node."""
+    one_template: bool = False
+    """True if all of its pods are alike, as they are made from one template."""
+    grouped: bool = False
+    """True if Kubernetes gives each of them a native PodGroup, where it does so, also those that ask for none."""
+    maker: bool = False
+    """True if it makes workloads by the clock, and hears of their gangs from them."""
+    called: bool = False
+    """True if the gang of what it has made is called by its name, as that is what users write."""
+    remade_s: float = 0.0
+    """The longest time until its controller makes a pod again that was evicted."""
     one_node_each: bool = False
     """True if each of its pods belongs to one node, so that no node has to be chosen for it."""
     ranks: Ranks | None = None

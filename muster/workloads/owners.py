@@ -6,9 +6,7 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above
 from muster.api.muster.native import reference
 from muster.api.volcano.scheduling import PodGroup
-
-_WRITTEN = frozenset({"TrainJob", "Deployment"})
-"""Kinds that users write, where they have made the owner of a gang: a Job, or a ReplicaSet."""
+from muster.workloads.table import row_of
 
 
 class Workload(NamedTuple):
@@ -35,14 +33,18 @@ def workload_of(group: PodGroup) -> Workload:
     if owner is None:
         own = reference(group)
         return Workload(own.api_version, own.kind, own.name, own.uid)
-    above = workload_above(group.metadata)
-    return _of(above if above and above.kind in _WRITTEN else owner)
+    return _called_by(workload_above(group.metadata)) or _of(owner)
 
 
 def job_workload(job: ObjectMeta, api_version: str) -> Workload:
     """Return the workload of a Volcano Job: its TrainJob, or itself."""
-    above = job.controller
-    return _of(above) if above and above.kind == "TrainJob" else Workload(api_version, "Job", job.name, job.uid)
+    return _called_by(job.controller) or Workload(api_version, "Job", job.name, job.uid)
+
+
+def _called_by(above: OwnerReference | None) -> Workload | None:
+    """Return what has made the owner of a gang, if the gang is called by its name."""
+    kind = row_of(above)
+    return _of(above) if above and kind and kind.called else None
 
 
 def _of(owner: OwnerReference) -> Workload:

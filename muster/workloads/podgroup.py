@@ -10,14 +10,15 @@ from muster.api.kubernetes.core import IndexedJob, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.limits import whole_number
 from muster.api.merge_diff import difference
-from muster.api.muster.gang import gang_of, workload_note
+from muster.api.muster.gang import workload_note
 from muster.api.muster.pools import DEFAULT_POOL, is_musters, labels_of, pool_of_scheduler
 from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
 from muster.resources.pods import pod_usage, quota
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
 from muster.volcano.tasks import job_of
 from muster.workloads.batch_job import asked_level
-from muster.workloads.table import group_name, is_independent, min_member
+from muster.workloads.members import gang_of
+from muster.workloads.table import MAKERS, group_name, is_independent, min_member
 
 _GROUP_ANNOTATIONS = (*names.GANG_KEYS, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)
@@ -69,7 +70,7 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
     if is_independent(pod, owner):
         annotations[names.INDEPENDENT] = "true"
     top, pool = world or owner, pool_of_scheduler(pod.spec.scheduler_name) or DEFAULT_POOL
-    annotations |= workload_note(top.metadata) if top else {}
+    annotations |= workload_note(top.metadata, MAKERS) if top else {}
     annotations |= copied(own, COPIED_ANNOTATIONS) | dict([*copied(own, DISRUPTION).items()][:1])
     # Of a pod with a controller the annotation is that of its template, which anybody may write.
     annotations |= copied(owner.metadata.annotations if owner else own, (names.CREATED_BY,))

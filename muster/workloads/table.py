@@ -19,7 +19,7 @@ from muster.workloads.jobset import JOB_SET
 from muster.workloads.kind import AskedPod, GangRules, WorkloadKind
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET
 from muster.workloads.pod import POD
-from muster.workloads.volcano_job import VOLCANO_JOB
+from muster.workloads.volcano_job import TRAIN_JOB, VOLCANO_JOB
 
 KINDS: tuple[WorkloadKind, ...] = (
     BATCH_JOB,
@@ -33,11 +33,21 @@ KINDS: tuple[WorkloadKind, ...] = (
     REPLICATION_CONTROLLER,
     POD,
     VOLCANO_JOB,
+    TRAIN_JOB,
 )
 """Every kind, behind the kind that it makes, if it makes one. Messages name them in this order."""
 
 TIED_OWNERS = (*(kind.resource.kind for kind in KINDS if kind.one_node_each), "Node")
 """Kinds each of whose pods belongs to one node, so that no place has to be found for it."""
+
+MAKERS = frozenset(kind.resource.kind for kind in KINDS if kind.maker)
+"""Kinds that make workloads by the clock."""
+
+INDEXES = tuple(dict.fromkeys(kind.ranks.index for kind in KINDS if kind.ranks and kind.ranks.index))
+"""Labels in which controllers write the index of a pod."""
+
+PART_LABELS = tuple(kind.world.part_label for kind in KINDS if kind.world and kind.world.part_label)
+"""Labels that tell the pods of parts of a workload from each other."""
 
 _BY_NAME: Mapping[tuple[str, str], WorkloadKind] = {
     (kind.resource.api_version, kind.resource.kind): kind for kind in KINDS
@@ -59,9 +69,14 @@ def kind_of(api_version: str, kind: str) -> WorkloadKind | None:
     return _BY_NAME.get((api_version, kind))
 
 
+def row_of(owner: OwnerReference | None) -> WorkloadKind | None:
+    """The row of an owner's kind; None without an owner, or for a kind that Muster does not know."""
+    return _BY_NAME.get((owner.api_version, owner.kind)) if owner else None
+
+
 def gang_rules(owner: OwnerReference | None) -> GangRules | None:
     """The rules for the gang of an owner; None without an owner, or if only its pods' own labels count."""
-    kind = kind_of(owner.api_version, owner.kind) if owner else None
+    kind = row_of(owner)
     return kind.gang if kind else None
 
 

@@ -1,4 +1,4 @@
-"""Volcano Jobs: the tasks with a framework form one world, in the order of the tasks."""
+"""Volcano Jobs: the tasks with a framework form one world, in the order of the tasks. TrainJobs become Jobs."""
 
 from collections.abc import Iterator
 from itertools import takewhile
@@ -7,10 +7,12 @@ import msgspec
 
 from muster.api import names
 from muster.api.fields import FieldError
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.endpoints import Endpoints, Joined
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
 from muster.api.volcano.batch import JOBS, Job, TaskSpec
+from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod
 from muster.volcano.tasks import slot, subdomain, task_hosts
@@ -96,3 +98,6 @@ VOLCANO_JOB = WorkloadKind(
     samples=_samples,
 )
 """Admission and controller do far more for it than for other kinds; that part is in muster.volcano."""
+
+TRAIN_JOB = WorkloadKind(TRAIN_JOBS, templates=(), called=True, remade_s=JOB_BACK_OFF_MOST_S)
+"""It becomes a Volcano Job, or a JobSet: then it has the gang itself, and its pods are those of batch Jobs."""

@@ -15,11 +15,12 @@ from watching import Watching
 
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod
-from muster.api.muster.gang import Slot, gang_of, slot_of
+from muster.api.muster.gang import Slot
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
+from muster.workloads.members import gang_of, slot_of
 from musterctl.plane.plane import Plane
 
 RECOVERY_S = 90.0

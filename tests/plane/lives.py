@@ -15,11 +15,12 @@ from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import parse_time
 from muster.api.kubernetes.pod_problems import DISRUPTED
-from muster.api.muster.gang import Slot, gang_of, slot_of
+from muster.api.muster.gang import Slot
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
+from muster.workloads.members import gang_of, slot_of
 
 
 @dataclass(frozen=True, slots=True)

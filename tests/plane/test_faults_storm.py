@@ -22,11 +22,12 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS, Pod
 from muster.api.kubernetes.meta import format_time, readable_time
-from muster.api.muster.gang import epoch_of, gang_of
+from muster.api.muster.gang import epoch_of
 from muster.api.muster.placement import PLACEMENTS, Placement, slots_of
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
+from muster.workloads.members import gang_of
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import CONTROLLER
 

@@ -14,10 +14,10 @@ from native_groups import Scene, scheduled_job
 from muster.api import names
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, Pod
 from muster.api.kubernetes.scheduling import INITIALLY_SCHEDULED, NATIVE_POD_GROUPS
-from muster.api.muster.gang import gang_of
 from muster.api.muster.native import PHASE
 from muster.api.volcano.batch import JOBS
 from muster.kube.errors import NotFound
+from muster.workloads.members import gang_of
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER, CONTROLLER_MANAGER, SCHEDULER

@@ -16,10 +16,10 @@ from gangs.words import plain
 from muster.api.kubernetes.core import Event, Pod
 from muster.api.kubernetes.meta import readable_time
 from muster.api.kubernetes.pod_problems import deletion_began, problem
-from muster.api.muster.gang import slot_of
 from muster.api.muster.placement import Placement
 from muster.api.muster.states import ENDED
 from muster.api.volcano.scheduling import PodGroup
+from muster.workloads.members import slot_of
 from web.views.gangs import GangLine, address, line
 from web.views.moments import Moment, moment
 from web.views.places import RackOfNodes, racks

@@ -8,9 +8,10 @@ from msgspec import Struct
 from extender.planner.api import natural
 from gangs.words import ranks_words
 from muster.api.kubernetes.core import Pod
-from muster.api.muster.gang import DEFAULT_POD_SET, slot_of
+from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.states import ENDED
+from muster.workloads.members import slot_of
 
 NODES = 400
 """Nodes that are drawn; of the others the number is told."""

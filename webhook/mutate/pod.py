@@ -16,12 +16,13 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
-from muster.api.muster.gang import named_gang, native_gang_of
+from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
 from muster.kube.errors import APIError
 from muster.runtime.framework import Framework
 from muster.volcano.pools import pool_of_queue
 from muster.workloads.adapter import OwnerError
+from muster.workloads.members import native_gang_of
 from muster.workloads.table import group_name, min_member, source_of
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, NamespaceQueues, Namespaces, Owners

@@ -11,13 +11,14 @@ import msgspec
 from muster.api import names
 from muster.api.base import Wire
 from muster.api.fields import FieldError, InvalidFieldError
-from muster.api.muster.gang import DEFAULT_POD_SET, slot_of
+from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.template import init_container
 from muster.runtime.workload import describe_pod
 from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError, own_rank
 from muster.workloads.kind import AskedPod
+from muster.workloads.members import slot_of
 from muster.workloads.table import adapter_for, source_of
 from webhook.lookup import Owners
 from webhook.mutate.podreview import JSON, PodReview

@@ -14,12 +14,12 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS, IndexedJob, Namespace, Pod
 from muster.api.kubernetes.meta import Object, format_time
-from muster.api.muster.gang import gang_of
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus, Queue
 from muster.runtime import registry
 from muster.volcano.podgroup import pod_group as group_of_job
 from muster.workloads.batch_job import job_pods
+from muster.workloads.members import gang_of
 from muster.workloads.podgroup import group_to_make
 from muster.workloads.podgroup import pod_group as group_of_pod
 from webhook.config import ResourceGroup

@@ -27,14 +27,11 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, unsaved_s
 from extender.planner.victims.pieces import DisruptionBudgets
-from muster.api.kubeflow.jobset import JOB_SETS
-from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.node_faults import is_dead
 from muster.api.muster.placement import Notice, Placement, Victim, own_victims
-from muster.resources.delays import JOB_BACK_OFF_MOST_S
+from muster.workloads.table import row_of
 
 LATE_S = 60.0
 """Time after its grace period during which a pod that is being deleted is still expected to go."""
@@ -76,14 +73,9 @@ def remade_s(gang: GangView, placement: Placement) -> float:
     """Return for how long the owner of a gang may wait before it makes members again that were evicted, in seconds.
 
     The Job controller does, longer with each pod. Other owners make them at once: 0, as for gangs without such members.
-    A TrainJob has a gang itself where it became a JobSet, whose pods are those of Jobs.
     """
-    owner = gang.group.metadata.controller
-    if owner is None or not own_victims(placement):
-        return 0.0
-    group = owner.api_version.partition("/")[0]
-    by_jobs = (group, owner.kind) in {(kind.group, kind.kind) for kind in (INDEXED_JOBS, JOB_SETS, TRAIN_JOBS)}
-    return JOB_BACK_OFF_MOST_S if by_jobs else 0.0
+    kind = row_of(gang.group.metadata.controller)
+    return kind.remade_s if kind and own_victims(placement) else 0.0
 
 
 def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> str:

@@ -16,12 +16,13 @@ from muster.api import names
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.checkpoint import Answer, answer_of
 from muster.api.muster.creator import creator_of
-from muster.api.muster.gang import Slot, makes_all_alike
+from muster.api.muster.gang import Slot
 from muster.api.muster.native import is_native, subject
 from muster.api.muster.placement import Placement, StartedWith, devices_of, own_victims, slots_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
 from muster.resources.spares import spares_of
+from muster.workloads.members import makes_all_alike
 
 ACTIVE = frozenset({"Planned", "Binding"})
 

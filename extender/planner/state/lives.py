@@ -6,10 +6,10 @@ replacements in a gang that is about to go; and pods that outlive their PodGroup
 """
 
 from extender.planner.state.pods import PodRecord
-from muster.api import names
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.volcano.batch import is_job
 from muster.api.volcano.scheduling import PodGroup
+from muster.workloads.table import row_of
 
 
 def named_for_one_life(group: PodGroup) -> bool:
@@ -20,12 +20,15 @@ def named_for_one_life(group: PodGroup) -> bool:
 
 def of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
     """Return the pods without those that certainly belong to another owner of the name of the PodGroup's owner."""
-    owner = group.metadata.controller
-    return pods if owner is None else [pod for pod in pods if _uid_of(pod, owner) in {"", owner.uid}]
+    owner, kind = group.metadata.controller, row_of(group.metadata.controller)
+    if owner is None:
+        return pods
+    label = kind.world.uid_label if kind and kind.world else ""
+    return [pod for pod in pods if _uid_of(pod, owner, label) in {"", owner.uid}]
 
 
-def _uid_of(pod: PodRecord, owner: OwnerReference) -> str:
+def _uid_of(pod: PodRecord, owner: OwnerReference, label: str) -> str:
     """Return the UID that the pod knows the owner of its gang by; empty if it does not say."""
     if pod.controller == f"{owner.kind}/{owner.name}":
         return pod.controller_uid
-    return pod.labels.get(names.JOBSET_UID, "") if owner.kind == "JobSet" else ""
+    return pod.labels.get(label, "") if label else ""

@@ -16,12 +16,14 @@ from muster.api.kubernetes.meta import ObjectMeta, readable_time
 from muster.api.muster import eviction
 from muster.api.muster.checkpoint import Answer, answer_of
 from muster.api.muster.creator import creator_of
-from muster.api.muster.gang import Slot, epoch_of, gang_of, gated, other_gates, slot_of
+from muster.api.muster.gang import Slot, epoch_of, gated, other_gates
 from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
 from muster.api.volcano.batch import is_job
 from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
+from muster.workloads.members import gang_of, slot_of
+from muster.workloads.table import PART_LABELS
 
 ABOUT_GANG = (names.SPARES, names.BORROWS, *names.FAULT_KEYS)
 """Annotations about a gang that a pod may have for it."""
@@ -178,7 +180,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         runtime=runtime_of(annotations, spec.active_deadline_seconds),
         claims=claim_refs(spec, meta.namespace, pod),
         extended_claim=extended_claim(pod),
-        topology=of_pods(annotations, labels),
+        topology=of_pods(annotations, labels, PART_LABELS),
         devices=chosen_devices(annotations) if cls.gpu else (),
         answer=answer_of(annotations),
         creator=intern(creator_of(annotations)) if meta.controller is None or is_job(meta.controller) else "",

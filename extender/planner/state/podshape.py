@@ -14,11 +14,11 @@ from muster.api import names
 from muster.api.kubernetes.constraints import Affinity, NodeAffinity, NodeSelector
 from muster.api.kubernetes.core import Container, Pod, PodSpec
 from muster.api.kubernetes.meta import LabelSelectorRequirement, ObjectMeta
-from muster.api.muster.gang import gang_of
 from muster.api.muster.pools import is_musters
 from muster.resources.gpus import ASKING, GpuShare, share_of
 from muster.resources.pods import amounts_on_node, pod_requests
 from muster.resources.vector import GPU, Vector
+from muster.workloads.members import gang_of
 
 MOST_KEY_BYTES = 16 * 1024
 """Length of a raw key; usual ones are some hundred bytes, but a pod may have a million."""

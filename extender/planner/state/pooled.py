@@ -4,10 +4,10 @@ from collections.abc import Container
 
 from extender.planner.state.podshape import marked
 from muster.api.kubernetes.core import Pod
-from muster.api.muster.gang import gang_of
 from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
 from muster.api.volcano.batch import Job
 from muster.volcano.tasks import scheduler_of
+from muster.workloads.members import gang_of
 
 
 def job_belongs(job: Job, pool: str) -> bool:

@@ -18,6 +18,7 @@ from muster.resources.topology import PodTopology
 from muster.volcano.manifests import claim_names
 from muster.volcano.plugins import registry
 from muster.volcano.pods import task_labels
+from muster.workloads.table import PART_LABELS
 
 
 @dataclass(slots=True)
@@ -114,7 +115,7 @@ class Templates:
         cls = self._classes.of_spec(spec, namespace=namespace, labels=labels, annotations=annotations)
         cls = self._equipped(cls, claims)
         runtime = runtime_of(annotations, spec.active_deadline_seconds)
-        near = topology.of_pods(annotations, labels)
+        near = topology.of_pods(annotations, labels, PART_LABELS)
         priority = spec.priority_class_name or job.spec.priority_class_name
         return Template(task, namespace, labels, cls, other_gates(spec), claims, runtime, near, priority)
 

@@ -1,8 +1,9 @@
-"""Gangs on the wire: the gang of a pod, its slot in the gang, its gates and its pin to a node.
+"""Gangs on the wire: their names, the gates of their pods, and the pin of a pod to a node.
 
 Pure functions that the webhook, the controller and the extender evaluate alike.
 """
 
+from collections.abc import Container
 from copy import deepcopy
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -10,20 +11,13 @@ from typing import Any, NamedTuple
 from muster.api import names
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
-from muster.api.kubernetes.scheduling import PodSchedulingGroup
-from muster.api.limits import EPOCH, RANK, whole_number
-from muster.api.muster.pools import is_musters
+from muster.api.limits import EPOCH, whole_number
 
 DEFAULT_POD_SET = "pods"
 """Name of the only pod set of a workload that has no tasks (a Job, a StatefulSet, …)."""
 
-
-_ONE_TEMPLATE = frozenset(
-    {("batch/v1", "Job"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet"), ("v1", "ReplicationController")}
-)
 _NATIVE = "native."
 _MOST_NAME_CHARS = 253
-_MAKERS = frozenset({"CronJob", "JobFlow"})
 _NOTED_PARTS = 3
 
 
@@ -34,18 +28,6 @@ class Slot(NamedTuple):
     rank: int
 
 
-def gang_of(pod: Pod) -> str | None:
-    """Return the name of the pod's gang, which is in its namespace; None if it has none.
-
-    It is the PodGroup that the pod names in labels or annotations, else its native one, unless another scheduler has
-    the pod.
-    """
-    named = named_gang(pod.metadata)
-    if named is not None or not is_musters(pod.spec.scheduler_name):
-        return named
-    return native_gang_of(pod.metadata, pod.spec.scheduling_group)
-
-
 def named_gang(meta: ObjectMeta) -> str | None:
     """Return the name of the PodGroup that a pod or template names in its metadata; None if it names none."""
     return (
@@ -54,21 +36,6 @@ def named_gang(meta: ObjectMeta) -> str | None:
         or meta.labels.get(names.COSCHEDULING_GROUP)
         or None
     )
-
-
-def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | None:
-    """Return the name of the gang that a pod's `spec.schedulingGroup` stands for; None if it stands for none.
-
-    Where the feature gate WorkloadWithJob is on, the Job controller gives every Job a group, also those that ask for
-    none: they stay gangs as Muster reads them. Of a Job that asks, admission has marked the template.
-    """
-    if group is None or not group.pod_group_name:
-        return None
-    owner = meta.controller
-    of_a_job = owner is not None and (owner.api_version, owner.kind) == ("batch/v1", "Job")
-    if of_a_job and names.NATIVE_GROUP not in meta.annotations:
-        return None
-    return native_gang(group.pod_group_name)
 
 
 def native_gang(name: str) -> str:
@@ -88,18 +55,14 @@ def group_name_for_owner(uid: str) -> str:
     return f"podgroup-{uid}"
 
 
-def makes_all_alike(group: ObjectMeta) -> bool:
-    """Return True if all pods of a PodGroup are made from one template: its owner is a controller of such pods."""
-    return any((each.api_version, each.kind) in _ONE_TEMPLATE for each in group.owner_references)
-
-
-def workload_note(owner: ObjectMeta) -> dict[str, str]:
+def workload_note(owner: ObjectMeta, makers: Container[str]) -> dict[str, str]:
     """Return the annotation of a PodGroup with the workload that made the gang's owner: a ReplicaSet's Deployment.
 
-    Events about the gang go there, too. What makes Jobs by the clock or in steps is none: it hears of its Jobs itself.
+    Events about the gang go there, too. `makers` are the kinds for which there is no note: what makes workloads by the
+    clock or in steps hears of them itself.
     """
     above = owner.controller
-    if above is None or above.kind in _MAKERS:
+    if above is None or above.kind in makers:
         return {}
     return {names.WORKLOAD: f"{above.api_version}/{above.kind}/{above.name}/{above.uid}"}
 
@@ -118,31 +81,6 @@ def later_tasks(meta: ObjectMeta) -> frozenset[str]:
     No placement is planned for them; their pods are placed as they come. A task leaves the list when it has started.
     """
     return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
-
-
-def slot_of(meta: ObjectMeta) -> Slot | None:
-    """Return the slot of a pod: by Volcano task and index, Indexed Job index, StatefulSet ordinal, or Muster's note.
-
-    None without any of these, or with a rank beyond the limit; the planner then gives it the first free rank.
-    """
-    annotations, labels = meta.annotations, meta.labels
-    if names.TASK_SPEC in annotations:
-        return _slot(annotations[names.TASK_SPEC], annotations.get(names.TASK_INDEX))
-    for index in (
-        annotations.get(names.MEMBER_INDEX),
-        annotations.get(names.COMPLETION_INDEX),
-        labels.get(names.COMPLETION_INDEX),
-        labels.get(names.POD_INDEX),
-    ):
-        slot = _slot(DEFAULT_POD_SET, index)
-        if slot:
-            return slot
-    return None
-
-
-def _slot(pod_set: str, index: str | None) -> Slot | None:
-    rank = whole_number(index, RANK.value)
-    return None if rank is None else Slot(pod_set, rank)
 
 
 def gated(pod: Pod) -> bool:

@@ -19,11 +19,11 @@ from interleavings.automaton import At
 from interleavings.trace import KINDS, Asked, Entry
 from muster.api import names
 from muster.api.kubernetes.core import NODES, PODS
-from muster.api.muster.gang import gang_of
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import APIError
+from muster.workloads.members import gang_of
 
 LAG_S = 2.0
 """How long after the answer to a write, or the end of an object, the extender may still not know of it."""

@@ -14,12 +14,12 @@ from watching import Watching
 from beside import writes
 from muster.api.base import Resource
 from muster.api.kubernetes.core import EVENTS, NODES, PODS, PRIORITY_CLASSES, Pod
-from muster.api.muster.gang import gang_of
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
+from muster.workloads.members import gang_of
 from musterctl.plane.plane import Plane
 
 JSON = dict[str, Any]

@@ -18,11 +18,11 @@ from muster.api.base import Resource
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod
 from muster.api.kubernetes.meta import Object, OwnerReference
-from muster.api.muster.gang import gang_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Invalid
 from muster.workloads.jobset import JOB_SET, JOBSET_NAME
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET, LWS_NAME
+from muster.workloads.members import gang_of
 
 JSON = dict[str, Any]
 KEYS = [{"name": "mpi-ssh-auth", "secret": {"secretName": "train-mpi-ssh-auth"}}]

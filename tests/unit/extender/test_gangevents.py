@@ -16,7 +16,10 @@ from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above, workload_note
+from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroupCondition
+from muster.volcano.podgroup import pod_group
+from muster.workloads.table import MAKERS
 
 BATCH = OwnerReference(api_version="batch/v1", kind="Job", name="train", uid="uid-train", controller=True)
 SET = OwnerReference(
@@ -106,7 +109,7 @@ def test_a_volcano_job_hears_from_its_controller_why_it_waits() -> None:
 
 def test_who_made_the_owner_is_told_too() -> None:
     """A JobSet of several Jobs reads which of them waits; a Deployment that its ReplicaSet does."""
-    told = Told(annotations=workload_note(ObjectMeta(name="train", owner_references=[SET])))
+    told = Told(annotations=workload_note(ObjectMeta(name="train", owner_references=[SET]), MAKERS))
     told.waits()
     assert told.heard == [
         "Job train Warning Unschedulable: no room",
@@ -116,8 +119,10 @@ def test_who_made_the_owner_is_told_too() -> None:
 
 @pytest.mark.parametrize("kind", ["CronJob", "JobFlow"])
 def test_what_makes_jobs_again_and_again_is_not_told(kind: str) -> None:
-    """Its own Events say which Jobs it made."""
-    assert workload_note(ObjectMeta(name="train", owner_references=[structs.replace(SET, kind=kind)])) == {}
+    """Its own Events say which Jobs it made, of Volcano's kinds and of Kubernetes'."""
+    made = ObjectMeta(name="train", owner_references=[structs.replace(SET, kind=kind)])
+    assert names.WORKLOAD not in pod_group(Job(metadata=made), {}).metadata.annotations
+    assert kind == "JobFlow" or workload_note(made, MAKERS) == {}
 
 
 @pytest.mark.parametrize("text", ["", "a", "///", "a/b/c", "v1/Pod//uid", "/Pod/a/uid"])
@@ -129,7 +134,7 @@ def test_a_note_that_cannot_be_read_names_nobody(text: str) -> None:
 def test_a_note_names_kinds_of_the_core_and_of_groups() -> None:
     """Group and version have a slash between them, or none."""
     for reference in (SET, structs.replace(SET, api_version="v1", kind="ReplicationController")):
-        note = workload_note(ObjectMeta(owner_references=[reference]))
+        note = workload_note(ObjectMeta(owner_references=[reference]), MAKERS)
         assert workload_above(ObjectMeta(annotations=note)) == structs.replace(reference, controller=False)
 
 

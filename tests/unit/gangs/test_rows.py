@@ -27,7 +27,7 @@ def owner(kind: str, name: str, api_version: str = "batch/v1") -> JSON:
 def made_by(kind: str, name: str, api_version: str) -> JSON:
     """More metadata of a PodGroup: what has made its owner, as the controller notes it."""
     made = msgspec.convert(owner(kind, name, api_version)["owner"], OwnerReference)
-    return {"annotations": workload_note(ObjectMeta(owner_references=[made]))}
+    return {"annotations": workload_note(ObjectMeta(owner_references=[made]), ())}
 
 
 def group(
@@ -112,11 +112,12 @@ def test_a_gang_without_rights_to_pods() -> None:
 
 def test_owners() -> None:
     """A Job of a TrainJob is that TrainJob's, a ReplicaSet is its Deployment's, and what nobody owns is itself."""
-    above = owner("TrainJob", "fit", "trainer.kubeflow.org/v1")
+    above = owner("TrainJob", "fit", "trainer.kubeflow.org/v1alpha1")
     job = a_job("fit", {"node": 5}, uid="j", min_available=4, **above)
     of_job = {"owner": manifests.job_owner("fit", "j")}
     row = only(
-        groups=[group("fit-j", metadata=of_job | made_by("TrainJob", "fit", "trainer.kubeflow.org/v1"))], jobs=[job]
+        groups=[group("fit-j", metadata=of_job | made_by("TrainJob", "fit", "trainer.kubeflow.org/v1alpha1"))],
+        jobs=[job],
     )
     assert (row.title, row.reference, row.wanted) == ("TrainJob fit", "trainjob.trainer.kubeflow.org/fit", 5)
     web = owner("ReplicaSet", "web-abc", "apps/v1") | made_by("Deployment", "web", "apps/v1")
@@ -140,13 +141,15 @@ def test_jobs_without_a_gang() -> None:
     initializer = {"name": "dataset-initializer", "active": 1, **counts}
     fetching = train_job("fit", "r", uid="fit", status={"jobsStatus": [initializer]})
     assert only(train_jobs=[fetching]).reason == "it waits for its dataset-initializer"
-    mine = job("Aborted", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1"))
+    mine = job("Aborted", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1alpha1"))
     row = only(train_jobs=[suspended], jobs=[mine])
     assert (row.title, row.state, row.queue) == ("TrainJob fit", "Suspended", "q")
     assert row.reason == "`muster train resume fit` starts it again"
     over = {"type": "Failed", "status": "True", "lastTransitionTime": "", "reason": "x", "message": "pod fit-0 failed"}
     failed = train_job("fit", "r", uid="fit", suspend=True, status={"conditions": [over]})
-    row = only(train_jobs=[failed], jobs=[job("Terminated", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1"))])
+    row = only(
+        train_jobs=[failed], jobs=[job("Terminated", **owner("TrainJob", "fit", "trainer.kubeflow.org/v1alpha1"))]
+    )
     assert (row.state, row.reason) == ("Failed", "pod fit-0 failed")
     assert only(jobs=[job("Aborted")]).reason == "`muster job resume train` starts it again"
 

@@ -17,11 +17,12 @@ from simulated_users import Users
 from controller.app import Controller
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod
-from muster.api.muster.gang import gang_of, gated
+from muster.api.muster.gang import gated
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import APIError
 from muster.kube.reflector import Reflector
+from muster.workloads.members import gang_of
 
 START_S = 1_700_000_000.0
 

@@ -11,7 +11,7 @@ from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Condition
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET, INITIALLY_SCHEDULED, NativePodGroup
-from muster.api.muster.gang import gang_of, native_gang
+from muster.api.muster.gang import native_gang
 from muster.api.muster.native import (
     PHASE,
     as_group,
@@ -24,6 +24,7 @@ from muster.api.muster.native import (
     subject,
 )
 from muster.api.volcano.scheduling import EVICTED, PodGroupCondition, PodGroupStatus
+from muster.workloads.members import gang_of
 
 NOW, THEN = 1_800_000_000.0, "2026-01-01T00:00:00Z"
 

@@ -6,6 +6,7 @@ import pytest
 from extender_world import World
 
 from muster.api import names
+from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubernetes.core import Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
@@ -13,7 +14,8 @@ from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 
 def owner(kind: str, name: str, uid: str) -> list[OwnerReference]:
     """The reference to a controller."""
-    return [OwnerReference(api_version="x/v1", kind=kind, name=name, uid=uid, controller=True)]
+    api_version = JOB_SETS.api_version if kind == JOB_SETS.kind else "x/v1"
+    return [OwnerReference(api_version=api_version, kind=kind, name=name, uid=uid, controller=True)]
 
 
 def group_of(world: World, kind: str, uid: str) -> PodGroup:
@@ -40,7 +42,8 @@ def by_uid(uid: str) -> dict[str, Any]:
 
 def by_label(uid: str) -> dict[str, Any]:
     """A pod that a Job of the owner makes; JobSet writes its UID into a label."""
-    return {"owner_references": owner("Job", "train-node-0", f"job-{uid}"), "labels": {names.JOBSET_UID: uid}}
+    labels = {"jobset.sigs.k8s.io/jobset-uid": uid}
+    return {"owner_references": owner("Job", "train-node-0", f"job-{uid}"), "labels": labels}
 
 
 @pytest.mark.parametrize(("kind", "made"), [("MPIJob", by_uid), ("JobSet", by_label)])
