@@ -77,10 +77,6 @@ def _labelled(metadata: str) -> str:
 
 
 _LABELLED: Final = _labelled("object.metadata")
-# A workload may carry the labels itself or, for batch Jobs, on its template only.
-_JOB_LABELLED: Final = (
-    f"{_LABELLED} || (has(object.spec.template.metadata) && {_labelled('object.spec.template.metadata')})"
-)
 _SHARES_GPUS: Final = _any_annotation(names.GPU_SHARE_KEYS)
 ASKS_ITSELF: Final = f"{annotated(names.QUEUE_ALLOCATION_GATE, 'true')} || {_SHARES_GPUS}"
 """The pod has the annotation for a gate, or for a part of a GPU."""
@@ -101,12 +97,24 @@ _NEEDS_A_PLACE: Final = (
     ("scheduler-is-open", f"!has({_SCHEDULER}) || {_SCHEDULER} in {_OPEN_SCHEDULERS} || {_OF_A_POOL}"),
 )
 
-OPTS_IN: Final = (("asks-for-muster", _LABELLED),)
-"""A workload that opts in itself."""
-JOB_OPTS_IN: Final = (("asks-for-muster", _JOB_LABELLED),)
-"""A batch/v1 Job that opts in itself, or its template."""
-JOB_SAYS_NOTHING: Final = (("says-nothing-itself", f"!({_JOB_LABELLED})"),)
-"""A batch/v1 Job for which its namespace may opt in."""
+
+def _workload_labelled(kind: WorkloadKind) -> str:
+    """Return an expression that holds for a workload with such a label; one with a queue of its own has its templates'.
+
+    Templates of other kinds reach admission as pods.
+    """
+    templates = [f"object.{'.'.join(path)}.metadata" for path in kind.templates if kind.admission.own_queue]
+    return " || ".join([_LABELLED, *(f"(has({each}) && {_labelled(each)})" for each in templates)])
+
+
+def opts_in(kind: WorkloadKind) -> Conditions:
+    """Return the conditions of workloads that opt in themselves."""
+    return (("asks-for-muster", _workload_labelled(kind)),)
+
+
+def says_nothing(kind: WorkloadKind) -> Conditions:
+    """Return the conditions of workloads for which their namespace may opt in."""
+    return (("says-nothing-itself", f"!({_workload_labelled(kind)})"),)
 
 
 _MUSTERS: Final = "key.startsWith('muster.') || key.startsWith('muster/')"

@@ -25,7 +25,7 @@ from muster.api.kubeflow.trainingruntime import (
     ClusterTrainingRuntime,
     TrainingRuntime,
 )
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, IndexedJob, Namespace
+from muster.api.kubernetes.core import NAMESPACES, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.scheduling import QUEUES, Queue
@@ -37,7 +37,7 @@ from muster.kube.reflector import Reflector
 from muster.kube.served import Served
 from muster.kube.store import Store, text_of
 from muster.volcano.access import Barrier, barrier
-from muster.workloads.table import CONTROLLERS
+from muster.workloads.table import CONTROLLERS, gang_rules
 from webhook import review
 from webhook.apiserver import DryRuns, Rights, Services
 from webhook.senders import count_question
@@ -210,27 +210,31 @@ class QueueLookup:
 class OwnerLookup:
     """`Owners` from the API server, and from caches of those with a framework label.
 
-    A Job whose label stands on its template only is read once for all pods of a second, as they come many at a time.
+    One that makes many pods at a time, and whose label stands on its template only, is read once for all of a second.
     """
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         kinds = CONTROLLERS.values()
         self.caches = {kind: Cached(client, kind, label_selector=names.FRAMEWORK) for kind in kinds}
         self._lock = threading.Lock()
-        self._recent = TTLCache[tuple[str, str], bytes, float](_MOST_RECENT_BYTES, _RECENT_S, monotonic_s, len)
-        """By namespace and UID: a tenant can write any UID into an owner reference, and must see no foreign owner."""
+        self._recent = TTLCache[tuple[str, str, str], bytes, float](_MOST_RECENT_BYTES, _RECENT_S, monotonic_s, len)
+        """By kind, namespace and UID: a tenant can write any UID into a reference, and must see no foreign owner."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """Return the owner, from the API server if the cache lacks it or has another UID under its name."""
+        which = (source.plural, namespace, owner.uid)
         with self._lock:
-            recent = self._recent.get((namespace, owner.uid))
+            recent = self._recent.get(which)
+        found: Object | None
         if recent:
-            return decoder(IndexedJob).decode(recent)
-        found: Object | None = self.caches[source].get(owner.name, namespace, uid=owner.uid)
-        if found and source is INDEXED_JOBS and names.FRAMEWORK not in found.metadata.labels:
+            found = decoder(source.type).decode(recent)
+            return found
+        found = self.caches[source].get(owner.name, namespace, uid=owner.uid)
+        rules = gang_rules(owner)
+        if found and rules and rules.at_once and names.FRAMEWORK not in found.metadata.labels:
             text = text_of(found)
             with self._lock, suppress(ValueError):  # larger than all that may be remembered
-                self._recent[namespace, owner.uid] = text
+                self._recent[which] = text
         return found
 
 

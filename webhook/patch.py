@@ -1,31 +1,13 @@
-"""JSON whose shape was not checked yet: reading it, and patches of it (RFC 6902), built operation by operation.
+"""Patches (RFC 6902) of JSON whose shape was not checked yet, built operation by operation.
 
-That is hundreds of times cheaper than comparing documents. A value of another shape counts as missing: next, the API
-server refuses it with every wrong field.
+That is hundreds of times cheaper than comparing documents.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-
-def mapping(value: Any) -> dict[str, Any]:
-    """Return a JSON object as it is, anything else as an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def find(document: Any, path: Collection[str | int]) -> Any:
-    """Return the value at a path of member names and list indexes; None if it is missing."""
-    value = document
-    for part in path:
-        if isinstance(value, dict):
-            value = value.get(str(part))
-        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
-            value = value[part]
-        else:
-            return None
-    return value
-
+from muster.api.unchecked import find
 
 Operation = dict[str, Any]
 Part = str | int

@@ -8,20 +8,20 @@ sent twice.
 """
 
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, WEBHOOK_VALIDATION
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS
+from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES
-from muster.workloads.batch_job import BATCH_JOB
+from muster.workloads.kind import WorkloadKind
 from webhook import conditions
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.mutate.workload import LABELLED
@@ -79,6 +79,16 @@ _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
 _UNSEEN: Expression = {"key": names.REVIEWED, "operator": "NotIn", "values": ["true"]}
 _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 
+
+def _labelled(kind: WorkloadKind) -> Iterator[_Entry]:
+    """Yield the entries of a kind whose labels are copied to its pods: by its labels, and by those of its namespace."""
+    name, route = _name(kind.resource), "/mutate/workload"
+    yield _Entry(name, route, kind.resource, conditions=conditions.opts_in(kind))
+    if kind.admission.own_queue:
+        by_namespace = conditions.says_nothing(kind)
+        yield _Entry(f"namespaced-{name}", route, kind.resource, namespace=_IN_A_QUEUE, conditions=by_namespace)
+
+
 # Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here.
 _MUTATING = (
     _Entry("jobs.batch-volcano-sh", "/mutate/job", JOBS, _CHANGES),
@@ -87,15 +97,7 @@ _MUTATING = (
     _Entry("jobflows", "/mutate/creator", JOB_FLOWS),
     _Entry("queues", "/mutate/queue", QUEUES),
     _trainer("mutate", TRAIN_JOBS),
-    _Entry("jobs.batch", "/mutate/workload", INDEXED_JOBS, conditions=conditions.JOB_OPTS_IN),
-    _Entry(
-        "namespaced-jobs.batch", "/mutate/workload", INDEXED_JOBS, namespace=_IN_A_QUEUE,
-        conditions=conditions.JOB_SAYS_NOTHING,
-    ),
-    *(
-        _Entry(_name(kind.resource), "/mutate/workload", kind.resource, conditions=conditions.OPTS_IN)
-        for kind in LABELLED if kind is not BATCH_JOB
-    ),
+    *(entry for kind in LABELLED for entry in _labelled(kind)),
     _Entry("pods", "/mutate/pod", PODS, object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
     _Entry("shaped-pods", "/mutate/pod", PODS, object=(_has(names.FRAMEWORK), _MANAGED)),
     _Entry("held-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=conditions.REQUESTS_A_GATE),

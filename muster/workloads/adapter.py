@@ -114,6 +114,12 @@ def annotation(key: str) -> FieldPath:
     return FieldPath(f"metadata.annotations['{key}']")
 
 
+def needed(size: int, elastic: str | None) -> int:
+    """The ranks out of `size` that must start together: of an elastic world (`minNodes:maxNodes`) its minimum."""
+    least = whole_number((elastic or "").partition(":")[0].strip())
+    return min(least, size) if least else size
+
+
 def own_rank(rank: Value, pod: ObjectMeta) -> int | None:
     """The rank of this very pod, if `rank` is its source; None if it is not known yet."""
     return whole_number(rank.of(pod) if isinstance(rank, FieldPath) else rank)

@@ -10,7 +10,7 @@ from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import GangRules, Ranks, WorkloadKind
+from muster.workloads.kind import Admission, GangRules, Ranks, WorkloadKind
 from muster.workloads.leader_worker_set import place_of_pod
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
@@ -88,6 +88,7 @@ STATEFUL_SET = WorkloadKind(
         lambda owner, _pod: StatefulSetAdapter(owner), STATEFUL_SETS, index=names.POD_INDEX, called="a StatefulSet"
     ),
     gang=GangRules(wants_none=lambda owner: owner.spec.replicas == 0),
+    admission=Admission(service_name=("spec", "serviceName")),
     samples=_samples,
 )
 

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.core import CRON_JOBS, INDEXED_JOBS, IndexedJob
@@ -10,7 +12,9 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
-from muster.workloads.kind import GangRules, Ranks, WorkloadKind
+from muster.workloads.evicted_jobs import forgiving, unforgiven
+from muster.workloads.job_scheduling import asked_level, asked_minimum, contradictions, native, parallelism
+from muster.workloads.kind import Addition, Admission, GangRules, Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of, pod_of
 
 _BACKOFF = "BackoffLimitExceeded"
@@ -35,9 +39,9 @@ class IndexedJobAdapter(Adapter):
         if spec.completions is None:
             message = f"must be set to the number of pods for {names.FRAMEWORK}"
             result.append(FieldError("spec.completions", message, reason="Required"))
-        elif spec.completions != _parallelism(self._job):
+        elif spec.completions != parallelism(self._job):
             message = f"must equal completions ({spec.completions}) for {names.FRAMEWORK}: all ranks run together"
-            result.append(FieldError("spec.parallelism", message, _parallelism(self._job)))
+            result.append(FieldError("spec.parallelism", message, parallelism(self._job)))
         return [*result, *PODS.exceeded("spec.completions", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
@@ -47,7 +51,7 @@ class IndexedJobAdapter(Adapter):
 
     def size(self) -> int:
         """All completions run at once."""
-        return _parallelism(self._job) if self._spec.completions is None else self._spec.completions
+        return parallelism(self._job) if self._spec.completions is None else self._spec.completions
 
     def subdomain(self) -> str:
         """The template's, else a Service named as the Job."""
@@ -59,31 +63,9 @@ class IndexedJobAdapter(Adapter):
         return Run(f"{self._job.metadata.name}-", f".{self.subdomain()}", self.size())
 
 
-def _parallelism(job: IndexedJob) -> int:
-    return 1 if job.spec.parallelism is None else job.spec.parallelism
-
-
-def asked_minimum(job: IndexedJob) -> int | None:
-    """The pods that must start together by the Job's `spec.scheduling`: 1 if it says `basic`; None without it.
-
-    Left out, the Job controller takes the parallelism for it.
-    """
-    scheduling = job.spec.scheduling
-    if scheduling is None:
-        return None
-    gang = scheduling.scheduling_policy.gang if scheduling.scheduling_policy else None
-    return 1 if gang is None else gang.min_count or _parallelism(job)
-
-
-def asked_level(job: IndexedJob) -> str:
-    """The node label by which the pods must be together, by the Job's `spec.scheduling`; empty without it."""
-    constraints = job.spec.scheduling.scheduling_constraints if job.spec.scheduling else None
-    return next((each.key for each in constraints.topology), "") if constraints else ""
-
-
-def _at_once(job: IndexedJob) -> int:
-    parallelism = _parallelism(job)
-    return max(1, min(parallelism, job.spec.completions or parallelism))
+def _at_once(job: IndexedJob, least: int = 1) -> int:
+    most = parallelism(job)
+    return max(least, min(most, job.spec.completions or most))
 
 
 def _failure(job: IndexedJob) -> str:
@@ -143,6 +125,16 @@ def _cron_samples(cron_job: JSON) -> Iterator[SamplePod]:
         yield SamplePod(first.pod, f"the first pod of each Job of CronJob {name_of(cron_job)}", job)
 
 
+def _running(job: JSON) -> Iterator[JSON]:
+    """All pods that run at once: in an indexed Job they are told apart."""
+    return job_pods(job, range(_at_once(msgspec.convert(job, IndexedJob), least=0)))
+
+
+def _additions(job: JSON) -> Iterator[Addition]:
+    yield from forgiving(job)
+    yield from native(job)
+
+
 BATCH_JOB = WorkloadKind(
     INDEXED_JOBS,
     labelled=True,
@@ -157,17 +149,28 @@ BATCH_JOB = WorkloadKind(
     ),
     gang=GangRules(
         at_once=_at_once,
+        minimum=asked_minimum,
+        level=asked_level,
         wants_none=lambda job: job.spec.suspend or job.spec.parallelism == 0,
         is_over=lambda job: holds(job.status.get("conditions", []), "Complete", "Failed"),
         failure=_failure,
         service=_service,
     ),
+    admission=Admission(
+        own_queue=True,
+        additions=_additions,
+        warnings=unforgiven,
+        mistakes=contradictions,
+        count=("spec", "parallelism"),
+    ),
     samples=samples,
+    running=_running,
 )
 CRON_JOB = WorkloadKind(
     CRON_JOBS,
     templates=(("spec", "jobTemplate", "spec", "template"),),
     labelled=True,
     maker=True,
+    admission=Admission(copied=("spec", "jobTemplate")),
     samples=_cron_samples,
 )

@@ -18,7 +18,8 @@ from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads import batch_job
 from muster.workloads.adapter import Owner, Value
 from muster.workloads.batch_job import IndexedJobAdapter
-from muster.workloads.kind import TEMPLATE, AskedPod, GangRules, Place, Ranks, WorkloadKind, World, dotted
+from muster.workloads.evicted_jobs import unforgiven_parts
+from muster.workloads.kind import TEMPLATE, Admission, AskedPod, GangRules, Place, Ranks, WorkloadKind, World, dotted
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
@@ -195,6 +196,6 @@ JOB_SET = WorkloadKind(
         uid_label="jobset.sigs.k8s.io/jobset-uid",
         part_label=REPLICATED_JOB,
     ),
-    mistakes=_mistakes,
+    admission=Admission(warnings=unforgiven_parts, mistakes=_mistakes),
     samples=_samples,
 )

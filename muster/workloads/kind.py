@@ -1,8 +1,8 @@
 """The rows of the table: the description of one kind of workload, and the pod templates in a workload of that kind."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from muster.api.base import Resource
 from muster.api.fields import FieldError
@@ -50,6 +50,10 @@ class GangRules:
 
     at_once: Callable[[Any], int] | None = None
     """The most pods at a time, at least 1: a gang needs no more of them, and that of a framework all."""
+    minimum: Callable[[Any], int | None] | None = None
+    """The pods that must start together by the owner's own fields; None if it does not say."""
+    level: Callable[[Any], str] | None = None
+    """The node label by which they must be together, likewise; "" if it does not say."""
     wants_none: Callable[[Any], bool] | None = None
     """True if the owner is scaled to zero or suspended: its gang is over until it wants pods again."""
     is_over: Callable[[Any], bool] | None = None
@@ -72,6 +76,45 @@ class World:
     """The label of pods that has the workload's UID; empty if they have none."""
     part_label: str = ""
     """The label of pods that tells the parts of a workload from each other, also where they are one gang."""
+
+
+class Addition(NamedTuple):
+    """A member that admission adds to a workload; its reason, and the field that it follows from."""
+
+    place: Place
+    value: Any
+    reason: str
+    source: str
+
+
+def _nothing(*_: Any) -> tuple[()]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """What admission does with a kind, beside copying its labels to its templates and checking these.
+
+    `additions` and `warnings` get manifests whose shape was not checked, with templates whose pods will be Muster's.
+    """
+
+    own_queue: bool = False
+    """True if it takes the queue of its namespace itself, as it gets more than labels."""
+    additions: Callable[[JSON], Iterable[Addition]] = _nothing
+    """What it gets."""
+    warnings: Callable[[JSON, Collection[Place]], Iterable[str]] = _nothing
+    """What its user should know; the second argument has the places of the templates."""
+    mistakes: Callable[[JSON, Mapping[Place, str]], Iterable[FieldError]] = _nothing
+    """Mistakes of the workload that keep gangs from starting, and that no adapter can see.
+
+    The second argument has the templates of pods that start together, with the label or annotation that says so.
+    """
+    copied: Path = ()
+    """The place whose metadata its controller copies to all that it makes; empty if there is none."""
+    count: Path = ()
+    """The place of the number of its pods at a time, 1 if left out; empty if no single field has it."""
+    service_name: Path = ()
+    """The place of the name of the headless Service that its user makes; empty if they make none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +147,10 @@ class WorkloadKind:
     """The rules for the gang of its pods, or of its parts; None if only the pods' own labels count."""
     world: World | None = None
     """Pods that are one world of a framework; None if those of one controller are."""
-    mistakes: Callable[[JSON, Mapping[Place, str]], list[FieldError]] | None = None
-    """Mistakes of the workload that keep gangs from starting, and that no adapter can see.
-
-    The second argument has the templates of pods that start together, with the label or annotation that says so.
-    """
+    admission: Admission = Admission()
+    """What admission does with it beside."""
+    running: Callable[[JSON], Iterator[JSON]] | None = None
+    """All pods of such a manifest that run at once, for what-if. None: its pods are not simulated."""
     samples: Callable[[JSON], Iterator[SamplePod]] | None = None
     """The first pods of such a manifest, one of each shape, as its controller makes them. None: none are shown."""
 

@@ -12,7 +12,7 @@ from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import AskedPod, GangRules, Place, Ranks, WorkloadKind, World
+from muster.workloads.kind import Admission, AskedPod, GangRules, Place, Ranks, WorkloadKind, World
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
@@ -145,6 +145,6 @@ LEADER_WORKER_SET = WorkloadKind(
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
     # A group without pods has been scaled away, or is about to be made anew.
     world=World(_world, GangRules(wants_none=lambda _workload: True)),
-    mistakes=_mistakes,
+    admission=Admission(mistakes=_mistakes),
     samples=_samples,
 )

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs, to_builtins
 
 from muster.api import names
-from muster.api.kubernetes.core import IndexedJob, Pod
+from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.limits import whole_number
 from muster.api.merge_diff import difference
@@ -16,9 +16,8 @@ from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup,
 from muster.resources.pods import pod_usage, quota
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
 from muster.volcano.tasks import job_of
-from muster.workloads.batch_job import asked_level
 from muster.workloads.members import gang_of
-from muster.workloads.table import MAKERS, group_name, is_independent, min_member
+from muster.workloads.table import MAKERS, gang_rules, group_name, is_independent, min_member
 
 _GROUP_ANNOTATIONS = (*names.GANG_KEYS, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)
@@ -65,7 +64,8 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
     own = pod.metadata.annotations
     for source in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
         annotations |= copied(source.annotations, _GROUP_ANNOTATIONS) | copied(source.labels, (names.SCALE_UP,))
-    if isinstance(owner, IndexedJob) and (level := asked_level(owner)):  # no native PodGroup was made of it
+    rules = gang_rules(pod.metadata.controller)
+    if owner and rules and rules.level and (level := rules.level(owner)):  # no native PodGroup was made of it
         annotations[names.TOPOLOGY_REQUIRED] = level
     if is_independent(pod, owner):
         annotations[names.INDEPENDENT] = "true"

@@ -8,13 +8,13 @@ from typing import Any
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.core import IndexedJob, Pod
+from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.limits import PODS, whole_number
 from muster.api.muster.gang import group_name_for_owner
-from muster.workloads.adapter import Adapter, OwnerError
+from muster.workloads.adapter import Adapter, OwnerError, needed
 from muster.workloads.apps import DAEMON_SET, DEPLOYMENT, REPLICA_SET, REPLICATION_CONTROLLER, STATEFUL_SET
-from muster.workloads.batch_job import BATCH_JOB, CRON_JOB, asked_minimum
+from muster.workloads.batch_job import BATCH_JOB, CRON_JOB
 from muster.workloads.jobset import JOB_SET
 from muster.workloads.kind import AskedPod, GangRules, WorkloadKind
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET
@@ -144,18 +144,12 @@ def world_size(pod: Pod, owner: Object | None) -> int | None:
     return adapter_for(owner, AskedPod(pod.metadata, pod.spec)).size() or None
 
 
-def needed(size: int, elastic: str | None) -> int:
-    """The ranks out of `size` that must start together: of an elastic world (`minNodes:maxNodes`) its minimum."""
-    least = whole_number((elastic or "").partition(":")[0].strip())
-    return min(least, size) if least else size
-
-
 def is_independent(pod: Pod, owner: Object | None) -> bool:
     """True if nothing says that the pod starts together with others: no framework and no minimum."""
     given = [meta.annotations for meta in ((owner.metadata, pod.metadata) if owner else (pod.metadata,))]
     told = any(key in each for each in given for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER))
     labels = pod.metadata.labels | (owner.metadata.labels if owner else {})
-    return not told and _asked(owner) == 1 and names.FRAMEWORK not in labels
+    return not told and _asked(pod, owner) == 1 and names.FRAMEWORK not in labels
 
 
 def min_member(pod: Pod, owner: Object | None) -> int:
@@ -173,14 +167,15 @@ def min_member(pod: Pod, owner: Object | None) -> int:
             if least:
                 return min(least, most or least)
     if not (most and owner and names.FRAMEWORK in owner.metadata.labels | pod.metadata.labels):
-        return min(_asked(owner), most or PODS.value)
+        return min(_asked(pod, owner), most or PODS.value)
     elastic = pod.metadata.annotations.get(names.ELASTIC) or owner.metadata.annotations.get(names.ELASTIC)
     return needed(most, elastic)
 
 
-def _asked(owner: Object | None) -> int:
-    """The minimum by `spec.scheduling` of a batch Job; 1 without it, and for other kinds."""
-    return min(asked_minimum(owner) or 1, PODS.value) if isinstance(owner, IndexedJob) else 1
+def _asked(pod: Pod, owner: Object | None) -> int:
+    """The minimum by the owner's own fields, as `spec.scheduling` of a batch Job; 1 without it, or if it has none."""
+    rules = gang_rules(pod.metadata.controller)
+    return min(rules.minimum(owner) or 1, PODS.value) if owner and rules and rules.minimum else 1
 
 
 def _worlds_of(meta: ObjectMeta) -> list[tuple[WorkloadKind, str]]:

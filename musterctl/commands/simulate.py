@@ -12,7 +12,7 @@ from extender.explain.report import UnknownNameError
 from extender.explain.simulation import simulate as run
 from extender.explain.text import Line
 from extender.explain.whatif import Change, WhatIf, changed
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PRIORITY_CLASSES
+from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from musterctl import completion
@@ -79,7 +79,7 @@ def simulate(
         cordoned=list(cordon),
         queues=list(queues),
         added={like: add_nodes} if like and add_nodes else {},
-        new=[(resource, item) for resource, item in submission.items if resource is not INDEXED_JOBS],
+        new=submission.items,
     )
     new = [item.metadata.key for resource, item in submission.items if resource is POD_GROUPS]
     if not dump.whole:

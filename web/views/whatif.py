@@ -18,7 +18,7 @@ from extender.explain.simulation import SimulatedGang, simulate
 from extender.explain.whatif import Change, WhatIf, changed
 from gangs.words import plain
 from history.scope import Scope
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PRIORITY_CLASSES
+from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from webhook.offline.manifests import JSON, ManifestError, documents_in
 from webhook.offline.submission import Submission
@@ -225,7 +225,7 @@ def _change(asked: Trial, submission: Submission) -> Change:
         cordoned=words(asked.cordon),
         queues=words(asked.queues),
         added={asked.like: int(asked.add_nodes)} if asked.add_nodes else {},
-        new=[(resource, item) for resource, item in submission.items if resource is not INDEXED_JOBS],
+        new=submission.items,
     )
 
 

@@ -20,13 +20,16 @@ from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.creator import written
-from muster.workloads.batch_job import CRON_JOB
-from webhook.patch import Operation, Patch, Why, find, pointer
+from muster.api.unchecked import find
+from muster.workloads.table import KINDS
+from webhook.patch import Operation, Patch, Why, pointer
 from webhook.review import Handler, MalformedError, Verdict, generic
 
 _PLACE: Final = ("metadata", "annotations")
-_JOBS_OF_A_CRON_JOB: Final = ("spec", "jobTemplate")
-"""Kubernetes copies the annotations there to each Job that it makes; Muster reads no CronJobs."""
+_COPIED: Final = {
+    (kind.resource.group, kind.resource.kind): kind.admission.copied for kind in KINDS if kind.admission.copied
+}
+"""Kubernetes copies the annotations there to each Job of a CronJob; Muster reads no CronJobs."""
 _ACCOUNT: Final = "system:serviceaccount:"
 _CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 _WHY: Final = Why("who created it", "the user of the request")
@@ -66,11 +69,8 @@ def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequen
     creator = _creator(request, document)
     if creator is None:
         return
-    places: list[tuple[str, ...]] = [()]
-    if (request.kind.group, request.kind.kind) == (CRON_JOB.resource.group, CRON_JOB.resource.kind):
-        places.append(_JOBS_OF_A_CRON_JOB)
     made = {operation["path"] for operation in patch}
-    for place in places:
+    for place in dict.fromkeys(((), _COPIED.get((request.kind.group, request.kind.kind), ()))):
         path = (*place, *_PLACE)
         if find(document, (*path, names.CREATED_BY)) == creator:
             continue

@@ -9,6 +9,7 @@ from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import PodSpec
 from muster.api.muster.pools import is_musters, pool_of_scheduler
+from muster.api.unchecked import find
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.plugins.registry import required
 from muster.volcano.tasks import max_retry, minimum, queue_of, scheduler_of, task_max_retry, task_name, total_minimum
@@ -20,7 +21,7 @@ from webhook.mutate.resourcegroup import assign_groups, group_of_template
 from webhook.mutate.scheduling import mark
 from webhook.objects.canonical import same
 from webhook.objects.pools import scheduler_in
-from webhook.patch import Patch, Why, find
+from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, Verdict, generic
 
 JSON = dict[str, Any]

@@ -24,11 +24,12 @@ from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
+from muster.api.unchecked import find
 from muster.api.volcano.batch import Job
 from muster.volcano.access import locked_to
 from muster.workloads.table import TIED_OWNERS
 from webhook.lookup import Namespaces
-from webhook.patch import Patch, Why, find
+from webhook.patch import Patch, Why
 
 ANNOTATED = Why("the queue of its namespace", f"annotation {names.VOLCANO_QUEUE}, or label {names.QUEUE_LOCKED}")
 

@@ -6,12 +6,13 @@ from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import DEFAULT_POOL
+from muster.api.unchecked import mapping
 from muster.api.volcano.batch import is_job
 from muster.kube.errors import APIError
 from muster.volcano.pools import pool_of_queue
 from webhook.lookup import Namespaces, Queues
 from webhook.mutate.optin import ANNOTATED, annotated_queue, in_default_queue
-from webhook.patch import Patch, Why, mapping
+from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, Verdict, generic
 
 _DEFAULT = Why("left out", "default")

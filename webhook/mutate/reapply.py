@@ -16,10 +16,11 @@ from typing import Any
 import msgspec
 
 from muster.api import names
+from muster.api.unchecked import find
 from muster.api.volcano.batch import Job
 from muster.volcano.tasks import task_name
 from webhook.objects.canonical import canonical
-from webhook.patch import UNSAID, Part, Patch, Why, find
+from webhook.patch import UNSAID, Part, Patch, Why
 
 _ALWAYS = ("spec", "minAvailable")
 """A Job without it would be a gang that may start in part."""

@@ -8,139 +8,50 @@ import msgspec
 from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.kubernetes.pod_problems import DISRUPTED
+from muster.api.unchecked import find, mapping
 from muster.volcano.access import locked_to
-from muster.workloads.batch_job import BATCH_JOB, CRON_JOB
-from muster.workloads.jobset import JOB_SET
-from muster.workloads.kind import Path, WorkloadKind, pod_templates
+from muster.workloads.kind import TEMPLATE, Path, Place, WorkloadKind, pod_templates
 from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
 from webhook.mutate import optin
-from webhook.patch import Patch, Why, find, mapping, pointer
+from webhook.patch import Patch, Why, pointer
 from webhook.review import Handler, Verdict, generic
 
 JSON = Mapping[str, Any]
 
 LABELLED = tuple(kind for kind in KINDS if kind.labelled)
 """The kinds that the API server sends here."""
-DEFAULT_BACKOFF_LIMIT = 6
-"""Of Kubernetes."""
-EVICTED = {"action": "Ignore", "onPodConditions": [{"type": DISRUPTED, "status": "True"}]}
-"""The rule of a podFailurePolicy for pods that the Eviction API let go."""
-_OWNERS = frozenset((kind.resource.group, kind.resource.kind) for kind in (CRON_JOB, JOB_SET))
-"""Owners of batch Jobs that do not mind a policy more in them."""
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in LABELLED}
 
 
 def reviewer(namespaces: Namespaces) -> Handler:
-    """Return the handler for workloads, on CREATE. Only a batch Job takes the queue of its namespace itself."""
+    """Return the handler for workloads, on CREATE."""
 
     def review(request: AdmissionRequest) -> Verdict:
         kind = _BY_NAME.get((request.kind.group, request.kind.kind))
         if kind is None:
             return Verdict()
         workload = generic(request.object)
-        of_namespace = namespaces.metadata(
-            request.namespace, with_queue=kind is BATCH_JOB and not _has_own_label(workload)
-        ).labels
-        inherited = of_namespace if kind is BATCH_JOB else {}
+        own_queue = kind.admission.own_queue
+        with_queue = own_queue and not _has_own_label(workload, kind)
+        of_namespace = namespaces.metadata(request.namespace, with_queue=with_queue).labels
+        inherited = of_namespace if own_queue else {}
         locked = locked_to(of_namespace)
         patch = labelled(workload, kind.templates, inherited, locked)
         warnings = [optin.set_back(path, queue, locked) for path, queue in _said(workload, kind, locked)]
-        if kind is BATCH_JOB and _opts_in(workload, patch):
-            warnings += forgiving(workload, patch)
-            native(workload, patch)
-        elif kind is JOB_SET:
-            warnings += unforgiving(workload)
+        opting_in = list(_opting_in(workload, kind, patch))
+        if opting_in:
+            for place, value, reason, source in kind.admission.additions(workload):
+                patch.set(*place, value=value, why=Why(reason, source))
+            warnings += kind.admission.warnings(workload, opting_in)
         return Verdict.of(patch, warnings)
 
     return review
 
 
-def forgiving(job: JSON, patch: Patch) -> list[str]:
-    """Have evicted pods of a batch Job not count as failed; return a warning where its user has to do something.
-
-    Kubernetes counts them towards `backoffLimit` (6 by default), so that an eviction of seven pods would fail the Job
-    for good, and with it the JobSet that it is part of. Jobs of a controller that is not known are left to that.
-    """
-    spec = mapping(job.get("spec"))
-    template = mapping(find(spec, ("template", "spec")))
-    if spec.get("podFailurePolicy") or spec.get("managedBy") or not _OWNERS.issuperset(_owner_kinds(job)):
-        return []
-    if template.get("restartPolicy") == "Never":
-        why = Why("so that pods that Muster evicts do not count towards backoffLimit", "spec.template.spec")
-        patch.set("spec", "podFailurePolicy", value={"rules": [EVICTED]}, why=why)
-        if "podReplacementPolicy" in spec:  # the API server's default, which it takes with no podFailurePolicy
-            patch.set("spec", "podReplacementPolicy", value="Failed", why=why)
-        return []
-    return _ends_with_an_eviction(spec, "spec")
-
-
-def native(job: JSON, patch: Patch) -> None:
-    """Mark the template of a Job that asks for a native PodGroup, or names one: that is the gang of its pods.
-
-    Without the mark they are a gang as Muster reads Jobs, as the Job controller gives every Job a native PodGroup. That
-    group has none of the Job's annotations, so those about its gang go to the pods.
-    """
-    spec = mapping(job.get("spec"))
-    if not spec.get("scheduling") and not find(spec, ("template", "spec", "schedulingGroup")):
-        return
-    place = ("spec", "template", "metadata", "annotations")
-    why = Why("its native PodGroup is its gang", "spec.scheduling" if spec.get("scheduling") else "spec.template.spec")
-    patch.set(*place, names.NATIVE_GROUP, value="true", why=why)
-    given, there = mapping(find(job, ("metadata", "annotations"))), mapping(find(job, place))
-    for key in (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS, *names.GANG_KEYS):
-        if key in given and key not in there:
-            why = Why("so that its pods have it", f"metadata.annotations[{key}]")
-            patch.set(*place, key, value=given[key], why=why)
-
-
-def unforgiving(jobset: JSON) -> list[str]:
-    """Warn of the Jobs of a JobSet that one eviction would fail: its controller is told so too late, and tells nobody.
-
-    Where a template names no restartPolicy, JobSet's own webhook has filled in OnFailure.
-    """
-    asked, jobs = names.QUEUE in _labels(jobset), find(jobset, ("spec", "replicatedJobs"))
-    result = []
-    for index, replicated in enumerate(jobs if isinstance(jobs, list) else ()):
-        spec = mapping(find(replicated, ("template", "spec")))
-        labels = _labels(mapping(spec.get("template")))
-        never = find(spec, ("template", "spec", "restartPolicy")) == "Never"
-        if (asked or names.QUEUE in labels) and not (optin.opted_out(labels) or spec.get("podFailurePolicy") or never):
-            result += _ends_with_an_eviction(spec, f"spec.replicatedJobs[{index}].template.spec")
-    return result
-
-
-def _ends_with_an_eviction(spec: JSON, path: str) -> list[str]:
-    """Return a warning if an eviction of all pods is more than the Job's backoffLimit."""
-    parallelism, limit = spec.get("parallelism") or 1, spec.get("backoffLimit")
-    limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
-    if not (isinstance(parallelism, int) and isinstance(limit, int)) or parallelism <= limit:
-        return []
-    warning = (
-        f"{path}.backoffLimit: evicted pods count towards it, so that one eviction of the {parallelism} pods would "
-        f"fail this Job for good; set {path}.template.spec.restartPolicy to Never, and Muster has Kubernetes not count "
-        "them"
-    )
-    return [warning]
-
-
-def _owner_kinds(job: JSON) -> Iterator[tuple[str, str]]:
-    owners = find(job, ("metadata", "ownerReferences"))
-    for owner in owners if isinstance(owners, list) else ():
-        yield str(mapping(owner).get("apiVersion")).partition("/")[0], str(mapping(owner).get("kind"))
-
-
-def _opts_in(job: JSON, patch: Patch) -> bool:
-    """Return True if the Job's pods will be Muster's."""
-    labels = _labels(mapping(find(job, ("spec", "template"))))
-    set_now = any(pointer("metadata", "labels", names.QUEUE) in each["path"] for each in patch.operations)
-    return not optin.opted_out(labels) and (set_now or names.QUEUE in labels)
-
-
 def labelled(
     workload: JSON,
-    paths: Iterable[Path] = BATCH_JOB.templates,
+    paths: Iterable[Path] = (TEMPLATE,),
     inherited: Mapping[str, str] | None = None,
     locked: str = "",
 ) -> Patch:
@@ -186,10 +97,20 @@ def _said(workload: JSON, kind: WorkloadKind, locked: str) -> Iterator[tuple[str
         yield f"{steps}[{names.QUEUE}]", queue
 
 
-def _has_own_label(workload: JSON) -> bool:
+def _has_own_label(workload: JSON, kind: WorkloadKind) -> bool:
     """Return True if the workload is sent for a label of its own, and not only for its namespace."""
-    nodes = [workload, *(template for _, template in pod_templates(workload, BATCH_JOB.templates))]
+    nodes = [workload, *(template for _, template in pod_templates(workload, kind.templates))]
     return any(key in _labels(node) for node in nodes for key in (names.QUEUE, names.FRAMEWORK, names.MANAGED))
+
+
+def _opting_in(workload: JSON, kind: WorkloadKind, patch: Patch) -> Iterator[Place]:
+    """Yield the places of templates whose pods will be Muster's."""
+    set_now = {operation["path"] for operation in patch.operations}
+    for place, template in pod_templates(workload, kind.templates):
+        labels = _labels(template)
+        queued = names.QUEUE in labels or pointer(*place, "metadata", "labels", names.QUEUE) in set_now
+        if queued and not optin.opted_out(labels):
+            yield place
 
 
 def _may_inherit(template: JSON) -> bool:

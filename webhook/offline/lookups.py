@@ -14,11 +14,11 @@ from muster.api.base import Resource
 from muster.api.kubeflow.trainer import RuntimeRef
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
+from muster.api.unchecked import mapping
 from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 from muster.chart import CHART
 from muster.workloads.sample import uid_of
 from webhook.lookup import Lookups, Runtime
-from webhook.patch import mapping
 
 JSON = dict[str, Any]
 SHIPPED = CHART / "runtimes"

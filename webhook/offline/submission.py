@@ -4,7 +4,7 @@
 names and UIDs of their own, so that they can stand beside those that do.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -12,16 +12,17 @@ import msgspec
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.core import INDEXED_JOBS, PODS, IndexedJob, Namespace, Pod
+from muster.api.kubernetes.core import PODS, Namespace, Pod
 from muster.api.kubernetes.meta import Object, format_time
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus, Queue
 from muster.runtime import registry
 from muster.volcano.podgroup import pod_group as group_of_job
-from muster.workloads.batch_job import job_pods
+from muster.workloads.kind import WorkloadKind, pod_templates
 from muster.workloads.members import gang_of
 from muster.workloads.podgroup import group_to_make
 from muster.workloads.podgroup import pod_group as group_of_pod
+from muster.workloads.table import kind_of
 from webhook.config import ResourceGroup
 from webhook.offline.admission import OfflineAdmission
 from webhook.offline.lookups import Documents
@@ -51,6 +52,8 @@ class Submission:
     ) -> None:
         self.items: list[Item] = []
         self.ignored: list[str] = []
+        self._workloads: dict[str, Object] = {}
+        """Owners of pods by UID; the planner knows none of them."""
         self._namespace = namespace
         self._now = now
         self._priorities = priorities
@@ -86,12 +89,12 @@ class Submission:
         try:
             if kind == (JOBS.api_version, JOBS.kind):
                 self._job(content)
-            elif kind == (INDEXED_JOBS.api_version, INDEXED_JOBS.kind):
-                self._batch_job(content)
             elif kind == (POD_GROUPS.api_version, POD_GROUPS.kind):
                 self._group(content)
             elif kind == (PODS.api_version, PODS.kind):
                 self._pod(content)
+            elif (row := kind_of(*kind)) and row.running:
+                self._workload(content, row, row.running)
             else:
                 self.ignored.append(f"{kind[1] or 'object without a kind'} {meta['name']}")
         except ValueError as error:  # msgspec.ValidationError is one
@@ -111,17 +114,18 @@ class Submission:
         self.items.append((JOBS, job))
         self._group(msgspec.to_builtins(group_of_job(job, self._priorities)))
 
-    def _batch_job(self, content: JSON) -> None:
-        """A Job, and all of its pods that run at once: in an indexed one they are told apart."""
+    def _workload(self, content: JSON, kind: WorkloadKind, running: Callable[[JSON], Iterator[JSON]]) -> None:
+        """A workload, and all of its pods that run at once."""
         content = self._admitted(content)
-        job = msgspec.convert(content, IndexedJob)
-        if names.QUEUE not in (content["spec"]["template"].get("metadata") or {}).get("labels", {}):
-            self.ignored.append(f"Job {job.metadata.name} (neither it nor its namespace has the label {names.QUEUE})")
+        workload: Object = msgspec.convert(content, kind.resource.type)
+        templates = [template.get("metadata") or {} for _, template in pod_templates(content, kind.templates)]
+        if not any(names.QUEUE in (each.get("labels") or {}) for each in templates):
+            what = f"{kind.resource.kind} {workload.metadata.name}"
+            self.ignored.append(f"{what} (neither it nor its namespace has the label {names.QUEUE})")
             return
-        self.items.append((INDEXED_JOBS, job))
+        self._workloads[workload.metadata.uid] = workload
         self._admission.documents.add(content)
-        parallelism = 1 if job.spec.parallelism is None else job.spec.parallelism
-        for pod in job_pods(content, range(min(parallelism, job.spec.completions or parallelism))):
+        for pod in running(content):
             self._metadata(pod)
             self._pod(pod)
 
@@ -145,5 +149,4 @@ class Submission:
         return admitted.after
 
     def _owner(self, pod: Pod) -> Object | None:
-        uid = pod.metadata.controller.uid if pod.metadata.controller else ""
-        return next((item for _, item in self.items if item.metadata.uid == uid), None)
+        return self._workloads.get(pod.metadata.controller.uid) if pod.metadata.controller else None

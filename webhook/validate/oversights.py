@@ -13,11 +13,11 @@ import msgspec
 from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.muster.pools import is_musters
+from muster.api.unchecked import find, mapping
 from muster.kube.errors import APIError
-from muster.workloads.kind import Place
+from muster.workloads.kind import TEMPLATE, Place, WorkloadKind, dotted
 from webhook.apiserver import Services
 from webhook.lookup import NamespaceQueues
-from webhook.patch import find, mapping
 
 _SET_BY_APPLY = ("fieldsV1", "f:spec", "f:template", "f:spec", "f:schedulerName")
 """In `managedFields`, where a server-side apply notes that its user has named the scheduler of `spec.template`."""
@@ -94,18 +94,19 @@ def _other_scheduler(given: Labelled) -> Iterator[str]:
         )
 
 
-def no_service(stateful_set: Mapping[str, Any], namespace: str, services: Services) -> list[str]:
+def no_service(kind: WorkloadKind, workload: Mapping[str, Any], namespace: str, services: Services) -> list[str]:
     """Warn of ranks that cannot find each other: names of a StatefulSet's pods are below its headless Service."""
-    name = find(stateful_set, ("spec", "serviceName"))
-    labels = mapping(find(stateful_set, ("spec", "template", "metadata", "labels")))
+    place = kind.admission.service_name
+    name = find(workload, place)
+    labels = mapping(find(workload, (*TEMPLATE, "metadata", "labels")))
     if not name or names.FRAMEWORK not in labels or labels.get(names.MANAGED) == "false":
         return []
     with suppress(APIError):  # a warning is not worth a refusal
         address = services.cluster_ip(str(name), namespace)
         if address is None:
-            return [f"spec.serviceName: there is no Service {name} in namespace {namespace} yet; {_HEADLESS}"]
+            return [f"{dotted(place)}: there is no Service {name} in namespace {namespace} yet; {_HEADLESS}"]
         if address != "None":
-            return [f"spec.serviceName: Service {name} is not headless; {_HEADLESS}"]
+            return [f"{dotted(place)}: Service {name} is not headless; {_HEADLESS}"]
     return []
 
 

@@ -12,14 +12,12 @@ import msgspec
 from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.core import IndexedJob
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS, whole_number
+from muster.api.unchecked import find, mapping
 from muster.runtime.framework import Framework
 from muster.runtime.workload import gpu_errors, template_of
 from muster.workloads.adapter import Adapter
-from muster.workloads.apps import STATEFUL_SET
-from muster.workloads.batch_job import BATCH_JOB
 from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, dotted, pod_templates
 from muster.workloads.sample import SamplePod
 from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
@@ -28,9 +26,7 @@ from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
 from webhook.objects.pools import wrong_scheduler
 from webhook.objects.room import beyond_every_node
-from webhook.patch import mapping
 from webhook.review import Handler, MalformedError, Verdict, generic
-from webhook.validate.jobscheduling import contradictions
 from webhook.validate.oversights import Labelled, no_service, oversights
 from webhook.validate.pod import check_annotations, check_framework
 
@@ -53,8 +49,8 @@ def reviewer(queues: Queues, namespaces: Namespaces, framework: Framework, servi
         findings = check(kind, workload, usable, framework)
         if request.operation == "UPDATE":
             findings = findings.since(check(kind, generic(request.old_object), usable, framework))
-        elif services and kind is STATEFUL_SET:
-            findings.warnings += no_service(workload, request.namespace, services)
+        elif services and kind.admission.service_name:
+            findings.warnings += no_service(kind, workload, request.namespace, services)
         return Verdict.found(findings)
 
     return review
@@ -75,13 +71,10 @@ def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework
             findings.add(_check_template(each, queues, framework))
         findings.errors += check_annotations(
             mapping(workload["metadata"].get("annotations")),
-            [(each.annotations, f"{each.path}.metadata.annotations", each.parallelism) for each in templates],
+            [(each.annotations, f"{each.path}.metadata.annotations", each.count) for each in templates],
         )
-        if kind is BATCH_JOB:
-            findings.errors += contradictions(workload)
-        if kind.mistakes:
-            together = {each.place: each.together for each in templates if each.together}
-            findings.errors += kind.mistakes(workload, together)
+        together = {each.place: each.together for each in templates if each.together}
+        findings.errors += kind.admission.mistakes(workload, together)
     except msgspec.ValidationError as error:
         raise MalformedError(f"spec: {error}") from error
     errors = {str(error): error for error in findings.errors}
@@ -105,10 +98,10 @@ class _Template:
         metadata = workload["metadata"]
         self.given_labels = mapping(metadata.get("labels"))
         self.given_annotations = msgspec.convert(metadata.get("annotations") or {}, dict[str, str])
-        self.parallelism: int | None = None
-        if kind is BATCH_JOB:
-            parallelism = msgspec.convert(workload, IndexedJob).spec.parallelism
-            self.parallelism = 1 if parallelism is None else parallelism
+        self.count: int | None = None
+        if kind.admission.count:
+            count = msgspec.convert(find(workload, kind.admission.count), int | None)
+            self.count = 1 if count is None else count
 
     def where(self, key: str) -> str:
         """Return the path of a label: on the workload, from where it was copied, or in the template."""
@@ -172,8 +165,8 @@ def _check_minimum(given: _Template, adapter: Adapter | None) -> list[FieldError
     """Check the gang's minimum, the template's before the workload's: it must not exceed the pods, if known."""
     text = {**given.given_annotations, **given.annotations}.get(names.MIN_MEMBER)
     most, source = adapter.size() if adapter else None, "all pods"
-    if given.parallelism is not None:
-        most, source = given.parallelism, "spec.parallelism"
+    if given.count is not None:
+        most, source = given.count, dotted(given.kind.admission.count)
     if text is None or whole_number(text, min(most or PODS.value, PODS.value)):
         return []
     annotation = f"metadata.annotations[{names.MIN_MEMBER}]"

@@ -13,7 +13,7 @@ from muster.resources.vector import PODS, Vector, add, scale, to_quantities
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import Component, Gang, Plan, owned
 from muster.runtime.settings import ELASTIC
-from muster.workloads.table import needed
+from muster.workloads.adapter import needed
 
 JOBSET = "JobSet"
 

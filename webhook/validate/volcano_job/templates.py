@@ -22,10 +22,10 @@ import structlog
 from muster.api import names
 from muster.api.fields import FieldError, Findings, Reason
 from muster.api.muster.creator import passed_on
+from muster.api.unchecked import mapping
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.kube.errors import APIError, Forbidden, over_quota
 from webhook.apiserver import DryRuns
-from webhook.patch import mapping
 from webhook.senders import is_known
 
 log = structlog.get_logger()

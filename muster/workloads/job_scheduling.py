@@ -1,11 +1,10 @@
-"""`spec.scheduling` of a batch Job beside its labels and annotations for Muster: where they differ, both are named.
+"""`spec.scheduling` of a batch Job: its gang, and what contradicts it in labels and annotations for Muster.
 
 The Job controller makes a PodGroup of it, which is the Job's gang then. What Muster reads elsewhere about the same must
 say the same: the minimum, the topology, and which gang it is.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import msgspec
 
@@ -15,8 +14,10 @@ from muster.api.kubernetes.core import IndexedJob
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
 from muster.api.muster.gang import named_gang
-from muster.workloads.batch_job import asked_level, asked_minimum
-from muster.workloads.table import needed
+from muster.api.unchecked import find, mapping
+from muster.workloads.adapter import needed
+from muster.workloads.kind import TEMPLATE, Addition, Place
+from muster.workloads.sample import JSON
 
 _SCHEDULING = "spec.scheduling"
 _MIN_COUNT = f"{_SCHEDULING}.schedulingPolicy.gang.minCount"
@@ -24,8 +25,50 @@ _KEY = f"{_SCHEDULING}.schedulingConstraints.topology[0].key"
 _TEMPLATE = "spec.template."
 
 
-def contradictions(workload: Mapping[str, Any]) -> Iterator[FieldError]:
+def parallelism(job: IndexedJob) -> int:
+    """The number of pods at a time."""
+    return 1 if job.spec.parallelism is None else job.spec.parallelism
+
+
+def asked_minimum(job: IndexedJob) -> int | None:
+    """The pods that must start together by the Job's `spec.scheduling`: 1 if it says `basic`; None without it.
+
+    Left out, the Job controller takes the parallelism for it.
+    """
+    scheduling = job.spec.scheduling
+    if scheduling is None:
+        return None
+    gang = scheduling.scheduling_policy.gang if scheduling.scheduling_policy else None
+    return 1 if gang is None else gang.min_count or parallelism(job)
+
+
+def asked_level(job: IndexedJob) -> str:
+    """The node label by which the pods must be together, by the Job's `spec.scheduling`; empty without it."""
+    constraints = job.spec.scheduling.scheduling_constraints if job.spec.scheduling else None
+    return next((each.key for each in constraints.topology), "") if constraints else ""
+
+
+def native(job: JSON) -> Iterator[Addition]:
+    """Mark the template of a Job that asks for a native PodGroup, or names one: that is the gang of its pods.
+
+    Without the mark they are a gang as Muster reads Jobs, as the Job controller gives every Job a native PodGroup. That
+    group has none of the Job's annotations, so those about its gang go to the pods.
+    """
+    spec = mapping(job.get("spec"))
+    if not spec.get("scheduling") and not find(spec, ("template", "spec", "schedulingGroup")):
+        return
+    place = (*TEMPLATE, "metadata", "annotations")
+    source = "spec.scheduling" if spec.get("scheduling") else "spec.template.spec"
+    yield Addition((*place, names.NATIVE_GROUP), "true", "its native PodGroup is its gang", source)
+    given, there = mapping(find(job, ("metadata", "annotations"))), mapping(find(job, place))
+    for key in (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS, *names.GANG_KEYS):
+        if key in given and key not in there:
+            yield Addition((*place, key), given[key], "so that its pods have it", f"metadata.annotations[{key}]")
+
+
+def contradictions(workload: JSON, together: Mapping[Place, str]) -> Iterator[FieldError]:
     """Refuse each label or annotation of a batch Job that says otherwise than its `spec.scheduling`."""
+    del together
     job = msgspec.convert(workload, IndexedJob)
     template = msgspec.convert(job.spec.template.get("metadata") or {}, ObjectMeta)
     minimum = asked_minimum(job)
@@ -57,9 +100,8 @@ def _other_minimum(job: IndexedJob, template: ObjectMeta, minimum: int) -> Itera
     framework = template.labels.get(names.FRAMEWORK)
     if framework is None:
         return
-    size = 1 if job.spec.parallelism is None else job.spec.parallelism
     elastic = template.annotations.get(names.ELASTIC) or job.metadata.annotations.get(names.ELASTIC)
-    least = needed(size, elastic)
+    least = needed(parallelism(job), elastic)
     if least != minimum:
         message = (
             f"must be {least} or left out with {_SCHEDULING}: label {names.FRAMEWORK} {framework!r} has {least} pods "

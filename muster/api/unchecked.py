@@ -1,0 +1,25 @@
+"""JSON whose shape was not checked yet: a value of another shape counts as missing.
+
+The API server refuses such a value next, and names every wrong field.
+"""
+
+from collections.abc import Collection
+from typing import Any
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """Return a JSON object as it is, anything else as an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def find(document: Any, path: Collection[str | int]) -> Any:
+    """Return the value at a path of member names and list indexes; None if it is missing."""
+    value = document
+    for part in path:
+        if isinstance(value, dict):
+            value = value.get(str(part))
+        elif isinstance(value, list) and isinstance(part, int) and part < len(value):
+            value = value[part]
+        else:
+            return None
+    return value

@@ -1,0 +1,76 @@
+"""Batch Jobs, also those of JobSets, whose evicted pods Kubernetes counts as failed.
+
+It counts them towards `backoffLimit` (6 by default), so that an eviction of seven pods would fail the Job for good, and
+with it the JobSet that it is part of. Manifests are read as they come: their shape was not checked yet.
+"""
+
+from collections.abc import Collection, Iterator
+
+from muster.api.kubeflow.jobset import JOB_SETS
+from muster.api.kubernetes.core import CRON_JOBS
+from muster.api.kubernetes.pod_problems import DISRUPTED
+from muster.api.unchecked import find, mapping
+from muster.workloads.kind import TEMPLATE, Addition, Place, dotted
+from muster.workloads.sample import JSON
+
+DEFAULT_BACKOFF_LIMIT = 6
+"""Of Kubernetes."""
+EVICTED = {"action": "Ignore", "onPodConditions": [{"type": DISRUPTED, "status": "True"}]}
+"""The rule of a podFailurePolicy for pods that the Eviction API let go."""
+_OWNERS = frozenset((resource.group, resource.kind) for resource in (CRON_JOBS, JOB_SETS))
+"""Owners of batch Jobs that do not mind a policy more in them."""
+
+
+def forgiving(job: JSON) -> Iterator[Addition]:
+    """Have evicted pods of a batch Job not count as failed."""
+    spec = mapping(job.get("spec"))
+    if not (_may_have_a_policy(job, spec) and _never_restarts(spec)):
+        return
+    why, source = "so that pods that Muster evicts do not count towards backoffLimit", "spec.template.spec"
+    yield Addition(("spec", "podFailurePolicy"), {"rules": [EVICTED]}, why, source)
+    if "podReplacementPolicy" in spec:  # the API server's default, which it takes with no podFailurePolicy
+        yield Addition(("spec", "podReplacementPolicy"), "Failed", why, source)
+
+
+def unforgiven(job: JSON, places: Collection[Place]) -> Iterator[str]:
+    """Warn of a batch Job that one eviction would fail, where its user has to do something."""
+    del places
+    spec = mapping(job.get("spec"))
+    if _may_have_a_policy(job, spec) and not _never_restarts(spec):
+        yield from _ends_with_an_eviction(spec, "spec")
+
+
+def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
+    """Warn of the Jobs of a JobSet that one eviction would fail: its controller is told so too late, and tells nobody.
+
+    Where a template names no restartPolicy, JobSet's own webhook has filled in OnFailure.
+    """
+    for place in places:
+        part = place[: -len(TEMPLATE) + 1]
+        spec = mapping(find(jobset, part))
+        if not (spec.get("podFailurePolicy") or _never_restarts(spec)):
+            yield from _ends_with_an_eviction(spec, dotted(part))
+
+
+def _may_have_a_policy(job: JSON, spec: JSON) -> bool:
+    """True if neither the Job has a policy of its own nor a controller that is not known."""
+    owners = find(job, ("metadata", "ownerReferences"))
+    given = (mapping(owner) for owner in (owners if isinstance(owners, list) else ()))
+    kinds = {(str(owner.get("apiVersion")).partition("/")[0], str(owner.get("kind"))) for owner in given}
+    return not (spec.get("podFailurePolicy") or spec.get("managedBy")) and kinds <= _OWNERS
+
+
+def _never_restarts(spec: JSON) -> bool:
+    return bool(find(spec, ("template", "spec", "restartPolicy")) == "Never")
+
+
+def _ends_with_an_eviction(spec: JSON, path: str) -> Iterator[str]:
+    """Yield a warning if an eviction of all pods is more than the Job's backoffLimit."""
+    parallelism, limit = spec.get("parallelism") or 1, spec.get("backoffLimit")
+    limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
+    if isinstance(parallelism, int) and isinstance(limit, int) and parallelism > limit:
+        yield (
+            f"{path}.backoffLimit: evicted pods count towards it, so that one eviction of the {parallelism} pods would "
+            f"fail this Job for good; set {path}.template.spec.restartPolicy to Never, and Muster has Kubernetes not "
+            "count them"
+        )
