@@ -8,7 +8,7 @@ from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import Slot
 from muster.api.muster.states import ENDED
-from muster.workloads.members import slot_of
+from muster.workloads.table import slot_of
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _FIRST = ("launcher", "master", "chief", "leader", "head")

@@ -23,9 +23,8 @@ from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, s
 from muster.api.names import DEFAULT_QUEUE, QUEUE
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.workloads.members import gang_of
 from muster.workloads.owners import Workload, job_workload, workload_of
-from muster.workloads.table import group_name
+from muster.workloads.table import gang_of, group_name
 
 
 @dataclass(slots=True)

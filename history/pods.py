@@ -19,8 +19,7 @@ from muster.api.kubernetes.scheduling import DISRUPTION_TARGET
 from muster.api.muster.pools import is_musters
 from muster.resources.gpus import counted
 from muster.resources.vector import Vector
-from muster.workloads.members import gang_of
-from muster.workloads.table import group_name
+from muster.workloads.table import gang_of, group_name
 
 _NODE_WENT = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})
 

@@ -21,9 +21,8 @@ from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
 from muster.process.tracing import SPANS, workload_of
 from muster.volcano.tasks import job_of, job_of_pod
 from muster.workloads.kind import GangRules
-from muster.workloads.members import gang_of
 from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
-from muster.workloads.table import gang_rules, group_name, row_of, world_of
+from muster.workloads.table import gang_of, gang_rules, group_name, row_of, world_of
 
 AGAIN_S = 0.5
 """Delay of the pass after a change, so that one pass handles the changes of all pods of a gang."""

@@ -20,7 +20,7 @@ from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import PodGroup, PodGroupStatus, Queue, QueueState, QueueStatus
 from muster.resources import gpus
 from muster.resources.vector import Vector, add, subtract, to_quantities
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
 SHUT = frozenset({"Closed", "Closing"})

@@ -36,7 +36,7 @@ from muster.api.muster.pools import pool_of
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, Queue, QueueSpec
 from muster.resources.vector import vector
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 KUBERNETES_TAINTS = "node.kubernetes.io/"

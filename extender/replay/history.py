@@ -20,7 +20,7 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.workloads.members import gang_of, slot_of
+from muster.workloads.table import gang_of, slot_of
 
 _PODS, _JOBS, _GROUPS = kind_name(PODS), kind_name(JOBS), kind_name(POD_GROUPS)
 _NATIVE, _PLACEMENTS = kind_name(NATIVE_POD_GROUPS), kind_name(PLACEMENTS)

@@ -13,7 +13,7 @@ from muster.api.kubernetes.core import Pod, PodStatus
 from muster.api.kubernetes.meta import ReportedCondition, format_time
 from muster.api.muster.gang import later_tasks
 from muster.volcano import pods, tasks
-from muster.workloads.members import slot_of
+from muster.workloads.table import slot_of
 
 _WRITTEN = frozenset(
     {names.NODE, names.EPOCH, names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY, names.CHECKPOINT, names.SAFE_TO_EVICT}

@@ -29,8 +29,7 @@ from muster.api.muster.pools import is_musters, pool_of_scheduler
 from muster.api.names import DEFAULT_QUEUE, NODE, VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE, Vector
-from muster.workloads.members import gang_of, slot_of
-from muster.workloads.table import TIED_OWNERS
+from muster.workloads.table import TIED_OWNERS, gang_of, slot_of
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
 FILTERS = Counter("muster_filter_total", "Filter calls", ["pod", "verdict", "reason"])

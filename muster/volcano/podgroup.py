@@ -1,4 +1,4 @@
-"""The PodGroup of a Volcano Job: its gang, computed from the Job's spec."""
+"""PodGroups as Muster makes them; and that of a Volcano Job: its gang, computed from the Job's spec."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs, to_builtins
 
 from muster.api import names
-from muster.api.kubernetes.meta import LabelSelector, ObjectMeta
+from muster.api.kubernetes.meta import LabelSelector, ObjectMeta, OwnerReference
 from muster.api.merge_diff import difference
 from muster.api.muster.gang import workload_note
 from muster.api.muster.pools import DEFAULT_POOL, labels_of, pool_of_scheduler
@@ -21,6 +21,30 @@ _NOT_COPIED = frozenset({names.LAST_APPLIED, names.GROUPED_TEMPLATES, names.PLAC
 """Annotations that concern the Job's manifest, or that the planner writes; the PodGroup gets all others."""
 _MAKERS = frozenset({CRON_JOBS.kind, JOB_FLOWS.kind})
 _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
+
+
+def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: OwnerReference) -> PodGroup:
+    """A PodGroup as it is created: it belongs to its owner, and to the node pool of the scheduler of its pods."""
+    labels = {key: value for key, value in meta.labels.items() if key != names.NODE_POOL}
+    labels |= labels_of(pool_of_scheduler(scheduler) or DEFAULT_POOL)
+    return PodGroup(
+        api_version=POD_GROUPS.api_version,
+        kind=POD_GROUPS.kind,
+        metadata=structs.replace(meta, labels=labels, owner_references=[owner]),
+        spec=spec,
+        status=PodGroupStatus(phase="Pending"),
+    )
+
+
+def spec_changes(existing: PodGroup, wanted: PodGroup, computed: Collection[str]) -> dict[str, Any]:
+    """The part of a merge patch that brings these fields of a PodGroup's spec up to date; empty if they are.
+
+    Other clients may have written the rest.
+    """
+    # A minimum of 0 is left out by the wire type, and must still be written over another one.
+    specs = [{"minMember": 0, **to_builtins(group.spec)} for group in (existing, wanted)]
+    spec = difference(*({name: value for name, value in each.items() if name in computed} for each in specs))
+    return {"spec": spec} if spec else {}
 
 
 def group_name(job: Job) -> str:
@@ -43,35 +67,18 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
     if later:
         annotations[names.LATER_TASKS] = ",".join(sorted(later))
         job = _without(job, later)
-    return PodGroup(
-        api_version=POD_GROUPS.api_version,
-        kind=POD_GROUPS.kind,
-        metadata=ObjectMeta(
-            name=group_name(job),
-            namespace=job.metadata.namespace,
-            labels=_labels(job),
-            annotations=annotations,
-            owner_references=[owner_of(job)],
-        ),
-        spec=PodGroupSpec(
-            min_member=job.spec.min_available,
-            min_task_member={task.name: minimum(task) for task in job.spec.tasks},
-            queue=queue_of(job.spec),
-            priority_class_name=job.spec.priority_class_name,
-            min_resources=dict(min_resources(job, priorities)),
-            network_topology=job.spec.network_topology,
-            sub_group_policy=[
-                _sub_group(task, task.partition_policy) for task in job.spec.tasks if task.partition_policy
-            ],
-        ),
-        status=PodGroupStatus(phase="Pending"),
+    name, meta = group_name(job), job.metadata
+    spec = PodGroupSpec(
+        min_member=job.spec.min_available,
+        min_task_member={task.name: minimum(task) for task in job.spec.tasks},
+        queue=queue_of(job.spec),
+        priority_class_name=job.spec.priority_class_name,
+        min_resources=dict(min_resources(job, priorities)),
+        network_topology=job.spec.network_topology,
+        sub_group_policy=[_sub_group(task, task.partition_policy) for task in job.spec.tasks if task.partition_policy],
     )
-
-
-def _labels(job: Job) -> dict[str, str]:
-    """The Job's own, with the node pool of its scheduler, whatever the Job says itself."""
-    own = {key: value for key, value in job.metadata.labels.items() if key != names.NODE_POOL}
-    return own | labels_of(pool_of_scheduler(scheduler_of(job.spec)) or DEFAULT_POOL)
+    own = ObjectMeta(name=name, namespace=meta.namespace, labels=meta.labels, annotations=annotations)
+    return new_group(own, spec, scheduler_of(job.spec), owner_of(job))
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
@@ -79,10 +86,9 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
     Queue, labels, annotations and topology are written once, when the group is created.
     """
-    patch: dict[str, Any] = difference(_updated(existing), _updated(wanted))
+    patch = spec_changes(existing, wanted, _UPDATED)
     before, after = (group.metadata.annotations.get(names.LATER_TASKS) for group in (existing, wanted))
-    result: dict[str, Any] = {"spec": patch} if patch else {}
-    return result if before == after else {**result, "metadata": {"annotations": {names.LATER_TASKS: after}}}
+    return patch if before == after else {**patch, "metadata": {"annotations": {names.LATER_TASKS: after}}}
 
 
 def _without(job: Job, later: Collection[str]) -> Job:
@@ -94,12 +100,6 @@ def _without(job: Job, later: Collection[str]) -> Job:
         least -= sum(minimum(task) for task in spec.tasks if task.name in later)
     least = min(least, sum(task.replicas for task in tasks))
     return structs.replace(job, spec=structs.replace(spec, tasks=tasks, min_available=least))
-
-
-def _updated(group: PodGroup) -> dict[str, Any]:
-    spec: dict[str, Any] = to_builtins(group.spec)
-    # A minimum of 0 is left out by the wire type, and must still be written over another one.
-    return {"minMember": 0, **{name: value for name, value in spec.items() if name in _UPDATED}}
 
 
 def _sub_group(task: TaskSpec, partitions: PartitionPolicy) -> SubGroupPolicy:

@@ -3,21 +3,20 @@
 from collections.abc import Mapping
 from typing import Any
 
-from msgspec import structs, to_builtins
+from msgspec import structs
 
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.limits import whole_number
-from muster.api.merge_diff import difference
 from muster.api.muster.gang import workload_note
-from muster.api.muster.pools import DEFAULT_POOL, is_musters, labels_of, pool_of_scheduler
-from muster.api.volcano.scheduling import POD_GROUPS, NetworkTopology, PodGroup, PodGroupSpec, PodGroupStatus
+from muster.api.muster.pools import is_musters
+from muster.api.volcano.scheduling import NetworkTopology, PodGroup, PodGroupSpec
 from muster.resources.pods import pod_usage, quota
+from muster.volcano.podgroup import new_group, spec_changes
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
 from muster.volcano.tasks import job_of
-from muster.workloads.members import gang_of
-from muster.workloads.table import MAKERS, gang_rules, group_name, is_independent, min_member
+from muster.workloads.table import MAKERS, gang_of, gang_rules, group_name, is_independent, min_member
 
 _GROUP_ANNOTATIONS = (*names.GANG_KEYS, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)
@@ -69,30 +68,22 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
         annotations[names.TOPOLOGY_REQUIRED] = level
     if is_independent(pod, owner):
         annotations[names.INDEPENDENT] = "true"
-    top, pool = world or owner, pool_of_scheduler(pod.spec.scheduler_name) or DEFAULT_POOL
+    top = world or owner
     annotations |= workload_note(top.metadata, MAKERS) if top else {}
     annotations |= copied(own, COPIED_ANNOTATIONS) | dict([*copied(own, DISRUPTION).items()][:1])
     # Of a pod with a controller the annotation is that of its template, which anybody may write.
     annotations |= copied(owner.metadata.annotations if owner else own, (names.CREATED_BY,))
-    return PodGroup(
-        api_version=POD_GROUPS.api_version,
-        kind=POD_GROUPS.kind,
-        metadata=ObjectMeta(
-            name=group_name(pod.metadata),
-            namespace=pod.metadata.namespace,
-            labels=copied(pod.metadata.labels, COPIED_LABELS) | labels_of(pool),
-            annotations=annotations,
-            owner_references=[_reference(world) if world else pod.metadata.controller or _reference(pod)],
-        ),
-        spec=PodGroupSpec(
-            min_member=members,
-            queue=queue_of(pod, owner) or names.DEFAULT_QUEUE,
-            priority_class_name=pod.spec.priority_class_name,
-            min_resources=dict(quota(pod_usage(pod.spec).times(members))),
-            network_topology=_topology(pod.metadata.annotations),
-        ),
-        status=PodGroupStatus(phase="Pending"),
+    name, labels = group_name(pod.metadata), copied(pod.metadata.labels, COPIED_LABELS)
+    spec = PodGroupSpec(
+        min_member=members,
+        queue=queue_of(pod, owner) or names.DEFAULT_QUEUE,
+        priority_class_name=pod.spec.priority_class_name,
+        min_resources=dict(quota(pod_usage(pod.spec).times(members))),
+        network_topology=_topology(pod.metadata.annotations),
     )
+    meta = ObjectMeta(name=name, namespace=pod.metadata.namespace, labels=labels, annotations=annotations)
+    of = _reference(world) if world else pod.metadata.controller or _reference(pod)
+    return new_group(meta, spec, pod.spec.scheduler_name, of)
 
 
 def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
@@ -102,22 +93,13 @@ def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
     """The merge patch that brings an existing PodGroup up to date; empty if nothing has changed. Its pool stays."""
-    patch: dict[str, Any] = {}
-    spec = difference(_compared(existing), _compared(wanted))
-    if spec:
-        patch["spec"] = spec
+    patch = spec_changes(existing, wanted, _COMPUTED)
     for name in ("labels", "annotations"):
         old, new = getattr(existing.metadata, name), getattr(wanted.metadata, name)
         changed = {key: value for key, value in new.items() if key != names.NODE_POOL and old.get(key) != value}
         if changed:
             patch.setdefault("metadata", {})[name] = changed
     return patch
-
-
-def _compared(group: PodGroup) -> dict[str, Any]:
-    """The computed fields of a PodGroup; other clients may have written the rest."""
-    spec = to_builtins(group.spec)
-    return {name: spec[name] for name in _COMPUTED if name in spec}
 
 
 def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:

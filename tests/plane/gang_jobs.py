@@ -20,7 +20,7 @@ from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
-from muster.workloads.members import gang_of, slot_of
+from muster.workloads.table import gang_of, slot_of
 from musterctl.plane.plane import Plane
 
 RECOVERY_S = 90.0

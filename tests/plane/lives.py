@@ -20,7 +20,7 @@ from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.workloads.members import gang_of, slot_of
+from muster.workloads.table import gang_of, slot_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from muster.api.muster.placement import PLACEMENTS, Placement, slots_of
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import CONTROLLER
 

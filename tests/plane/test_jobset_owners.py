@@ -10,7 +10,7 @@ from jobs import Story
 from muster.api import names
 from muster.api.kubernetes.core import INDEXED_JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]

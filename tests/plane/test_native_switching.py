@@ -17,7 +17,7 @@ from muster.api.kubernetes.scheduling import INITIALLY_SCHEDULED, NATIVE_POD_GRO
 from muster.api.muster.native import PHASE
 from muster.api.volcano.batch import JOBS
 from muster.kube.errors import NotFound
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 from musterctl.app import main
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER, CONTROLLER_MANAGER, SCHEDULER

@@ -19,7 +19,7 @@ from muster.api.kubernetes.pod_problems import deletion_began, problem
 from muster.api.muster.placement import Placement
 from muster.api.muster.states import ENDED
 from muster.api.volcano.scheduling import PodGroup
-from muster.workloads.members import slot_of
+from muster.workloads.table import slot_of
 from web.views.gangs import GangLine, address, line
 from web.views.moments import Moment, moment
 from web.views.places import RackOfNodes, racks

@@ -11,7 +11,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.states import ENDED
-from muster.workloads.members import slot_of
+from muster.workloads.table import slot_of
 
 NODES = 400
 """Nodes that are drawn; of the others the number is told."""

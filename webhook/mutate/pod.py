@@ -22,8 +22,7 @@ from muster.kube.errors import APIError
 from muster.runtime.framework import Framework
 from muster.volcano.pools import pool_of_queue
 from muster.workloads.adapter import OwnerError
-from muster.workloads.members import native_gang_of
-from muster.workloads.table import group_name, min_member, source_of
+from muster.workloads.table import group_name, min_member, native_gang_of, source_of
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, NamespaceQueues, Namespaces, Owners
 from webhook.mutate import optin

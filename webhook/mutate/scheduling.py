@@ -18,8 +18,7 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
-from muster.workloads.members import native_gang_of
-from muster.workloads.table import group_name
+from muster.workloads.table import group_name, native_gang_of
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
 from webhook.objects.names import MAX_LABEL

@@ -18,8 +18,7 @@ from muster.runtime.template import init_container
 from muster.runtime.workload import describe_pod
 from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError, own_rank
 from muster.workloads.kind import AskedPod
-from muster.workloads.members import slot_of
-from muster.workloads.table import adapter_for, source_of
+from muster.workloads.table import adapter_for, slot_of, source_of
 from webhook.lookup import Owners
 from webhook.mutate.podreview import JSON, PodReview
 from webhook.objects.names import unknown_framework

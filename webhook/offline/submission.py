@@ -19,10 +19,9 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus, 
 from muster.runtime import registry
 from muster.volcano.podgroup import pod_group as group_of_job
 from muster.workloads.kind import WorkloadKind, pod_templates
-from muster.workloads.members import gang_of
 from muster.workloads.podgroup import group_to_make
 from muster.workloads.podgroup import pod_group as group_of_pod
-from muster.workloads.table import kind_of
+from muster.workloads.table import gang_of, kind_of
 from webhook.config import ResourceGroup
 from webhook.offline.admission import OfflineAdmission
 from webhook.offline.lookups import Documents

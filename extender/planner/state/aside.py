@@ -6,7 +6,7 @@ and its owner can read the reason.
 
 from extender.planner import reasons
 from muster.api.kubernetes.core import Pod
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 
 
 class Aside:

@@ -22,7 +22,7 @@ from muster.api.muster.placement import Placement, StartedWith, devices_of, own_
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
 from muster.resources.spares import spares_of
-from muster.workloads.members import makes_all_alike
+from muster.workloads.table import makes_all_alike
 
 ACTIVE = frozenset({"Planned", "Binding"})
 

@@ -22,8 +22,7 @@ from muster.api.volcano.batch import is_job
 from muster.resources.gpus import chosen_devices
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
-from muster.workloads.members import gang_of, slot_of
-from muster.workloads.table import PART_LABELS
+from muster.workloads.table import PART_LABELS, gang_of, slot_of
 
 ABOUT_GANG = (names.SPARES, names.BORROWS, *names.FAULT_KEYS)
 """Annotations about a gang that a pod may have for it."""

@@ -18,7 +18,7 @@ from muster.api.muster.pools import is_musters
 from muster.resources.gpus import ASKING, GpuShare, share_of
 from muster.resources.pods import amounts_on_node, pod_requests
 from muster.resources.vector import GPU, Vector
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 
 MOST_KEY_BYTES = 16 * 1024
 """Length of a raw key; usual ones are some hundred bytes, but a pod may have a million."""

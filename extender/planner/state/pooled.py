@@ -7,7 +7,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
 from muster.api.volcano.batch import Job
 from muster.volcano.tasks import scheduler_of
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 
 
 def job_belongs(job: Job, pool: str) -> bool:

@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec import to_builtins
+import msgspec
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.pools import is_musters
-from muster.api.volcano.scheduling import POD_GROUPS
+from muster.api.volcano.scheduling import PodGroupSpec
 from muster.resources.vector import PODS, Vector, add, scale, to_quantities
 from muster.runtime.info import Info, PodSet
 from muster.runtime.plan import Component, Gang, Plan, owned
 from muster.runtime.settings import ELASTIC
+from muster.volcano.podgroup import new_group
 from muster.workloads.adapter import needed
 
 JOBSET = "JobSet"
@@ -55,15 +57,15 @@ class Volcano:
         """The PodGroup; the controller makes that of a Job."""
         if plan.target != JOBSET or plan.gang is None or plan.gang.plugin != self.name:
             return
-        spec = {
-            "minMember": plan.gang.minimum,
-            "minResources": _quantities(plan),
-            **{key: value for key, value in plan.gang.details.items() if value},
-        }
-        manifest = _pod_group(plan, POD_GROUPS.api_version, spec)
-        keys = (*names.GANG_KEYS, names.CREATED_BY)
-        if about := {key: plan.annotations[key] for key in keys if key in plan.annotations}:
-            manifest["metadata"]["annotations"] = about
+        details = {key: value for key, value in plan.gang.details.items() if value}
+        keys, owner = (*names.GANG_KEYS, names.CREATED_BY), plan.owner
+        about = {key: plan.annotations[key] for key in keys if key in plan.annotations}
+        meta = ObjectMeta(name=owner.name, namespace=owner.namespace, annotations=about)
+        group = new_group(meta, PodGroupSpec(), "", msgspec.convert(owner.reference(), OwnerReference))
+        manifest = msgspec.to_builtins(group)
+        del manifest["status"]  # the planner writes it
+        # Defaults, too: the controller writes them over other values.
+        manifest["spec"] = {"minMember": plan.gang.minimum, "minResources": _quantities(plan), **details}
         yield Component(manifest, self.name)
 
     def watched(self) -> Iterable[str]:
@@ -92,7 +94,9 @@ class CoScheduling:
         if plan.gang is None or plan.gang.plugin != self.name:
             return
         spec = {"minMember": plan.gang.minimum, "minResources": _quantities(plan), **plan.gang.details}
-        yield Component(_pod_group(plan, self.api_version, spec), self.name)
+        metadata = owned(plan.owner, plan.owner.name)
+        manifest = {"apiVersion": self.api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec}
+        yield Component(manifest, self.name)
 
     def watched(self) -> Iterable[str]:
         """PodGroups."""
@@ -122,15 +126,6 @@ def _mark(info: Info, queue: str) -> None:
 def _quantities(plan: Plan) -> dict[str, str]:
     resources = plan.gang.resources if plan.gang else {}
     return to_quantities({name: amount for name, amount in resources.items() if name != PODS})
-
-
-def _pod_group(plan: Plan, api_version: str, spec: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "apiVersion": api_version,
-        "kind": "PodGroup",
-        "metadata": owned(plan.owner, plan.owner.name),
-        "spec": to_builtins(spec),
-    }
 
 
 def members(info: Info) -> list[PodSet]:

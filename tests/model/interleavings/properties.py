@@ -21,7 +21,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.resources.gpus import counted
 from muster.resources.pods import node_allocatable
 from muster.resources.vector import Vector, add
-from muster.workloads.members import gang_of, slot_of
+from muster.workloads.table import gang_of, slot_of
 
 NAMESPACE = "ns"
 """Of everything in the small worlds."""

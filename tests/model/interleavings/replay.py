@@ -23,7 +23,7 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import APIError
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 
 LAG_S = 2.0
 """How long after the answer to a write, or the end of an object, the extender may still not know of it."""

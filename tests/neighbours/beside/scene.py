@@ -19,7 +19,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.reflector import Reflector
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 from musterctl.plane.plane import Plane
 
 JSON = dict[str, Any]

@@ -22,7 +22,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Invalid
 from muster.workloads.jobset import JOB_SET, JOBSET_NAME
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET, LWS_NAME
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 
 JSON = dict[str, Any]
 KEYS = [{"name": "mpi-ssh-auth", "secret": {"secretName": "train-mpi-ssh-auth"}}]

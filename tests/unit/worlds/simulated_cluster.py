@@ -22,7 +22,7 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import APIError
 from muster.kube.reflector import Reflector
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 
 START_S = 1_700_000_000.0
 

@@ -24,7 +24,7 @@ from muster.api.muster.native import (
     subject,
 )
 from muster.api.volcano.scheduling import EVICTED, PodGroupCondition, PodGroupStatus
-from muster.workloads.members import gang_of
+from muster.workloads.table import gang_of
 
 NOW, THEN = 1_800_000_000.0, "2026-01-01T00:00:00Z"
 

@@ -307,3 +307,4 @@ def test_what_a_train_job_says_of_its_gang_is_on_the_pod_group_of_a_job_set() ->
     assert not compiled(job, runtime({"torch": {}}), "Job").findings.warnings
     silent = compiled(train_job(), runtime({"torch": {}}), "JobSet")
     assert "annotations" not in component(silent, "PodGroup")["metadata"]
+    assert component(silent, "PodGroup")["spec"]["queue"] == "default"  # written, as it may have been another one

@@ -12,8 +12,7 @@ from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import named_gang
-from muster.workloads.members import slot_of
-from muster.workloads.table import group_name, min_member, source_of, world_of
+from muster.workloads.table import group_name, min_member, slot_of, source_of, world_of
 from webhook.mutate.pod import mutate
 
 JSON = dict[str, Any]
