@@ -3,7 +3,7 @@
 One process beside a stock kube-scheduler. `planner/` decides, pure; the other modules serve, watch and write.
 `cluster` feeds the planner's state from watches, `cycles` runs planning cycles in a thread, `commit` writes their
 decisions: each gang's as a Placement (`placements`) before anything acts on it. Statuses have modules of their own:
-`placementstatus`, `groupstatus`, and `clusterstatus` for queues and HyperNodes. `app` answers kube-scheduler with the
+`placementcontent`, `groupstatus`, and `clusterstatus` for queues and HyperNodes. `app` answers kube-scheduler with the
 `verbs/`, `barrier` holds the bind calls of a gang that starts. `explain/` runs a cycle over a dump of the cluster.
 `main` wires the parts together.
 

@@ -6,8 +6,6 @@ of their own (`extender.placements`).
 
 from typing import Any
 
-import msgspec
-
 from extender.cluster import Live
 from extender.groupstatus import StatusWriter, status_body, wanted_status
 from extender.planner.framework import decisions
@@ -15,9 +13,8 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.merge_diff import applied
 from muster.api.muster.native import is_native
-from muster.api.muster.placement import Placement, is_noted, note_of, noted
+from muster.api.muster.placement import Placement, PlacementContent, is_noted, noted
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Conflict
@@ -31,13 +28,11 @@ class NoteWriter:
         self._cluster = cluster
         self._statuses = statuses
 
-    def write(self, session: Session, gang: GangView, patch: dict[str, Any], *, placed: bool) -> None:
-        """Change the note by a patch of a Placement, with the PodGroup's status; `placed`: this places the gang."""
+    def write(self, session: Session, gang: GangView, wanted: PlacementContent, *, placed: bool) -> None:
+        """Write the note, with the PodGroup's status; `placed`: this places the gang."""
         known = gang.placement
         status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
-        content = applied(content_of(known), patch)
-        text = note_of(content["spec"], content["status"])
-        body = {"metadata": {"annotations": {names.PLACEMENT: text}}, "status": status_body(status)}
+        body = {"metadata": {"annotations": {names.PLACEMENT: wanted.as_note()}}, "status": status_body(status)}
         group = self._patch(gang.group.metadata, known, body)
         self._statuses.wrote(gang, status)
         self._cluster.change(lambda state: state.on_pod_group_written(group))
@@ -48,9 +43,9 @@ class NoteWriter:
 
     def _patch(self, meta: ObjectMeta, known: Placement | None, body: dict[str, Any]) -> PodGroup:
         """Patch the PodGroup as the watch has it, also after other changes, if its note is still the decided one."""
-        key, decided = meta.key, content_of(known)
+        key, decided = meta.key, PlacementContent.of(known)
         now = self._cluster.ask(lambda state: state.groups.get(key))
-        if now is None or now.metadata.uid != meta.uid or content_of(noted(now)) != decided:
+        if now is None or now.metadata.uid != meta.uid or PlacementContent.of(noted(now)) != decided:
             raise Conflict("another placement is noted by now", where=f"PodGroup {key}")
         own = {**body["metadata"], "uid": now.metadata.uid, "resourceVersion": now.metadata.resource_version}
         return self._client.merge_patch(
@@ -70,10 +65,3 @@ def fits(place: decisions.Place, known: Placement | None) -> bool:
         and not is_native(gang.group)
         and (known is None or (is_noted(known) and known.spec.pod_group_uid == gang.uid))
     )
-
-
-def content_of(placement: Placement | None) -> dict[str, Any]:
-    """Return spec and status of a placement as JSON."""
-    if placement is None:
-        return {"spec": {}, "status": {}}
-    return {"spec": msgspec.to_builtins(placement.spec), "status": msgspec.to_builtins(placement.status)}

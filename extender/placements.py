@@ -1,4 +1,6 @@
-"""Writes placements: the one place that makes, changes and closes them; `extender.placementstatus` has their status.
+"""Writes placements: the one place that makes, changes and closes them.
+
+`extender.placementcontent` has what they say.
 
 Confirmed writes go into the state at once. Every change names the version that it was decided upon, so that the API
 server refuses a stale one.
@@ -14,21 +16,20 @@ import msgspec
 import structlog
 from msgspec.structs import replace
 
-from extender import placementstatus
+from extender import placementcontent as content
 from extender.barrier import Barrier
 from extender.cluster import Live
 from extender.gangevents import GangEvents
-from extender.notes import NoteWriter, content_of, fits
+from extender.notes import NoteWriter, fits
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.state import State
 from extender.writes import Lane, Writes
-from muster.api.kubernetes.meta import format_time
-from muster.api.merge_diff import applied
+from muster.api.merge_diff import difference
 from muster.api.muster.native import reference
-from muster.api.muster.placement import PLACEMENTS, Placement, Victim, is_noted, ranks_of
+from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent, is_noted, ranks_of
 from muster.api.muster.pools import labels_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
@@ -84,25 +85,14 @@ class PlacementWriter:
     def _place(self, session: Session, place: decisions.Place) -> None:
         gang = place.gang
         begins = max(self._wall_s(), place.waits_until)
-        deadline = begins + DEADLINE_S + DEADLINE_PER_SLOT_S * (session.snapshot.placed_slots + place.new_slots)
-        spec = {
-            "podGroupUID": gang.uid,
-            "epoch": place.epoch,
-            "deadline": format_time(deadline),
-            "podSets": msgspec.to_builtins(place.pod_sets),
-            "victims": msgspec.to_builtins(victims_of(place)) or None,
-            "victimsReason": place.victims_reason or None,
-            "notices": msgspec.to_builtins(place.notices) or None,
-        }
-        for name, said in (("spares", place.spares), ("borrows", place.borrows)):
-            if said is not None or not gang.started:
-                spec[name] = msgspec.to_builtins(said or []) or None
-        known = self._cluster.ask(lambda state: state.placements.get(gang.key))
-        status = placementstatus.opened(place, session.snapshot.remembered.get(gang.key, ()))
+        deadline_s = begins + DEADLINE_S + DEADLINE_PER_SLOT_S * (session.snapshot.placed_slots + place.new_slots)
+        known, remembered = self._known(gang), session.snapshot.remembered.get(gang.key, ())
+        before = content.of_gang(known, gang)
+        wanted = content.placed(place, before, deadline_s=deadline_s, remembered=remembered)
         if fits(place, known):
-            self._notes.write(session, gang, {"spec": spec, "status": status}, placed=True)
+            self._notes.write(session, gang, wanted, placed=True)
         else:
-            self._write(gang, spec, status)
+            self._write(gang, known, wanted)
         log.info("placed", gang=gang.key, epoch=place.epoch, slots=place.new_slots)
         others = sum(victim is not gang for victim, _ in place.victims)
         self._events.planned(gang, place.pod_sets, place.epoch, victims=others)
@@ -112,10 +102,9 @@ class PlacementWriter:
     def reserve(self, reserve: decisions.Reserve) -> None:
         """Write the reserved nodes of a waiting gang, with an event the first time."""
         gang = reserve.gang
-        epoch = gang.placement.spec.epoch if gang.placement else gang.next_epoch()
-        spec = {"podGroupUID": gang.uid, "epoch": epoch, "podSets": msgspec.to_builtins(reserve.pod_sets)}
         new = gang.placement is None or gang.placement.status.phase != "Reserved"
-        self._write(gang, spec, placementstatus.reserved(reserve))
+        known = self._known(gang)
+        self._write(gang, known, content.reserved(reserve, content.of_gang(known, gang)))
         if new:
             log.info("reserved", gang=gang.key, expected_at=reserve.expected_at, why=reserve.message)
             self._events.reserved(gang, reserve.message)
@@ -124,12 +113,15 @@ class PlacementWriter:
         """Drop the reserved nodes of a gang."""
         placement = unreserve.gang.placement
         if placement is not None and placement.status.phase == "Reserved":
-            self._patch(placement, {"status": placementstatus.unreserved(unreserve), "spec": {"podSets": []}})
+            self._patch(placement, content.unreserved(unreserve, placement))
             log.info("not reserved any more", gang=unreserve.gang.key, why=unreserve.message)
 
-    def _write(self, gang: GangView, spec: dict[str, object], status: dict[str, object]) -> None:
+    def _known(self, gang: GangView) -> Placement | None:
+        """Return the placement of the gang's name, also that of an earlier PodGroup."""
+        return self._cluster.ask(lambda state: state.placements.get(gang.key))
+
+    def _write(self, gang: GangView, known: Placement | None, wanted: PlacementContent) -> None:
         """Create or patch the gang's placement; delete that of an earlier PodGroup of its name."""
-        known = self._cluster.ask(lambda state: state.placements.get(gang.key))
         namespace, name = gang.group.metadata.namespace, gang.group.metadata.name
         if known is not None and known.spec.pod_group_uid != gang.uid:
             if not is_noted(known):
@@ -138,18 +130,18 @@ class PlacementWriter:
             self._saw(known, None)
             known = None
         if known is None:
-            self._saw(None, self._create(gang.group, applied({}, {"spec": spec, "status": status})))
+            self._saw(None, self._create(gang.group, wanted))
         else:
-            self._patch(known, {"spec": spec, "status": status})
+            self._patch(known, wanted)
 
-    def _create(self, group: PodGroup, content: dict[str, object]) -> Placement:
+    def _create(self, group: PodGroup, wanted: PlacementContent) -> Placement:
         owners = [msgspec.to_builtins(replace(reference(group), controller=True, block_owner_deletion=True))]
         meta = group.metadata
         metadata: dict[str, Any] = {"name": meta.name, "namespace": meta.namespace, "ownerReferences": owners}
         if labels := labels_of(self._cluster.state.pool):
             metadata["labels"] = labels
-        body = {"apiVersion": PLACEMENTS.api_version, "kind": PLACEMENTS.kind, "metadata": metadata, **content}
-        return self._client.create(PLACEMENTS, body, meta.namespace)
+        body = {"apiVersion": PLACEMENTS.api_version, "kind": PLACEMENTS.kind, "metadata": metadata}
+        return self._client.create(PLACEMENTS, {**body, **wanted.as_json()}, meta.namespace)
 
     def close(self, session: Session, close: decisions.ClosePlacement) -> None:
         """Write the end of a placement; the end of an abandoned one cancels the bind calls that wait for it."""
@@ -163,13 +155,11 @@ class PlacementWriter:
         elif close.pod_sets is not None:
             log.info("placement cut short", gang=close.gang.key, epoch=placement.spec.epoch, reason=close.message)
         avoided = session.avoided.get(close.gang.key, ())
-        patch: dict[str, object] = {"status": placementstatus.closed(close, now=session.now, avoided=avoided)}
-        if close.pod_sets is not None:
-            patch["spec"] = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}
+        wanted = content.closed(close, now=session.now, avoided=avoided)
         if is_noted(placement) and close.phase == "Bound" and not close.pod_sets and not close.evicted_in_vain:
-            self._notes.write(session, close.gang, patch, placed=False)
+            self._notes.write(session, close.gang, wanted, placed=False)
         else:
-            self._patch(placement, patch)
+            self._patch(placement, wanted)
         if close.phase == "Bound" and close.gang.active and close.pod_sets is None:
             self._events.bound(close.gang, close.message)
 
@@ -179,7 +169,7 @@ class PlacementWriter:
         placement = self._cluster.ask(lambda state: state.placement_of(gang.key))
         if placement is None or gang.placement is None or placement.spec.epoch != gang.placement.spec.epoch:
             return  # another placement was written meanwhile: the next cycle looks again
-        self._patch(placement, {"spec": {"spares": msgspec.to_builtins(keep.spares) or None}})
+        self._patch(placement, content.with_spares(keep, placement))
         nodes = [each.node for each in keep.spares]
         log.info("spares", gang=gang.key, nodes=nodes, missing=keep.missing)
 
@@ -188,7 +178,7 @@ class PlacementWriter:
         key, uids = avoid.gang.key, [pod.uid for pod in avoid.counted]
         placement = self._cluster.ask(lambda state: state.placement_of(key))
         if placement is not None and avoid.avoided is not None:
-            self._patch(placement, {"status": {"avoided": msgspec.to_builtins(list(avoid.avoided))}})
+            self._patch(placement, content.avoiding(avoid, placement))
             nodes = {each.node: each.until for each in avoid.avoided if each.failures}
             log.info("members failed, their nodes are left out for the gang", gang=key, nodes=nodes)
         self._cluster.ask(lambda state: state.failures.remember(key, avoid.avoided or ()))
@@ -199,11 +189,8 @@ class PlacementWriter:
         placement = there.gang.placement
         if placement is None:
             return
-        deadline = self._wall_s() + there.remade_s + DEADLINE_S + DEADLINE_PER_SLOT_S * there.new_slots
-        pod_sets = msgspec.to_builtins(there.pod_sets)
-        over = dict.fromkeys(("victims", "victimsReason", "notices"))
-        spec = {"deadline": format_time(deadline), "podSets": pod_sets, **over}
-        self._patch(placement, {"spec": spec, "status": placementstatus.room_is_there(placement, there)})
+        deadline_s = self._wall_s() + there.remade_s + DEADLINE_S + DEADLINE_PER_SLOT_S * there.new_slots
+        self._patch(placement, content.with_room(there, placement, deadline_s=deadline_s))
         log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 
     def say_binding(self, placement: Placement, bound: int) -> None:
@@ -211,19 +198,20 @@ class PlacementWriter:
 
         def write() -> None:
             try:
-                self._patch(placement, {"status": placementstatus.binding(bound)})
+                self._patch(placement, content.binding(placement, bound))
             except APIError as error:
                 log.debug("phase Binding not written", placement=placement.metadata.key, error=str(error))
 
         self._writes.start(Lane.WORDS, "binding", placement.metadata.key, write)
 
-    def _patch(self, known: Placement, patch: dict[str, object]) -> None:
+    def _patch(self, known: Placement, wanted: PlacementContent) -> None:
         meta = known.metadata
         if is_noted(known):  # the note goes first: pods must not be born by a placement that is over
             group = self._notes.remove(known)
-            self._saw(None, self._create(group, applied(content_of(known), patch)))
+            self._saw(None, self._create(group, wanted))
             self._cluster.ask(lambda state: state.on_pod_group_written(group))
             return
+        patch = difference(PlacementContent.of(known).as_json(), wanted.as_json())
         body = {**patch, "metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}}
         try:
             self._saw(known, self._client.merge_patch(PLACEMENTS, meta.name, body, meta.namespace))
@@ -275,12 +263,3 @@ def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = Ma
 def moves(place: decisions.Place) -> bool:
     """Return True for the placement of a moved gang, whose own members are victims."""
     return any(victim is place.gang for victim, _ in place.victims)
-
-
-def victims_of(place: decisions.Place) -> list[Victim]:
-    """Return the pods that must be gone first, as the placement names them."""
-    home = place.gang.group.metadata.namespace
-    return [
-        Victim(pod.name, "" if pod.namespace == home else pod.namespace, pod.uid, victim.group.metadata.name)
-        for victim, pod in place.victims
-    ]

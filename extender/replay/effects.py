@@ -1,21 +1,19 @@
 """The effects of decisions on a simulated cluster, in the order in which `extender.commit` carries them out."""
 
-from typing import Any
-
-import msgspec
 from msgspec.structs import replace
 
-from extender import placementstatus
+from extender import placementcontent as content
 from extender.explain.clusterdump import kind_name
+from extender.placements import DEADLINE_PER_SLOT_S, DEADLINE_S
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
 from extender.replay.members import annotated_pod
-from extender.replay.placed import changed_by, placed
 from extender.replay.playing import Cluster
 from muster.api import names
 from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import format_time
-from muster.api.muster.placement import PLACEMENTS, Placement
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent
 
 _PODS, _PLACEMENTS = kind_name(PODS), kind_name(PLACEMENTS)
 _ARRIVE_S = 600.0
@@ -40,21 +38,16 @@ class Effects:
     def _placement(self, key: str) -> Placement | None:
         return self._cluster.told.state.placement_of(key)
 
-    def _write(self, key: str, spec: dict[str, Any], status: dict[str, Any], *, new: Placement | None = None) -> None:
-        """Merge fields into a placement, as its writer patches them."""
-        known = new or self._placement(key)
-        if known is None:
-            return
-        merged = changed_by(known, spec, status, str(self._cluster.version()))
-        self._cluster.told.tell(_PLACEMENTS, merged)
+    def _write(self, known: Placement, wanted: PlacementContent) -> None:
+        """Change a placement, as its writer patches it."""
+        meta = replace(known.metadata, resource_version=str(self._cluster.version()))
+        self._cluster.told.tell(_PLACEMENTS, Placement(metadata=meta, spec=wanted.spec, status=wanted.status))
 
     def _close(self, session: Session) -> None:
         for close in session.decided(decisions.ClosePlacement):
-            avoided = session.avoided.get(close.gang.key, ())
-            spec = {}
-            if close.pod_sets is not None:
-                spec = {"epoch": close.gang.next_epoch(), "podSets": msgspec.to_builtins(close.pod_sets)}
-            self._write(close.gang.key, spec, placementstatus.closed(close, now=session.now, avoided=avoided))
+            known, avoided = self._placement(close.gang.key), session.avoided.get(close.gang.key, ())
+            if known is not None:
+                self._write(known, content.closed(close, now=session.now, avoided=avoided))
             playing = self._cluster.gangs.get(close.gang.key)
             if close.phase == "Bound" and playing is not None and playing.started_s is None:
                 playing.started_s = self._cluster.now
@@ -65,49 +58,44 @@ class Effects:
     def _avoid(self, session: Session) -> None:
         failures = self._cluster.told.state.failures
         for avoid in session.decided(decisions.Avoid):
-            if avoid.avoided is not None:
-                self._write(avoid.gang.key, {}, {"avoided": msgspec.to_builtins(list(avoid.avoided))})
+            known = self._placement(avoid.gang.key)
+            if known is not None and avoid.avoided is not None:
+                self._write(known, content.avoiding(avoid, known))
             failures.remember(avoid.gang.key, avoid.avoided or ())
             failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
 
     def _place(self, session: Session) -> None:
         for place in session.decided(decisions.Place):
-            known = self._cluster.told.objects[_PLACEMENTS].get(place.gang.group.metadata.key)
-            remembered = session.snapshot.remembered.get(place.gang.key, ())
-            new = placed(place, known, remembered, now=self._cluster.now, version=str(self._cluster.version()))
-            self._cluster.told.tell(_PLACEMENTS, new)
+            gang = place.gang
+            before = content.of_gang(self._cluster.told.objects[_PLACEMENTS].get(gang.group.metadata.key), gang)
+            deadline_s = max(self._cluster.now, place.waits_until) + DEADLINE_S + DEADLINE_PER_SLOT_S * place.new_slots
+            remembered = session.snapshot.remembered.get(gang.key, ())
+            wanted = content.placed(place, before, deadline_s=deadline_s, remembered=remembered)
+            self._write(_new(gang), wanted)
             self._cluster.touched = True
 
     def _room(self, session: Session) -> None:
         for there in session.decided(decisions.RoomIsThere):
             known = self._placement(there.gang.key)
             if known is not None:
-                over = {
-                    "victims": [],
-                    "victimsReason": "",
-                    "notices": [],
-                    "deadline": format_time(self._cluster.now + _ARRIVE_S),
-                }
-                spec = {"podSets": msgspec.to_builtins(there.pod_sets), **over}
-                self._write(there.gang.key, spec, placementstatus.room_is_there(known, there))
+                self._write(known, content.with_room(there, known, deadline_s=self._cluster.now + _ARRIVE_S))
                 self._cluster.touched = True
 
     def _keep(self, session: Session) -> None:
         for keep in session.decided(decisions.KeepSpares):
-            self._write(keep.gang.key, {"spares": msgspec.to_builtins(keep.spares)}, {})
+            known = self._placement(keep.gang.key)
+            if known is not None:
+                self._write(known, content.with_spares(keep, known))
 
     def _reserve(self, session: Session) -> None:
         for unreserve in session.decided(decisions.Unreserve):
-            self._write(unreserve.gang.key, {"podSets": []}, placementstatus.unreserved(unreserve))
+            known = self._placement(unreserve.gang.key)
+            if known is not None:
+                self._write(known, content.unreserved(unreserve, known))
         for reserve in session.decided(decisions.Reserve):
             known = self._placement(reserve.gang.key)
-            epoch = known.spec.epoch if known else reserve.gang.next_epoch()
-            meta = reserve.gang.group.metadata
-            new = known or Placement(metadata=replace(meta, uid=f"placement-{meta.uid}", annotations={}))
-            spec = {
-                "podGroupUID": reserve.gang.uid, "epoch": epoch, "podSets": msgspec.to_builtins(reserve.pod_sets),
-            }  # fmt: skip
-            self._write(reserve.gang.key, spec, placementstatus.reserved(reserve), new=new)
+            before = PlacementContent.of(known)
+            self._write(known or _new(reserve.gang), content.reserved(reserve, before))
 
     def _enqueue(self, session: Session) -> None:
         for enqueue in session.decided(decisions.Enqueue):
@@ -146,3 +134,9 @@ class Effects:
         if run is not None:
             run.pod = annotated_pod(run.pod, self._cluster.version(), said)
             self._cluster.told.tell(_PODS, run.pod)
+
+
+def _new(gang: GangView) -> Placement:
+    """Return a placement for a gang that says nothing yet."""
+    meta = gang.group.metadata
+    return Placement(metadata=ObjectMeta(name=meta.name, namespace=meta.namespace, uid=f"placement-{gang.uid}"))

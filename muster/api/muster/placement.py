@@ -297,12 +297,29 @@ def nodes_of(runs: list[NodeRun], ranks: Collection[int]) -> dict[int, str]:
 PLACEMENTS = Resource("muster.dev", "v1alpha1", "placements", "Placement", Placement)
 
 
-class _Note(Wire):
-    spec: PlacementSpec = msgspec.field(default_factory=PlacementSpec)
-    status: PlacementStatus = msgspec.field(default_factory=PlacementStatus)
+class PlacementContent(Wire):
+    """What a placement says, as an object or as a note."""
+
+    spec: PlacementSpec = field(default_factory=PlacementSpec)
+    status: PlacementStatus = field(default_factory=PlacementStatus)
+
+    @classmethod
+    def of(cls, placement: Placement | None) -> "PlacementContent":
+        """The content of a placement; empty without one."""
+        return cls() if placement is None else cls(spec=placement.spec, status=placement.status)
+
+    def as_json(self) -> dict[str, Any]:
+        """The content as users read it: defaults are left out, but for epoch and phase."""
+        content: dict[str, Any] = msgspec.to_builtins(self)
+        content["spec"]["epoch"], content["status"]["phase"] = self.spec.epoch, self.status.phase
+        return content
+
+    def as_note(self) -> str:
+        """The text of the annotation of a PodGroup."""
+        return msgspec.json.encode(self).decode()
 
 
-_DECODER = msgspec.json.Decoder(_Note)
+_DECODER = msgspec.json.Decoder(PlacementContent)
 
 
 def noted(group: PodGroup) -> Placement | None:
@@ -341,10 +358,3 @@ def current(group: PodGroup, placement: Placement | None) -> Placement | None:
 def is_noted(placement: Placement) -> bool:
     """Return True if the placement is noted in a PodGroup, and no object of its own."""
     return placement.kind == POD_GROUPS.kind
-
-
-def note_of(spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
-    """Return the text of the annotation; `spec` and `status` are a Placement's as JSON."""
-    parts = {"spec": spec, "status": status}
-    given = {name: {key: value for key, value in part.items() if value is not None} for name, part in parts.items()}
-    return msgspec.json.encode(msgspec.convert(given, _Note)).decode()

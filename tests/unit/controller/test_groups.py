@@ -5,7 +5,7 @@ from typing import Any, cast
 from controller.job.expectations import Expectations
 from controller.job.objects import Groups
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus, note_of
+from muster.api.muster.placement import Placement, PlacementContent, PlacementSpec, PlacementStatus
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import NotFound
 from muster.kube.store import Store
@@ -32,7 +32,8 @@ def groups(api: Api) -> Groups:
 
 def group(phase: str = "", uid: str = "u") -> PodGroup:
     """One with UID `u`, and a placement noted for that of another UID, if so."""
-    note = {"muster.dev/placement": note_of({"podGroupUID": uid, "epoch": 3}, {"phase": phase})} if phase else {}
+    said = PlacementContent(spec=PlacementSpec(pod_group_uid=uid, epoch=3), status=PlacementStatus(phase=phase))
+    note = {"muster.dev/placement": said.as_note()} if phase else {}
     return PodGroup(metadata=ObjectMeta(name="g", namespace="n", uid="u", annotations=note))
 
 

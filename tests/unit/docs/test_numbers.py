@@ -18,7 +18,7 @@ from controller.job import writer
 from controller.job.rules import timers
 from controller.queues.controller import COUNT_EVERY_S
 from controller.settings import ControllerSettings
-from extender import clusterstatus, placements, placementstatus
+from extender import clusterstatus, placementcontent, placements
 from extender.app import MAX_BODY_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.configfile import INTERVAL_S
@@ -70,8 +70,8 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"that node is avoided for this gang for {DURATIONS[progress.AVOID_S]},",
         f"placement's deadline, {n(placements.DEADLINE_S)} s and {n(placements.DEADLINE_PER_SLOT_S)} s for each",
         (
-            f"then it has none for {n(placementstatus.BACK_OFF_S)} s, the next time "
-            f"{n(placementstatus.back_off_s(2))} s, … at most {n(placementstatus.MAX_BACK_OFF_S / 60)} minutes"
+            f"then it has none for {n(placementcontent.BACK_OFF_S)} s, the next time "
+            f"{n(placementcontent.back_off_s(2))} s, … at most {n(placementcontent.MAX_BACK_OFF_S / 60)} minutes"
         ),
         (
             f"beyond {obstacles.LIMIT} the next gangs wait (InFlightLimit); a gang counts for {obstacles.GANG_SHARE} "
@@ -90,8 +90,8 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "preemption.md": (
         f"at most {consolidate.MOST_MOVED} pods for one gang |",
         (
-            f"nobody is evicted for the gang for {n(placementstatus.BACK_OFF_S)} seconds, then "
-            f"{n(placementstatus.back_off_s(2))}, up to {n(placementstatus.MAX_BACK_OFF_S / 60)} minutes"
+            f"nobody is evicted for the gang for {n(placementcontent.BACK_OFF_S)} seconds, then "
+            f"{n(placementcontent.back_off_s(2))}, up to {n(placementcontent.MAX_BACK_OFF_S / 60)} minutes"
         ),
         f"victims are still there {DURATIONS[makeroom.LATE_S]} after their grace period",
     ),

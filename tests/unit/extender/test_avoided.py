@@ -2,7 +2,7 @@
 
 from extender_world import World, of, slots
 
-from extender.placementstatus import closed
+from extender.placementcontent import closed
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.progress import AVOID_S
 from extender.planner.framework import decisions
@@ -39,7 +39,7 @@ def test_a_node_that_is_avoided_already_keeps_its_time() -> None:
     world = World().nodes(3)
     abandoned(world, "node-0", world.now + 30)
     close = decisions.ClosePlacement(world.view("ns/a"), "Abandoned", "node-1 refused a member")
-    assert closed(close, now=world.now, avoided={"node-0", "node-1"})["avoided"] == [
-        {"node": "node-0", "until": format_time(world.now + 30)},
-        {"node": "node-1", "until": format_time(world.now + AVOID_S)},
+    assert closed(close, now=world.now, avoided={"node-0", "node-1"}).status.avoided == [
+        AvoidedNode(node="node-0", until=format_time(world.now + 30)),
+        AvoidedNode(node="node-1", until=format_time(world.now + AVOID_S)),
     ]

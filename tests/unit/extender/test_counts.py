@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from extender import placementstatus
+from extender import placementcontent
 from extender.groupstatus import wanted_status
 from extender.planner.framework import decisions
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import enough
+from muster.api.muster.placement import PlacementContent
 from muster.api.volcano.scheduling import PodGroupStatus
 
 CPU1 = {"cpu": 1}
@@ -94,12 +95,13 @@ def test_a_placement_tells_how_many_members_have_a_node(case: Pods) -> None:
     """When it begins and when it ends; a minimum that was never reached is not recorded as if it had been."""
     world, key = case.world()
     gang, taken = world.view(key), case.members(HOLDS)
-    opened = placementstatus.opened(decisions.Place(gang, [], 1, 2))
-    assert (opened["bound"], opened["planned"]) == (len(taken), len(taken) + 2)
-    closed = placementstatus.closed(decisions.ClosePlacement(gang, "Bound", "why"), now=world.now, avoided=())
-    assert closed["bound"] == len(taken)
-    reached = closed["startedWith"]
-    assert reached["minMember"] == (case.least if case.start(taken) else min(case.least, len(taken)))
+    placed = placementcontent.placed(decisions.Place(gang, [], 1, 2), PlacementContent(), deadline_s=world.now).status
+    assert (placed.bound, placed.planned) == (len(taken), len(taken) + 2)
+    end = decisions.ClosePlacement(gang, "Bound", "why")
+    closed = placementcontent.closed(end, now=world.now, avoided=()).status
+    assert closed.bound == len(taken)
+    assert closed.started_with is not None
+    assert closed.started_with.min_member == (case.least if case.start(taken) else min(case.least, len(taken)))
 
 
 def whole(case: Pods) -> GangView:

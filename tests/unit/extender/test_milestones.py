@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 
 from extender.milestones import Milestones
 from muster.api.kubernetes.meta import ObjectMeta, format_time
-from muster.api.muster.placement import Placement, note_of
+from muster.api.muster.placement import Placement, PlacementContent, PlacementSpec, PlacementStatus
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 from muster.process.tracing import ROOT, SPANS, trace_id
 
@@ -101,7 +101,8 @@ def test_what_is_noted_in_a_podgroup_counts_too() -> None:
 
 def noted_in(group: PodGroup, phase: str) -> PodGroup:
     """The same with a placement."""
-    note = note_of({"podGroupUID": group.metadata.uid}, {"phase": phase})
+    spec, status = PlacementSpec(pod_group_uid=group.metadata.uid), PlacementStatus(phase=phase)
+    note = PlacementContent(spec=spec, status=status).as_note()
     return replace(group, metadata=replace(group.metadata, annotations={"muster.dev/placement": note}))
 
 

@@ -20,7 +20,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from muster.api.muster.placement import PLACEMENTS, Placement, is_noted, noted
+from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent, is_noted, noted
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Conflict
 
@@ -177,3 +177,9 @@ def test_a_later_object_counts_and_an_earlier_one_does_not() -> None:
 def test_what_nobody_can_read_or_somebody_copied_is_no_placement(text: str) -> None:
     """The gang is planned as if nothing stood there."""
     assert noted(PodGroup(metadata=World().meta("a", annotations={"muster.dev/placement": text}))) is None
+
+
+def test_users_read_epoch_and_phase_of_every_placement() -> None:
+    """The columns of `kubectl get placements` show them, and the CRD has no default for either."""
+    assert PlacementContent().as_json() == {"spec": {"epoch": 1}, "status": {"phase": "Planned"}}
+    assert PlacementContent().as_note() == '{"spec":{},"status":{}}'

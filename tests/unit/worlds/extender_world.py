@@ -9,9 +9,8 @@ from builders import job_owner
 from msgspec import structs
 from state_oracle import differences, digest, objects_of, rebuilt
 
-from extender import placementstatus
 from extender.cluster import Live
-from extender.placementstatus import closed, opened, reserved, unreserved
+from extender.placementcontent import closed, placed, reserved, unreserved, with_room
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.progress import TrackPlacements
@@ -28,12 +27,11 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.state import State
 from extender.planner.timing import Timing
-from extender.replay.placed import spec_of
 from muster.api import names
 from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
-from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.muster.placement import Placement, PlacementContent
 from muster.api.muster.usage import Usage
 from muster.api.volcano.batch import Job, JobSpec, LifecyclePolicy, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
@@ -333,18 +331,17 @@ class World:
         """Write what a session reserved, and reserves no more, into the state."""
         for decision in [*of(session, decisions.Unreserve), *of(session, decisions.Reserve)]:
             keeps = isinstance(decision, decisions.Reserve)
-            meta = decision.gang.group.metadata
             known = self.state.placement_of(decision.gang.key)
-            before = msgspec.to_builtins(known.status) if known else {}
-            said = reserved(decision) if keeps else unreserved(decision)
-            spec = PlacementSpec(
-                pod_group_uid=decision.gang.uid,
-                epoch=known.spec.epoch if known else decision.gang.next_epoch(),
-                pod_sets=decision.pod_sets if keeps else [],
-            )
-            uid = known.metadata.uid if known else f"uid-placement-{meta.uid}"
-            status = msgspec.convert(before | said, PlacementStatus)
-            self.state.on_placement(None, Placement(metadata=self.meta(meta.name, uid=uid), spec=spec, status=status))
+            wanted = reserved(decision, PlacementContent.of(known)) if keeps else unreserved(decision, known)
+            self.write(decision.gang, known, wanted)
+
+    def write(self, gang: GangView, known: Placement | None, wanted: PlacementContent) -> Placement:
+        """Write a gang's placement into the state."""
+        meta = gang.group.metadata
+        metadata = self.meta(meta.name, uid=known.metadata.uid if known else f"uid-placement-{meta.uid}")
+        written = Placement(metadata=metadata, spec=wanted.spec, status=wanted.status)
+        self.state.on_placement(known, written)
+        return written
 
     def avoid(self, session: Session) -> None:
         """Write into the state which nodes gangs leave out."""
@@ -359,41 +356,22 @@ class World:
         """Write the ends of placements that a session decided into the state."""
         for close in of(session, decisions.ClosePlacement):
             known = self.state.placements[close.gang.key]
-            status = msgspec.to_builtins(known.status) | closed(
-                close, now=self.now, avoided=session.avoided.get(close.gang.key, ())
-            )
-            spec = msgspec.structs.replace(known.spec)
-            if close.pod_sets is not None:
-                spec.epoch, spec.pod_sets = close.gang.next_epoch(), close.pod_sets
-            metadata = self.meta(known.metadata.name, uid=known.metadata.uid)
-            written = Placement(metadata=metadata, spec=spec, status=msgspec.convert(status, PlacementStatus))
-            self.state.on_placement(known, written)
+            avoided = session.avoided.get(close.gang.key, ())
+            self.write(close.gang, known, closed(close, now=self.now, avoided=avoided))
 
     def place(self, place: decisions.Place) -> Placement:
         """Write the placement of a decision into the state."""
-        meta = place.gang.group.metadata
         known = self.state.placement_of(place.gang.key)
-        before = msgspec.to_builtins(known.status) if known else {}
         remembered = self.state.failures.remembered.get(place.gang.key, ())
-        placement = Placement(
-            metadata=self.meta(meta.name, uid=f"uid-placement-{meta.uid}"),
-            spec=spec_of(place, known, max(self.now, place.waits_until) + 60),
-            status=msgspec.convert(before | opened(place, remembered), PlacementStatus),
-        )
-        self.state.on_placement(None, placement)
-        return placement
+        deadline_s = max(self.now, place.waits_until) + 60
+        wanted = placed(place, PlacementContent.of(known), deadline_s=deadline_s, remembered=remembered)
+        return self.write(place.gang, known, wanted)
 
     def room_is_there(self, session: Session) -> None:
         """Write into the state that placements have their room now."""
         for there in of(session, decisions.RoomIsThere):
             known = self.state.placements[there.gang.key]
-            spec = msgspec.structs.replace(known.spec, deadline=format_time(self.now + there.remade_s + 60),
-                                           pod_sets=there.pod_sets, victims=[], victims_reason="",
-                                           notices=[])  # fmt: skip
-            meta = self.meta(known.metadata.name, uid=known.metadata.uid)
-            changed = msgspec.to_builtins(known.status) | placementstatus.room_is_there(known, there)
-            status = msgspec.convert(changed, PlacementStatus)
-            self.state.on_placement(known, Placement(metadata=meta, spec=spec, status=status))
+            self.write(there.gang, known, with_room(there, known, deadline_s=self.now + there.remade_s + 60))
 
 
 class StillCluster(Live):

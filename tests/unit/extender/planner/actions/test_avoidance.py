@@ -5,7 +5,7 @@ from extender_world import of, slots
 from msgspec import structs
 from repair_world import GPU8, RepairWorld
 
-from extender.placementstatus import closed
+from extender.placementcontent import closed
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.avoidance import FIRST_S, FORGET_S, LONGEST_S, MOST
 from extender.planner.framework import decisions
@@ -173,10 +173,10 @@ def test_the_end_of_a_placement_keeps_what_failed(world: FailingWorld) -> None:
     key = world.placed("a", 3)
     world.fails(key, 1, "node-1")
     close = decisions.ClosePlacement(world.view(key), "Abandoned", "why")
-    [entry] = closed(close, now=world.now + FIRST_S, avoided=())["avoided"]
-    assert (entry["node"], entry["failures"], entry["cause"]) == ("node-1", 1, "a-worker-1 failed there")
-    [entry] = closed(close, now=world.now + FIRST_S, avoided={"node-1"})["avoided"]
-    assert (entry["failures"], entry["until"]) == (1, format_time(world.now + FIRST_S + 60))
+    [entry] = closed(close, now=world.now + FIRST_S, avoided=()).status.avoided
+    assert (entry.node, entry.failures, entry.cause) == ("node-1", 1, "a-worker-1 failed there")
+    [entry] = closed(close, now=world.now + FIRST_S, avoided={"node-1"}).status.avoided
+    assert (entry.failures, entry.until) == (1, format_time(world.now + FIRST_S + 60))
 
 
 def test_no_more_nodes_are_remembered_than_the_limit() -> None:

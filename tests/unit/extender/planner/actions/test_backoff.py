@@ -2,7 +2,7 @@
 
 from extender_world import NOW, World, of
 
-from extender.placementstatus import back_off_s
+from extender.placementcontent import back_off_s
 from extender.planner.actions.allocate import HELD_BACK_S, LIMIT_TOLD_AFTER_S, Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.obstacles import LATE_S

@@ -1,0 +1,208 @@
+"""Content of placements: spec and status after each decision; `extender.placements` writes it, a replay takes it.
+
+Each function returns the whole content, made of the one before. Failed attempts and nodes that refused a member are in
+the status, not in the planner's memory, so that they survive the planner.
+"""
+
+from collections.abc import Collection, Sequence
+from math import ceil
+
+from msgspec.structs import replace
+
+from extender.planner import reasons
+from extender.planner.actions.avoidance import is_remembered
+from extender.planner.actions.progress import AVOID_S
+from extender.planner.framework.decisions import (
+    Avoid,
+    ClosePlacement,
+    KeepSpares,
+    Place,
+    Reserve,
+    RoomIsThere,
+    Unreserve,
+)
+from extender.planner.state.gangs import GangView, once_whole
+from extender.planner.victims.notices import latest_end
+from muster.api.kubernetes.meta import format_time, readable_time
+from muster.api.muster.placement import AvoidedNode, Placement, PlacementContent, PlacementStatus, Victim
+from muster.resources.delays import doubled_s
+
+BACK_OFF_S = 10.0
+"""Delay of the next placement of a gang whose pods were not created in time; doubled each time."""
+MAX_BACK_OFF_S = 600.0
+MADE_ROOM = 16
+"""Gangs that are named of those that were evicted."""
+
+
+def of_gang(known: Placement | None, gang: GangView) -> PlacementContent:
+    """Return the content of a gang's placement, empty if `known` is of an earlier PodGroup of its name."""
+    return PlacementContent.of(known if known is not None and known.spec.pod_group_uid == gang.uid else None)
+
+
+def placed(
+    place: Place, before: PlacementContent, *, deadline_s: float, remembered: Sequence[AvoidedNode] = ()
+) -> PlacementContent:
+    """Return a new placement; `remembered` is what an earlier PodGroup of the name avoided.
+
+    The deadline is in seconds since the epoch.
+    """
+    gang, known = place.gang, before.spec if place.gang.started else PlacementContent().spec
+    spec = replace(
+        before.spec,
+        pod_group_uid=gang.uid,
+        epoch=place.epoch,
+        deadline=format_time(deadline_s),
+        pod_sets=place.pod_sets,
+        spares=known.spares if place.spares is None else place.spares,
+        borrows=known.borrows if place.borrows is None else place.borrows,
+        victims=victims_of(place),
+        victims_reason=place.victims_reason,
+        notices=list(place.notices),
+    )
+    status = replace(
+        before.status,
+        phase="Planned",
+        bound=gang.taken,
+        planned=gang.taken + place.new_slots,
+        started=gang.started,
+        message=_waits_for(place),
+        expected_at="",
+        reserved_at="",
+    )
+    if not gang.started:
+        status = replace(status, started_at="", started_with=None)
+    if gang.placement is None and remembered:
+        status.avoided = list(remembered)
+    return PlacementContent(spec=spec, status=status)
+
+
+def victims_of(place: Place) -> list[Victim]:
+    """Return the pods that must be gone first, as the placement names them."""
+    home = place.gang.group.metadata.namespace
+    return [
+        Victim(pod.name, "" if pod.namespace == home else pod.namespace, pod.uid, victim.group.metadata.name)
+        for victim, pod in place.victims
+    ]
+
+
+def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> PlacementContent:
+    """Return a placement that ends; `avoided` are the nodes that refused a member lately."""
+    gang, before = close.gang, PlacementContent.of(close.gang.placement)
+    started = gang.started or close.phase == "Bound"
+    status = replace(
+        before.status,
+        phase=close.phase,
+        bound=gang.taken,
+        started=started,
+        started_at=_started_at(gang, now) if started else "",
+        started_with=gang.started_with() if started else None,
+        message=close.message,
+        avoided=avoided_by(gang, now=now, avoided=avoided),
+    )
+    _count_attempts(status, close, now)
+    if close.pod_sets is None:
+        return PlacementContent(spec=before.spec, status=status)
+    spec = replace(before.spec, epoch=gang.next_epoch(), pod_sets=close.pod_sets)
+    return PlacementContent(spec=spec, status=status)
+
+
+def avoided_by(gang: GangView, *, now: float, avoided: Collection[str]) -> list[AvoidedNode]:
+    """Return the nodes that the gang leaves out, and those that are remembered; new ones refused a member just now."""
+    known = {each.node: each for each in gang.placement.status.avoided} if gang.placement else {}
+    kept = {node: each for node, each in known.items() if node in avoided or is_remembered(each, now)}
+    for node in avoided:
+        each = kept.get(node, AvoidedNode(node=node))
+        if (readable_time(each.until) or 0.0) <= now:
+            kept[node] = replace(each, until=format_time(now + AVOID_S))
+    return [kept[node] for node in sorted(kept)]
+
+
+def avoiding(avoid: Avoid, known: Placement) -> PlacementContent:
+    """Return a placement with the nodes that the gang leaves out from now on."""
+    return _with_status(known, replace(known.status, avoided=list(avoid.avoided or ())))
+
+
+def with_spares(keep: KeepSpares, known: Placement) -> PlacementContent:
+    """Return the placement of a running gang with other spares."""
+    return PlacementContent(spec=replace(known.spec, spares=keep.spares), status=known.status)
+
+
+def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> PlacementContent:
+    """Return a placement whose victims are gone, with a new deadline; it stays known whose they were."""
+    home = known.metadata.namespace
+    gangs = dict.fromkeys(f"{victim.namespace or home}/{victim.gang}" for victim in known.spec.victims)
+    message = reasons.placements.remade(seconds=there.remade_s) if there.remade_s else ""
+    deadline, none = format_time(deadline_s), PlacementContent().spec
+    spec = replace(
+        known.spec,
+        deadline=deadline,
+        pod_sets=there.pod_sets,
+        victims=none.victims,
+        victims_reason=none.victims_reason,
+        notices=none.notices,
+    )
+    return PlacementContent(spec=spec, status=replace(known.status, message=message, made_room=list(gangs)[:MADE_ROOM]))
+
+
+def binding(known: Placement, bound: int) -> PlacementContent:
+    """Return a placement whose members are being bound, `bound` of them already."""
+    return _with_status(known, replace(known.status, phase="Binding", bound=bound))
+
+
+def reserved(reserve: Reserve, before: PlacementContent) -> PlacementContent:
+    """Return a placement that reserves nodes for a waiting gang."""
+    gang = reserve.gang
+    epoch = gang.placement.spec.epoch if gang.placement else gang.next_epoch()
+    status = replace(
+        before.status,
+        phase="Reserved",
+        bound=gang.taken,
+        planned=sum(run.count for pod_set in reserve.pod_sets for run in pod_set.runs if run.node),
+        expected_at="" if reserve.expected_at is None else format_time(ceil(reserve.expected_at)),
+        reserved_at=format_time(reserve.since),
+        message=reserve.message,
+    )
+    spec = replace(before.spec, pod_group_uid=gang.uid, epoch=epoch, pod_sets=reserve.pod_sets)
+    return PlacementContent(spec=spec, status=status)
+
+
+def unreserved(unreserve: Unreserve, known: Placement) -> PlacementContent:
+    """Return a placement that reserves nothing any more."""
+    status = replace(known.status, phase="Abandoned", planned=0, expected_at="", message=unreserve.message)
+    return PlacementContent(spec=replace(known.spec, pod_sets=[]), status=status)
+
+
+def _with_status(known: Placement, status: PlacementStatus) -> PlacementContent:
+    return PlacementContent(spec=known.spec, status=status)
+
+
+def _waits_for(place: Place) -> str:
+    until = latest_end(place.notices)
+    told = format_time(until) if until else ""
+    return reasons.placements.waits_for_victims(len(place.victims), told) if place.victims else ""
+
+
+def _started_at(gang: GangView, now: float) -> str:
+    """Return the start of the gang, which stays as long as a member has a node."""
+    known = gang.placement.status.started_at if gang.placement and once_whole(gang.placement) else ""
+    return known or format_time(ceil(now))
+
+
+def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) -> None:
+    """Count a failed attempt if the pods did not come or could not be evicted; reset each count once it succeeded."""
+    bound = close.phase == "Bound"
+    if close.in_vain:
+        status.attempts += 1
+        status.not_before = format_time(now + back_off_s(status.attempts))
+    elif bound or close.gang.has_pods:
+        status.attempts, status.not_before = 0, ""
+    if close.evicted_in_vain:
+        status.evictions_in_vain += 1
+        status.no_evictions_before = format_time(now + back_off_s(status.evictions_in_vain))
+    elif bound:
+        status.evictions_in_vain, status.no_evictions_before = 0, ""
+
+
+def back_off_s(attempts: int) -> float:
+    """Return the delay of the next placement after so many attempts in vain, in seconds."""
+    return doubled_s(BACK_OFF_S, attempts - 1, MAX_BACK_OFF_S)
