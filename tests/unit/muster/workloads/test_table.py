@@ -24,6 +24,7 @@ from muster.workloads.kind import AskedPod, WorkloadKind, pod_templates
 from muster.workloads.kind import Path as TemplatePath
 from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS, adapter_for, kind_of, source_of
+from musterctl.chart import roles
 from webhook.offline.admission import sample_pods
 from webhook.registration import configurations
 
@@ -147,6 +148,20 @@ def test_who_has_no_ranks_says_why(kind: WorkloadKind) -> None:
         assert f"{refused.value}" == f"{kind.no_ranks}; {instead}Volcano Job. This pod belongs to {owner.kind} train"
     elif kind.templates:
         assert kind.ranks or any(sample_pods(manifest(kind))), "its pods are those of another kind"
+
+
+def verbs(role: str, resource: Resource[Any]) -> set[str]:
+    """What a role of the chart lets its holder do with a kind."""
+    rules = (rule for rule in roles.rules(role) if resource.group in rule.api_groups)
+    return {verb for rule in rules if resource.plural in rule.resources for verb in rule.verbs}
+
+
+@each_kind
+def test_the_chart_grants_what_a_row_asks_for(kind: WorkloadKind) -> None:
+    """The controller reads the owners of gangs, the webhook those of pods with ranks."""
+    assert "get" in verbs(roles.CONTROLLER, kind.resource) or not (kind.gang or kind.world)
+    controller = kind.ranks.controller if kind.ranks else None
+    assert controller is None or {"get", "list", "watch"} <= verbs(roles.WEBHOOK, controller)
 
 
 def test_kinds_are_declared_once() -> None:
