@@ -100,9 +100,9 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> Pl
         avoided=avoided_by(gang, now=now, avoided=avoided),
     )
     _count_attempts(status, close, now)
-    if close.pod_sets is None:
-        return PlacementContent(spec=before.spec, status=status)
-    spec = replace(before.spec, epoch=gang.next_epoch(), pod_sets=close.pod_sets)
+    spec = before.spec
+    if close.pod_sets is not None:
+        spec = replace(spec, epoch=gang.next_epoch(), pod_sets=close.pod_sets)
     return PlacementContent(spec=spec, status=status)
 
 
@@ -119,7 +119,7 @@ def avoided_by(gang: GangView, *, now: float, avoided: Collection[str]) -> list[
 
 def avoiding(avoid: Avoid, known: Placement) -> PlacementContent:
     """Return a placement with the nodes that the gang leaves out from now on."""
-    return _with_status(known, replace(known.status, avoided=list(avoid.avoided or ())))
+    return PlacementContent(spec=known.spec, status=replace(known.status, avoided=list(avoid.avoided or ())))
 
 
 def with_spares(keep: KeepSpares, known: Placement) -> PlacementContent:
@@ -132,21 +132,14 @@ def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> Pla
     home = known.metadata.namespace
     gangs = dict.fromkeys(f"{victim.namespace or home}/{victim.gang}" for victim in known.spec.victims)
     message = reasons.placements.remade(seconds=there.remade_s) if there.remade_s else ""
-    deadline, none = format_time(deadline_s), PlacementContent().spec
-    spec = replace(
-        known.spec,
-        deadline=deadline,
-        pod_sets=there.pod_sets,
-        victims=none.victims,
-        victims_reason=none.victims_reason,
-        notices=none.notices,
-    )
+    spec = replace(known.spec, deadline=format_time(deadline_s), pod_sets=there.pod_sets)
+    spec = replace(spec, victims=[], victims_reason="", notices=[])
     return PlacementContent(spec=spec, status=replace(known.status, message=message, made_room=list(gangs)[:MADE_ROOM]))
 
 
 def binding(known: Placement, bound: int) -> PlacementContent:
     """Return a placement whose members are being bound, `bound` of them already."""
-    return _with_status(known, replace(known.status, phase="Binding", bound=bound))
+    return PlacementContent(spec=known.spec, status=replace(known.status, phase="Binding", bound=bound))
 
 
 def reserved(reserve: Reserve, before: PlacementContent) -> PlacementContent:
@@ -170,10 +163,6 @@ def unreserved(unreserve: Unreserve, known: Placement) -> PlacementContent:
     """Return a placement that reserves nothing any more."""
     status = replace(known.status, phase="Abandoned", planned=0, expected_at="", message=unreserve.message)
     return PlacementContent(spec=replace(known.spec, pod_sets=[]), status=status)
-
-
-def _with_status(known: Placement, status: PlacementStatus) -> PlacementContent:
-    return PlacementContent(spec=known.spec, status=status)
 
 
 def _waits_for(place: Place) -> str:

@@ -16,14 +16,14 @@ from gangs.words import brief
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.placement import Placement, current
 from muster.api.muster.pools import is_musters
 from muster.api.muster.states import ENDED, STOPPED, WAITING, State, facts_of, state_of, without_gang
 from muster.api.names import DEFAULT_QUEUE, QUEUE
-from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.workloads.owners import Workload, job_workload, workload_of
+from muster.workloads.owners import as_kubectl_takes, job_workload, workload_of
 from muster.workloads.table import gang_of, group_name
 
 
@@ -108,17 +108,16 @@ def rows(objects: Objects) -> list[Row]:
     for group in objects.groups:
         meta = group.metadata
         members = pods[meta.namespace, meta.name] if objects.pods is not None else None
-        owner = workload_of(group)
         above = meta.controller
         job = jobs.get(above.uid) if above else None
         if job is not None and job.status.state.phase in STOPPED:  # it is over, and so will be its PodGroup
             continue
-        ganged |= {owner.uid, above.uid if above else ""}
-        found.append(_row(group, members, current(group, placements.get(meta.key)), owner, job))
+        ganged |= {workload_of(group).uid, above.uid if above else ""}
+        found.append(_row(group, members, current(group, placements.get(meta.key)), job))
     trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
     for job in objects.jobs or ():
         if job.metadata.uid not in ganged:
-            owner = job_workload(job.metadata, JOBS.api_version)
+            owner = job_workload(job)
             ganged.add(owner.uid)
             found.append(_as_told(_without_gang(job), trainings.get(owner.uid)))
     found += [_without_job(each) for each in objects.train_jobs or () if each.metadata.uid not in ganged]
@@ -145,7 +144,8 @@ def gang_name(pod: Pod) -> str | None:
     return gang_of(pod) or group_name(pod.metadata)
 
 
-def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, owner: Workload, job: Job | None) -> Row:
+def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, job: Job | None) -> Row:
+    owner = workload_of(group)
     alive = [pod for pod in pods or () if not pod.metadata.deletion_timestamp]
     living = [pod for pod in alive if not pod.finished]
     status, spec = group.status, group.spec
@@ -157,7 +157,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, o
         namespace=group.metadata.namespace,
         kind=owner.kind,
         name=owner.name,
-        reference=owner.reference,
+        reference=as_kubectl_takes(owner),
         gang=group.metadata.name,
         queue=spec.queue,
         state=state,
@@ -183,7 +183,7 @@ def _without_gang(job: Job) -> Row:
     """Return the row of a Volcano Job that has no PodGroup: it is new, suspended or over."""
     state, spec = job.status.state, job.spec
     called = without_gang(state.phase)
-    owner = job_workload(job.metadata, JOBS.api_version)
+    owner = job_workload(job)
     why = state.message or ("its gang is not made yet" if called == "Waiting" else "")
     if called == "Suspended":
         why = f"`muster {'train' if owner.kind == TRAIN_JOBS.kind else 'job'} resume {owner.name}` starts it again"
@@ -207,7 +207,7 @@ def _as_told(row: Row, train_job: TrainJob | None) -> Row:
 def _without_job(train_job: TrainJob) -> Row:
     """Return the row of a TrainJob whose Job is not made yet, or gone."""
     meta, held = train_job.metadata, {each.type: each for each in train_job.status.conditions}
-    owner = Workload(TRAIN_JOBS.api_version, TRAIN_JOBS.kind, meta.name, meta.uid)
+    owner = OwnerReference.to(TRAIN_JOBS, meta)
     ends: dict[str, State] = {"Complete": "Completed", "Failed": "Failed", "Blocked": "Waiting"}
     for kind, state in ends.items():
         if kind in held:
@@ -220,12 +220,12 @@ def _without_job(train_job: TrainJob) -> Row:
     return _bare(owner, meta, "Waiting", "its Job is not made yet")
 
 
-def _bare(owner: Workload, meta: ObjectMeta, state: State, message: str) -> Row:
+def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str) -> Row:
     return Row(
         namespace=meta.namespace,
         kind=owner.kind,
         name=owner.name,
-        reference=owner.reference,
+        reference=as_kubectl_takes(owner),
         queue=meta.labels.get(QUEUE, ""),
         state=state,
         created=meta.creation_timestamp or "",

@@ -89,9 +89,11 @@ class PodGroups(KeyController):
         fit = (group.metadata.uid if group else "", len(pods), newest.metadata.uid)
         if self._fits.get(key) != fit:
             owner = self._owner(newest.metadata)
-            kind, world = world_of(newest.metadata), self._workload(newest.metadata)
-            if kind and world is None:
-                return  # gone, and its pods go with it
+            above, world = world_of(newest.metadata), None
+            if above:
+                world = find(self._client, *above, newest.metadata.namespace)
+                if world is None:
+                    return  # gone, and its pods go with it
             wanted = pod_group(newest, inherited(owner, world) if owner else None, world)
             try:
                 made = group or self._create(wanted)
@@ -200,14 +202,6 @@ class PodGroups(KeyController):
         if kind is None or kind.world is None:
             return self._owner(group.metadata), gang_rules(ref)
         return controller_of(self._client, group.metadata, kind.resource), kind.world.rules
-
-    def _workload(self, pod: ObjectMeta) -> Object | None:
-        """The workload whose world the pod is in; None if that is its controller's, or the workload is gone."""
-        kind = world_of(pod)
-        if kind is None or kind.ranks is None:
-            return None
-        workload: Object | None = find(self._client, kind.resource, pod.labels[kind.ranks.name_label], pod.namespace)
-        return workload
 
     def _owner(self, meta: ObjectMeta) -> Object | None:
         """The controller of an object, with inherited labels and annotations; None if it is gone, or has no gang."""

@@ -1,5 +1,8 @@
 """The effects of decisions on a simulated cluster, in the order in which `extender.commit` carries them out."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from msgspec.structs import replace
 
 from extender import placementcontent as content
@@ -15,6 +18,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent
 
+D = TypeVar("D", decisions.KeepSpares, decisions.Unreserve)
 _PODS, _PLACEMENTS = kind_name(PODS), kind_name(PLACEMENTS)
 _ARRIVE_S = 600.0
 """Time for members to come once the room is there; here they come at once."""
@@ -42,6 +46,12 @@ class Effects:
         """Change a placement, as its writer patches it."""
         meta = replace(known.metadata, resource_version=str(self._cluster.version()))
         self._cluster.told.tell(_PLACEMENTS, Placement(metadata=meta, spec=wanted.spec, status=wanted.status))
+
+    def _change(self, session: Session, kind: type[D], change: Callable[[D, Placement], PlacementContent]) -> None:
+        for decision in session.decided(kind):
+            known = self._placement(decision.gang.key)
+            if known is not None:
+                self._write(known, change(decision, known))
 
     def _close(self, session: Session) -> None:
         for close in session.decided(decisions.ClosePlacement):
@@ -82,20 +92,13 @@ class Effects:
                 self._cluster.touched = True
 
     def _keep(self, session: Session) -> None:
-        for keep in session.decided(decisions.KeepSpares):
-            known = self._placement(keep.gang.key)
-            if known is not None:
-                self._write(known, content.with_spares(keep, known))
+        self._change(session, decisions.KeepSpares, content.with_spares)
 
     def _reserve(self, session: Session) -> None:
-        for unreserve in session.decided(decisions.Unreserve):
-            known = self._placement(unreserve.gang.key)
-            if known is not None:
-                self._write(known, content.unreserved(unreserve, known))
+        self._change(session, decisions.Unreserve, content.unreserved)
         for reserve in session.decided(decisions.Reserve):
-            known = self._placement(reserve.gang.key)
-            before = PlacementContent.of(known)
-            self._write(known or _new(reserve.gang), content.reserved(reserve, before))
+            known = self._placement(reserve.gang.key) or _new(reserve.gang)
+            self._write(known, content.reserved(reserve, PlacementContent.of(known)))
 
     def _enqueue(self, session: Session) -> None:
         for enqueue in session.decided(decisions.Enqueue):

@@ -19,19 +19,6 @@ def difference(old: Any, new: Any) -> dict[str, Any]:
     return _merge(to_builtins(old), to_builtins(new))
 
 
-def applied(target: Any, patch: Any) -> Any:
-    """Return a value after a JSON merge patch, as the API server applies it; nothing is changed in place."""
-    if not isinstance(patch, Mapping):
-        return patch
-    result = dict(target) if isinstance(target, Mapping) else {}
-    for key, value in patch.items():
-        if value is None:
-            result.pop(key, None)
-        else:
-            result[key] = applied(result.get(key), value)
-    return result
-
-
 def _merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
     patch: dict[str, Any] = dict.fromkeys(old.keys() - new.keys())
     for key, value in new.items():

@@ -20,9 +20,7 @@ def is_gang(group: PodGroup) -> bool:
 def native_of(group: PodGroup) -> scheduling.NativePodGroup:
     """The native PodGroup of a gang: its minimum and priority; preemption ends all of it, or none."""
     meta = group.metadata
-    owner = OwnerReference(
-        api_version=POD_GROUPS.api_version, kind=POD_GROUPS.kind, name=meta.name, uid=meta.uid, controller=True
-    )
+    owner = OwnerReference.to(POD_GROUPS, meta, controller=True)
     return scheduling.NativePodGroup(
         api_version=scheduling.NATIVE_POD_GROUPS.api_version,
         kind=scheduling.NATIVE_POD_GROUPS.kind,

@@ -137,14 +137,7 @@ def reference(job: Job) -> JobRef:
 
 def owner_of(job: Job) -> OwnerReference:
     """The owner reference of everything that belongs to the Job."""
-    return OwnerReference(
-        api_version=JOBS.api_version,
-        kind=JOBS.kind,
-        name=job.metadata.name,
-        uid=job.metadata.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )
+    return OwnerReference.to(JOBS, job.metadata, controller=True, block_owner_deletion=True)
 
 
 def job_of(meta: ObjectMeta) -> JobRef | None:

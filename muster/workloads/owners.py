@@ -1,51 +1,35 @@
 """The workload of a gang, as people call it: `TrainJob fit`, and never the PodGroup's own name."""
 
-from typing import NamedTuple
-
-from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.kubernetes.meta import OwnerReference
 from muster.api.muster.gang import workload_above
 from muster.api.muster.native import reference
+from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
+from muster.volcano.tasks import owner_of
 from muster.workloads.table import row_of
 
 
-class Workload(NamedTuple):
-    """What a gang belongs to; a PodGroup that nobody owns is its own."""
+def workload_of(group: PodGroup) -> OwnerReference:
+    """Return the workload of a gang: its owner, or what has made that, if that is what its user has written.
 
-    api_version: str
-    kind: str
-    name: str
-    uid: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
-
-    @property
-    def reference(self) -> str:
-        """As `kubectl get` takes it: job.batch/longrun."""
-        group = self.api_version.rpartition("/")[0]
-        return f"{self.kind.lower()}{f'.{group}' if group else ''}/{self.name}"
-
-
-def workload_of(group: PodGroup) -> Workload:
-    """Return the workload of a gang: its owner, or what has made that, if that is what its user has written."""
+    A PodGroup that nobody owns is its own.
+    """
     owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
-    if owner is None:
-        own = reference(group)
-        return Workload(own.api_version, own.kind, own.name, own.uid)
-    return _called_by(workload_above(group.metadata)) or _of(owner)
+    return _called_by(workload_above(group.metadata)) or owner if owner else reference(group)
 
 
-def job_workload(job: ObjectMeta, api_version: str) -> Workload:
+def job_workload(job: Job) -> OwnerReference:
     """Return the workload of a Volcano Job: its TrainJob, or itself."""
-    return _called_by(job.controller) or Workload(api_version, "Job", job.name, job.uid)
+    return _called_by(job.metadata.controller) or owner_of(job)
 
 
-def _called_by(above: OwnerReference | None) -> Workload | None:
+def as_kubectl_takes(workload: OwnerReference) -> str:
+    """Return a workload as `kubectl get` takes it: job.batch/longrun."""
+    group = workload.api_version.rpartition("/")[0]
+    return f"{workload.kind.lower()}{f'.{group}' if group else ''}/{workload.name}"
+
+
+def _called_by(above: OwnerReference | None) -> OwnerReference | None:
     """Return what has made the owner of a gang, if the gang is called by its name."""
     kind = row_of(above)
-    return _of(above) if above and kind and kind.called else None
-
-
-def _of(owner: OwnerReference) -> Workload:
-    return Workload(owner.api_version, owner.kind, owner.name, owner.uid)
+    return above if kind and kind.called else None

@@ -181,12 +181,10 @@ def group_name(meta: ObjectMeta) -> str:
     return group_name_for_owner(meta.controller.uid if meta.controller else meta.uid)
 
 
-def world_of(meta: ObjectMeta) -> WorkloadKind | None:
-    """The kind of workload whose world the pod is in; None if there is none, or it is all pods of one controller.
-
-    The label `ranks.name_label` of the kind has the workload's name.
-    """
-    return next((kind for kind, _ in _worlds_of(meta)), None)
+def world_of(meta: ObjectMeta) -> tuple[Resource[Any], str] | None:
+    """Kind and name of the workload whose world the pod is in; None if that is all pods of one controller, or none."""
+    ranks = next(((kind.resource, kind.ranks) for kind, _ in _worlds_of(meta)), None)
+    return (ranks[0], meta.labels[ranks[1].name_label]) if ranks and ranks[1] else None
 
 
 def world_size(pod: Pod, owner: Object | None) -> int | None:

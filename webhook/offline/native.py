@@ -6,15 +6,15 @@ from typing import Any
 import msgspec
 
 from muster.api.kubernetes import core, scheduling
-from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.native import binds_parts
 from muster.api.volcano.batch import JOBS, Job
-from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
+from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import APIError
 from muster.volcano.native import group_of, is_gang, native_of
 from muster.volcano.podgroup import pod_group
 from muster.workloads.adapter import OwnerError
-from muster.workloads.table import group_name, min_member, source_of
+from muster.workloads.podgroup import pod_group as group_of_pod
+from muster.workloads.table import group_name, source_of
 from webhook.lookup import Owners
 from webhook.offline.lookups import JSON
 
@@ -49,11 +49,7 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
         named = (manifest.get("spec") or {}).get("schedulingGroup")
         pod = msgspec.convert(manifest, core.Pod)
         if named and named.get("podGroupName") == group_name(pod.metadata):
-            least = min_member(pod, _owner(pod, owners, namespace))
-            groups[named["podGroupName"]] = PodGroup(
-                metadata=ObjectMeta(name=named["podGroupName"], namespace=pod.metadata.namespace),
-                spec=PodGroupSpec(min_member=least, priority_class_name=pod.spec.priority_class_name),
-            )
+            groups[named["podGroupName"]] = group_of_pod(pod, _owner(pod, owners, namespace))
     for group in groups.values():
         if is_gang(group):
             native = native_of(group)

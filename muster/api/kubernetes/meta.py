@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from muster.api.base import Wire
+from muster.api.base import Resource, Wire
 
 Time = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 """RFC 3339 text."""
@@ -31,6 +31,11 @@ class OwnerReference(Wire):
     """True if it manages the object."""
     block_owner_deletion: bool = False
     """True if foreground deletion of the owner waits for this object."""
+
+    @classmethod
+    def to(cls, kind: Resource[Any], meta: "ObjectMeta", **how: bool) -> "OwnerReference":
+        """Return the reference to an object of this kind; `how` are the last two fields."""
+        return cls(api_version=kind.api_version, kind=kind.kind, name=meta.name, uid=meta.uid, **how)
 
 
 class ObjectMeta(Wire):

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
+from merge_patches import applied
 
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
-from muster.api.merge_diff import applied
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 
 WITH_STATUS = {"pods", "nodes", "queues", "jobs"}

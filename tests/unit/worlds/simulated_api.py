@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
+from merge_patches import applied
 from simulated_faults import Crash, Faults
 
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object, format_time
-from muster.api.merge_diff import applied
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.codec import content_of

@@ -4,8 +4,9 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from merge_patches import applied
 
-from muster.api.merge_diff import applied, difference
+from muster.api.merge_diff import difference
 from muster.api.volcano.batch import JobStatus
 
 TREES = st.recursive(

@@ -71,8 +71,8 @@ def test_one_gang_over_the_jobs_of_a_jobset() -> None:
     assert group_name(meta_of(two)) == group_name(meta_of(two, **{f"{JOBSET}/job-index": "0"}))
     assert group_name(meta_of(two)) == "podgroup-jobset-train.node"
     assert group_name(meta_of(two, **{f"{JOBSET}/replicatedjob-name": "other"})) == "podgroup-jobset-train.other"
-    assert (kind := world_of(meta_of(two)))
-    assert kind.resource.kind == "JobSet"
+    assert (above := world_of(meta_of(two)))
+    assert (above[0].kind, above[1]) == ("JobSet", "train")
     plain = meta_of(two)
     del plain.labels[names.FRAMEWORK]
     assert (group_name(plain), world_of(plain)) == ("podgroup-uid", None)
