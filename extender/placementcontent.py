@@ -24,7 +24,7 @@ from extender.planner.framework.decisions import (
 from extender.planner.state.gangs import GangView, once_whole
 from extender.planner.victims.notices import latest_end
 from muster.api.kubernetes.meta import format_time, readable_time
-from muster.api.muster.placement import AvoidedNode, Placement, PlacementContent, PlacementStatus, Victim
+from muster.api.muster.placement import AvoidedNode, Placement, PlacementContent, PlacementSpec, PlacementStatus, Victim
 from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 10.0
@@ -46,7 +46,8 @@ def placed(
 
     The deadline is in seconds since the epoch.
     """
-    gang, known = place.gang, before.spec if place.gang.started else PlacementContent().spec
+    gang, known = place.gang, before.spec if place.gang.started else PlacementSpec()
+    home = gang.group.metadata.namespace
     spec = replace(
         before.spec,
         pod_group_uid=gang.uid,
@@ -55,7 +56,10 @@ def placed(
         pod_sets=place.pod_sets,
         spares=known.spares if place.spares is None else place.spares,
         borrows=known.borrows if place.borrows is None else place.borrows,
-        victims=victims_of(place),
+        victims=[
+            Victim(pod.name, "" if pod.namespace == home else pod.namespace, pod.uid, victim.group.metadata.name)
+            for victim, pod in place.victims
+        ],
         victims_reason=place.victims_reason,
         notices=list(place.notices),
     )
@@ -74,15 +78,6 @@ def placed(
     if gang.placement is None and remembered:
         status.avoided = list(remembered)
     return PlacementContent(spec=spec, status=status)
-
-
-def victims_of(place: Place) -> list[Victim]:
-    """Return the pods that must be gone first, as the placement names them."""
-    home = place.gang.group.metadata.namespace
-    return [
-        Victim(pod.name, "" if pod.namespace == home else pod.namespace, pod.uid, victim.group.metadata.name)
-        for victim, pod in place.victims
-    ]
 
 
 def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> PlacementContent:

@@ -98,23 +98,13 @@ _NEEDS_A_PLACE: Final = (
 )
 
 
-def _workload_labelled(kind: WorkloadKind) -> str:
-    """Return an expression that holds for a workload with such a label; one with a queue of its own has its templates'.
+def workload_labelled(kind: WorkloadKind) -> str:
+    """Return an expression that holds if a workload opts in or out by a label of its own.
 
-    Templates of other kinds reach admission as pods.
+    Of a kind that takes its namespace's queue itself, labels of the templates count too.
     """
     templates = [f"object.{'.'.join(path)}.metadata" for path in kind.templates if kind.admission.own_queue]
     return " || ".join([_LABELLED, *(f"(has({each}) && {_labelled(each)})" for each in templates)])
-
-
-def opts_in(kind: WorkloadKind) -> Conditions:
-    """Return the conditions of workloads that opt in themselves."""
-    return (("asks-for-muster", _workload_labelled(kind)),)
-
-
-def says_nothing(kind: WorkloadKind) -> Conditions:
-    """Return the conditions of workloads for which their namespace may opt in."""
-    return (("says-nothing-itself", f"!({_workload_labelled(kind)})"),)
 
 
 _MUSTERS: Final = "key.startsWith('muster.') || key.startsWith('muster/')"

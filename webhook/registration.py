@@ -82,11 +82,11 @@ _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 
 def _labelled(kind: WorkloadKind) -> Iterator[_Entry]:
     """Yield the entries of a kind whose labels are copied to its pods: by its labels, and by those of its namespace."""
-    name, route = _name(kind.resource), "/mutate/workload"
-    yield _Entry(name, route, kind.resource, conditions=conditions.opts_in(kind))
+    name, route, labelled = _name(kind.resource), "/mutate/workload", conditions.workload_labelled(kind)
+    yield _Entry(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))
     if kind.admission.own_queue:
-        by_namespace = conditions.says_nothing(kind)
-        yield _Entry(f"namespaced-{name}", route, kind.resource, namespace=_IN_A_QUEUE, conditions=by_namespace)
+        silent = (("says-nothing-itself", f"!({labelled})"),)
+        yield _Entry(f"namespaced-{name}", route, kind.resource, namespace=_IN_A_QUEUE, conditions=silent)
 
 
 # Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here.

@@ -140,6 +140,6 @@ class Effects:
 
 
 def _new(gang: GangView) -> Placement:
-    """Return a placement for a gang that says nothing yet."""
+    """Return an empty placement for a gang."""
     meta = gang.group.metadata
     return Placement(metadata=ObjectMeta(name=meta.name, namespace=meta.namespace, uid=f"placement-{gang.uid}"))

@@ -34,10 +34,8 @@ def forgiving(job: JSON) -> Iterator[Addition]:
 
 def unforgiven(job: JSON, places: Collection[Place]) -> Iterator[str]:
     """Warn of a batch Job that one eviction would fail, where its user has to do something."""
-    del places
-    spec = mapping(job.get("spec"))
-    if _may_have_a_policy(job, spec) and not _never_restarts(spec):
-        yield from _ends_with_an_eviction(spec, "spec")
+    if _may_have_a_policy(job, mapping(job.get("spec"))):
+        yield from unforgiven_parts(job, places)
 
 
 def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:

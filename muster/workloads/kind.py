@@ -99,9 +99,9 @@ class Admission:
     """
 
     own_queue: bool = False
-    """True if it takes the queue of its namespace itself, as it gets more than labels."""
+    """True if it takes the queue of its namespace itself, as it gets `additions`, too."""
     additions: Callable[[JSON], Iterable[Addition]] = _nothing
-    """What it gets."""
+    """Members that it gets beside labels."""
     warnings: Callable[[JSON, Collection[Place]], Iterable[str]] = _nothing
     """What its user should know; the second argument has the places of the templates."""
     mistakes: Callable[[JSON, Mapping[Place, str]], Iterable[FieldError]] = _nothing
