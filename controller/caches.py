@@ -19,7 +19,6 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Container, Pod, PodSpec
 from muster.api.kubernetes.meta import Object, OwnerReference, ReportedCondition
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
-from muster.api.muster.gang import gang_of
 from muster.api.muster.native import counted_in
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS
@@ -32,7 +31,7 @@ from muster.kube.store import Indexer, Store
 from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME
 from muster.volcano.tasks import job_of_pod
 from muster.workloads.podgroup import group_to_make
-from muster.workloads.table import group_name
+from muster.workloads.table import gang_of, group_name
 
 T = TypeVar("T", bound=Object)
 V = TypeVar("V")
