@@ -20,7 +20,7 @@ from history.groups import RecordedJob
 from history.looks import Look, apply
 from history.pods import Moment, RecordedPod
 from muster.api.kubernetes.core import PODS, Pod
-from muster.api.muster.placement import PLACEMENTS, Placement, PlacementPhase, note_of
+from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent, PlacementPhase
 from muster.api.muster.states import ENDED, STOPPED, State
 from muster.api.names import PLACEMENT
 from muster.api.volcano.batch import JOBS, Job, Phase
@@ -88,8 +88,7 @@ def placed(uid: str, phase: str, epoch: int) -> Placement:
 
 def note(uid: str, phase: str, epoch: int) -> str:
     """The same as a note."""
-    both = msgspec.to_builtins(placed(uid, phase, epoch))
-    return note_of(both["spec"], both["status"])
+    return PlacementContent.of(placed(uid, phase, epoch)).as_note()
 
 
 def member(number: int, phase: str) -> Pod:
