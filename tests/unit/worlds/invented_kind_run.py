@@ -9,14 +9,15 @@ from simulated_api import Api
 from simulated_faults import Faults
 from webhook_world import JSON, NamespaceWorld, OwnerWorld, QueueWorld, apply, lookups, request
 
-from controller.gangs.podgroups import GROUP_INDEX, NATIVE_INDEX, PodGroups, group_keys, native_keys
+from controller.caches import Caches
+from controller.gangs.podgroups import PodGroups
+from controller.kit import Kit
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube.store import Store
 from muster.runtime import registry
 from muster.workloads.table import gang_of, slot_of
 from webhook import mutate, validate
@@ -64,11 +65,12 @@ def refused(made: JSON) -> set[str]:
 
 def grouped(client: Any, bees: list[JSON]) -> tuple[PodGroup, list[Pod]]:
     """The PodGroup that the controller makes for the pods, and the pods."""
-    store, groups = Store[Pod]({GROUP_INDEX: group_keys, NATIVE_INDEX: native_keys}), Store[PodGroup]()
+    caches = Caches(client)
+    store, groups = caches.pods.store, caches.groups.store
     there: list[Pod] = [client.add(PODS, bee) for bee in bees]
     for pod in there:
         store.put(pod)
-    controller = PodGroups(client, None, store, groups)  # type: ignore[arg-type] # no Event is due
+    controller = PodGroups(Kit(client, None), caches)  # type: ignore[arg-type] # no Event is due
     [key] = {f"ns/{gang_of(pod)}" for pod in there}
     controller.process(key)
     [group] = client.all(POD_GROUPS)
