@@ -22,17 +22,8 @@ from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
+from musterctl import running
 from musterctl.cluster import Where, known
-from musterctl.running import (
-    BUILT_IN_SUSPECTS,
-    DEFAULT_TIMING,
-    config_of,
-    inputs_of,
-    note_unknown,
-    published_by,
-    suspects_of,
-    usage_in,
-)
 
 T = TypeVar("T")
 
@@ -62,21 +53,21 @@ class Reader(NamedTuple):
         if self.snapshot is not None:
             for pool in pools:
                 if pool not in dump.suspects:
-                    note_unknown(BUILT_IN_SUSPECTS, pool, f"{self.snapshot} has no other")
+                    running.note_unknown(running.BUILT_IN_SUSPECTS, pool, f"{self.snapshot} has no other")
                 if pool not in dump.inputs:
-                    note_unknown(DEFAULT_TIMING, pool, f"{self.snapshot} has no other")
+                    running.note_unknown(running.DEFAULT_TIMING, pool, f"{self.snapshot} has no other")
             return dump
         with closing(self.where.client()) as client:
-            told = published_by(client, pools)
+            told = running.published_by(client, pools)
             if any(names.BUDGET in queue.metadata.annotations for queue in dump.of(QUEUES)):
                 known = (one for one in told.values() if isinstance(one, PublishedConfig))
                 where = next((one.metadata.namespace for one in known), names.SYSTEM_NAMESPACE)
-                dump.usage = usage_in(client, where)
+                dump.usage = running.usage_in(client, where)
         if self.scheduler_config is None:
-            configs = {pool: config_of(told.get(pool), pool) for pool in pools}
+            configs = {pool: running.config_of(told.get(pool), pool) for pool in pools}
             dump.scheduler_config = configs.pop(DEFAULT_POOL)
             dump.pool_configs = configs
-        dump.suspects, dump.inputs = suspects_of(told, pools), inputs_of(told, pools)
+        dump.suspects, dump.inputs = running.suspects_of(told, pools), running.inputs_of(told, pools)
         return dump
 
     def namespace(self, given: str | None) -> str:

@@ -21,17 +21,8 @@ from prometheus_client import Counter
 
 from muster.api.kubernetes.core import EVENTS
 from muster.api.kubernetes.meta import Object, format_time
+from muster.kube import errors
 from muster.kube.client import Client
-from muster.kube.errors import (
-    AlreadyExists,
-    APIError,
-    Backoff,
-    NamespaceEnds,
-    NotFound,
-    ServerError,
-    TooManyRequests,
-    Unreachable,
-)
 
 log = structlog.get_logger(__name__)
 
@@ -140,19 +131,19 @@ class Recorder:
 
     def _deliver(self, key: _Key, pending: _Pending) -> None:
         """Write an event; a server that is away for a moment is asked again."""
-        backoff = Backoff(_FIRST_DELAY_S, _MAX_DELAY_S, random.random)
+        backoff = errors.Backoff(_FIRST_DELAY_S, _MAX_DELAY_S, random.random)
         name = f"{key.name[:_MAX_NAME_CHARS]}.{secrets.token_hex(8)}"
         for _ in range(_MAX_TRIES):
             try:
                 self._write(key, pending, name)
-            except (Unreachable, ServerError, TooManyRequests) as error:
+            except (errors.Unreachable, errors.ServerError, errors.TooManyRequests) as error:
                 why = str(error)
                 with self._changed:
                     if self._changed.wait_for(lambda: self._stopping, backoff.next()):
                         break
-            except NamespaceEnds:
+            except errors.NamespaceEnds:
                 return
-            except APIError as error:
+            except errors.APIError as error:
                 why = str(error)
                 break
             else:
@@ -165,11 +156,11 @@ class Recorder:
         if known:
             count += pending.times
             patch = {"count": count, "lastTimestamp": format_time(pending.last_s)}
-            with suppress(NotFound):  # events expire
+            with suppress(errors.NotFound):  # events expire
                 self._client.merge_patch(EVENTS, known, patch, key.namespace or "default")
                 self._written[key] = known, count
                 return
-        with suppress(AlreadyExists):  # an earlier try came through, only its answer did not
+        with suppress(errors.AlreadyExists):  # an earlier try came through, only its answer did not
             self._client.create(EVENTS, self._object(key, pending, name))
         self._written[key] = name, pending.times
 

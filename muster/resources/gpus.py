@@ -9,30 +9,16 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.core import Node, Pod, PodSpec
 from muster.api.limits import GPU_DEVICES, GPU_MEMORY
 from muster.api.muster.placement import devices_of_text
-from muster.api.names import (
-    GPU_CONTAINER,
-    GPU_DEVICES_CHOSEN,
-    GPU_FRACTION,
-    GPU_MEMORY_ASKED,
-    GPU_NUM_DEVICES,
-    GPU_PER_DEVICE_MEMORY,
-    GPU_PORTION,
-    GPU_PRODUCT,
-    GPU_SHARE_KEYS,
-    MIG_PREFIX,
-    VOLCANO_GPU_INDEX,
-    VOLCANO_GPU_MEMORY,
-    VOLCANO_GPU_NUMBER,
-)
 from muster.resources.pods import pod_requests, requests_on_node
 from muster.resources.quantity import parse
 from muster.resources.vector import GPU, WHOLE, Vector, add
 
-ASKING = frozenset(GPU_SHARE_KEYS)
+ASKING = frozenset(names.GPU_SHARE_KEYS)
 """The annotations with which a pod asks for a part of a GPU."""
 _MEBI = 2**20
 _FRACTION = re.compile(r"0?\.[0-9]{1,3}0*")
@@ -61,15 +47,15 @@ class GpuShare:
 
 def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
     """The part that a pod asks for; None if it asks for none. ValueError names annotations that cannot be read."""
-    if GPU_FRACTION in annotations or GPU_MEMORY_ASKED in annotations:
+    if names.GPU_FRACTION in annotations or names.GPU_MEMORY_ASKED in annotations:
         errors = list(_read_errors(annotations))
         if errors:
             raise ValueError("; ".join(str(error) for error in errors))
-        devices = int(annotations.get(GPU_NUM_DEVICES, "1"))
-        if GPU_FRACTION in annotations:
-            return GpuShare(portion=_portion(annotations[GPU_FRACTION]), devices=devices)
-        return GpuShare(memory=_memory(annotations[GPU_MEMORY_ASKED]), devices=devices)
-    memory = requests.get(VOLCANO_GPU_MEMORY, 0)
+        devices = int(annotations.get(names.GPU_NUM_DEVICES, "1"))
+        if names.GPU_FRACTION in annotations:
+            return GpuShare(portion=_portion(annotations[names.GPU_FRACTION]), devices=devices)
+        return GpuShare(memory=_memory(annotations[names.GPU_MEMORY_ASKED]), devices=devices)
+    memory = requests.get(names.VOLCANO_GPU_MEMORY, 0)
     return GpuShare(memory=memory, by_resource=True) if memory > 0 else None
 
 
@@ -78,9 +64,11 @@ def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[s
     wanted: dict[str, str] = {}
     if share is not None and not share.by_resource:
         wanted = (
-            {GPU_FRACTION: format_portion(share.portion)} if share.portion else {GPU_MEMORY_ASKED: str(share.memory)}
+            {names.GPU_FRACTION: format_portion(share.portion)}
+            if share.portion
+            else {names.GPU_MEMORY_ASKED: str(share.memory)}
         )
-        wanted |= {GPU_NUM_DEVICES: str(share.devices)} if share.devices > 1 else {}
+        wanted |= {names.GPU_NUM_DEVICES: str(share.devices)} if share.devices > 1 else {}
     if not wanted and ASKING.isdisjoint(annotations):
         return None
     return {key: text for key, text in annotations.items() if key not in ASKING} | wanted
@@ -89,51 +77,52 @@ def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[s
 def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_path: str) -> Iterator[FieldError]:
     """The mistakes in the annotations and requests of a pod or template for parts of GPUs; paths as users see them."""
     yield from _read_errors(annotations, path)
-    asked = [name for name in (GPU_FRACTION, GPU_MEMORY_ASKED) if name in annotations]
+    asked = [name for name in (names.GPU_FRACTION, names.GPU_MEMORY_ASKED) if name in annotations]
     try:
         requests = pod_requests(spec)
     except ValueError:
         requests = {}  # another check refuses it
     if asked:
-        for whole in (GPU, VOLCANO_GPU_MEMORY, VOLCANO_GPU_NUMBER):
+        for whole in (GPU, names.VOLCANO_GPU_MEMORY, names.VOLCANO_GPU_NUMBER):
             if requests.get(whole, 0) > 0:
                 message = f"must not be set beside {whole}: a pod has whole GPUs or parts of them, not both"
                 yield FieldError(f"{path}[{asked[0]}]", message, annotations[asked[0]])
-        name = annotations.get(GPU_CONTAINER)
+        name = annotations.get(names.GPU_CONTAINER)
         containers = [container.name for container in (*spec.containers, *spec.init_containers)]
         if name is not None and name not in containers:
             message = f"must name one of the pod's containers: {', '.join(containers)}"
-            yield FieldError(f"{path}[{GPU_CONTAINER}]", message, name)
-    if requests.get(VOLCANO_GPU_MEMORY, 0) > 0 and requests.get(VOLCANO_GPU_NUMBER, 0) > 0:
-        message = f"must not ask for {VOLCANO_GPU_MEMORY} and {VOLCANO_GPU_NUMBER}: a part of a GPU, or whole ones"
+            yield FieldError(f"{path}[{names.GPU_CONTAINER}]", message, name)
+    if requests.get(names.VOLCANO_GPU_MEMORY, 0) > 0 and requests.get(names.VOLCANO_GPU_NUMBER, 0) > 0:
+        both = f"{names.VOLCANO_GPU_MEMORY} and {names.VOLCANO_GPU_NUMBER}"
+        message = f"must not ask for {both}: a part of a GPU, or whole ones"
         yield FieldError(f"{spec_path}.containers", message)
-    yield from GPU_MEMORY.exceeded(f"{spec_path}.containers", requests.get(VOLCANO_GPU_MEMORY, 0))
+    yield from GPU_MEMORY.exceeded(f"{spec_path}.containers", requests.get(names.VOLCANO_GPU_MEMORY, 0))
 
 
 def _read_errors(annotations: Mapping[str, str], path: str = "metadata.annotations") -> Iterator[FieldError]:
-    fraction, memory = annotations.get(GPU_FRACTION), annotations.get(GPU_MEMORY_ASKED)
+    fraction, memory = annotations.get(names.GPU_FRACTION), annotations.get(names.GPU_MEMORY_ASKED)
     if fraction is not None and (not _FRACTION.fullmatch(fraction) or not _portion(fraction)):
         message = 'must be more than 0 and less than 1, with three digits at most, as in "0.5"; ask for whole GPUs by '
-        yield FieldError(f"{path}[{GPU_FRACTION}]", f"{message}limits of {GPU}", fraction)
+        yield FieldError(f"{path}[{names.GPU_FRACTION}]", f"{message}limits of {GPU}", fraction)
     if memory is not None:
         try:
             amount = _memory(memory)
         except ValueError as error:
-            yield FieldError(f"{path}[{GPU_MEMORY_ASKED}]", str(error), memory)
+            yield FieldError(f"{path}[{names.GPU_MEMORY_ASKED}]", str(error), memory)
         else:
-            yield from GPU_MEMORY.exceeded(f"{path}[{GPU_MEMORY_ASKED}]", amount)
+            yield from GPU_MEMORY.exceeded(f"{path}[{names.GPU_MEMORY_ASKED}]", amount)
     if fraction is not None and memory is not None:
-        yield FieldError(f"{path}[{GPU_MEMORY_ASKED}]", f"must not be set beside {GPU_FRACTION}", memory)
-    devices = annotations.get(GPU_NUM_DEVICES)
+        yield FieldError(f"{path}[{names.GPU_MEMORY_ASKED}]", f"must not be set beside {names.GPU_FRACTION}", memory)
+    devices = annotations.get(names.GPU_NUM_DEVICES)
     if devices is None:
         return
     if fraction is None and memory is None:
-        message = f"needs {GPU_FRACTION} or {GPU_MEMORY_ASKED}, which say how much of each device"
-        yield FieldError(f"{path}[{GPU_NUM_DEVICES}]", message, devices)
+        message = f"needs {names.GPU_FRACTION} or {names.GPU_MEMORY_ASKED}, which say how much of each device"
+        yield FieldError(f"{path}[{names.GPU_NUM_DEVICES}]", message, devices)
     if not _COUNT.fullmatch(devices):
-        yield FieldError(f"{path}[{GPU_NUM_DEVICES}]", "must be a whole number of at least 1", devices)
+        yield FieldError(f"{path}[{names.GPU_NUM_DEVICES}]", "must be a whole number of at least 1", devices)
     else:
-        yield from GPU_DEVICES.exceeded(f"{path}[{GPU_NUM_DEVICES}]", int(devices))
+        yield from GPU_DEVICES.exceeded(f"{path}[{names.GPU_NUM_DEVICES}]", int(devices))
 
 
 def _portion(text: str) -> int:
@@ -162,31 +151,31 @@ def counted(pod: Pod) -> Vector:
     """
     requests, annotations = requests_on_node(pod), pod.metadata.annotations
     devices = len(given_devices(annotations))
-    if not devices or (requests.get(VOLCANO_GPU_MEMORY, 0) > 0 and ASKING.isdisjoint(annotations)):
+    if not devices or (requests.get(names.VOLCANO_GPU_MEMORY, 0) > 0 and ASKING.isdisjoint(annotations)):
         return requests
-    text = annotations.get(GPU_PORTION, "")
+    text = annotations.get(names.GPU_PORTION, "")
     portion = WHOLE if text == "1" else _portion(text) if _FRACTION.fullmatch(text) else 0
     return add(requests, {GPU: portion * devices})
 
 
 def device_memory(node: Node, amounts: Vector) -> int:
     """MiB of each GPU of a node: by Volcano's device plugin, else by the node's label; 0: not known."""
-    number = amounts.get(VOLCANO_GPU_NUMBER, 0)
+    number = amounts.get(names.VOLCANO_GPU_NUMBER, 0)
     if number > 0:
-        return amounts.get(VOLCANO_GPU_MEMORY, 0) // number
-    text = node.metadata.labels.get(GPU_PER_DEVICE_MEMORY, "")
+        return amounts.get(names.VOLCANO_GPU_MEMORY, 0) // number
+    text = node.metadata.labels.get(names.GPU_PER_DEVICE_MEMORY, "")
     return min(int(text), GPU_MEMORY.value) if _COUNT.fullmatch(text) else 0
 
 
 def is_gpu(resource: str) -> bool:
     """True for a resource whose units are GPUs or MIG devices."""
-    return resource in {GPU, VOLCANO_GPU_NUMBER} or resource.startswith(MIG_PREFIX)
+    return resource in {GPU, names.VOLCANO_GPU_NUMBER} or resource.startswith(names.MIG_PREFIX)
 
 
 def is_divided(node: Node, amounts: Vector) -> bool:
     """True for a node with MIG devices, under either of NVIDIA's strategies: they cannot be shared by parts."""
-    divided = any(amount > 0 and name.startswith(MIG_PREFIX) for name, amount in amounts.items())
-    return divided or "-MIG-" in node.metadata.labels.get(GPU_PRODUCT, "")
+    divided = any(amount > 0 and name.startswith(names.MIG_PREFIX) for name, amount in amounts.items())
+    return divided or "-MIG-" in node.metadata.labels.get(names.GPU_PRODUCT, "")
 
 
 def format_portion(portion: int) -> str:
@@ -196,10 +185,10 @@ def format_portion(portion: int) -> str:
 
 def given_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
     """The devices that Muster noted when it bound a pod that asks for parts by annotations; empty for any other pod."""
-    return devices_of_text(annotations.get(GPU_DEVICES_CHOSEN, ""))
+    return devices_of_text(annotations.get(names.GPU_DEVICES_CHOSEN, ""))
 
 
 def chosen_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
     """The devices of a pod on a node, from its annotations; empty without any."""
-    text = annotations.get(GPU_DEVICES_CHOSEN) or annotations.get(VOLCANO_GPU_INDEX, "")
+    text = annotations.get(names.GPU_DEVICES_CHOSEN) or annotations.get(names.VOLCANO_GPU_INDEX, "")
     return devices_of_text(text)

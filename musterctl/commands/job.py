@@ -7,20 +7,7 @@ import click
 
 from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
-from musterctl import completion
-from musterctl.cluster import (
-    JSON,
-    Where,
-    connect_in,
-    create,
-    failing_as,
-    for_each,
-    get,
-    kind_of,
-    name_of,
-    reference,
-    send,
-)
+from musterctl import cluster, completion
 from musterctl.commands.jobview import view_lines
 from musterctl.manifests import documents
 from musterctl.options import (
@@ -70,10 +57,10 @@ def job() -> None:
 @listing_options
 @where_options
 def list_jobs(
-    *, namespace: str | None, all_namespaces: bool, selector: str, output: str, watch: bool, where: Where
+    *, namespace: str | None, all_namespaces: bool, selector: str, output: str, watch: bool, where: cluster.Where
 ) -> None:
     """Lists Jobs with their phase and the states of their pods."""
-    client, space = connect_in(namespace, where)
+    client, space = cluster.connect_in(namespace, where)
     listing = Listing(batch.JOBS, COLUMNS, output, namespaces=all_namespaces)
     listing.show(client, None if all_namespaces else space, selector, watch=watch)
 
@@ -83,11 +70,11 @@ def list_jobs(
 @namespace_option
 @object_output_option
 @where_options
-def view(*, job_name: str, namespace: str | None, output: str, where: Where) -> None:
+def view(*, job_name: str, namespace: str | None, output: str, where: cluster.Where) -> None:
     """Shows a Job with its state, tasks, gang, pods and latest events."""
-    name = name_of(batch.JOBS, job_name)
-    client, space = connect_in(namespace, where)
-    found = get(client, batch.JOBS, name, space)
+    name = cluster.name_of(batch.JOBS, job_name)
+    client, space = cluster.connect_in(namespace, where)
+    found = cluster.get(client, batch.JOBS, name, space)
     if output != "text":
         show_object(without_managers(found), output)
         return
@@ -99,38 +86,38 @@ def view(*, job_name: str, namespace: str | None, output: str, where: Where) -> 
 @names_argument
 @namespace_option
 @where_options
-def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
     """Stops the pods of Jobs, without those that have finished.
 
     `muster job resume` starts them again.
     """
-    send("AbortJob", batch.JOBS, job_names, namespace, where)
+    cluster.send("AbortJob", batch.JOBS, job_names, namespace, where)
 
 
 @job.command()
 @names_argument
 @namespace_option
 @where_options
-def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+def resume(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
     """Starts Jobs again that were suspended."""
-    send("ResumeJob", batch.JOBS, job_names, namespace, where)
+    cluster.send("ResumeJob", batch.JOBS, job_names, namespace, where)
 
 
 @job.command()
 @names_argument
 @namespace_option
 @where_options
-def delete(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
+def delete(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
     """Deletes Jobs with all their objects."""
-    wanted = [name_of(batch.JOBS, name) for name in job_names]
-    client, space = connect_in(namespace, where)
+    wanted = [cluster.name_of(batch.JOBS, name) for name in job_names]
+    client, space = cluster.connect_in(namespace, where)
 
     def remove(name: str) -> None:
-        with failing_as("delete", client, batch.JOBS, name, space):
+        with cluster.failing_as("delete", client, batch.JOBS, name, space):
             client.delete(batch.JOBS, name, space)
-        click.echo(f'{reference(batch.JOBS, "")[:-1]} "{name}" deleted')
+        click.echo(f'{cluster.reference(batch.JOBS, "")[:-1]} "{name}" deleted')
 
-    for_each(wanted, remove)
+    cluster.for_each(wanted, remove)
 
 
 @job.command(
@@ -163,30 +150,30 @@ def run(
     files: tuple[str, ...],
     namespace: str | None,
     dry_run: bool,
-    where: Where,
+    where: cluster.Where,
     **options: Any,
 ) -> None:
     """Submits a Job from an image and COMMAND, or from a manifest.
 
     A Job of an image has one task. All objects of a manifest are created, in its order; NAME renames its Job.
     """
-    name = name_of(batch.JOBS, job_name) if job_name is not None else None
+    name = cluster.name_of(batch.JOBS, job_name) if job_name is not None else None
     if files:
         refuse_with_files(ctx, options)
     found = from_files(files, name, namespace) if files else [from_options(name, **options)]
     if dry_run:
         _show(found, namespace)
         return
-    client, space = connect_in(namespace, where)
-    for_each(found, lambda each: _submit(client, each, space))
+    client, space = cluster.connect_in(namespace, where)
+    cluster.for_each(found, lambda each: _submit(client, each, space))
 
 
-def _submit(client: Client, content: JSON, namespace: str) -> None:
+def _submit(client: Client, content: cluster.JSON, namespace: str) -> None:
     own = (content.get("metadata") or {}).get("namespace")
-    create(client, kind_of(client, content), content, own or namespace)
+    cluster.create(client, cluster.kind_of(client, content), content, own or namespace)
 
 
-def _show(found: Sequence[JSON], namespace: str | None) -> None:
+def _show(found: Sequence[cluster.JSON], namespace: str | None) -> None:
     for number, content in enumerate(found):
         if number:
             click.echo("---")
@@ -195,7 +182,7 @@ def _show(found: Sequence[JSON], namespace: str | None) -> None:
         show_object(content, "yaml")
 
 
-def from_files(files: Iterable[str], job_name: str | None, namespace: str | None) -> list[JSON]:
+def from_files(files: Iterable[str], job_name: str | None, namespace: str | None) -> list[cluster.JSON]:
     """Return all objects of the files, their one Job renamed to `job_name`; UsageError if namespaces contradict."""
     found = [(file, each) for file in files for each in documents(file)]
     for file, each in found:
@@ -242,12 +229,12 @@ def from_options(
     queue: str,
     requests: tuple[str, ...],
     limits: tuple[str, ...],
-) -> JSON:
+) -> cluster.JSON:
     """Return a Job with one task `worker`, whose containers are not restarted."""
     if not job_name or not image:
         raise click.UsageError("give a NAME and --image, or a manifest with -f")
     resources = {"requests": amounts(requests, "--requests"), "limits": amounts(limits, "--limits")}
-    container: JSON = {"name": "main", "image": image}
+    container: cluster.JSON = {"name": "main", "image": image}
     if command:
         container["command"] = list(command)
     if any(resources.values()):
@@ -263,6 +250,6 @@ def from_options(
     return {"apiVersion": batch.JOBS.api_version, "kind": batch.JOBS.kind, "metadata": {"name": job_name}, "spec": spec}
 
 
-def _title(content: JSON) -> str:
+def _title(content: cluster.JSON) -> str:
     metadata = content.get("metadata") or {}
     return f"{content['kind']} {metadata.get('name') or metadata.get('generateName') or 'without a name'}"

@@ -12,34 +12,7 @@ from functools import partial
 from muster.api.fields import FieldError, Findings, InvalidFieldError
 from muster.runtime.info import Info, Late, PodSet, Variables
 from muster.runtime.plan import Component, Mount, Plan, Volume
-from muster.runtime.plugins.mpi_objects import (
-    HOSTFILE_ANNOTATION,
-    HOSTFILE_KEY,
-    HOSTFILE_VOLUME,
-    NAME,
-    PRIVATE_KEY,
-    PUBLIC_KEY,
-    SSH_VOLUME,
-    config_map,
-    hostfile_map,
-    hostfile_text,
-    in_a_map,
-    secret_name,
-    shared_name,
-    ssh_secret,
-    waiter,
-)
-from muster.runtime.plugins.mpi_settings import (
-    HOSTFILE,
-    OPEN_MPI,
-    cluster_domain,
-    implementation,
-    key_kind,
-    launcher_computes,
-    mount_path,
-    slots,
-    wait_s,
-)
+from muster.runtime.plugins import mpi_objects, mpi_settings
 from muster.runtime.plugins.shared import errors_of, reserved, yielding
 from muster.runtime.settings import SSH_SECRET
 from muster.workloads.adapter import Owner
@@ -54,7 +27,7 @@ _FOLDER = ".ssh"
 class MPI:
     """Adds keys, hostfile and variables of mpirun and ssh to launcher and nodes."""
 
-    name = NAME
+    name = mpi_objects.NAME
     framework = "mpi"
 
     def validate(self, info: Info) -> Findings:
@@ -63,7 +36,7 @@ class MPI:
             return Findings()
         findings = Findings(_setting_errors(info))
         if not findings.errors:
-            findings.add(reserved(info, implementation(info.settings).reserved))
+            findings.add(reserved(info, mpi_settings.implementation(info.settings).reserved))
         findings.errors += errors_of(info, _parts)
         return findings
 
@@ -72,28 +45,28 @@ class MPI:
         for error in _setting_errors(info):
             raise InvalidFieldError(error)
         launcher, nodes = _parts(info)
-        if info.train_job and launcher_computes(info):
+        if info.train_job and mpi_settings.launcher_computes(info):
             # The launcher is one of the nodes that the user counts.
             for pod_set in nodes:
                 pod_set.count = max(pod_set.count - 1, 0)
-        domain = f"{info.owner.namespace}.svc.{cluster_domain(info.settings)}"
+        domain = f"{info.owner.namespace}.svc.{mpi_settings.cluster_domain(info.settings)}"
         for pod_set in nodes if launcher in nodes else [launcher, *nodes]:
-            if pod_set in nodes or launcher_computes(info):
-                pod_set.slots = slots(info, nodes[0])
+            if pod_set in nodes or mpi_settings.launcher_computes(info):
+                pod_set.slots = mpi_settings.slots(info, nodes[0])
             self._mount_keys(info, pod_set)
             if pod_set is not launcher:
                 _serve(pod_set)
-            if implementation(info.settings).calls_back:
+            if mpi_settings.implementation(info.settings).calls_back:
                 pod_set.searches.append(Late(lambda: f"{launcher.subdomain}.{domain}"))
-        self._launch(info, launcher, slots(info, nodes[0]))
+        self._launch(info, launcher, mpi_settings.slots(info, nodes[0]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
         """The key of a TrainJob, made once and never changed under running pods, and its hostfile."""
         if plan.framework != self.framework or not plan.target:
             return
         if SSH_SECRET not in plan.settings:
-            yield ssh_secret(plan.owner, key_kind(plan.settings))
-        yield hostfile_map(plan)
+            yield mpi_objects.ssh_secret(plan.owner, mpi_settings.key_kind(plan.settings))
+        yield mpi_objects.hostfile_map(plan)
 
     def watched(self) -> Iterable[str]:
         """The kinds that `build` makes."""
@@ -101,55 +74,63 @@ class MPI:
 
     def _mount_keys(self, info: Info, pod_set: PodSet) -> None:
         secret = info.setting(SSH_SECRET)
-        path = mount_path(info.settings)
+        path = mpi_settings.mount_path(info.settings)
         source = {
             "secret": {
-                "secretName": secret.text if secret else secret_name(info.owner.name),
+                "secretName": secret.text if secret else mpi_objects.secret_name(info.owner.name),
                 "defaultMode": 0o400,
                 "items": [
-                    {"key": PRIVATE_KEY, "path": f"{_FOLDER}/id_rsa", "mode": _key_mode(pod_set, path)},
-                    {"key": PUBLIC_KEY, "path": f"{_FOLDER}/id_rsa.pub", "mode": 0o644},
-                    {"key": PUBLIC_KEY, "path": f"{_FOLDER}/authorized_keys", "mode": 0o644},
+                    {"key": mpi_objects.PRIVATE_KEY, "path": f"{_FOLDER}/id_rsa", "mode": _key_mode(pod_set, path)},
+                    {"key": mpi_objects.PUBLIC_KEY, "path": f"{_FOLDER}/id_rsa.pub", "mode": 0o644},
+                    {"key": mpi_objects.PUBLIC_KEY, "path": f"{_FOLDER}/authorized_keys", "mode": 0o644},
                 ],
             }
         }
-        pod_set.volumes.append(Volume(SSH_VOLUME, source, self.name, f"ssh between the pods of {info.workload}"))
+        pod_set.volumes.append(
+            Volume(mpi_objects.SSH_VOLUME, source, self.name, f"ssh between the pods of {info.workload}")
+        )
         if pod_set.target:
-            pod_set.target.mounts.append(Mount(SSH_VOLUME, path, _FOLDER))
+            pod_set.target.mounts.append(Mount(mpi_objects.SSH_VOLUME, path, _FOLDER))
 
     def _launch(self, info: Info, launcher: PodSet, number: int) -> None:
         """Adds hostfile, variables and the wait for the hosts to the launcher."""
         source: dict[str, object]
-        item = {"key": HOSTFILE_KEY, "path": HOSTFILE_KEY, "mode": 0o444}
+        item = {"key": mpi_objects.HOSTFILE_KEY, "path": mpi_objects.HOSTFILE_KEY, "mode": 0o444}
         if info.train_job:
-            source = {"configMap": {"name": f"{info.owner.name}-{HOSTFILE_VOLUME}", "items": [item]}}
+            source = {"configMap": {"name": f"{info.owner.name}-{mpi_objects.HOSTFILE_VOLUME}", "items": [item]}}
         else:
-            hosts = hostfile_text(info, launcher, number)
-            if in_a_map(hosts):
-                source = {"configMap": {"name": shared_name(info.owner.name, hosts), "items": [item]}}
+            hosts = mpi_objects.hostfile_text(info, launcher, number)
+            if mpi_objects.in_a_map(hosts):
+                source = {"configMap": {"name": mpi_objects.shared_name(info.owner.name, hosts), "items": [item]}}
             else:
-                launcher.annotations[HOSTFILE_ANNOTATION] = hosts
-                reference = {"fieldPath": f"metadata.annotations['{HOSTFILE_ANNOTATION}']"}
-                source = {"downwardAPI": {"items": [{"path": HOSTFILE_KEY, "fieldRef": reference, "mode": 0o444}]}}
-        launcher.volumes.append(Volume(HOSTFILE_VOLUME, source, self.name, f"pods of {info.workload}"))
+                launcher.annotations[mpi_objects.HOSTFILE_ANNOTATION] = hosts
+                reference = {"fieldPath": f"metadata.annotations['{mpi_objects.HOSTFILE_ANNOTATION}']"}
+                source = {
+                    "downwardAPI": {"items": [{"path": mpi_objects.HOSTFILE_KEY, "fieldRef": reference, "mode": 0o444}]}
+                }
+        launcher.volumes.append(Volume(mpi_objects.HOSTFILE_VOLUME, source, self.name, f"pods of {info.workload}"))
         if launcher.target:
-            launcher.target.mounts.append(Mount(HOSTFILE_VOLUME, HOSTFILE.rpartition("/")[0]))
+            launcher.target.mounts.append(Mount(mpi_objects.HOSTFILE_VOLUME, mpi_settings.HOSTFILE.rpartition("/")[0]))
             launcher.target.set(self.name, yielding(info, _environment(info, number)))
         if launcher.role == "launcher" or launcher.own_rank == 0:
-            launcher.inits.append(partial(waiter, info, launcher, self.name))
+            launcher.inits.append(partial(mpi_objects.waiter, info, launcher, self.name))
 
 
 def shared_hostfile(info: Info, owner: Owner) -> Component | None:
     """The ConfigMap that the pods of this workload mount; None if their annotations have the hostfile."""
     launcher, nodes = _parts(info)
-    hosts = hostfile_text(info, launcher, slots(info, nodes[0]))
-    return config_map(owner, shared_name(owner.name, hosts), hosts, once=True) if in_a_map(hosts) else None
+    hosts = mpi_objects.hostfile_text(info, launcher, mpi_settings.slots(info, nodes[0]))
+    return (
+        mpi_objects.config_map(owner, mpi_objects.shared_name(owner.name, hosts), hosts, once=True)
+        if mpi_objects.in_a_map(hosts)
+        else None
+    )
 
 
 def _environment(info: Info, number: int) -> Variables:
-    kind = implementation(info.settings)
+    kind = mpi_settings.implementation(info.settings)
     values = dict(kind.environment(number))
-    if mount_path(info.settings).startswith(_ROOT) and kind is OPEN_MPI:
+    if mpi_settings.mount_path(info.settings).startswith(_ROOT) and kind is mpi_settings.OPEN_MPI:
         values |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return {name: (value, f"what {kind.name} reads") for name, value in values.items()}
 
@@ -167,9 +148,14 @@ def _parts(info: Info) -> tuple[PodSet, list[PodSet]]:
 
 
 def _setting_errors(info: Info) -> list[FieldError]:
-    of_settings = (implementation, mount_path, key_kind, wait_s)
+    of_settings = (mpi_settings.implementation, mpi_settings.mount_path, mpi_settings.key_kind, mpi_settings.wait_s)
     checks = [lambda info, check=check: check(info.settings) for check in of_settings]
-    return errors_of(info, *checks, launcher_computes, *(partial(slots, nodes=each) for each in info.trainers[:1]))
+    return errors_of(
+        info,
+        *checks,
+        mpi_settings.launcher_computes,
+        *(partial(mpi_settings.slots, nodes=each) for each in info.trainers[:1]),
+    )
 
 
 def _serve(pod_set: PodSet) -> None:
