@@ -22,7 +22,7 @@ from controller.trainjob.runtimes import Finalizers
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
 from muster.kube.events import Recorder
-from muster.kube.reflector import not_ready
+from muster.kube.readable import not_ready
 from muster.kube.store import Handler
 from muster.runtime.framework import Framework
 from muster.runtime.train_job import Target

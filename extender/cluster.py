@@ -33,7 +33,8 @@ from muster.kube.budget import Budget, weight_of
 from muster.kube.client import Client
 from muster.kube.loop import runs_on
 from muster.kube.optional import OptionalReflector
-from muster.kube.reflector import Reflector, not_ready
+from muster.kube.readable import not_ready
+from muster.kube.reflector import Reflector
 from muster.process import memory
 
 T = TypeVar("T")

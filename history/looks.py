@@ -21,7 +21,8 @@ from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.budget import Budget
 from muster.kube.client import Client
-from muster.kube.reflector import Reflector, not_ready
+from muster.kube.readable import not_ready
+from muster.kube.reflector import Reflector
 
 log = structlog.get_logger(__name__)
 

@@ -27,7 +27,8 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.optional import OptionalReflector
-from muster.kube.reflector import Reflector, not_ready
+from muster.kube.readable import not_ready
+from muster.kube.reflector import Reflector
 from muster.kube.store import Mirror, Store
 from muster.resources.planned import planned_spec
 

@@ -14,12 +14,12 @@ import asyncio
 import random as _random
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import aclosing, suppress
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
-from prometheus_client import Counter, Gauge
+from prometheus_client import Counter
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
@@ -28,6 +28,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, Backoff, Gone, NotFound, TooManyRequests, Unreachable
 from muster.kube.leftout import read_left_out
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
+from muster.kube.readable import Readable
 from muster.kube.reads import Selectors
 from muster.kube.store import Handler, Mirror, Store
 
@@ -37,9 +38,6 @@ log = structlog.get_logger(__name__)
 
 RELISTS = Counter("muster_kube_relists_total", "Lists of a reflector after its first.", ["resource"])
 RESTARTS = Counter("muster_kube_watch_restarts_total", "Watches of a reflector after its first.", ["resource"])
-FAILING = Gauge("muster_kube_watch_failing", "Watches of a kind that cannot be followed now.", ["resource"])
-PATIENCE_S = 30.0
-"""Time for which a kind may be unreadable before its process is not ready: an API server restarts in less."""
 _FIRST_DELAY_S = 0.2
 _HEALTHY_S = 5.0
 _LIST_TIMEOUT_S = 60.0
@@ -47,18 +45,6 @@ _WATCH_S = 300.0
 _JOIN_S = 5.0
 _NOT_SERVED_S = 30.0
 """Until a kind that the API server does not know is looked for again: it may have started anew with another gate."""
-
-
-class Failing(NamedTuple):
-    """Why a kind cannot be read, and since when."""
-
-    since_s: float
-    """Monotonic time of the first failure."""
-    clock: str
-    """Its time of day."""
-    why: str
-    told: str = ""
-    """What the log says of it."""
 
 
 class Reflector(Generic[T]):
@@ -104,31 +90,27 @@ class Reflector(Generic[T]):
         self._backoff = Backoff(_FIRST_DELAY_S, longest_delay_s, random)
         self._version = ""
         self._listed = self._watched = self._absent = False
-        self._synced = threading.Event()
         self._stopping = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._again: asyncio.Task[None] | None = None
         self._ended = threading.Event()
-        self._failing: Failing | None = None
+        self._reading = Readable(resource.plural)
 
     @property
     def trouble(self) -> str | None:
         """A sentence once the kind has not been read for 30 seconds: since when, in UTC, and why; None otherwise."""
-        failing = self._failing
-        if failing is None or time.monotonic() < failing.since_s + PATIENCE_S:
-            return None
-        return f"{self._resource.plural} cannot be read since {failing.clock}: {failing.why}"
+        return self._reading.trouble
 
     @property
     def synced(self) -> bool:
         """True once the first list is in the store, and told to the handlers."""
-        return self._synced.is_set()
+        return self._reading.first.is_set()
 
     @property
     def following(self) -> bool:
         """True while the kind is followed: it was listed, and the last request about it did not fail."""
-        return self.synced and self._failing is None
+        return self._reading.now
 
     @property
     def version(self) -> str:
@@ -143,7 +125,7 @@ class Reflector(Generic[T]):
     def wait_synced(self, timeout_s: float) -> bool:
         """Wait until synced; False if that takes longer. Not for the loop's own thread (RuntimeError)."""
         refuse_to_wait_on(self._client.loop, "to wait for a reflector")
-        return self._synced.wait(timeout_s)
+        return self._reading.first.wait(timeout_s)
 
     def add_handler(self, fn: Handler[T]) -> None:
         """Tell `fn` about every change from the first list on; so this comes before `start`."""
@@ -182,7 +164,7 @@ class Reflector(Generic[T]):
             self._again = asyncio.get_running_loop().create_task(again, name=f"left-out-{self._resource.plural}")
 
     def _has_ended(self, _: asyncio.Task[None]) -> None:
-        self._recovered()
+        self._reading.succeeded()
         if self._again is not None:
             self._again.cancel()
         self._ended.set()
@@ -201,24 +183,23 @@ class Reflector(Generic[T]):
             except NotFound as error:
                 await self._not_served(error)
             except APIError as error:
-                self._failed(error)
-                self._tell(error)
+                self._reading.refused(error)
             except Exception as error:  # a defect must not silence the cache for good
-                self._failed(error)
+                self._reading.failed(error)
                 log.exception("reflector failed", resource=self._resource.plural)
             await asyncio.sleep(self._backoff.next())
 
     async def _not_served(self, error: NotFound) -> None:
         """Take in that the API server does not know the kind; one that may be absent has no objects, for a while."""
         if not self._may_be_absent:
-            self._failed(error)
-            self._tell(error)
+            self._reading.refused(error)
             return
         if not self._absent:
             log.info("not served by this cluster", resource=self._resource.plural)
         self._absent = True
         await self._in_steps(self.mirror.keep_only(()))
-        self._filled()
+        self._reading.succeeded()
+        self._reading.first.set()
         await asyncio.sleep(_NOT_SERVED_S * (1 + self._random()))
 
     async def _follow(self) -> None:
@@ -234,7 +215,7 @@ class Reflector(Generic[T]):
             try:
                 await self._consume()
             except (Unreachable, TooManyRequests) as error:
-                self._failed(error)
+                self._reading.failed(error)
                 log.info("watching again", resource=self._resource.plural, why=str(error))
             healthy = time.monotonic() - started >= _HEALTHY_S
             if healthy or self._version != version:
@@ -263,36 +244,8 @@ class Reflector(Generic[T]):
         await self._in_steps(self.mirror.keep_only(found))
         self._version = version
         self._absent = False
-        self._filled()
-
-    def _filled(self) -> None:
-        """Note that the store is equal to a list."""
-        self._recovered()
-        self._synced.set()
-
-    def _failed(self, error: Exception) -> None:
-        """Note why the kind cannot be read now; the first failure says since when."""
-        why = str(error) or type(error).__name__
-        if self._failing is not None:
-            self._failing = self._failing._replace(why=why)
-            return
-        clock = time.strftime("%H:%M:%S UTC", time.gmtime())
-        self._failing = Failing(time.monotonic(), clock, why)
-        FAILING.labels(self._resource.plural).inc()
-
-    def _tell(self, error: APIError) -> None:
-        """Log a failure; before the first list one line will do for a while, as an installation may be under way."""
-        failing = self._failing
-        if failing is None or self.synced or time.monotonic() >= failing.since_s + PATIENCE_S:
-            log.warning("cannot list or watch", resource=self._resource.plural, why=str(error))
-        elif failing.told != str(error):
-            self._failing = failing._replace(told=str(error))
-            log.info("waiting until it can be read", resource=self._resource.plural, why=str(error))
-
-    def _recovered(self) -> None:
-        if self._failing is not None:
-            self._failing = None
-            FAILING.labels(self._resource.plural).dec()
+        self._reading.succeeded()
+        self._reading.first.set()
 
     async def _in_steps(self, change: Iterator[None]) -> None:
         """Carry out a change of the mirror, with time for others in between."""
@@ -318,7 +271,7 @@ class Reflector(Generic[T]):
             resource_version=self._version,
             timeout_s=_WATCH_S * (1 + self._random()),
         )
-        self._recovered()
+        self._reading.succeeded()
         slice_of_time = TimeSlice()
         try:
             async for kind, obj in watch:
@@ -333,26 +286,3 @@ class Reflector(Generic[T]):
                     await slice_of_time.share()
         finally:
             watch.close()
-
-
-class Read(Protocol):
-    """A kind that is read, by a reflector or in another way."""
-
-    @property
-    def trouble(self) -> str | None:
-        """A sentence once it has not been read for a while."""
-
-    @property
-    def synced(self) -> bool:
-        """True once it was read."""
-
-
-def not_ready(reflectors: Mapping[str, Read], *unfilled: str) -> str | None:
-    """Return a sentence while a kind was never read, or cannot be read any more; None otherwise.
-
-    `reflectors` have the names that the sentence uses; `unfilled` are other caches that are not filled yet.
-    """
-    if troubles := [trouble for each in reflectors.values() if (trouble := each.trouble)]:
-        return "; ".join(troubles)
-    waiting = [*(name for name, each in reflectors.items() if not each.synced), *unfilled]
-    return f"the caches are not filled yet: {', '.join(waiting)}" if waiting else None

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object
-from muster.kube import reflector
+from muster.kube import readable, reflector
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.reflector import Reflector
@@ -202,7 +202,7 @@ def test_others_have_their_turn_while_much_is_told(monkeypatch: pytest.MonkeyPat
 
 def test_a_kind_that_cannot_be_read_says_so_until_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
     """Since when and why, once that is longer than an API server needs to restart; also after it was read before."""
-    monkeypatch.setattr(reflector, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(readable, "PATIENCE_S", 0.0)
 
     class Refusing(Api):
         refuses = True
@@ -236,7 +236,7 @@ def test_a_kind_of_which_nothing_changes_is_read_again_as_soon_as_it_is_watched(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Events and bookmarks may be minutes away when the API server has restarted."""
-    monkeypatch.setattr(reflector, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(readable, "PATIENCE_S", 0.0)
 
     class Restarting(Api):
         refusals = 2

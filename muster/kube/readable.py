@@ -1,0 +1,105 @@
+"""Whether kinds can be read: for readiness checks, which say since when one cannot, for metrics and for the log."""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import structlog
+from prometheus_client import Gauge
+
+from muster.kube.errors import APIError
+
+log = structlog.get_logger(__name__)
+
+FAILING = Gauge("muster_kube_watch_failing", "Watches of a kind that cannot be followed now.", ["resource"])
+PATIENCE_S = 30.0
+"""Time for which a kind may be unreadable before its process is not ready: an API server restarts in less."""
+
+
+@dataclass(slots=True)
+class Failing:
+    """Why a kind cannot be read, and since when."""
+
+    since_s: float
+    """Monotonic time of the first failure."""
+    clock: str
+    """Its time of day."""
+    why: str
+    told: str = ""
+    """What the log says of it."""
+
+
+class Readable:
+    """The state of one kind, by its plural: never read yet, read, or failing since some moment."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._failing: Failing | None = None
+        self.first = threading.Event()
+        """Set once the kind was read."""
+
+    @property
+    def trouble(self) -> str | None:
+        """A sentence once the kind has not been read for 30 seconds: since when, in UTC, and why; None otherwise."""
+        failing = self._failing
+        if failing is None or time.monotonic() < failing.since_s + PATIENCE_S:
+            return None
+        return f"{self._kind} cannot be read since {failing.clock}: {failing.why}"
+
+    @property
+    def now(self) -> bool:
+        """True while the kind is followed: it was read, and the last request about it did not fail."""
+        return self.first.is_set() and self._failing is None
+
+    def succeeded(self) -> None:
+        """Note that a request about the kind did not fail."""
+        if self._failing is not None:
+            self._failing = None
+            FAILING.labels(self._kind).dec()
+
+    def failed(self, error: Exception) -> None:
+        """Note why the kind cannot be read now; the first failure says since when."""
+        why = str(error) or type(error).__name__
+        if self._failing is not None:
+            self._failing.why = why
+            return
+        self._failing = Failing(time.monotonic(), time.strftime("%H:%M:%S UTC", time.gmtime()), why)
+        FAILING.labels(self._kind).inc()
+
+    def refused(self, error: APIError) -> None:
+        """Note a failure, and log it; before the kind was ever read one line will do for a while.
+
+        An installation may be under way then.
+        """
+        self.failed(error)
+        failing = self._failing
+        if failing is None or self.first.is_set() or time.monotonic() >= failing.since_s + PATIENCE_S:
+            log.warning("cannot list or watch", resource=self._kind, why=str(error))
+        elif failing.told != str(error):
+            failing.told = str(error)
+            log.info("waiting until it can be read", resource=self._kind, why=str(error))
+
+
+class Read(Protocol):
+    """A kind that is read, by a reflector or in another way."""
+
+    @property
+    def trouble(self) -> str | None:
+        """A sentence once it has not been read for a while."""
+
+    @property
+    def synced(self) -> bool:
+        """True once it was read."""
+
+
+def not_ready(kinds: Mapping[str, Read], *unfilled: str) -> str | None:
+    """Return a sentence while a kind was never read, or cannot be read any more; None otherwise.
+
+    `kinds` have the names that the sentence uses; `unfilled` are other caches that are not filled yet.
+    """
+    if troubles := [trouble for each in kinds.values() if (trouble := each.trouble)]:
+        return "; ".join(troubles)
+    waiting = [*(name for name, each in kinds.items() if not each.synced), *unfilled]
+    return f"the caches are not filled yet: {', '.join(waiting)}" if waiting else None
