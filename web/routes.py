@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from web import actions
 from web.asked import Asked
-from web.pages import explain, gang, gangs, past, queues, records, topology, whatif
+from web.pages import gang, gangs, past, queues, records, topology, whatif
 
 Answering = Callable[[Asked], Response]
 
@@ -41,7 +41,7 @@ ROUTES: Final = (
     Page("/usage.csv", past.used),
     Page("/whatif", whatif.show, "What if"),
     Page("/whatif", whatif.answer, method="POST"),
-    Page("/api/explain/{namespace}/{name}", explain.show),
+    Page("/api/explain/{namespace}/{name}", records.explained),
     Page("/api/history", records.show),
     Page("/api/history/{namespace}/{name}", records.show),
     Page("/api/usage", records.show),

@@ -32,8 +32,8 @@ from web.app import make_app
 from web.caches import Caches
 from web.callers import NAMESPACES, TokenCallers
 from web.local import KEY, LocalCallers, reach_of
+from web.pages.topology import summed
 from web.site import Site
-from web.warm import warm
 
 log = structlog.get_logger()
 PORT: Final = 8400
@@ -177,3 +177,11 @@ def put_configurations(dump: ClusterDump, client: Client, namespace: str) -> Non
             dump.inputs[pool], problems = published_inputs(told.data or {})
             for problem in problems:
                 log.warning("published inputs of the planner cannot be used", pool=pool, why=problem)
+
+
+def warm(site: Site) -> None:
+    """Make rows of gangs, sums of nodes, the planner's cycle and the forecasts, once the caches are filled."""
+    site.caches.warm()
+    summed(site)
+    site.explainer.warm()
+    site.forecasts.told(())

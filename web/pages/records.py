@@ -1,11 +1,13 @@
-"""The history and usage as JSON, below /api: what `muster history` and `muster usage` read with --server."""
+"""Answers for programs, below /api: what `muster history`, `usage` and `explain` read with --server."""
 
 from http import HTTPStatus
+from typing import Final
 
 import msgspec
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
+from extender.explain.text import lines_of
 from history.answers import QueryError, answers
 from history.store import StoreError
 from web.asked import Asked
@@ -26,3 +28,22 @@ def show(asked: Asked) -> Response:
     except StoreError as error:
         raise HTTPException(HTTPStatus.BAD_GATEWAY, str(error)) from error
     return Response(msgspec.json.encode(found), media_type="application/json")
+
+
+KINDS: Final = ("job", "gang", "pod")
+_LABEL: Final = 12
+
+
+def explained(asked: Asked) -> Response:
+    """Return the report of /api/explain/NAMESPACE/NAME, as `-o json` prints it, or with `?output=text` in lines."""
+    namespace, name, kind = asked.path["namespace"], asked.path["name"], asked.query.get("kind", "job")
+    if kind not in KINDS:
+        raise asked.refused(f"kind is one of {', '.join(KINDS)}, and not {kind!r}")
+    if not asked.caller.scope.has(namespace):
+        raise asked.missing(f"{kind} {namespace}/{name}")
+    now = asked.site.now()
+    report = asked.site.explainer.explain(asked.caller, kind, namespace, name).report
+    if asked.query.get("output") != "text":
+        return asked.json(report)
+    lines = [f"{line.label:<{_LABEL}}{line.text}".rstrip() for line in lines_of(report, now)]
+    return PlainTextResponse("\n".join([*lines, ""]))

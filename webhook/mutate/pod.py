@@ -32,8 +32,7 @@ from webhook.mutate.resourcegroup import assign, group_of_pod
 from webhook.mutate.scheduling import add_requested_gate, hold_member, mark, set_scheduler, share_gpus
 from webhook.mutate.shape import shape
 from webhook.objects.names import unknown_keys, unknown_queue
-from webhook.objects.pools import wrong_scheduler
-from webhook.objects.room import beyond_every_node
+from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.patch import Why
 from webhook.review import Handler, Verdict, generic
 

@@ -32,7 +32,7 @@ from muster.runtime.training_runtime import check as check_runtime
 from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups, NamespaceQueues, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
-from webhook.objects.room import beyond_every_node
+from webhook.objects.pools import beyond_every_node
 from webhook.review import Handler, Verdict, decode
 from webhook.validate.volcano_job.templates import missing_class
 

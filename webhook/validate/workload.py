@@ -24,8 +24,7 @@ from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
 from webhook.apiserver import Services
 from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
-from webhook.objects.pools import wrong_scheduler
-from webhook.objects.room import beyond_every_node
+from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import Handler, MalformedError, Verdict, generic
 from webhook.validate.oversights import Labelled, no_service, oversights
 from webhook.validate.pod import check_annotations, check_framework

@@ -19,8 +19,7 @@ from webhook.apiserver import DryRuns, Rights
 from webhook.lookup import NamespaceQueues, Namespaces, Queues
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unknown_keys, unusable_queue
-from webhook.objects.pools import wrong_scheduler
-from webhook.objects.room import beyond_every_node
+from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import Handler, Verdict, decode, generic
 from webhook.senders import is_known
 from webhook.validate.pod import check_budgets
