@@ -203,7 +203,6 @@ def _waits(content: Content, now_s: float, seen: Seen, terms: Terms) -> Iterator
 
 
 def _rest(seen: Mapping[str, float], certificate: Certificate, wait_s: float) -> Iterator[float]:
-    """The rest of a wait that has begun."""
     waited_s = seen.get(certificate.fingerprint)
     if waited_s is not None and waited_s < wait_s:
         yield wait_s - waited_s

@@ -25,8 +25,6 @@ WAIT_S: Final = 15.0
 
 
 class _ConfigMap(meta.Object):
-    """What is read of it."""
-
     data: dict[str, Any] = field(default_factory=dict)
 
 

@@ -83,7 +83,6 @@ _Owners = dict[str, tuple[Key, int]]
 
 
 def _spans(store: Store, window: Window, fields: Collection[str], *, still: bool) -> Iterator[Span[Key]]:
-    """Yield what overlaps a window."""
     after = {} if still else floors(store)
     with store.engine.connect() as connection:
         owners = _owners(connection, window, fields, after)

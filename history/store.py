@@ -261,7 +261,6 @@ def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
 
 
 def _prepare(connection: Any, _: Any) -> None:
-    """Set up a connection to SQLite."""
     cursor = connection.cursor()
     cursor.execute(
         "PRAGMA auto_vacuum = INCREMENTAL"

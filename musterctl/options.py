@@ -44,7 +44,6 @@ existing_name_option = click.option(
 
 
 def _checked(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
-    """Return the text of a configuration of admission, which must be valid."""
     if value is None:
         return None
     try:

@@ -74,8 +74,6 @@ class _ServiceSpec(Wire):
 
 
 class _Service(meta.Object):
-    """A Service, as far as it is asked for."""
-
     spec: _ServiceSpec = field(default_factory=_ServiceSpec)
 
 

@@ -66,8 +66,6 @@ class _Group(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
-    """The whole file."""
-
     resource_groups: list[Any] = []
 
 

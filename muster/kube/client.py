@@ -37,7 +37,6 @@ class Steps(Iterator[R], Generic[R]):
             wait_for(self._loop, self._source.aclose(), self._where)
 
     async def _step(self) -> list[R]:
-        """One more, or none at the end."""
         async for item in self._source:
             return [item]
         return []

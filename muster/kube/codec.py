@@ -68,8 +68,6 @@ class _Named(msgspec.Struct, gc=False):
 
 
 class _RawList(msgspec.Struct, gc=False):
-    """A list whose items are still to be decoded."""
-
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
     items: list[msgspec.Raw] | None = None
 

@@ -248,7 +248,6 @@ def _config(found: Any, credentials: "_Credentials | None", namespace: str | Non
 
 
 def _tls(found: Any) -> ssl.SSLContext | None:
-    """Return the TLS of connections to the server; None for plain HTTP."""
     if found.host.startswith("http:"):
         return None
     context = ssl.create_default_context(cafile=found.ssl_ca_cert)

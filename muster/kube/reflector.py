@@ -154,7 +154,6 @@ class Reflector(Generic[T]):
                 self._ended.wait(_JOIN_S)
 
     def _begin(self) -> None:
-        """Start the task, on the loop."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"reflector-{self._resource.plural}")
         self._task.add_done_callback(self._has_ended)
         if self.mirror.budget is not None:

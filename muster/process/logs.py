@@ -39,8 +39,6 @@ def configure(process: str, level: str = "info") -> None:
 
 
 def _shared(process: str) -> list[Processor]:
-    """Return the processors of every line, also of libraries."""
-
     def name(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         event["process"] = process
         return event

@@ -167,7 +167,6 @@ def why_unplaced(client: Client, name: str, namespace: str) -> str:
 
 
 def _slips(what: str, labels: Mapping[str, str]) -> Iterator[str]:
-    """Yield a sentence for each label that looks like one of Muster's."""
     for key, meant in meant_labels(labels):
         yield f"{what} has the label {key}; did you mean {meant}?"
 

@@ -73,7 +73,6 @@ def show_kind(cluster: KindCluster) -> None:
 
 
 def _runtimes(plane: Plane) -> str:
-    """The names of the cluster's runtimes, or why they are not known."""
     try:
         with contextlib.closing(Client.load(plane.kubeconfig, timeout_s=_TIMEOUT_S)) as client:
             found = client.list(CLUSTER_TRAINING_RUNTIMES)

@@ -168,7 +168,6 @@ class KindCluster:
         shutil.rmtree(self.root)
 
     def _image(self, engine: Engine, image: str) -> str:
-        """The reference of the image that is to be loaded."""
         if not image:
             return images.build(engine)
         with contextlib.suppress(LocalError):  # it is not here yet

@@ -253,7 +253,6 @@ class Plane:
         return self.root / "tokens"
 
     def _kubeconfig(self, user: str) -> Path:
-        """The kubeconfig of a user of this plane."""
         account = rights.accounts(shared=self.state.options.shared).get(state.base_of(user))
         if account is not None:
             target, token = self.root / f"{user}.kubeconfig", state.in_pool(account.name, state.pool_of(user))
@@ -263,6 +262,5 @@ class Plane:
         return self._pki.kubeconfig(user, self.commandlines.url(state.API_SERVER, scheme="https"))
 
     def _programs(self) -> tuple[str, ...]:
-        """The binaries that this plane needs."""
         used = {state.program_of(name) for name in self.parts if not state.is_own(name)}
         return tuple(sorted(used | ({"kubectl"} if not self.attached else set())))

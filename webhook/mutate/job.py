@@ -111,7 +111,6 @@ def _mark(job: Job, groups: Sequence[ResourceGroup], namespace: str, patch: Patc
 
 
 def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
-    """Add the defaults that are missing."""
     spec = job.spec
     if not spec.queue:
         patch.set("spec", "queue", value=queue_of(spec), why=_DEFAULT)

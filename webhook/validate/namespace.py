@@ -43,7 +43,6 @@ def reviewer(queues: Queues) -> Handler:
 
 
 def _unknown(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the labels that are none of a namespace's."""
     return {key: value for key, value in labels.items() if key not in _OF_NAMESPACES}
 
 

@@ -146,7 +146,6 @@ def _of(queue: str, path: str, resource: str, amount: int) -> str:
 
 
 def _shown(name: str, amount: int) -> str:
-    """Return an amount as users write it."""
     if name in MILLI and (name == CPU or amount % WHOLE):
         return f"{amount}m"
     return str(amount // WHOLE if name in MILLI else amount)

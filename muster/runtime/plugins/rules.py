@@ -95,7 +95,6 @@ def _without_mount(job: trainer.TrainJob, runtime: Runtime) -> Iterator[str]:
 
 
 def _wanted(job: trainer.TrainJob) -> list[str]:
-    """The initializers of a TrainJob, by their steps."""
     initializer = job.spec.initializer
     steps = (
         {trainer.DATASET_INITIALIZER: initializer.dataset, trainer.MODEL_INITIALIZER: initializer.model}

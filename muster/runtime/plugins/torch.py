@@ -133,7 +133,6 @@ class _Tuning(NamedTuple):
 
 
 def _is_torchtune(info: Info) -> bool:
-    """True if the user runs TorchTune."""
     return bool(info.trainer and tuple(info.trainer.command) == _TUNE)
 
 
@@ -144,7 +143,6 @@ def _model_of(runtime: str) -> str:
 
 
 def _recipe_of(tuning: _Tuning) -> tuple[str, str]:
-    """Recipe and suffix of the configuration."""
     if tuning.nodes > 1:
         return "full_finetune_distributed", "_full_multinode"
     kind = "qlora" if tuning.qlora else "lora" if tuning.lora else "full"
@@ -166,7 +164,6 @@ def _tune_command(info: Info, pod_set: PodSet) -> list[str | Late]:
 
 
 def _check_tuning(info: Info) -> Findings:
-    """Model, number of nodes, LoRA and arguments."""
     findings = Findings()
     for pod_set in info.trainers:
         findings.errors += _model_errors(info, _tuning(info, pod_set))

@@ -132,7 +132,6 @@ def warn(job: Job) -> list[str]:
 
 
 def _restarts(job: Job) -> bool:
-    """Return True if a policy of the Job or of a task restarts something."""
     policies = (*job.spec.policies, *(policy for task in job.spec.tasks for policy in task.policies))
     return any(policy.action.startswith("Restart") for policy in policies)
 
