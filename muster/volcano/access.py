@@ -1,15 +1,17 @@
-"""Namespaces that may use a queue, by label selectors in annotations of Queues, inherited down the tree. Pure.
+"""What queues inherit down their tree: the namespaces that may use them, by label selectors, and the node pool. Pure.
 
 A namespace may use a queue if the queue and every queue above it selects the namespace; a queue without the annotation
 selects all, as in Volcano. A selector that cannot be read (admission was bypassed) selects none: what an administrator
 wanted to keep out must not come in by a slip. A namespace that is locked to its queue may use no other.
+
+The root queue of a tree names the node pool of all its queues, so that shares hold within a pool.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from muster.api import names
-from muster.api.muster.pools import words
+from muster.api.muster.pools import DEFAULT_POOL, pool_of, words
 from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector, selects
 
@@ -81,3 +83,18 @@ def restricts(queue: Queue) -> bool:
 def locked_to(labels: Mapping[str, str]) -> str:
     """Return the queue that a namespace with these labels is locked to; empty if it is not locked."""
     return labels.get(names.QUEUE, "") if labels.get(names.QUEUE_LOCKED) == "true" else ""
+
+
+def root_of(queue: str, get: Callable[[str], Queue | None]) -> Queue | None:
+    """Return the root queue of a queue's tree, which is right below `root`; None if the queue does not exist."""
+    top = None
+    for known in lineage(queue, get):
+        if known.metadata.name != names.ROOT_QUEUE:
+            top = known
+    return top
+
+
+def pool_of_queue(queue: str, get: Callable[[str], Queue | None]) -> str:
+    """Return the pool of a queue; the queues `root` and `default` are in the default one, whatever their labels say."""
+    top = root_of(queue, get)
+    return pool_of(top.metadata) if top and top.metadata.name != names.DEFAULT_QUEUE else DEFAULT_POOL

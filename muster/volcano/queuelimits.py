@@ -1,5 +1,6 @@
 """Limits of a queue beyond its capability, in its annotations: per user, by GPU model, by time window; and its budget.
 
+Beside them stand its weights by resource, in an annotation beside the one weight of its spec, as in KAI-Scheduler.
 One reading for admission, the planner and the command line. Pure. Admission refuses an annotation with a mistake in it;
 where it was bypassed, that one has no effect, and the others count.
 
@@ -259,3 +260,27 @@ _READERS: Final[Mapping[str, Callable[[str], object]]] = {
     names.BUDGET: _read_budgets,
     names.BUDGET_MODE: _read_mode,
 }
+
+
+UNNAMED = "*"
+"""Stands for every resource that is not named, as far as some queue deserves an amount of it."""
+LARGEST_WEIGHT = 65_535.0
+_WEIGHT = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
+
+
+def read_weights(annotations: Mapping[str, str]) -> dict[str, float]:
+    """Return resource → weight, 0 or more; empty without the annotation. ValueError says what is wrong with it.
+
+    With 0 the queue gets nothing of what is left when every queue has what it deserves.
+    """
+    weights: dict[str, float] = {}
+    text = annotations.get(names.QUEUE_WEIGHTS, "")
+    for part in filter(None, (each.strip() for each in text.split(","))):
+        resource, _, number = (each.strip() for each in part.partition("="))
+        if not resource or not _WEIGHT.fullmatch(number) or float(number) > LARGEST_WEIGHT:
+            example = "write it like nvidia.com/gpu=0,cpu=2.5, or *=0 for all resources that have quotas"
+            raise ValueError(f"{part!r} is no resource with a weight from 0 to {LARGEST_WEIGHT:.0f}; {example}")
+        if resource in weights:
+            raise ValueError(f"{resource!r} has two weights; name each resource once")
+        weights[resource] = float(number)
+    return weights

@@ -11,8 +11,7 @@ from muster.api.names import NAMESPACE_SELECTOR
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
-from muster.volcano.access import lineage
-from muster.volcano.pools import pool_of_queue
+from muster.volcano.access import lineage, pool_of_queue
 from musterctl.allowed import gangs_for, no_queues, reports_for
 from musterctl.cluster import JSON, Where, get, known, name_of, send
 from musterctl.commands.jobview import event_lines

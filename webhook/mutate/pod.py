@@ -20,7 +20,7 @@ from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
 from muster.kube.errors import APIError
 from muster.runtime.framework import Framework
-from muster.volcano.pools import pool_of_queue
+from muster.volcano.access import pool_of_queue
 from muster.workloads.adapter import OwnerError
 from muster.workloads.table import group_name, min_member, native_gang_of, source_of
 from webhook.config import ResourceGroup

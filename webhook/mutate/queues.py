@@ -9,7 +9,7 @@ from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.unchecked import mapping
 from muster.api.volcano.batch import is_job
 from muster.kube.errors import APIError
-from muster.volcano.pools import pool_of_queue
+from muster.volcano.access import pool_of_queue
 from webhook.lookup import Namespaces, Queues
 from webhook.mutate.optin import ANNOTATED, annotated_queue, in_default_queue
 from webhook.patch import Patch, Why

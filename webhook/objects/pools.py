@@ -18,7 +18,7 @@ from muster.kube.errors import APIError
 from muster.resources.near import EVERYWHERE, near_resource
 from muster.resources.pods import pod_requests
 from muster.resources.vector import amount_words, vector
-from muster.volcano.pools import pool_of_queue, root_of
+from muster.volcano.access import pool_of_queue, root_of
 from webhook.lookup import Queues
 
 

@@ -19,8 +19,8 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector
 from muster.resources.runtime import notice_mistakes
 from muster.volcano import queuelimits
-from muster.volcano.pools import pool_of_queue, root_of
-from muster.volcano.weights import read_weights
+from muster.volcano.access import pool_of_queue, root_of
+from muster.volcano.queuelimits import read_weights
 from webhook.lookup import Queues
 from webhook.review import Handler, Verdict, decode
 from webhook.senders import listed

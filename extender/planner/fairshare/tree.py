@@ -18,7 +18,7 @@ from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.resources.vector import GPU, WHOLE, Vector, vector
-from muster.volcano.weights import ALL, read_weights
+from muster.volcano.queuelimits import UNNAMED, read_weights
 
 Shares = NDArray[np.float64]
 
@@ -131,8 +131,8 @@ def _weights(
         said: dict[str, float] = {}
         with suppress(ValueError):  # admission refuses it
             said = read_weights(queues[name].metadata.annotations) if name in queues else {}
-        if ALL in said:
-            weights[row, quoted if quoted.any() else slice(None)] = said[ALL]
+        if UNNAMED in said:
+            weights[row, quoted if quoted.any() else slice(None)] = said[UNNAMED]
         for resource, weight in said.items():
             if resource in axis:
                 weights[row, axis[resource]] = weight

@@ -8,8 +8,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.names import NODE_POOL, ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
-from muster.volcano.access import DEPTH, Barrier, barrier, locked_to, restricts
-from muster.volcano.pools import pool_of_queue
+from muster.volcano.access import DEPTH, Barrier, barrier, locked_to, pool_of_queue, restricts
 
 
 class Access:

@@ -14,7 +14,7 @@ from muster.api.muster.pools import (
 )
 from muster.api.names import NODE_POOL
 from muster.api.volcano.scheduling import Queue, QueueSpec
-from muster.volcano.pools import pool_of_queue, root_of
+from muster.volcano.access import pool_of_queue, root_of
 
 
 def test_a_scheduler_says_its_pool() -> None:

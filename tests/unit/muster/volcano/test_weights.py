@@ -3,7 +3,7 @@
 import pytest
 
 from muster.api.names import QUEUE_WEIGHTS
-from muster.volcano.weights import read_weights
+from muster.volcano.queuelimits import read_weights
 
 
 @pytest.mark.parametrize(
