@@ -25,8 +25,6 @@ HISTORY: Final = "history"
 WEB: Final = "web"
 USERS: Final = "users"
 POOL: Final = "pool"
-LEVELS: Final = ("view", "edit", "admin")
-"""Of the roles for users; each has what the one before has."""
 _FOR_READERS: Final = ("why", "implicit")
 
 
@@ -86,11 +84,6 @@ def named_tables() -> dict[str, tuple[Rule, ...]]:
 def rules(of: str) -> tuple[Rule, ...]:
     """Every rule of a process, or of USERS."""
     return tuple(rule for table in tables(of).values() for rule in table)
-
-
-def user_rules(level: str) -> tuple[Rule, ...]:
-    """The rules of a level of users beyond those of the level before."""
-    return tables(USERS)["ClusterRole", f"muster-{level}-rules"]
 
 
 def objects(namespace: str, accounts: Sequence[Account], lease: tuple[str, str] | None = None) -> list[dict[str, Any]]:

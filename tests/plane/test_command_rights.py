@@ -39,6 +39,8 @@ ELSEWHERE = ("queues.scheduling.volcano.sh", "clustertrainingruntimes.trainer.ku
 """Kinds without a namespace."""
 SPACE = f"--namespace={NAMESPACE}"
 COMMANDS = rights_of_commands()
+LEVELS = ("view", "edit", "admin")
+"""Of roles for users; each has what the one before has."""
 TYPED: dict[str, tuple[str, ...]] = {
     "muster ps": ("ps",),
     "muster logs": ("logs", "runs"),
@@ -191,9 +193,9 @@ def test_a_command_needs_these_rights_and_no_others(
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.command)
 def test_its_role_has_the_rights(row: CommandRights) -> None:
     """With those of the levels before, and for what has no namespace muster-view-queues."""
-    named = {roles.LEVELS[level]: roles.LEVELS[: level + 1] for level in range(len(roles.LEVELS))}
+    named = {LEVELS[level]: LEVELS[: level + 1] for level in range(len(LEVELS))}
     levels = named.get(row.role.removeprefix("muster-"), ())
-    rules = [rule for level in levels for rule in roles.user_rules(level)]
+    rules = [rule for level in levels for rule in roles.named_tables()[f"clusterrole-muster-{level}-rules"]]
     rules += roles.tables(roles.USERS)["ClusterRole", QUEUES]
     granted = {
         f"{verb} {resource.partition('/')[0]}{'.' if group else ''}{group}{'/' if '/' in resource else ''}"
