@@ -21,6 +21,7 @@ from extender.planner.state.pods import PodRecord
 from extender.writes import Writes
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.placement import PlacementPhase
+from muster.api.muster.reason import Reason
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, NotFound, TooManyRequests
 from muster.process.counters import from_zero
@@ -133,11 +134,11 @@ class Evictions:
         self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
         EVICTED.labels(room.action).inc()
         name, by = f"{pod.namespace}/{pod.name}", room.gang.key
-        log.info("evicted", pod=name, uid=pod.uid, gang=victim.key, reason=room.reason, asker=by, epoch=room.epoch)
+        log.info("evicted", pod=name, uid=pod.uid, gang=victim.key, reason=str(room.reason), asker=by, epoch=room.epoch)
         self._events.evicts(victim, pod, room.reason_for(victim))
         return True
 
-    def _give_way(self, session: Session, room: decisions.MakeRoom, why: str) -> None:
+    def _give_way(self, session: Session, room: decisions.MakeRoom, why: Reason) -> None:
         """Close the placement with a victim that may not be evicted; none is evicted for the gang for a while."""
         gang = self._cluster.ask(lambda state: state.refreshed(room.gang.key))
         if gang is not None:
@@ -178,7 +179,9 @@ class Evictions:
             self._asked.pop(pod.uid, None)
             log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             return False
-        log.info("evicted", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, reason=evict.reason, started=evict.started)
+        log.info(
+            "evicted", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, reason=str(evict.reason), started=evict.started
+        )
         if evict.started:
             EVICTED.labels(BELOW_MINIMUM).inc()
             self._events.evicts_own(evict.gang, pod, evict.reason)

@@ -19,6 +19,7 @@ from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above
 from muster.api.muster.native import subject
 from muster.api.muster.placement import PodSetPlacement
+from muster.api.muster.reason import Reason
 from muster.api.volcano import batch, scheduling
 from muster.kube.events import Recorder
 
@@ -86,17 +87,17 @@ class GangEvents:
         self._recorder.event(subject(gang.group), "Warning", "PlacementAbandoned", message)
         self._tell(gang, "Warning", "PlacementAbandoned", message)
 
-    def evicts(self, gang: GangView, pod: PodRecord, reason: str) -> None:
+    def evicts(self, gang: GangView, pod: PodRecord, reason: Reason) -> None:
         """A pod of the gang was told to go for another gang."""
         self._recorder.event(subject(gang.group), "Normal", "Evict", f"{pod.name}: {reason}")
         meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
         member = Object(api_version=PODS.api_version, kind=PODS.kind, metadata=meta)
-        self._recorder.event(member, "Normal", "Evict", reason)
+        self._recorder.event(member, "Normal", "Evict", str(reason))
 
-    def evicts_own(self, gang: GangView, pod: PodRecord, reason: str) -> None:
+    def evicts_own(self, gang: GangView, pod: PodRecord, reason: Reason) -> None:
         """A pod was deleted since its gang is incomplete; all its members are."""
         self._recorder.event(subject(gang.group), "Normal", "Evict", f"{pod.name}: {reason}")
-        self.evicted(gang, sum(each.uses_node for each in gang.pods), reason, kind=reason)
+        self.evicted(gang, sum(each.uses_node for each in gang.pods), reason, kind=str(reason))
 
     def noticed(self, gang: GangView, message: str, kind: str) -> None:
         """Pods of the gang were told that they are to go; `kind` tells one notice from another."""
@@ -112,12 +113,12 @@ class GangEvents:
             self._recorder.event(subject(gang.group), type_, reason, message)
         self._tell(gang, type_, reason, message, kind=kind)
 
-    def repairs(self, gang: GangView, reason: str) -> None:
+    def repairs(self, gang: GangView, reason: Reason) -> None:
         """Members of the gang were told to go for faults of their nodes."""
-        self._recorder.event(subject(gang.group), "Warning", "NodeFault", reason)
-        self._tell(gang, "Warning", "NodeFault", reason)
+        self._recorder.event(subject(gang.group), "Warning", "NodeFault", str(reason))
+        self._tell(gang, "Warning", "NodeFault", str(reason))
 
-    def evicted(self, gang: GangView, pods: int, reason: str, kind: str) -> None:
+    def evicted(self, gang: GangView, pods: int, reason: Reason, kind: str) -> None:
         """So many pods of the gang were told to go; `kind` tells one eviction from another."""
         owner = gang.group.metadata.controller
         if owner is not None and owner.kind != PODS.kind:  # a pod without an owner has its own Event

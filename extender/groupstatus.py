@@ -25,6 +25,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.writes import Lane, Writes
 from muster.api.kubernetes.meta import format_time
+from muster.api.muster.reason import NOTHING, Reason
 from muster.api.muster.states import PHASES, Facts, Members, state_of
 from muster.api.volcano.scheduling import PLACED, ConditionType, PodGroupCondition, PodGroupPhase, PodGroupStatus
 from muster.kube.client import Client
@@ -56,6 +57,10 @@ _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
 _OVER = {PLACED: reasons.placements.PLACED, "Admitted": reasons.placements.ADMITTED}
 
 
+_Told = tuple[bool, bool, Reason]
+"""A gang was enqueued, or placed, and why it waits."""
+
+
 class _Held(NamedTuple):
     """A waiting status: its phase since `phase_s`, any counts since `first_s`, these since `latest_s` (epoch)."""
 
@@ -77,8 +82,8 @@ class StatusWriter:
         self._events = events
         self._writes = writes
         self._wall_s = wall_s
-        self._said: dict[str, tuple[GangView, str, float]] = {}
-        """Key of a gang → its view and text, and the time to look at it again (seconds since the epoch)."""
+        self._said: dict[str, tuple[GangView, _Told, float]] = {}
+        """Key of a gang → its view and what was decided, and the time to look at it again (seconds since the epoch)."""
         self._status_at: dict[str, float] = {}
         self._words_s: dict[str, float] = {}
         """Time between words for the same reasons by now, in seconds."""
@@ -108,7 +113,7 @@ class StatusWriter:
                 continue
             why = self._evicted_or(waits.get(gang.key), gang, session.now)
             enqueued = gang.key in session.enqueued
-            text = f"{enqueued} {gang.key in placed} {why.message if why else ''}"
+            text = enqueued, gang.key in placed, why.why if why else NOTHING
             said = self._said.get(gang.key)
             if said is not None and said[0] is gang and said[1] == text and session.now < said[2]:
                 continue
@@ -166,7 +171,7 @@ class StatusWriter:
         self._held[key] = held
         return held
 
-    def _write(self, gang: GangView, status: PodGroupStatus, text: str, why: decisions.Unschedulable | None) -> None:
+    def _write(self, gang: GangView, status: PodGroupStatus, text: _Told, why: decisions.Unschedulable | None) -> None:
         meta = gang.group.metadata
         body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": status_body(status)}
         begun = self._wall_s()
@@ -268,9 +273,11 @@ def _conditions(
         condition.type: condition for condition in gang.group.status.conditions
     }
     wanted: dict[ConditionType, tuple[str, str, str]] = {}
+    data = waits.data if waits is not None else None
     if waits is None and _is_evicted(gang):
         ended = "False" if phase == "Completed" else "True"
-        wanted["Unschedulable"] = (ended, reasons.placements.EVICTED, gang.group.evicted)
+        data = gang.group.evicted.data
+        wanted["Unschedulable"] = (ended, reasons.placements.EVICTED, str(gang.group.evicted))
     elif phase in {"Running", "Completed"} and waits is None:
         wanted["Scheduled"] = ("True", "Scheduled", reasons.placements.ENOUGH)
         if "Unschedulable" in known:
@@ -298,6 +305,7 @@ def _conditions(
                 last_transition_time=moment,
                 reason=reason,
                 message=message,
+                why=data if kind == "Unschedulable" else None,
             )
         )
     return result

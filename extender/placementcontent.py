@@ -25,6 +25,7 @@ from extender.planner.state.gangs import GangView, once_whole
 from extender.planner.victims.notices import latest_end
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.muster.placement import AvoidedNode, Placement, PlacementContent, PlacementSpec, PlacementStatus, Victim
+from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.delays import doubled_s
 
 BACK_OFF_S = 10.0
@@ -46,7 +47,7 @@ def placed(
 
     The deadline is in seconds since the epoch.
     """
-    gang, known = place.gang, before.spec if place.gang.started else PlacementSpec()
+    gang, known, why = place.gang, before.spec if place.gang.started else PlacementSpec(), _waits_for(place)
     home = gang.group.metadata.namespace
     spec = replace(
         before.spec,
@@ -60,7 +61,8 @@ def placed(
             Victim(pod.name, "" if pod.namespace == home else pod.namespace, pod.uid, victim.group.metadata.name)
             for victim, pod in place.victims
         ],
-        victims_reason=place.victims_reason,
+        victims_reason=str(place.victims_reason),
+        victims_why=place.victims_reason.data,
         notices=list(place.notices),
     )
     status = replace(
@@ -69,7 +71,8 @@ def placed(
         bound=gang.taken,
         planned=gang.taken + place.new_slots,
         started=gang.started,
-        message=_waits_for(place),
+        message=str(why),
+        why=why.data,
         expected_at="",
         reserved_at="",
     )
@@ -92,6 +95,7 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> Pl
         started_at=_started_at(gang, now) if started else "",
         started_with=gang.started_with() if started else None,
         message=close.message,
+        why=None if close.phase == "Bound" else close.why.data,  # nobody reads it
         avoided=avoided_by(gang, now=now, avoided=avoided),
     )
     _count_attempts(status, close, now)
@@ -126,10 +130,11 @@ def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> Pla
     """Return a placement whose victims are gone, with a new deadline; it stays known whose they were."""
     home = known.metadata.namespace
     gangs = dict.fromkeys(f"{victim.namespace or home}/{victim.gang}" for victim in known.spec.victims)
-    message = reasons.placements.remade(seconds=there.remade_s) if there.remade_s else ""
+    why = reasons.placements.remade(seconds=there.remade_s) if there.remade_s else NOTHING
     spec = replace(known.spec, deadline=format_time(deadline_s), pod_sets=there.pod_sets)
-    spec = replace(spec, victims=[], victims_reason="", notices=[])
-    return PlacementContent(spec=spec, status=replace(known.status, message=message, made_room=list(gangs)[:MADE_ROOM]))
+    spec = replace(spec, victims=[], victims_reason="", victims_why=None, notices=[])
+    status = replace(known.status, message=str(why), why=why.data, made_room=list(gangs)[:MADE_ROOM])
+    return PlacementContent(spec=spec, status=status)
 
 
 def binding(known: Placement, bound: int) -> PlacementContent:
@@ -149,6 +154,7 @@ def reserved(reserve: Reserve, before: PlacementContent) -> PlacementContent:
         expected_at="" if reserve.expected_at is None else format_time(ceil(reserve.expected_at)),
         reserved_at=format_time(reserve.since),
         message=reserve.message,
+        why=reserve.why.data,
     )
     spec = replace(before.spec, pod_group_uid=gang.uid, epoch=epoch, pod_sets=reserve.pod_sets)
     return PlacementContent(spec=spec, status=status)
@@ -156,14 +162,15 @@ def reserved(reserve: Reserve, before: PlacementContent) -> PlacementContent:
 
 def unreserved(unreserve: Unreserve, known: Placement) -> PlacementContent:
     """Return a placement that reserves nothing any more."""
-    status = replace(known.status, phase="Abandoned", planned=0, expected_at="", message=unreserve.message)
+    why = unreserve.why
+    status = replace(known.status, phase="Abandoned", planned=0, expected_at="", message=str(why), why=why.data)
     return PlacementContent(spec=replace(known.spec, pod_sets=[]), status=status)
 
 
-def _waits_for(place: Place) -> str:
+def _waits_for(place: Place) -> Reason:
     until = latest_end(place.notices)
     told = format_time(until) if until else ""
-    return reasons.placements.waits_for_victims(len(place.victims), told) if place.victims else ""
+    return reasons.placements.waits_for_victims(len(place.victims), told) if place.victims else NOTHING
 
 
 def _started_at(gang: GangView, now: float) -> str:

@@ -155,7 +155,13 @@ class Repairs:
         EVICTED.labels(REPAIR).inc()
         who = member.gang.key
         log.info(
-            "evicted", pod=name, uid=pod.uid, gang=who, reason=repair.reason, epoch=repair.epoch, force=member.force
+            "evicted",
+            pod=name,
+            uid=pod.uid,
+            gang=who,
+            reason=str(repair.reason),
+            epoch=repair.epoch,
+            force=member.force,
         )
         return True
 

@@ -37,7 +37,7 @@ def message_of(group: PodGroup, state: State, placement: Placement | None, livin
     return {
         "Starting": f"it has its nodes; {bound} of {many(wanted, 'pod')} bound",
         "Waiting": "the planner has not looked at it yet",
-        "Failed": group.status.ending or group.evicted or f"{many(group.status.failed, 'pod')} failed",
+        "Failed": group.status.ending or str(group.evicted) or f"{many(group.status.failed, 'pod')} failed",
     }.get(state, "")
 
 

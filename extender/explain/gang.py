@@ -25,6 +25,7 @@ from extender.planner.victims.notices import latest_end
 from muster.api.grammar import also, listed
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.placement import AvoidedNode
+from muster.api.muster.reason import Reason, stored
 from muster.api.muster.standing import place_words
 from muster.api.muster.states import STOPPED, Facts, facts_of, state_of
 from muster.api.volcano.scheduling import Queue
@@ -221,7 +222,7 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     if gang.started:
         return _running(gang, waits)
     if waits and waits.reason == reasons.placements.EVICTED:
-        waits = replace(waits, message=_for_whom(what_if, gang, waits.message))
+        waits = replace(waits, why=_for_whom(what_if, gang, waits.why))
     return _waits(waits) if waits else _may_start(session, gang, mine)
 
 
@@ -232,20 +233,20 @@ def _ended(what_if: WhatIf, gang: GangView) -> _Verdict:
     return _Verdict("finished", reasons.gangs.finished(status.succeeded, status.failed))
 
 
-def _for_whom(what_if: WhatIf, gang: GangView, message: str) -> str:
-    """Return the message about an eviction with the name of the gang that it was for, if that is in the dump."""
+def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason) -> Reason:
+    """Return the reason of an eviction with the name of the gang that it was for, if that is in the dump."""
     for key, placement in what_if.state.placements.items():
         home, by = placement.metadata.namespace, what_if.state.gang(key)
         victims = (f"{victim.namespace or home}/{victim.gang}" for victim in placement.spec.victims)
         if by is not None and (gang.key in placement.status.made_room or gang.key in victims):
-            return reasons.placements.named(message, gang_words(by))
-    return message
+            return reasons.placements.named(reason, gang_words(by))
+    return reason
 
 
 def _told(gang: GangView, facts: Facts) -> _Verdict:
     """Return the verdict by what the planner has written into the PodGroup, in its words."""
-    told = next((each for each in gang.group.status.conditions if each.type == "Unschedulable"), None)
-    waits = decisions.Unschedulable(gang, told.reason, told.message) if told and told.status == "True" else None
+    told = (each for each in gang.group.status.conditions if (each.type, each.status) == ("Unschedulable", "True"))
+    waits = next((decisions.Unschedulable(gang, each.reason, stored(each.why, each.message)) for each in told), None)
     if facts.members:
         return _running(gang, waits)
     if waits is not None:

@@ -8,6 +8,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.victims.notices import last_saved, notices_of, told_now
 from muster.api.grammar import also
 from muster.api.kubernetes.meta import format_time
+from muster.api.muster.placement import victims_reason
 
 
 def notice_words(session: Session, gang: GangView) -> str:
@@ -19,7 +20,7 @@ def notice_words(session: Session, gang: GangView) -> str:
         if awaits_room(asker) and asker.placement is not None:
             notice = notices_of(asker.placement).get(gang.key)
             if notice is not None:
-                why = asked_by(asker, asker.placement.spec.victims_reason, gang)
+                why = asked_by(asker, victims_reason(asker.placement), gang)
                 return also(reasons.placements.to_be_evicted(notice.evict_at, why), _saved(gang, session.now))
     until = told_now(pod for pod in gang.pods if pod.alive)
     return also(reasons.placements.to_be_evicted(until), _saved(gang, session.now)) if until else ""
@@ -27,4 +28,4 @@ def notice_words(session: Session, gang: GangView) -> str:
 
 def _saved(gang: GangView, now: float) -> str:
     saved = last_saved(gang, now)
-    return reasons.placements.saved(saved.text, format_time(saved.at)) if saved else reasons.placements.NOT_SAVED
+    return str(reasons.placements.saved(saved.text, format_time(saved.at))) if saved else reasons.placements.NOT_SAVED

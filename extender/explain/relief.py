@@ -18,7 +18,7 @@ from extender.explain.whatif import KUBERNETES_TAINTS, WhatIf, copies, recovered
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.reasons.cause import CORDONED, TAINT
+from extender.planner.reasons.cause import CORDONED, TAINT, taint_words
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
@@ -26,6 +26,7 @@ from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.core import PODS, Node, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import pool_of
+from muster.api.muster.reason import Reason
 
 
 @dataclass(slots=True)
@@ -173,7 +174,7 @@ class Reliever:
         yield from self._add_nodes(cls, lacks.miss.pods)
 
     def _uncordon(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
-        if not any(cause.words == CORDONED for cause in lacks.causes):
+        if not any(cause.why == CORDONED for cause in lacks.causes):
             return
         nodes = self._behind(cls, CORDONED)
         enough = self._fewest([uncordoned(node) for node in nodes])
@@ -183,11 +184,11 @@ class Reliever:
 
     def _tolerate(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
         for cause in lacks.causes:
-            if not cause.roomy or not cause.words.startswith(TAINT):
+            if not cause.roomy or cause.why.code != TAINT:
                 continue
-            nodes = self._behind(cls, cause.words)
+            nodes = self._behind(cls, cause.why)
             bare = [replace(node, spec=replace(node.spec, taints=[])) for node in nodes]
-            taint = cause.words.removeprefix(TAINT)
+            taint = taint_words(**cause.why.params)
             if taint.startswith(KUBERNETES_TAINTS):
                 yield from self._recover(nodes, f"taint {taint}")
             elif self._fits(lambda bare=bare: self._what_if.tried_nodes(bare)):  # type: ignore[misc]  # mypy: default of a lambda
@@ -196,8 +197,8 @@ class Reliever:
     def _heal(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
         """Suggest the end of a fault, for which a node gets nothing whatever a pod tolerates."""
         for cause in lacks.causes:
-            if fault := reasons.cause.fault_in(cause.words):
-                yield from self._recover(self._behind(cls, cause.words), fault)
+            if fault := reasons.cause.fault_in(cause.why):
+                yield from self._recover(self._behind(cls, cause.why), fault)
 
     def _recover(self, nodes: list[Node], what: str) -> Iterator[Relief]:
         """Suggest the end of a taint of Kubernetes, or of a fault: pods might be placed on a dead node else."""
@@ -206,10 +207,10 @@ class Reliever:
             names = [node.metadata.name for node in enough]
             yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
 
-    def _behind(self, cls: PodClass, words: str) -> list[Node]:
+    def _behind(self, cls: PodClass, cause: Reason) -> list[Node]:
         """Return the nodes that would have room were it not for this cause, most room first."""
         snapshot = self._session.snapshot
-        code = self._session.causes.code(words)
+        code = self._session.causes.code(cause)
         order = snapshot.order
         room = self._session.room(cls)
         columns = order[(self._session.codes(cls, self._gang)[order] == code) & (room[order] > 0)]

@@ -22,6 +22,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.plugins import PLUGINS
 from extender.planner.scaleup.action import AskForNodes
+from muster.api.muster.reason import reason_of
 
 
 class Parts:
@@ -78,7 +79,7 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
         action.execute(session)
     _tell_barred(session)
     for gang in session.snapshot.set_aside:  # no action has decided anything for them
-        session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, gang.set_aside))
+        session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, reason_of(gang.set_aside)))
     for plugin in plugins:
         plugin.on_session_close(session)
     return session
@@ -93,8 +94,8 @@ def _tell_barred(session: Session) -> None:
         gang = session.gang(key)
         if barrier is not None and gang is not None and gang.group.status.phase != "Completed":
             namespace = gang.group.metadata.namespace
-            words = reasons.queues.not_for_namespace(namespace=namespace, queue=gang.queue, why=barrier)
+            words = reasons.queues.not_for_namespace(namespace=namespace, queue=gang.queue, why=str(barrier))
             reason = reasons.queues.NOT_FOR_NAMESPACE
             if barrier.pools:
-                reason, words = reasons.queues.OF_OTHER_POOL, reasons.queues.of_other_pool(why=barrier)
+                reason, words = reasons.queues.OF_OTHER_POOL, reasons.queues.of_other_pool(why=str(barrier))
             session.decide(Unschedulable(gang, reason, words))

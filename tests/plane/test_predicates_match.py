@@ -106,7 +106,7 @@ def ours(state: State, pods: list[Pod]) -> tuple[dict[str, set[str]], dict[str, 
         columns = {session.snapshot.name(int(column)): int(column) for column in session.snapshot.order}
         accepted[pod.metadata.uid] = {name for name, at in columns.items() if not codes[at] and room[at] > 0}
         refused[pod.metadata.uid] = {
-            name: session.causes.words[codes[at] or scarce[at]] for name, at in columns.items()
+            name: str(session.causes.of[codes[at] or scarce[at]]) for name, at in columns.items()
         }
     return accepted, refused
 

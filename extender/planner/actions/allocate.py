@@ -23,11 +23,11 @@ from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
-from extender.planner.reasons.room import UNTOLD, Shortage
+from extender.planner.reasons.room import UNTOLD, Shortage, no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from muster.api.grammar import also
 from muster.api.muster.placement import Loan, SpareSeats
+from muster.api.muster.reason import NOTHING, Reason, reason_of
 from muster.api.volcano.scheduling import NO_ROOM
 from muster.resources.spares import borrows
 
@@ -37,7 +37,7 @@ HELD_BACK_S = 30.0
 """Time that a gang which only waits for placed slots of others is not let in: its pods would be born gated, which costs
 a write for each, and mostly they can soon be born on their nodes."""
 
-_Failure = tuple[Shortage, str]
+_Failure = tuple[Shortage, Reason]
 """What a gang is short of, and the message with the reservations in its way."""
 
 
@@ -115,7 +115,7 @@ class Allocate:
         ask = session.ask(gang)
         full = None if _goes_on(gang) else session.queue_refusal(ask)
         if full is not None:  # no nodes are reserved for a gang that waits for its queue
-            session.decide(decisions.Unschedulable(gang, full.reason, full.message))
+            session.decide(decisions.Unschedulable(gang, full.reason, reason_of(full.message)))
             return
         session.hooks.pre_job_allocation.call(gang)
         statement = Statement(session)
@@ -123,8 +123,8 @@ class Allocate:
         with undone(statement), found.book.room_for(gang) as restrictions:
             failed = self._search(trial, restrictions, found.book)
         if failed is not None:
-            lacks, words = failed
-            session.decide(decisions.Unschedulable(gang, NO_ROOM, also(words, found.book.waits(gang)), lacks))
+            lacks, why = failed
+            session.decide(decisions.Unschedulable(gang, NO_ROOM, why.also(found.book.waits(gang)), lacks))
             return
         found.tried.append(trial)
         found.limit.add(gang, statement.slots)
@@ -170,7 +170,7 @@ class Allocate:
             if failed is None:
                 return None
             search.statement.discard()
-            self._failures[shape] = failed, also(failed.message, book.in_the_way(gang))
+            self._failures[shape] = failed, no_room(failed).also(book.in_the_way(gang))
         if gang.said and self._on_spares(trial, shape):
             return None
         return self._failures[shape]
@@ -185,7 +185,7 @@ class Allocate:
         spares = Statement(session)
         with undone(spares):
             if not place_together(search, spares, ranks):
-                self._failures[together] = UNTOLD, ""
+                self._failures[together] = UNTOLD, NOTHING
                 return False
             trial.spares = as_seats(session, spares.commit())
         return True
@@ -200,7 +200,7 @@ class Allocate:
             failed = search.minimum()
             if failed is not None:
                 search.statement.discard()
-                self._failures[tried] = failed, ""
+                self._failures[tried] = failed, NOTHING
         trial.borrows = room.loans if failed is None else None
         return bool(trial.borrows)
 

@@ -23,6 +23,7 @@ from extender.planner.victims.order import by_cost
 from extender.planner.victims.pieces import Piece
 from extender.planner.victims.solver import Search
 from extender.planner.victims.stays import Unit, keep_untouched, stays
+from muster.api.muster.reason import Reason
 
 Slot = tuple[int, tuple[int, ...]]
 """Column of a node, and the shared GPUs there."""
@@ -66,8 +67,8 @@ class Consolidate(Evicting):
         """Return True for few enough pods."""
         return sum(len(chunk.pods) for chunk in scenario.chunks) <= MOST_MOVED
 
-    def reason(self, gang: GangView) -> str:
-        """Return the sentence for the owners of moved gangs."""
+    def reason(self, gang: GangView) -> Reason:
+        """Return the reason for the owners of moved gangs."""
         return reasons.placements.moved(queue=gang.queue)
 
     def solve(self, search: Search, pieces: list[Piece]) -> list[Piece] | None:

@@ -11,6 +11,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.order import across_queues, by_cost
 from extender.planner.victims.pieces import Piece
+from muster.api.muster.reason import NOTHING, Reason
 
 
 class Preempt(Evicting):
@@ -40,8 +41,8 @@ class Preempt(Evicting):
         """Return True if all plugins agree."""
         return session.hooks.preempt_scenario_validator.call(scenario)
 
-    def reason(self, gang: GangView) -> str:
-        """Return the sentence for the owners of the victims."""
+    def reason(self, gang: GangView) -> Reason:
+        """Return the reason for the owners of the victims."""
         return reasons.placements.preempted(priority=gang.priority, queue=gang.queue)
 
 
@@ -70,12 +71,12 @@ class Reclaim(Evicting):
 
         return across_queues(session, self.victims_of(session, asker, reclaimable))
 
-    def why_not(self, session: Session, gang: GangView) -> str:
+    def why_not(self, session: Session, gang: GangView) -> Reason:
         """Return the rule that keeps from a gang what its queue deserves; empty if it has that, or would have more."""
         amounts = session.amounts(session.ask(gang))
         standing = session.hooks.reclaim_standing.call(gang, amounts)
         if standing is None or not standing.owed:
-            return ""
+            return NOTHING
         if not session.hooks.can_reclaim_resources.call(gang, amounts):
             return reasons.queues.OVER_FAIR
         if not standing.above:
@@ -92,8 +93,8 @@ class Reclaim(Evicting):
         """Return True if all plugins agree."""
         return session.hooks.reclaim_scenario_validator.call(scenario)
 
-    def reason(self, gang: GangView) -> str:
-        """Return the sentence for the owners of the victims."""
+    def reason(self, gang: GangView) -> Reason:
+        """Return the reason for the owners of the victims."""
         return reasons.placements.reclaimed(queue=gang.queue)
 
 

@@ -14,11 +14,12 @@ from extender.planner.actions.allocate import shape_of
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import near, shortage
-from extender.planner.reasons.room import Shortage
+from extender.planner.reasons.room import Shortage, no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 from muster.api.muster.gang import workload_above
+from muster.api.muster.reason import reason_of
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import NO_ROOM, Queue
 
@@ -72,11 +73,11 @@ class Enqueue:
         vote = session.hooks.job_enqueueable.call(gang)
         overdue = vote is not None and vote.admit  # by plugin sla: autoscalers have to see its pods, too
         if not overdue and (lacks := self._lacks(session, gang)):
-            return decisions.Unschedulable(gang, NO_ROOM, lacks.message, lacks)
+            return decisions.Unschedulable(gang, NO_ROOM, no_room(lacks), lacks)
         full = session.queue_refusal(session.ask(gang))
         if full:
-            return decisions.Unschedulable(gang, full.reason, full.message)
-        return decisions.Unschedulable(gang, vote.reason, vote.message) if vote and not vote.admit else None
+            return decisions.Unschedulable(gang, full.reason, reason_of(full.message))
+        return decisions.Unschedulable(gang, vote.reason, reason_of(vote.message)) if vote and not vote.admit else None
 
     def _goes_on(self, session: Session, gang: GangView, queue: Queue) -> bool:
         """Return True for new pods of a workload whose former ones still run in a queue that is Closing.

@@ -28,9 +28,9 @@ from extender.planner.victims.pieces import Catalogue, DisruptionBudgets, Piece,
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.seats import decide_given, seat_pieces
 from extender.planner.victims.solver import Search, solve
-from muster.api.grammar import also
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import SpareSeats
+from muster.api.muster.reason import NOTHING, Reason
 from muster.api.volcano.scheduling import NO_ROOM
 
 ATTEMPTS_PER_QUEUE = 2
@@ -41,7 +41,7 @@ MOST_VICTIMS = 5_000
 FULL_QUEUE = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.GUARANTEED, reasons.queues.OVER_DESERVED})
 """Reasons of gangs whose queue is full."""
 
-Told = dict[str, dict[Hashable, str]]
+Told = dict[str, dict[Hashable, Reason]]
 """Queue → priority and shape of a gang that waits → the rule by which nothing was found for it."""
 _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
 
@@ -103,31 +103,31 @@ class Evicting:
             if queues.total() >= ATTEMPTS and not told:
                 break
             if words := self._look(session, why, queues, told.get(why.gang.queue, {})):
-                more[id(why)] = replace(why, message=also(why.message, words))
+                more[id(why)] = replace(why, why=why.why.also(words))
         session.decisions = [more.get(id(each), each) for each in session.decisions]  # in their order, which counts
 
     def _look(
-        self, session: Session, why: decisions.Unschedulable, queues: Counter[str], told: Mapping[Hashable, str]
-    ) -> str:
+        self, session: Session, why: decisions.Unschedulable, queues: Counter[str], told: Mapping[Hashable, Reason]
+    ) -> Reason:
         """Try one gang, if it is its turn to be tried; return why nothing was found for it, as far as it is known."""
         gang = why.gang
         if self._ending.fits(gang):
-            return ""
+            return NOTHING
         due = queues[gang.queue] < ATTEMPTS_PER_QUEUE and queues.total() < ATTEMPTS
         due = due and self.worthwhile(gang) and _may_ask(session, gang, always=self.borrowers)
         if not due and not told:
-            return ""
+            return NOTHING
         shape = gang.priority, shape_of(session, session.ask(gang))
-        words = told.get(shape, "")  # they last until it is tried again
+        words = told.get(shape, NOTHING)  # they last until it is tried again
         key = gang.queue, gang.creator, shape
         if due and key not in self._hopeless:
             queues[gang.queue] += 1
             if session.attempt(gang, partial(self._try, full=why.reason in FULL_QUEUE)):
-                return ""
+                return NOTHING
             self._hopeless.add(key)
-            words = "" if gang.key in session.failures else self.why_not(session, gang)
+            words = NOTHING if gang.key in session.failures else self.why_not(session, gang)
         if not words or why.reason != NO_ROOM:
-            return ""
+            return NOTHING
         self._told.setdefault(gang.queue, {})[shape] = words
         return words
 
@@ -149,7 +149,7 @@ class Evicting:
         """Return True if plugins agree."""
         raise NotImplementedError
 
-    def reason(self, gang: GangView) -> str:
+    def reason(self, gang: GangView) -> Reason:
         """Return the sentence for the owners of victims."""
         raise NotImplementedError
 
@@ -159,9 +159,9 @@ class Evicting:
         """Return the gang's spares once its members have these slots; None if they are what they were."""
         return None
 
-    def why_not(self, _session: Session, _gang: GangView) -> str:
+    def why_not(self, _session: Session, _gang: GangView) -> Reason:
         """Return the rule by which nothing was found for a gang, for its owner; empty if there is nothing to say."""
-        return ""
+        return NOTHING
 
     # -- one gang ---------------------------------------------------------------------------------------------------
 
@@ -258,7 +258,7 @@ class Evicting:
         slots, epoch = sum(len(operation.ranks) for operation in mine), gang.next_epoch()
         runs = runs_of_operations(session, gang, mine, gated=bool(victims))
         place = decisions.Place(
-            gang, runs, epoch, slots, victims, reason if victims else "", self.spares_left(session, gang, mine),
+            gang, runs, epoch, slots, victims, reason if victims else NOTHING, self.spares_left(session, gang, mine),
             notices=notices, waits_until=until,
         )  # fmt: skip
         session.decide(place)

@@ -19,9 +19,11 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import lost, shortage
 from extender.planner.framework.statement import undone
+from extender.planner.reasons.room import no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time
+from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import NO_ROOM
 
 STEPS = 256
@@ -100,7 +102,7 @@ def say_why_extras_wait(session: Session, ask: Ask) -> None:
     pod_set = next((each for each in ask.gang.pod_sets if ask.open[each.name]), None)
     if pod_set is not None and not _queue_is_full(session, ask, pod_set, ask.open[pod_set.name][0]):
         lacks = shortage(session, ask.gang, pod_set, len(ask.open[pod_set.name]), 0, kind="extra")
-        session.decide(decisions.Unschedulable(ask.gang, NO_ROOM, lacks.message, lacks))
+        session.decide(decisions.Unschedulable(ask.gang, NO_ROOM, no_room(lacks), lacks))
 
 
 def say_why_lost_wait(session: Session, ask: Ask) -> None:
@@ -109,7 +111,7 @@ def say_why_lost_wait(session: Session, ask: Ask) -> None:
     pod_set = next((each for each in ask.gang.pod_sets if slots[each.name]), None)
     if pod_set is not None and not _queue_is_full(session, ask, pod_set, slots[pod_set.name][0]):
         lacks = lost(session, ask.gang, pod_set, slots)
-        session.decide(decisions.Unschedulable(ask.gang, NO_ROOM, lacks.message, lacks))
+        session.decide(decisions.Unschedulable(ask.gang, NO_ROOM, no_room(lacks), lacks))
 
 
 def _queue_is_full(session: Session, ask: Ask, pod_set: PodSetView, rank: int) -> bool:
@@ -118,5 +120,5 @@ def _queue_is_full(session: Session, ask: Ask, pod_set: PodSetView, rank: int) -
     one = {pod_set.name: {cls: 1}} if cls else {}
     full = session.queue_refusal(ask, session.amounts(ask, one)) if one else None
     if full is not None:
-        session.decide(decisions.Unschedulable(ask.gang, full.reason, full.message))
+        session.decide(decisions.Unschedulable(ask.gang, full.reason, reason_of(full.message)))
     return full is not None

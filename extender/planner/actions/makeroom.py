@@ -30,7 +30,8 @@ from extender.planner.victims.pieces import DisruptionBudgets
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.node_faults import is_dead
-from muster.api.muster.placement import Notice, Placement, Victim, own_victims
+from muster.api.muster.placement import Notice, Placement, Victim, own_victims, victims_reason
+from muster.api.muster.reason import NOTHING, Reason
 from muster.workloads.table import row_of
 
 LATE_S = 60.0
@@ -41,14 +42,14 @@ PATIENCE_S = 600.0
 with it. If it were given up, its victims would have to be told anew."""
 
 
-def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> str:
+def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> Reason:
     """Decide the next step of such a placement; return why it is to be given up, empty if it is not."""
     there = victims_there(session, gang, placement)
     own = [pod for victim, pod in there if victim is gang and not (pod.terminating and _on_dead_node(session, pod))]
     if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
         pod_sets = gated_until_others(gang, placement.spec.pod_sets)
         session.decide(decisions.RoomIsThere(gang, pod_sets, len(missing), remade_s(gang, placement)))
-        return ""
+        return NOTHING
     staying = tuple((victim, pod) for victim, pod in there if not pod.terminating and victim is not gang)
     last = (parse_time(placement.spec.deadline) or session.now) + (PATIENCE_S if placement.spec.notices else 0.0)
     if staying and session.now > last:
@@ -65,7 +66,7 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
         if session.snapshot.index.get(pod.node) in columns or any(pod is mine for mine in own)
     ]
     if any(expected_to_go(pod.gone_by, session.now) for pod in leaving):
-        return ""
+        return NOTHING
     return reasons.placements.VICTIMS_STAY if leaving else reasons.placements.ROOM_TAKEN
 
 
@@ -78,11 +79,11 @@ def remade_s(gang: GangView, placement: Placement) -> float:
     return kind.remade_s if kind and own_victims(placement) else 0.0
 
 
-def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> str:
+def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> Reason:
     """Return why a placement is given up of which so many own members have not been evicted; empty if it waits."""
     if is_repair(placement):
-        return reasons.placements.not_evicted(pods=members) if late else ""
-    return "" if _asked_to_move(session, gang) else reasons.placements.STAYS
+        return reasons.placements.not_evicted(pods=members) if late else NOTHING
+    return NOTHING if _asked_to_move(session, gang) else reasons.placements.STAYS
 
 
 def still_saves(session: Session, gang: GangView, placement: Placement, own: Sequence[PodRecord]) -> bool:
@@ -102,7 +103,7 @@ def _on_dead_node(session: Session, pod: PodRecord) -> bool:
     return pod.node in session.inputs.gone or (fault is not None and is_dead(fault))
 
 
-def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> str:
+def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason:
     """Tell those with a notice, and evict those whose time it is.
 
     Disruption budgets are asked for all of them each time: who would not be let go in the end is not to be told, and
@@ -112,7 +113,7 @@ def _evict(session: Session, gang: GangView, placement: Placement, staying: Vict
     counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []
     if not budgets.take(counted):
         return reasons.placements.BUDGET
-    reason, notices = placement.spec.victims_reason, notices_of(placement)
+    reason, notices = victims_reason(placement), notices_of(placement)
     going = due(notices, staying, session.now)
     if going:
         now = {pod.uid for _, pod in going}
@@ -128,7 +129,7 @@ def _evict(session: Session, gang: GangView, placement: Placement, staying: Vict
             words = decisions.asked_by(gang, reason, victim)
             count = pods[victim.key]
             session.decide(decisions.TellNotice(victim, pod, notice.evict_at, gang.queue, words, count))
-    return ""
+    return NOTHING
 
 
 def room_for(
@@ -136,7 +137,7 @@ def room_for(
     gang: GangView,
     epoch: int,
     victims: Victims,
-    reason: str,
+    reason: Reason,
     *,
     budgeted: frozenset[str],
     action: str = "continued",
@@ -181,7 +182,7 @@ def evicted_whole(room: decisions.MakeRoom, victim: GangView, pods: int) -> deci
 
 def is_repair(placement: Placement) -> bool:
     """Return True for a placement whose victims are of its own gang as their nodes failed: `repair` evicts them."""
-    return placement.spec.victims_reason.startswith(reasons.repairs.REPAIRS)
+    return victims_reason(placement).code in reasons.repairs.REPAIRS
 
 
 def _asked_to_move(session: Session, gang: GangView) -> bool:

@@ -9,7 +9,6 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.gangs import GangView
-from muster.api.grammar import also
 from muster.api.volcano.batch import is_job
 
 K = TypeVar("K", bound=Hashable)
@@ -46,11 +45,11 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
         have = sum(len(slots) for slots in gang.open_slots.values()) + gang.taken
         if not have and (evicted := gang.group.evicted):
             return decisions.Unschedulable(gang, reasons.placements.EVICTED, evicted)
-        words = reasons.pods.too_few(have=have, wanted=gang.min_member)
+        why = reasons.pods.too_few(have=have, wanted=gang.min_member)
         meta = gang.group.metadata
         if meta.namespace in session.snapshot.left_namespaces and not is_job(meta.controller):
-            words = also(words, reasons.pods.left(namespace=meta.namespace))
-        return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, words)
+            why = why.also(reasons.pods.left(namespace=meta.namespace))
+        return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, why)
     return None
 
 

@@ -26,6 +26,7 @@ from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, node_of, nodes_of, runs_of
+from muster.api.muster.reason import NOTHING, Reason, reason_of
 
 BINDING_S = 0.05
 """Time for which a gang may stay partial, for each existing member of its minimum."""
@@ -97,7 +98,7 @@ class TrackPlacements:
         if gang.active:
             _follow(session, gang)
         elif gang.outgrew_minimum and gang.placement:
-            session.decide(decisions.ClosePlacement(gang, "Bound", gang.placement.status.message))
+            session.decide(decisions.ClosePlacement(gang, "Bound", reason_of(gang.placement.status.message)))
         if gang.incomplete and not awaits_room(gang):
             self._limit(session, gang)
 
@@ -174,7 +175,7 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
     return held if some_to_come else set()
 
 
-def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> str:
+def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> Reason:
     """Return why the placement cannot be carried out; empty if it may still be."""
     good: tuple[str, PodClass | None] | None = None  # neighbours in rank are mostly alike
     for slot, node, pod_set, pod in missing:
@@ -190,16 +191,16 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
             return reasons.placements.node_gone(node=node)
         code = session.node_codes(cls)[column] if cls else 0  # what its neighbours say kube-scheduler will tell
         if code:
-            return reasons.placements.node_refuses(node=node, cause=session.causes.words[code])
+            return reasons.placements.node_refuses(node=node, cause=session.causes.of[code])
         good = node, cls
-    return ""
+    return NOTHING
 
 
 def give_up(
     session: Session,
     gang: GangView,
     placement: Placement,
-    why: str,
+    why: Reason,
     *,
     in_vain: bool = False,
     evicted_in_vain: bool = False,

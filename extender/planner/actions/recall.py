@@ -16,6 +16,7 @@ from extender.planner.state.spareseats import loans_of, seats_of
 from extender.planner.victims.order import by_cost
 from extender.planner.victims.pieces import Piece
 from muster.api.muster.placement import SpareSeats
+from muster.api.muster.reason import Reason
 
 
 class Recall(Evicting):
@@ -38,8 +39,8 @@ class Recall(Evicting):
         del session, scenario
         return True
 
-    def reason(self, gang: GangView) -> str:
-        """Return the sentence for the owners of the victims."""
+    def reason(self, gang: GangView) -> Reason:
+        """Return the reason for the owners of the victims."""
         return reasons.placements.recalled(queue=gang.queue)
 
     def _try(self, session: Session, gang: GangView, *, full: bool) -> bool:

@@ -38,6 +38,7 @@ from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.node_faults import Fault, is_dead
+from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.faults import Policy, policy_of, seconds_of
 
 SETTLE_S = 2.0
@@ -89,7 +90,7 @@ class Repair:
                 self._looks[gang.key] = gang, generation
         return hurt
 
-    def _repair(self, session: Session, gang: GangView, *, nodes: Faults, stopped: str) -> bool:
+    def _repair(self, session: Session, gang: GangView, *, nodes: Faults, stopped: Reason) -> bool:
         """Repair one gang, if it is time; return True if something is evicted."""
         due = self._due(session, gang, nodes)
         lost = [pod for pod in gang.pods if pod.alive and pod.node in due]
@@ -140,11 +141,11 @@ class Repair:
         return (seen if fault.since is None else min(fault.since, seen)) + grace_s
 
 
-def too_many(session: Session) -> str:
+def too_many(session: Session) -> Reason:
     """Return why nothing is repaired as too many nodes are faulty at once; empty if they are few."""
     faulty, known = len(session.snapshot.faults), len(session.snapshot.index)
     if faulty <= FEW_NODES or faulty < session.inputs.timing.fault_stop * known:
-        return ""
+        return NOTHING
     return reasons.repairs.stopped(faulty, known)
 
 
@@ -198,7 +199,7 @@ def _says(fault: Fault | None) -> str:
     if fault is None:
         return reasons.repairs.GONE
     suspect = fault.kind == "suspect"
-    return reasons.repairs.suspect(cause=fault.cause) if suspect else reasons.repairs.not_ready(cause=fault.cause)
+    return str((reasons.cause.suspect if suspect else reasons.cause.not_ready)(cause=fault.cause))
 
 
 def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
@@ -217,7 +218,7 @@ def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord
 
 def _place(
     session: Session, gang: GangView, policy: Policy, going: Sequence[PodRecord], leaving: Sequence[PodRecord],
-    kind: RepairKind, reason: str, *, told: bool = False,
+    kind: RepairKind, reason: Reason, *, told: bool = False,
 ) -> bool:  # fmt: skip
     """Evict pods that are `going`, and give new nodes to those of them that are `leaving` theirs; False without room.
 

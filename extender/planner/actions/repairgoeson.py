@@ -17,7 +17,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import answered
 from muster.api.muster.node_faults import Fault
-from muster.api.muster.placement import Placement, own_victims
+from muster.api.muster.placement import Placement, own_victims, victims_reason
 
 Faults = Mapping[str, Fault | None]
 """Faulty nodes of a gang; None for one that is gone."""
@@ -32,7 +32,7 @@ def go_on(session: Session, gang: GangView) -> None:
     pods = tuple(pod for pod in gang.pods if pod.uid in uids and pod.alive)
     if not pods:
         return
-    faults, reason, epoch = faulty_nodes(session, gang), placement.spec.victims_reason, placement.spec.epoch
+    faults, reason, epoch = faulty_nodes(session, gang), victims_reason(placement), placement.spec.epoch
     if not placement.spec.notices:
         session.decide(decisions.Repair(gang, "replace", pods, worst(faults), reason, epoch, again=True))
         return
@@ -54,7 +54,7 @@ def go_on(session: Session, gang: GangView) -> None:
 
 def _tell(session: Session, gang: GangView, placement: Placement, pods: Sequence[PodRecord]) -> None:
     """Tell the members until when they have time, as far as they do not know yet."""
-    until, reason = placement.spec.notices[0].evict_at, placement.spec.victims_reason
+    until, reason = placement.spec.notices[0].evict_at, victims_reason(placement)
     for pod in pods:
         if (pod.answer.evict_at if pod.answer else "") != until:
             session.decide(decisions.TellNotice(gang, pod, until, gang.queue, reason, len(pods)))

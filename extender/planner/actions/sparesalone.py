@@ -15,6 +15,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.victims.pieces import Piece
 from extender.planner.victims.room import helpful
 from extender.planner.victims.seats import seat_pieces
+from muster.api.muster.reason import NOTHING, Reason
 
 
 class SparesAlone(Evicting):
@@ -34,13 +35,13 @@ class SparesAlone(Evicting):
                 found += pieces if asker.queue_full else helpful(pieces, asker.needs)
         return found
 
-    def why_not(self, _session: Session, _gang: GangView) -> str:
+    def why_not(self, _session: Session, _gang: GangView) -> Reason:
         """Return nothing: the action itself says it."""
-        return ""
+        return NOTHING
 
     def _look(
-        self, session: Session, why: decisions.Unschedulable, queues: Counter[str], told: Mapping[Hashable, str]
-    ) -> str:
+        self, session: Session, why: decisions.Unschedulable, queues: Counter[str], told: Mapping[Hashable, Reason]
+    ) -> Reason:
         before = len(session.decided(decisions.Place))
         words = super()._look(session, why, queues, told)
         if len(session.decided(decisions.Place)) == before:

@@ -12,6 +12,7 @@ from extender.planner.reasons.topology import Closest
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.reserved import ReservedRoom
+from muster.api.muster.reason import Reason, quoted, reason_of
 from muster.resources.vector import Vector
 
 Codes = NDArray[np.int16]
@@ -23,20 +24,21 @@ ReservationMode = Literal["strict", "reserve", "besteffort"]
 
 
 class Causes:
-    """Codes of refusals ↔ words (`reasons.cause`); code 0 means that the node takes the pod."""
+    """Codes of refusals ↔ their causes (`reasons.cause`); code 0 means that the node takes the pod."""
 
     def __init__(self) -> None:
-        self.words: list[str] = ["fits"]
+        self.of: list[Reason] = [quoted(text="fits")]
         self._codes: dict[str, int] = {"": 0}
 
-    def code(self, words: str) -> int:
-        """Return the code of these words; new words get a new code."""
+    def code(self, cause: Reason | str) -> int:
+        """Return the code of a cause, in data or in words; one with new words gets a new code."""
+        words = str(cause)
         code = self._codes.get(words)
         if code is None:
-            if len(self.words) > MAX_CAUSES and words != reasons.cause.OTHER:
+            if len(self.of) > MAX_CAUSES and cause != reasons.cause.OTHER:
                 return self.code(reasons.cause.OTHER)
-            code = self._codes[words] = len(self.words)
-            self.words.append(words)
+            code = self._codes[words] = len(self.of)
+            self.of.append(reason_of(cause))
         return code
 
 
@@ -47,8 +49,8 @@ class EnqueueVote:
     admit: bool
     reason: str = ""
     """One word, for a condition."""
-    message: str = ""
-    """Sentence for the gang's owner; each new one is written to the PodGroup, so it should be stable."""
+    message: Reason | str = ""
+    """Reason for the gang's owner, in data or in words; each new one is written to the PodGroup: keep it stable."""
 
 
 ADMITTED = EnqueueVote(admit=True)
@@ -68,8 +70,9 @@ class QueueRefusal:
     used: int
     """The amount that the queue uses already, guarantees of others included."""
     limit: int
-    message: str
-    """Sentence for the gang's owner: which queue, which resource, how much, and what to do."""
+    message: Reason | str
+    """Reason for the gang's owner, in data or in words: which queue, which resource, how
+    much, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

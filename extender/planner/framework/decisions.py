@@ -8,13 +8,25 @@ from extender.planner import reasons
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from muster.api.grammar import also
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.placement import AvoidedNode, Loan, Notice, PlacementPhase, PodSetPlacement, SpareSeats
+from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.faults import Policy
 
 RepairKind = Literal["suspect", "not-ready", "gone"]
 """What is wrong with a node, from the mildest on."""
+
+
+class _Told:
+    """A decision with a reason for people."""
+
+    __slots__ = ()
+    why: Reason
+
+    @property
+    def message(self) -> str:
+        """The reason as a sentence."""
+        return str(self.why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +39,7 @@ class Place:
     new_slots: int
     victims: tuple[tuple[GangView, PodRecord], ...] = ()
     """Pods, each with its gang, that must be gone before the gates of members are lifted; see `MakeRoom`."""
-    victims_reason: str = ""
+    victims_reason: Reason = NOTHING
     spares: list[SpareSeats] | None = None
     """Room that the gang keeps beside its members; None: what it has by now."""
     borrows: list[Loan] | None = None
@@ -39,12 +51,12 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class ClosePlacement:
+class ClosePlacement(_Told):
     """Set this phase of the gang's placement; `pod_sets` replaces its slots if given (then with a new epoch)."""
 
     gang: GangView
     phase: PlacementPhase
-    message: str
+    why: Reason
     pod_sets: list[PodSetPlacement] | None = None
     in_vain: bool = False
     """Pods of the gang were not created in time: the next placement waits for a while."""
@@ -63,7 +75,7 @@ class KeepSpares:
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
+class Reserve(_Told):
     """Record that these slots are reserved for the gang, which goes on waiting."""
 
     gang: GangView
@@ -72,15 +84,15 @@ class Reserve:
     """Expected start there, in seconds since the epoch; None if it is not known."""
     since: float
     """Time since when nodes are reserved for the gang, in whole seconds since the epoch."""
-    message: str
+    why: Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Unreserve:
+class Unreserve(_Told):
     """Record that the gang has no reservation any more."""
 
     gang: GangView
-    message: str
+    why: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +103,22 @@ class Enqueue:
 
 
 @dataclass(frozen=True, slots=True)
-class Unschedulable:
+class Unschedulable(_Told):
     """Say why the gang waits."""
 
     gang: GangView
     reason: str
-    message: str
+    """One word, for a condition."""
+    why: Reason
     shortage: Shortage | None = None
-    """The counts behind a message about room."""
+    """The counts behind a reason about room."""
+
+    @property
+    def data(self) -> Reason | None:
+        """What is stored of the reason for those who read it later; None if nobody does."""
+        if self.shortage is not None:
+            return self.shortage.data
+        return self.why.data if self.reason == reasons.placements.EVICTED else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +127,7 @@ class Evict:
 
     gang: GangView
     pod: PodRecord
-    reason: str
+    reason: Reason
     started: bool
 
 
@@ -120,7 +140,7 @@ class Repair:
     pods: tuple[PodRecord, ...]
     kind: RepairKind
     """The worst fault of its nodes."""
-    reason: str
+    reason: Reason
     epoch: int | None = None
     """Only if the gang's placement is this one, which keeps their new nodes; None: they have none yet."""
     again: bool = False
@@ -147,25 +167,25 @@ class MakeRoom:
     gang: GangView
     epoch: int
     victims: tuple[tuple[GangView, PodRecord], ...]
-    reason: str
+    reason: Reason
     """For the owners of the victims, whoever they are."""
     budgeted: frozenset[str] = frozenset()
     """UIDs that a disruption budget counts: evicted first, as the API server may refuse them."""
     action: str = "continued"
     """The action that chose the victims; by default an earlier cycle's, whose work goes on."""
-    saved: Mapping[str, str] = field(default_factory=dict)
-    """Key of a victim's gang → the checkpoint that it has reported, in words; those without one are left out."""
+    saved: Mapping[str, Reason] = field(default_factory=dict)
+    """Key of a victim's gang → the checkpoint that it has reported; those without one are left out."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
     """Key of a victim's gang that was told before → `answered` or `silent`."""
     unsaved_s: Mapping[str, float] = field(default_factory=dict)
     """Key of a victim's gang → work of each of its pods that is lost, in seconds."""
 
-    def reason_for(self, victim: GangView) -> str:
+    def reason_for(self, victim: GangView) -> Reason:
         """Return the reason for the owner of one victim, with the checkpoint that it reported."""
-        return also(asked_by(self.gang, self.reason, victim), self.saved.get(victim.key, ""))
+        return asked_by(self.gang, self.reason, victim).also(self.saved.get(victim.key, NOTHING))
 
 
-def asked_by(asker: GangView, reason: str, victim: GangView) -> str:
+def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
     """Return a reason for the owner of a victim, with the name of the asker if it is another one of the namespace."""
     if asker.uid == victim.uid:
         return reason
@@ -182,7 +202,7 @@ class TellNotice:
     evict_at: str
     queue: str
     """The queue that gets the room."""
-    reason: str
+    reason: Reason
     """For the owner of the pod."""
     pods: int = 1
     """Pods of the gang that are to go, this one among them."""

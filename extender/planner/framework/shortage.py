@@ -15,6 +15,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.devices import MOST_PODS
+from muster.api.muster.reason import Reason
 from muster.resources.vector import GPU, PODS
 
 EXAMPLES = 3
@@ -75,11 +76,11 @@ def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[s
 
 def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int) -> Codes:
     """Return the code of refusal per node; where a plugin or a claim refuses the pods as such, no node takes them."""
-    reason = session.hooks.pre_predicate.call(gang, cls) if gang else ""
+    reason: Reason | str | None = session.hooks.pre_predicate.call(gang, cls) if gang else ""
     if full := session.claims.full(cls, wanted):
         reason = reasons.devices.claim_too_full(claim=full, used=session.claims.of(full), most=MOST_PODS)
     codes = session.codes(cls, gang)
-    return np.full_like(codes, session.causes.code(str(reason))) if reason else codes
+    return np.full_like(codes, session.causes.code(reason)) if reason else codes
 
 
 def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
@@ -88,8 +89,8 @@ def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
     for code in np.unique(codes[codes != 0]):
         places = np.flatnonzero(codes == code)
         examples = tuple(session.snapshot.name(int(session.snapshot.order[place])) for place in places[:EXAMPLES])
-        words = session.causes.words[code]
-        found[words] = Cause(words, len(places), int(np.count_nonzero(room[places] > 0)), examples)
+        why = session.causes.of[code]
+        found[str(why)] = Cause(str(why), why, len(places), int(np.count_nonzero(room[places] > 0)), examples)
     return tuple(sorted(found.values(), key=lambda cause: (-cause.nodes, cause.words)))
 
 
@@ -97,9 +98,10 @@ def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
     """Return the resource that most nodes lack, or else the one of which a pod takes the largest share."""
     codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
     if len(codes):
-        words = session.causes.words[codes[counts.argmax()]]
-        found = next((name for name in cls.requests if reasons.cause.scarce(name) == words), "")
-        return GPU if words == reasons.cause.GPU_PARTS else found
+        cause = session.causes.of[codes[counts.argmax()]]
+        if cause == reasons.cause.GPU_PARTS:
+            return GPU
+        return str(cause.params["resource"]) if cause.code == reasons.cause.SCARCE else ""
     totals = session.snapshot.allocatable.sum(axis=1)
     axis = session.snapshot.axis
 

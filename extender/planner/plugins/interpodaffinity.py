@@ -19,9 +19,10 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import Counts
 from extender.planner.state.podshape import ANY_ADDRESS
 from extender.planner.state.queries import Mark
+from muster.api.muster.reason import Reason
 
 Mask = NDArray[np.bool_]
-Refusal = tuple[str, Mask]
+Refusal = tuple[Reason, Mask]
 Eligible = Callable[[PodClass, Spread], Mask]
 """Nodes on which a spread constraint counts pods, by the node alone."""
 NAMED = 8

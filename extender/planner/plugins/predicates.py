@@ -33,6 +33,7 @@ from muster.api.kubernetes.storage import (
     PersistentVolumeClaim,
 )
 from muster.api.muster.node_faults import Fault
+from muster.api.muster.reason import NOTHING, Reason
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _MAX_CHARS = 256
@@ -142,7 +143,7 @@ class Predicates(PlainPlugin):
         return mask
 
 
-def refusal(cls: PodClass, node: Node) -> str:
+def refusal(cls: PodClass, node: Node) -> Reason:
     """Return why the node does not take pods of this class, room and other pods aside; empty if it does."""
     if node.spec.unschedulable and not tolerated(CORDON_TAINT, cls.tolerations):
         return reasons.cause.CORDONED
@@ -153,13 +154,13 @@ def refusal(cls: PodClass, node: Node) -> str:
     if required is not None and not matches(required, node):
         return reasons.cause.NODE_AFFINITY
     taint = _untolerated(cls, node)
-    return reasons.cause.taint(taint.key, taint.value) if taint else ""
+    return reasons.cause.taint(taint.key, taint.value) if taint else NOTHING
 
 
-def _faulty(fault: Fault | None) -> str:
+def _faulty(fault: Fault | None) -> Reason:
     """Return why a node gets nothing new, whatever a pod tolerates; empty for a healthy one."""
     if fault is None:
-        return ""
+        return NOTHING
     suspect = fault.kind == "suspect"
     return reasons.cause.suspect(cause=fault.cause) if suspect else reasons.cause.not_ready(cause=fault.cause)
 
@@ -193,15 +194,15 @@ def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
     )
 
 
-def volume_refusal(cls: PodClass, node: Node, volumes: Volumes) -> str:
+def volume_refusal(cls: PodClass, node: Node, volumes: Volumes) -> Reason:
     """Return why the pod's claims keep it off this node; empty if they do not."""
-    return next((words for use in cls.claims if (words := _claim_refusal(use, node, volumes))), "")
+    return next((words for use in cls.claims if (words := _claim_refusal(use, node, volumes))), NOTHING)
 
 
-def _claim_refusal(use: ClaimUse, node: Node, volumes: Volumes) -> str:
+def _claim_refusal(use: ClaimUse, node: Node, volumes: Volumes) -> Reason:
     claim = volumes.claims.get(use.key)
     if claim is None:  # that of an ephemeral volume appears a moment after its pod
-        return "" if use.ephemeral else reasons.cause.claim_missing(claim=use.key)
+        return NOTHING if use.ephemeral else reasons.cause.claim_missing(claim=use.key)
     if claim.status.phase == "Lost":
         return reasons.cause.claim_lost(claim=use.key)
     if claim.metadata.deletion_timestamp is not None:
@@ -209,7 +210,7 @@ def _claim_refusal(use: ClaimUse, node: Node, volumes: Volumes) -> str:
     return (_bound if claim.bound else _unbound)(use, claim, node, volumes)
 
 
-def _bound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Volumes) -> str:
+def _bound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Volumes) -> Reason:
     volume = volumes.volumes.get(claim.spec.volume_name)
     if volume is None:
         return reasons.cause.volume_missing(volume=claim.spec.volume_name, claim=use.key)
@@ -217,10 +218,10 @@ def _bound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Vol
     if affinity and affinity.required and not matches_labels(affinity.required, node.metadata.labels):
         return reasons.cause.volume_elsewhere(volume=volume.metadata.name)
     same = _same_zone(volume, node.metadata.labels)
-    return "" if same else reasons.cause.volume_in_another_zone(volume=volume.metadata.name)
+    return NOTHING if same else reasons.cause.volume_in_another_zone(volume=volume.metadata.name)
 
 
-def _unbound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Volumes) -> str:
+def _unbound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Volumes) -> Reason:
     if claim.spec.volume_name:
         return reasons.cause.claim_unbound(claim=use.key)
     if not claim.storage_class:
@@ -231,7 +232,7 @@ def _unbound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: V
     if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
         return reasons.cause.claim_unbound(claim=use.key)
     selected = claim.metadata.annotations.get(SELECTED_NODE, node.metadata.name)
-    return "" if selected == node.metadata.name else reasons.cause.volume_made_elsewhere(claim=use.key)
+    return NOTHING if selected == node.metadata.name else reasons.cause.volume_made_elsewhere(claim=use.key)
 
 
 def _same_zone(volume: PersistentVolume, labels: Mapping[str, str]) -> bool:

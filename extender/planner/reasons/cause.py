@@ -1,70 +1,81 @@
 """Causes: why one node does not take a pod, in a few words. Plugins of other packages may have others.
 
-A cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`), and each is a code in `Causes`.
+A cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`), and each is a number in `Causes`.
 """
 
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE
+from muster.api.muster.reason import Reason, constant, sentence, worded
 from muster.resources.vector import GPU, amount_words
 
-OTHER = "refused for a reason that is not told apart any more (restart the extender to see it)"
+TAINT, SUSPECT, NOT_READY, SCARCE = "node-taint", "node-suspect", "node-not-ready", "node-scarce"
+"""Codes of causes that are read."""
 
-GPU_PARTS = "no GPU with enough room"
+OTHER = constant("node-other", "refused for a reason that is not told apart any more (restart the extender to see it)")
+
+GPU_PARTS = constant("node-gpu-parts", "no GPU with enough room")
 """The node's GPUs have enough room together, and none of them for the pod."""
-DIVIDED = "its GPUs are divided (MIG), which takes no parts by annotation"
-REFUSED_A_MEMBER = "refused a member of this gang a moment ago"
-FAILED_A_MEMBER = "left out, as a member of this gang failed there"
-reserved = "reserved for {gang}".format
+DIVIDED = constant("node-gpus-divided", "its GPUs are divided (MIG), which takes no parts by annotation")
+REFUSED_A_MEMBER = constant("node-refused-a-member", "refused a member of this gang a moment ago")
+FAILED_A_MEMBER = constant("node-failed-a-member", "left out, as a member of this gang failed there")
+reserved = sentence("node-reserved", "reserved for {gang}")
 
-GONE = "is gone"
-suspect = "suspect ({cause})".format
+GONE = constant("node-gone", "is gone")
+suspect = sentence(SUSPECT, "suspect ({cause})")
 """A node with a fault that others have found."""
-not_ready = "not ready ({cause})".format
-CORDONED = "cordoned"
-NODE_SELECTOR = "does not match the node selector"
-NODE_AFFINITY = "does not match the node affinity"
-TAINT = "has the taint "
+not_ready = sentence(NOT_READY, "not ready ({cause})")
+CORDONED = constant("node-cordoned", "cordoned")
+NODE_SELECTOR = constant("node-selector", "does not match the node selector")
+NODE_AFFINITY = constant("node-own-affinity", "does not match the node affinity")
 
-port_taken = "host port {port} is taken".format
-claim_in_use = "claim {claim} is used by another pod".format
-spread_label = "lacks the label {key} that pods are spread over".format
-spread_skew = "spread over {key} would exceed maxSkew {skew}".format
-affinity_label = "lacks the label {key} of the pod affinity".format
-affinity = "affinity: no pod with {query} in the same {key}".format
-anti_affinity = "anti-affinity with pods with {query} in the same {key}".format
-anti_affinity_of_others = "a pod in the same {key} has anti-affinity with pods with {query}".format
-anti_affinity_of_many = "one of many pods in the same {key} has anti-affinity with it".format
+port_taken = sentence("node-port-taken", "host port {port} is taken")
+claim_in_use = sentence("node-claim-in-use", "claim {claim} is used by another pod")
+spread_label = sentence("node-spread-label", "lacks the label {key} that pods are spread over")
+spread_skew = sentence("node-spread-skew", "spread over {key} would exceed maxSkew {skew}")
+affinity_label = sentence("node-affinity-label", "lacks the label {key} of the pod affinity")
+affinity = sentence("node-affinity", "affinity: no pod with {query} in the same {key}")
+anti_affinity = sentence("node-anti-affinity", "anti-affinity with pods with {query} in the same {key}")
+anti_affinity_of_others = sentence(
+    "node-anti-affinity-of-others", "a pod in the same {key} has anti-affinity with pods with {query}"
+)
+anti_affinity_of_many = sentence(
+    "node-anti-affinity-of-many", "one of many pods in the same {key} has anti-affinity with it"
+)
 
-claim_missing = "claim {claim} does not exist".format
-claim_lost = "claim {claim} has lost its volume".format
-claim_deleted = "claim {claim} is being deleted".format
-claim_unbound = "claim {claim} is not bound yet".format
-claim_without_class = "claim {claim} has neither a volume nor a storage class".format
-class_missing = "storage class {name} of claim {claim} does not exist".format
-volume_missing = "volume {volume} of claim {claim} does not exist".format
-volume_elsewhere = "volume {volume} is elsewhere".format
-volume_in_another_zone = "volume {volume} is in another zone".format
-volume_made_elsewhere = "the volume of claim {claim} is being made elsewhere".format
+claim_missing = sentence("node-claim-missing", "claim {claim} does not exist")
+claim_lost = sentence("node-claim-lost", "claim {claim} has lost its volume")
+claim_deleted = sentence("node-claim-deleted", "claim {claim} is being deleted")
+claim_unbound = sentence("node-claim-unbound", "claim {claim} is not bound yet")
+claim_without_class = sentence("node-claim-without-class", "claim {claim} has neither a volume nor a storage class")
+class_missing = sentence("node-class-missing", "storage class {name} of claim {claim} does not exist")
+volume_missing = sentence("node-volume-missing", "volume {volume} of claim {claim} does not exist")
+volume_elsewhere = sentence("node-volume-elsewhere", "volume {volume} is elsewhere")
+volume_in_another_zone = sentence("node-volume-in-another-zone", "volume {volume} is in another zone")
+volume_made_elsewhere = sentence("node-volume-made-elsewhere", "the volume of claim {claim} is being made elsewhere")
 
 
+@worded(TAINT)
 def taint(key: str, value: str) -> str:
     """A taint that the pod does not tolerate."""
-    return TAINT + (f"{key}={value}" if value else key)
+    return f"has the taint {taint_words(key, value)}"
 
 
+def taint_words(key: str, value: str) -> str:
+    """Return a taint as users write it, without its effect."""
+    return f"{key}={value}" if value else key
+
+
+@worded("node-over-model")
 def over_model(model: str, queue: str, most: int) -> str:
     """The gang's queue, or one above it, may use no more GPUs of the node's model."""
     return f"has GPUs of model {model}, of which queue {queue} may use {amount_words(GPU, most)} (max-by-model)"
 
 
-def fault_in(words: str) -> str:
-    """Return the condition or taint in the words about a faulty node; empty for other causes."""
-    for kind in (suspect, not_ready):
-        before, after = kind(cause="\n").split("\n")
-        if words.startswith(before) and words.endswith(after):
-            return words.removeprefix(before).removesuffix(after)
-    return ""
+def fault_in(cause: Reason) -> str:
+    """Return the condition or taint by which a node is faulty; empty for other causes."""
+    return str(cause.params["cause"]) if cause.code in {SUSPECT, NOT_READY} else ""
 
 
+@worded(SCARCE)
 def scarce(resource: str) -> str:
     """Too little of a resource is free."""
     if resource.startswith(DEVICE_CLASS_RESOURCE):

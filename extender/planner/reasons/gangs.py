@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from muster.api.grammar import also, be
+from muster.api.muster.reason import Reason
 
 IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and leads"
 STARTS = "it starts: its members have their nodes, or get them now"
@@ -63,7 +64,7 @@ def awaits_room(epoch: int, there: int, victims: int, until: str) -> str:
     return f"{words}, which have until {until} to save what they have" if until else words
 
 
-def can_start(where: Sequence[str], victims: int, reason: str) -> str:
+def can_start(where: Sequence[str], victims: int, reason: Reason) -> str:
     """The planner's next cycle places the gang."""
     once = f", once {victims} pods of others have gone: {reason}" if victims else ""
     return f"it can start: the planner's next cycle gives it {'; '.join(where)}{once}"

@@ -3,38 +3,69 @@
 from collections.abc import Sequence
 
 from muster.api.grammar import be, listed, many
+from muster.api.muster.reason import NOTHING, Reason, constant, sentence, worded
 from muster.api.volcano import scheduling
 
 PLACED = "the gang has a placement"
 ADMITTED = "the gang has been admitted"
 ENOUGH = "enough members have a node"
 
-bound = "all {members} members are bound".format
+bound = sentence("placement-bound", "all {members} members are bound")
 
-too_few_bound = "only {taken} of the {wanted} pods that start together got a node".format
-not_arrived = "{pods} members did not arrive before the deadline".format
-refused = "kube-scheduler refused {pod} on node {node}".format
-node_gone = "node {node} is gone".format
-node_refuses = "node {node}: {cause}".format
-gated = "{pod} waits for the scheduling gate {gate}, which is not Muster's".format
+too_few_bound = sentence("placement-too-few-bound", "only {taken} of the {wanted} pods that start together got a node")
+not_arrived = sentence("placement-not-arrived", "{pods} members did not arrive before the deadline")
+refused = sentence("placement-refused", "kube-scheduler refused {pod} on node {node}")
+node_gone = sentence("placement-node-gone", "node {node} is gone")
+node_refuses = sentence("placement-node-refuses", "node {node}: {cause}")
+gated = sentence("placement-gated", "{pod} waits for the scheduling gate {gate}, which is not Muster's")
 
-not_evicted = "{pods} pods that had to go for it were not evicted in time".format
-BUDGET = "a PodDisruptionBudget does not let pods go that had to go for it"
-VICTIMS_STAY = "pods that had to go for it do not end"
-ROOM_TAKEN = "the room that was made for it is taken"
+not_evicted = sentence("placement-not-evicted", "{pods} pods that had to go for it were not evicted in time")
+BUDGET = constant("placement-budget", "a PodDisruptionBudget does not let pods go that had to go for it")
+VICTIMS_STAY = constant("placement-victims-stay", "pods that had to go for it do not end")
+ROOM_TAKEN = constant("placement-room-taken", "the room that was made for it is taken")
 
 
 EVICTED = scheduling.EVICTED
 """Reason of a condition."""
 
-STRAY = "it is pinned by a placement that is over"
-# For owners of the victims. Who is of another namespace may not see the gang: `named` is for the others.
-_ANY, _ANY_OF_QUEUE = "a gang", "a gang of its own"
-preempted = f"preempted by {_ANY} of priority {{priority}} in queue {{queue}}".format
-reclaimed = f"reclaimed by queue {{queue}} for {_ANY_OF_QUEUE}".format
-recalled = f"it runs on spares that {_ANY} of queue {{queue}} needs for members that it has lost".format
-moved = f"moved to make room for {_ANY} of queue {{queue}}".format
-incomplete = "the gang has {taken} of the {needed} members it needs and was not completed in time".format
+STRAY = constant("eviction-stray", "it is pinned by a placement that is over")
+_FOR_ANOTHER = "eviction-preempted", "eviction-reclaimed", "eviction-recalled", "eviction-moved"
+"""Codes of evictions for another gang. Owners of other namespaces may not see it: `named` is for the others."""
+
+
+@worded(_FOR_ANOTHER[0])
+def preempted(priority: int, queue: str, who: str = "a gang") -> str:
+    """A gang of higher priority gets the room."""
+    return f"preempted by {who} of priority {priority} in queue {queue}"
+
+
+@worded(_FOR_ANOTHER[1])
+def reclaimed(queue: str, who: str = "a gang of its own") -> str:
+    """Another queue gets what it deserves."""
+    return f"reclaimed by queue {queue} for {who}"
+
+
+@worded(_FOR_ANOTHER[2])
+def recalled(queue: str, who: str = "a gang") -> str:
+    """The gang that keeps the spares needs them."""
+    return f"it runs on spares that {who} of queue {queue} needs for members that it has lost"
+
+
+@worded(_FOR_ANOTHER[3])
+def moved(queue: str, who: str = "a gang") -> str:
+    """The members go to other nodes."""
+    return f"moved to make room for {who} of queue {queue}"
+
+
+def named(reason: Reason, who: str) -> Reason:
+    """The reason of an eviction with the name of the gang."""
+    inner = {name: named(each, who) for name, each in reason.params.items() if isinstance(each, Reason)}
+    return reason.given(**inner, **({"who": who} if reason.code in _FOR_ANOTHER else {}))
+
+
+incomplete = sentence(
+    "eviction-incomplete", "the gang has {taken} of the {needed} members it needs and was not completed in time"
+)
 
 
 def failed_there(pod: str, times: int) -> str:
@@ -63,18 +94,21 @@ def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
     return f"{words} {'seat is' if wanted == 1 else 'seats are'} kept for members that it loses{where}{used}{more}"
 
 
-remade = (
+remade = sentence(
+    "placement-remade",
     "its nodes are kept for members that were evicted, as the Job controller may wait for {seconds:.0f} s before it"
-    " makes them again"
-).format
+    " makes them again",
+)
 
 
+@worded("placement-waits-for-victims")
 def waits_for_victims(victims: int, until: str) -> str:
     """It waits for pods to go; `until` is when the last notice of theirs is over (RFC 3339), empty without any."""
     words = f"waits for {victims} pods to go"
     return f"{words}, which were told that they have until {until} at the latest" if until else words
 
 
+@worded("eviction-saved")
 def saved(text: str, at: str) -> str:
     """The run has reported a checkpoint, `step=1200` or without a step, of this time (RFC 3339)."""
     step = text.partition("=")[2]
@@ -83,37 +117,34 @@ def saved(text: str, at: str) -> str:
 
 NOT_SAVED = "it has reported no checkpoint"
 NOT_NEEDED = "its room is not needed any more: it stays"
-STAYS = "the gang that it was to move for needs no room there any more"
+STAYS = constant("placement-stays", "the gang that it was to move for needs no room there any more")
 
 
-def told(pods: int, at: str, reason: str) -> str:
+def told(pods: int, at: str, reason: Reason) -> str:
     """So many pods of a gang were told that they are to be evicted."""
     return f"{many(pods, 'pod')} {be(pods)} to be evicted at {at}, or as soon as the gang has answered: {reason}"
 
 
-def to_be_evicted(at: str, reason: str = "") -> str:
+def to_be_evicted(at: str, reason: Reason = NOTHING) -> str:
     """The gang was told so; `reason` is empty for those who may not know it."""
     return f"it is to be evicted at {at}, or as soon as it has answered{f': {reason}' if reason else ''}"
 
 
-def evicted(pods: int, reason: str) -> str:
+def evicted(pods: int, reason: Reason) -> str:
     """So many pods of a gang were told to go."""
     return f"{many(pods, 'pod')} {'was' if pods == 1 else 'were'} evicted: {reason}"
 
 
-_UNTIL = "; it waits until"
+AWAITS_OWNER = "eviction-awaits-owner"
 
 
-def named(reason: str, who: str) -> str:
-    """The reason of an eviction with the name of the gang."""
-    return reason.replace(_ANY_OF_QUEUE, who).replace(_ANY, who)
-
-
-def awaits_owner(pods: int, reason: str, kind: str) -> str:
+@worded(AWAITS_OWNER)
+def awaits_owner(pods: int, reason: Reason, kind: str) -> str:
     """A whole gang was evicted, and cannot start before its owner of this kind (empty: none) has made new pods."""
-    return f"its {evicted(pods, reason)}{_UNTIL} {f'the {kind} makes' if kind else 'there are'} new ones"
+    return f"its {evicted(pods, reason)}; it waits until {f'the {kind} makes' if kind else 'there are'} new ones"
 
 
-def eviction(message: str) -> str:
+def eviction(reason: Reason) -> str:
     """The first half of `awaits_owner`, for a gang whose owner makes no more pods."""
-    return message.partition(_UNTIL)[0]
+    params = reason.params
+    return f"its {evicted(params['pods'], params['reason'])}" if reason.code == AWAITS_OWNER else str(reason)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from muster.api import names
 from muster.api.grammar import listed, verb
+from muster.api.muster.reason import constant, sentence, worded
 from muster.api.volcano import scheduling
 
 NOT_CREATED = "PodsNotCreated"
@@ -13,24 +14,32 @@ NOT_COMPARED = "NotComparedYet"
 SLOT_LIMIT = "InFlightLimit"
 """Reasons of conditions."""
 
-not_compared = "its affinities or its claims to devices are still compared with the pods of the cluster, for a moment"
-too_few = "{have} of the {wanted} pods that start together exist".format
-left = (
+not_compared = constant(
+    "pods-not-compared",
+    "its affinities or its claims to devices are still compared with the pods of the cluster, for a moment",
+)
+too_few = sentence("pods-too-few", "{have} of the {wanted} pods that start together exist")
+left = sentence(
+    "pods-left",
     "namespace {namespace} gives its pods no queue any more, so new ones are no members: give it the label "
     f"{names.QUEUE} again, without {names.MANAGED}=false, or delete the pods that wait: their owner makes them anew "
-    "without Muster's gate"
-).format
-slot_limit = (
-    "it waits until fewer slots are placed: placements of other gangs have {limit} or more whose pods are not bound yet"
-).format
+    "without Muster's gate",
+)
+slot_limit = sentence(
+    "pods-slot-limit",
+    "it waits until fewer slots are placed: placements of other gangs have {limit} or more whose pods are not bound "
+    "yet",
+)
 
 
+@worded("pods-not-created")
 def not_created(attempts: int, until: str) -> str:
     """The gang was placed so often, and its pods did not come."""
     times = "once" if attempts == 1 else f"{attempts} times in a row"
     return f"its pods were not created in time, {times}; it is placed again at {until}, or once its pods exist"
 
 
+@worded("pods-gated")
 def gated(pods: Sequence[str], gates: Collection[str]) -> str:
     """Pods wait for gates that are not Muster's."""
     which = f"the scheduling {'gate' if len(gates) == 1 else 'gates'} {', '.join(gates)}"

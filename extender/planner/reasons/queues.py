@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from muster.api.grammar import be, listed, many
+from muster.api.grammar import also, be, listed, many
 from muster.api.kubernetes.meta import format_time
+from muster.api.muster.reason import NOTHING, Reason, constant, sentence, worded
 from muster.api.muster.usage import Period
 from muster.resources.vector import amount_words
 from muster.volcano.queuelimits import Budget
@@ -22,13 +23,20 @@ NOT_FOR_NAMESPACE = "QueueNotForNamespace"
 OF_OTHER_POOL = "QueueOfOtherPool"
 """Reasons of conditions."""
 
-ROOT = "queue 'root' holds other queues and takes no gangs"
-missing = "queue {queue!r} does not exist".format
-closed = "queue {queue!r} is {state}".format
-not_for_namespace = "namespace {namespace} may not use queue {queue!r}: {why}".format
-of_other_pool = "{why}: a gang has the nodes of one pool; create its workload anew in a queue of its pool".format
-behind = "queue {queue!r} starts its gangs strictly in order, and {head} before it waits for room".format
-unreadable_capability = "the capability of queue {queue} cannot be read: {error}".format
+ROOT = constant("queue-root", "queue 'root' holds other queues and takes no gangs")
+missing = sentence("queue-missing", "queue {queue!r} does not exist")
+closed = sentence("queue-closed", "queue {queue!r} is {state}")
+not_for_namespace = sentence("queue-not-for-namespace", "namespace {namespace} may not use queue {queue!r}: {why}")
+of_other_pool = sentence(
+    "queue-of-other-pool",
+    "{why}: a gang has the nodes of one pool; create its workload anew in a queue of its pool",
+)
+behind = sentence(
+    "queue-behind", "queue {queue!r} starts its gangs strictly in order, and {head} before it waits for room"
+)
+unreadable_capability = sentence(
+    "queue-unreadable-capability", "the capability of queue {queue} cannot be read: {error}"
+)
 first_waits = "the first gang of the queue waits: {reason}".format
 """Queues are for all to read: the gang's PodGroup has the message."""
 
@@ -42,6 +50,7 @@ _REFUSALS = {
 }
 
 
+@worded("queue-refusal")
 def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
     """The queue refuses these amounts, in milli-CPU or base units."""
     amounts = {"limit": limit, "used": used, "asked": asked}
@@ -49,6 +58,7 @@ def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, as
     return _REFUSALS[reason].format(queue=queue, **words)
 
 
+@worded("queue-over-user-limit")
 def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: int, asked: int) -> str:
     """The creator of the gang has what one user may have."""
     who = f"user {user}" if user else "who has no known creator (all such workloads count as one user)"
@@ -59,6 +69,7 @@ def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: i
     )
 
 
+@worded("queue-over-window")
 def over_window(queue: str, resource: str, *, until: float, limit: int, used: int, asked: int) -> str:
     """A time window is open in which the queue may use less."""
     most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
@@ -68,12 +79,19 @@ def over_window(queue: str, resource: str, *, until: float, limit: int, used: in
     )
 
 
-def over_budget(queue: str, budget: Budget, *, until: float) -> str:
+def over_budget(queue: str, budget: Budget, *, until: float) -> Reason:
     """The budget of a period is used up, and enforced, until the period ends."""
-    return (
-        f"queue {queue} has used its budget of {budget_words(budget)} {NOW[budget.period]}, and starts no gangs that "
-        f"ask for {budget.resource} before {format_time(until)}; gangs that run go on"
-    )
+    return _over_budget(
+        queue=queue, budget=budget_words(budget), now=NOW[budget.period], resource=budget.resource,
+        until=format_time(until),
+    )  # fmt: skip
+
+
+_over_budget = sentence(
+    "queue-over-budget",
+    "queue {queue} has used its budget of {budget} {now}, and starts no gangs that ask for {resource} before {until}; "
+    "gangs that run go on",
+)
 
 
 BUDGET_NEAR = "BudgetNearlyUsed"
@@ -103,6 +121,7 @@ def budget_words(budget: Budget) -> str:
     return f"{amount_words(budget.resource, round(budget.most / _HOUR_S))} h of {budget.resource}"
 
 
+@worded("queue-no-nodes-for")
 def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
     """No nodes are asked for, as the queue could not use them."""
     most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
@@ -110,25 +129,30 @@ def no_nodes_for(queue: str, resource: str, *, limit: int, used: int, asked: int
 
 
 _NOTHING = "nothing is reclaimed for it, though its queue has less than it deserves:"
-NOBODY_ABOVE = (
-    f"{_NOTHING} no other queue has more than it deserves; it starts when gangs end, or if others deserve less"
+NOBODY_ABOVE = constant(
+    "reclaim-nobody-above",
+    f"{_NOTHING} no other queue has more than it deserves; it starts when gangs end, or if others deserve less",
 )
-OF_OTHERS = (
+OF_OTHERS = constant(
+    "reclaim-of-others",
     f"{_NOTHING} the queues that have more than they deserve are not reclaimable, or their gangs are not preemptable; "
-    "spec.reclaimable of the queues and volcano.sh/preemptable of the gangs say so"
+    "spec.reclaimable of the queues and volcano.sh/preemptable of the gangs say so",
 )
-PROTECTED = (
+PROTECTED = constant(
+    "reclaim-protected",
     f"{_NOTHING} the gangs of queues that have more than they deserve are protected for now, such as by their minimum "
-    "runtime; it is tried again"
+    "runtime; it is tried again",
 )
-OVER_FAIR = (
+OVER_FAIR = constant(
+    "reclaim-over-fair",
     f"{_NOTHING} with it the queue would have more than its fair share of a resource of which no queue deserves any; "
-    "it starts when gangs end, or if its queue has more weight"
+    "it starts when gangs end, or if its queue has more weight",
 )
-NOT_ENOUGH = (
+NOT_ENOUGH = constant(
+    "reclaim-not-enough",
     f"{_NOTHING} a queue loses gangs, or pods above their minimum, only while it has more than it deserves and keeps "
     "what it is guaranteed, and what may go makes too little room; smaller or fewer pods may find room, or it starts "
-    "when gangs end"
+    "when gangs end",
 )
 """The rule by which nothing is reclaimed for a gang, and what would change it; they name nobody and no amounts, so that
 they stay the same."""
@@ -138,26 +162,24 @@ EXCEEDED = "QuotaExceeded"
 OVERCOMMITTED = "Overcommitted"
 """Reasons of conditions."""
 
-resource_quota = "ResourceQuota {quota} of its namespace leaves too little {resource} for it to start".format
-overcommitted = (
+resource_quota = sentence(
+    "resource-quota", "ResourceQuota {quota} of its namespace leaves too little {resource} for it to start"
+)
+overcommitted = sentence(
+    "queue-overcommitted",
     "the gangs that were let in before it need all {resource} that may be promised, {factor:g} times what the nodes "
-    "have (overcommit-factor); it is let in when some of them have ended"
-).format
+    "have (overcommit-factor); it is let in when some of them have ended",
+)
 
 
 _OWN = "only its own queue leaves that free, "
-FOR_ITS_OWN = f"{_OWN}as it waits for pods of that queue"
-OVER_SHARE = f"{_OWN}as it would have more than its fair share"
+FOR_ITS_OWN = constant("reservation-for-its-own", f"{_OWN}as it waits for pods of that queue")
+OVER_SHARE = constant("reservation-over-share", f"{_OWN}as it would have more than its fair share")
 """The reason why a reservation does not count for all queues."""
-expired = (_OWN + "for a while, as all others have done so for {after_s:g} s").format
-
-
-def for_its_own(message: str) -> bool:
-    """Return True if these are the words of a reservation that counts for its own queue only."""
-    return _OWN in message
-
-
-OVER = "nothing is reserved any more: it is not the head of its queue, or its nodes do not take it"
+expired = sentence("reservation-expired", _OWN + "for a while, as all others have done so for {after_s:g} s")
+OVER = constant(
+    "reservation-over", "nothing is reserved any more: it is not the head of its queue, or its nodes do not take it"
+)
 
 
 def expected(at: float | None) -> str:
@@ -165,20 +187,23 @@ def expected(at: float | None) -> str:
     return "at a time that is not known" if at is None else f"expected at {format_time(at)}"
 
 
+@worded("reservation")
 def reserved(
-    nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, *, named: bool = True
-) -> str:
-    """Nodes are reserved for a gang; `named`: who is told may see those that end there."""
+    nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, aside: Reason = NOTHING, *,
+    named: bool = True,
+) -> str:  # fmt: skip
+    """Nodes are reserved for a gang, `aside` for its own queue only; `named`: who is told may see who ends there."""
     what = f"1 node, {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes, {listed(nodes)}"
     if at is None:
         why = f"because it has waited for more than {patience_s:g} s and no pod there says how long it runs"
-        return f"reserved: {what}, {expected(at)}; what becomes free there is reserved for it, {why}"
+        return also(f"reserved: {what}, {expected(at)}; what becomes free there is reserved for it, {why}", str(aside))
     owners = listed(ending) if named else many(len(ending), "workload")
     who = f", because {owners} {be(len(ending))} expected to have ended there" if ending else ""
-    return f"reserved: {what}, {expected(at)}{who}"
+    return also(f"reserved: {what}, {expected(at)}{who}", str(aside))
 
 
+@worded("reservation-in-the-way")
 def in_the_way(reservations: Sequence[tuple[str, Sequence[str], float | None]]) -> str:
     """Reservations (gang, nodes and time of each) keep a gang from nodes that have room for it."""
     parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
-    return f"it would run into {' and '.join(parts)}" if parts else ""
+    return f"it would run into {' and '.join(parts)}"

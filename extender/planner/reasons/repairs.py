@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 from muster.api.grammar import be, have, listed, many
+from muster.api.muster.reason import constant, sentence, worded
 
 NODE_FAULT = "NodeFault"
 """Reason of a condition: members of the gang are on faulty nodes, and stay there for now."""
-REPAIRS = "repairs: "
-"""A placement whose victims go for such a reason is a repair."""
+REPAIRS = frozenset({"repair-evicts-whole", "repair-replaces", "repair-restarts"})
+"""Codes of reasons to evict: a placement whose victims go for one of them is a repair."""
 GONE = "gone"
 BY_ANNOTATION = "its annotation muster.dev/on-node-fault says"
 JOB_RESTARTS = "its Job restarts as a whole when a pod is evicted"
@@ -17,17 +18,16 @@ INDEPENDENT = "its pods run alone"
 ENOUGH_WITHOUT = "the others are enough to go on"
 CAN_TAKE_BACK = "nothing says that all its members have to start again together"
 static = "the ranks of {framework} start together or not at all".format
-HEALTHY = "its nodes are healthy again: it stays"
+HEALTHY = constant("repair-healthy", "its nodes are healthy again: it stays")
 OUT_OF_SERVICE = (
     "pods there end when the node answers again, is deleted, or has the taint node.kubernetes.io/out-of-service"
 )
 """What helps while the kubelet of a dead node cannot say that its pods have ended."""
 
-suspect = "suspect ({cause})".format
-not_ready = "not ready ({cause})".format
-evicts_whole = (
-    REPAIRS + "{nodes}, and no other node takes the {members} there: the gang is evicted, and waits as a whole"
-).format
+evicts_whole = sentence(
+    "repair-evicts-whole",
+    "repairs: {nodes}, and no other node takes the {members} there: the gang is evicted, and waits as a whole",
+)
 
 
 def nodes_with(faults: Mapping[str, str]) -> str:
@@ -50,24 +50,28 @@ def policy(nodes: str, members: int, policy: str, why: str) -> str:
     return f"{nodes}: by the policy {policy} its {many(members, 'member')} there {_PLANS[policy]}, as {why}"
 
 
+@worded("repair-replaces")
 def replaces(nodes: str, members: int, why: str, *, dead: bool) -> str:
     """Members on faulty nodes are evicted, and come again elsewhere."""
-    said = f"{REPAIRS}{nodes}: {many(members, 'member')} {be(members)} replaced, as {why}"
+    said = f"repairs: {nodes}: {many(members, 'member')} {be(members)} replaced, as {why}"
     return f"{said}; {OUT_OF_SERVICE}" if dead else said
 
 
+@worded("repair-restarts")
 def restarts(nodes: str, members: int, of: int, why: str, *, dead: bool) -> str:
     """All members are evicted, and come again: on their nodes, but those of faulty ones."""
     where = f"{members} of its {many(of, 'member')} on other nodes"
-    said = f"{REPAIRS}{nodes}: the gang restarts in place, {where}, as {why}"
+    said = f"repairs: {nodes}: the gang restarts in place, {where}, as {why}"
     return f"{said}; {OUT_OF_SERVICE}" if dead else said
 
 
+@worded("repair-stays")
 def stays(nodes: str, members: int) -> str:
     """Members on suspect nodes run on, as there is no room elsewhere."""
     return f"{nodes}, and its {many(members, 'member')} there {have(members)} to stay, as no other node takes them"
 
 
+@worded("repair-stopped")
 def stopped(faulty: int, of: int) -> str:
     """So many nodes are faulty at once that something else is wrong."""
     return f"{faulty} of {many(of, 'node')} are suspect or not ready at once: nothing is repaired until fewer are"

@@ -11,7 +11,11 @@ from extender.planner.reasons.cause import CORDONED
 from extender.planner.reasons.topology import Closest
 from muster.api.grammar import be, have, many, verb
 from muster.api.muster.gang import DEFAULT_POD_SET
+from muster.api.muster.reason import Reason, worded
 from muster.resources.vector import PODS, Vector, amount_words
+
+NO_ROOM = "no-room"
+"""Code of the reason; what is stored of it are the parameters of `Shortage.data`."""
 
 Wanted = Literal["together", "lost", "extra", "ever"]
 """Pods that start together now; members that a gang which started has lost; pods above the minimum; pods that would
@@ -22,6 +26,7 @@ class Cause(Struct, frozen=True, rename="camel"):
     """Nodes that are lost to one cause; every node counts once, for the first cause that it meets."""
 
     words: str
+    why: Reason
     nodes: int
     roomy: int
     """Those of them with room for a pod."""
@@ -109,6 +114,21 @@ class Shortage(Struct, frozen=True, rename="camel"):
         return "; ".join(part for part in [*parts, near, left] if part)
 
     @property
+    def data(self) -> Reason:
+        """What lists of gangs say of it: the pods without room, and what one of them asks for."""
+        miss = self.miss
+        return Reason(
+            code=NO_ROOM,
+            params={
+                "kind": self.kind,
+                "pods": self.wanted,
+                "resource": miss.resource if miss else "",
+                "amount": miss.amount if miss else 0,
+                "level": self.closest.level if self.closest else "",
+            },
+        )
+
+    @property
     def _who(self) -> str:
         """The pod sets, unless the gang has one without a name of its own."""
         sets = [self.pod_set, *self.alike]
@@ -160,7 +180,13 @@ class Shortage(Struct, frozen=True, rename="camel"):
             f"{level.nodes} {verb(level.nodes, 'hold')} {amount_words(miss.resource, level.free)} free"
             for level in miss.levels
         ]
-        return near + [f"{cause.roomy} {CORDONED}" for cause in self.causes if cause.roomy and cause.words == CORDONED]
+        return near + [f"{cause.roomy} {CORDONED}" for cause in self.causes if cause.roomy and cause.why == CORDONED]
+
+
+@worded(NO_ROOM)
+def no_room(lacks: Shortage) -> str:
+    """Too little room is free."""
+    return lacks.message
 
 
 UNTOLD = Shortage("", "together", 0, 0, {}, 0, 0, (), None)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from muster.api.kubernetes.meta import ReportedCondition
+from muster.api.muster.reason import Reason, constant, sentence
 
 NOT_SERVED = "ProvisioningNotServed"
 REFUSED = "ProvisioningRefused"
@@ -10,42 +11,56 @@ TIMED_OUT = "ProvisioningTimedOut"
 IN_VAIN = "ScaleUpInVain"
 """Reasons of conditions."""
 
-NODES_EXIST = "free nodes would hold its pods one by one, so that an autoscaler would add none, and none is asked for"
-not_asked = "no nodes are asked for: {why}".format
+NODES_EXIST = constant(
+    "nodes-exist",
+    "free nodes would hold its pods one by one, so that an autoscaler would add none, and none is asked for",
+)
+not_asked = sentence("nodes-not-asked", "no nodes are asked for: {why}")
 KIND_MISSING = not_asked(why="the cluster has no ProvisioningRequest (autoscaling.x-k8s.io/v1)")
-too_many_pod_sets = not_asked(why="it has {pod_sets} pod sets, a ProvisioningRequest takes {most}").format
+too_many_pod_sets = sentence(
+    "nodes-too-many-pod-sets", "no nodes are asked for: it has {pod_sets} pod sets, a ProvisioningRequest takes {most}"
+)
 bad_mode = "{key} is {mode!r}, and can be {known}".format
 bad_timeout = "{key}: {error}".format
 bad_class = "{key} is {name!r}, which cannot be the name of a class".format
 long_parameter = "{key} has a value of {chars} characters for {name!r}, and can have {most}".format
 bad_parameter = "{key} has {part!r}; write it like key=value,key=value".format
 
-in_vain = "it asked for nodes and could not start; it rests for {pause_s:g} s before it asks again".format
+in_vain = sentence(
+    "nodes-in-vain", "it asked for nodes and could not start; it rests for {pause_s:g} s before it asks again"
+)
 
 after_the_first = "its gang waits for nodes that do not exist yet; {pod} says why".format
 
 REPLACED = "another one takes its place"
 NOT_NEEDED = "its gang needs it no more"
-accepted = "ProvisioningRequest {name} is accepted".format
-unanswered = "ProvisioningRequest {name} is not accepted yet".format
-provisioned = "ProvisioningRequest {name} is provisioned, and its nodes are not there yet".format
+accepted = sentence("nodes-accepted", "ProvisioningRequest {name} is accepted")
+unanswered = sentence("nodes-unanswered", "ProvisioningRequest {name} is not accepted yet")
+provisioned = sentence(
+    "nodes-provisioned", "ProvisioningRequest {name} is provisioned, and its nodes are not there yet"
+)
+_ended = sentence("nodes-request-ended", "ProvisioningRequest {name}: {kind}{why}")
+_refused = sentence("nodes-refused", "ProvisioningRequest {name} is refused{why}")
+_timed_out = sentence(
+    "nodes-timed-out", "ProvisioningRequest {name} was not provisioned within {timeout_s:g} s ({told})"
+)
 
 
-def ended(name: str, condition: ReportedCondition) -> str:
+def ended(name: str, condition: ReportedCondition) -> Reason:
     """The request has ended by this condition."""
-    return f"ProvisioningRequest {name}: {condition.type}{_why(condition)}"
+    return _ended(name=name, kind=condition.type, why=_why(condition))
 
 
-def refused(name: str, condition: ReportedCondition) -> str:
+def refused(name: str, condition: ReportedCondition) -> Reason:
     """The autoscaler does not provision the request now."""
-    return f"ProvisioningRequest {name} is refused{_why(condition)}"
+    return _refused(name=name, why=_why(condition))
 
 
-def timed_out(name: str, timeout_s: float, said: Mapping[str, ReportedCondition]) -> str:
+def timed_out(name: str, timeout_s: float, said: Mapping[str, ReportedCondition]) -> Reason:
     """The request was not provisioned in time; `said` are its conditions by type."""
     last = next((said[kind] for kind in ("Provisioned", "Accepted") if kind in said), None)
     told = f"{last.type} is {last.status}{_why(last)}" if last is not None else "no autoscaler has taken it up"
-    return f"ProvisioningRequest {name} was not provisioned within {timeout_s:g} s ({told})"
+    return _timed_out(name=name, timeout_s=timeout_s, told=told)
 
 
 def _why(condition: ReportedCondition) -> str:

@@ -28,12 +28,14 @@ from extender.planner.scaleup.tries import Tries
 from extender.planner.scaleup.voices import Evictions, Speech, Voices
 from extender.planner.scaleup.wishes import Wish, Wishes
 from extender.planner.state.gangs import GangView
-from muster.api.grammar import also
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
+from muster.api.muster.reason import Reason, reason_of
 
 MAX_LOOKED_AT = 8
 """Gangs of a queue that are checked for one that can ask."""
-_NODES_EXIST = ("", reasons.scaleup.NODES_EXIST)
+Note = tuple[str, Reason]
+"""Reason of the condition (empty: unchanged), and what is added to its message."""
+_NODES_EXIST: Note = ("", reasons.scaleup.NODES_EXIST)
 KEPT_S = 10.0
 """Least time that the pods of a gang ask, even if another gang comes first: each change is many writes."""
 
@@ -48,8 +50,8 @@ class _Turn:
     """UID of a gang → pod set → number of its pods that ask."""
     needed: set[str] = field(default_factory=set)
     """UIDs of gangs whose request stays."""
-    notes: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """UID of a gang → reason (empty: unchanged) and sentence for its owner."""
+    notes: dict[str, Note] = field(default_factory=dict)
+    """UID of a gang → what is added for its owner."""
 
 
 class AskForNodes:
@@ -75,10 +77,10 @@ class AskForNodes:
         _annotate(session, turn.notes)
         _withdraw(session, waits, turn)
         speeches = [
-            Speech(gang, _with(decision, turn.notes.get(uid)).message, turn.asks.get(uid))
+            Speech(gang, _with(decision, turn.notes.get(uid)).why, turn.asks.get(uid))
             for uid, (gang, decision) in waits.items()
         ]
-        told = [Speech(gang, gang.placement.status.message) for gang in given if gang.placement is not None]
+        told = [Speech(gang, reason_of(gang.placement.status.message)) for gang in given if gang.placement is not None]
         for say in self._voices.speak(session.now, [*speeches, *told]):
             session.decide(say)
         self._evictions.decide(session)
@@ -125,9 +127,7 @@ class AskForNodes:
         return True
 
 
-def _hindrance(
-    session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn
-) -> tuple[str, str] | None:
+def _hindrance(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn) -> Note | None:
     """Return a note why the gang cannot ask; None if it can."""
     if why := wish.complaint or refusal(session, gang, wanted):
         return "", reasons.scaleup.not_asked(why=why)
@@ -207,14 +207,14 @@ def lacks_nodes(gang: GangView, lacks: Shortage) -> bool:
     return gang.taken < gang.floor.min_member if gang.started else lacks.kind != "extra"
 
 
-def _with(decision: Unschedulable, note: tuple[str, str] | None) -> Unschedulable:
+def _with(decision: Unschedulable, note: Note | None) -> Unschedulable:
     if note is None:
         return decision
-    reason, words = note
-    return replace(decision, reason=reason or decision.reason, message=also(decision.message, words))
+    reason, more = note
+    return replace(decision, reason=reason or decision.reason, why=decision.why.also(more))
 
 
-def _annotate(session: Session, notes: Mapping[str, tuple[str, str]]) -> None:
+def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
     """Add notes to the sentences that are written into PodGroups."""
     if notes:
         session.decisions = [

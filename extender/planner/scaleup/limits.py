@@ -12,10 +12,11 @@ from extender.planner import reasons
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
+from muster.api.muster.reason import NOTHING, Reason, reason_of
 from muster.resources.vector import Vector, add, scale
 
 
-def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> str:
+def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reason:
     """Return why the gang's queues have no room for so many more pods of each set; empty if they have.
 
     Capabilities are compared besides asking plugins, since a resource of no existing node is on no plugin's axis.
@@ -24,7 +25,7 @@ def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> str:
     members = ask.members(session.hooks, wanted)
     refused = session.hooks.is_job_over_queue_capacity.call(gang, session.amounts(ask, members))
     if refused is not None:
-        return str(refused.message)
+        return reason_of(refused.message)
     for bounds in limited.limits.above(gang.queue):
         if bounds.unreadable:  # admission was bypassed; its gangs go on, and ask for nothing
             return reasons.queues.unreadable_capability(queue=bounds.queue, error=bounds.unreadable)
@@ -34,7 +35,7 @@ def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> str:
             asked = add(asked, scale(cls.requests, count))
     full = limited.over_capability(gang.queue, asked)
     if full is None:
-        return ""
+        return NOTHING
     return reasons.queues.no_nodes_for(full.queue, full.resource, limit=full.limit, used=full.used, asked=full.asked)
 
 

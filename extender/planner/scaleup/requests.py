@@ -18,6 +18,7 @@ from muster.api import names
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.meta import readable_time
 from muster.api.limits import whole_number
+from muster.api.muster.reason import Reason
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.delays import doubled_s
 
@@ -39,7 +40,7 @@ class Answer:
     stage: Stage
     reason: str
     """One word for the gang's condition; empty if unchanged."""
-    words: str
+    words: Reason
     again_at: float = 0.0
     """Earliest time of the next request, in seconds since the epoch, if this one is over."""
 
@@ -112,7 +113,7 @@ def pause_s(failed: int) -> float:
     return doubled_s(BACK_OFF_S, failed - 1, MAX_BACK_OFF_S)
 
 
-def _over(request: ProvisioningRequest, reason: str, words: str, ended: float) -> Answer:
+def _over(request: ProvisioningRequest, reason: str, words: Reason, ended: float) -> Answer:
     return Answer("over", reason, words, ended + pause_s(attempt_of(request)))
 
 

@@ -16,6 +16,7 @@ from extender.planner.framework.session import Session
 from extender.planner.scaleup.wishes import EVICTION_KEYS, annotated, evictable_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
+from muster.api.muster.reason import NOTHING, Reason
 
 SETTLE_S = 2.0
 """Least waiting time of a gang that writes: mostly it starts before."""
@@ -32,10 +33,10 @@ ANNOTATIONS_AT_ONCE = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """The sentence of one gang in this cycle."""
+    """What one gang says in this cycle."""
 
     gang: GangView
-    sentence: str
+    why: Reason
     asks: Mapping[str, int] | None = None
     """Pod set → number of its pods that ask for nodes; None if none does."""
 
@@ -69,8 +70,8 @@ class _Heard:
     spoke_at: float = 0.0
     view: GangView | None = None
     """The gang when all its pods were up to date."""
-    words: tuple[str, Mapping[str, int] | None] = ("", None)
-    """Sentence and asks at that time."""
+    words: tuple[Reason, Mapping[str, int] | None] = (NOTHING, None)
+    """Reason and asks at that time."""
     may_ask: bool = True
     """Some of its pods may ask for nodes."""
 
@@ -96,7 +97,7 @@ class Voices:
         return said
 
     def _of_one(self, now: float, speech: Speech, known: _Heard) -> Iterator[Say]:
-        words = (speech.sentence, speech.asks)
+        words = (speech.why, speech.asks)
         if known.view is speech.gang and known.words == words:
             return
         hushed = now - known.spoke_at < SENTENCE_EVERY_S or self._sentences.left < 1
@@ -131,7 +132,7 @@ def differences(speech: Speech) -> list[Say]:
         if asks and pod.slot is not None:
             left[pod.slot.pod_set] -= 1
         more = reasons.scaleup.after_the_first(pod=first.name) if asks else ""
-        words = speech.sentence if pod is first else more
+        words = str(speech.why) if pod is first else more
         if (pod.asks, pod.says) != (asks, words):
             found.append(Say(speech.gang, pod, asks, words))
     return found

@@ -17,6 +17,7 @@ from muster.api.base import Resource, Wire
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import EPOCH, PODS
 from muster.api.muster.gang import Slot
+from muster.api.muster.reason import Reason, stored
 from muster.api.volcano.scheduling import POD_GROUPS, NonNegative, PodGroup
 
 PlacementPhase = Literal["Planned", "Binding", "Bound", "Abandoned", "Reserved"]
@@ -116,6 +117,8 @@ class PlacementSpec(Wire):
     """Pods that are evicted for this placement, or moved with it; its members wait gated until the room is there."""
     victims_reason: str = ""
     """Reason of the evictions, in words for the owners of the pods."""
+    victims_why: Reason | None = None
+    """The same reason as data: a code with parameters."""
     notices: list[Notice] = field(default_factory=list)
     """Gangs of victims that are told before they go; the others go last, when all of these have gone or may go."""
 
@@ -164,6 +167,8 @@ class PlacementStatus(Wire):
     """Minimum that the gang must keep to go on. A minimum that is raised later counts once it has been reached."""
     message: str = ""
     """Reason why it was abandoned or waits."""
+    why: Reason | None = None
+    """The same reason as data: a code with parameters."""
     expected_at: str = ""
     """Expected start of the gang on the nodes that are reserved for it (RFC 3339); empty if unknown."""
     reserved_at: str = ""
@@ -189,6 +194,11 @@ class Placement(Object):
     """The decision."""
     status: PlacementStatus = field(default_factory=PlacementStatus)
     """Progress; the planner writes it."""
+
+
+def victims_reason(placement: Placement) -> Reason:
+    """Return the reason for which the victims of a placement go."""
+    return stored(placement.spec.victims_why, placement.spec.victims_reason)
 
 
 def own_victims(placement: Placement) -> list[Victim]:

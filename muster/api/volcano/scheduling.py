@@ -7,6 +7,7 @@ from msgspec import Meta, field
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.core import Quantities
 from muster.api.kubernetes.meta import LabelSelector, Object, Time
+from muster.api.muster.reason import NOTHING, Reason, stored
 
 PodGroupPhase = Literal["", "Pending", "Running", "Unknown", "Inqueue", "Completed"]
 QueueState = Literal["", "Open", "Closed", "Closing", "Unknown"]
@@ -86,6 +87,8 @@ class PodGroupCondition(Wire):
     """Reason, in one word."""
     message: str = ""
     """Reason, in a sentence."""
+    why: Reason | None = None
+    """The same reason as data, as far as something reads it: a code with parameters."""
 
 
 class PodGroupStatus(Wire):
@@ -125,9 +128,10 @@ class PodGroup(Object):
         return next((each.message for each in conditions if each.type == "Unschedulable" and each.status == "True"), "")
 
     @property
-    def evicted(self) -> str:
-        """Reason why all its pods were evicted, in a sentence; empty if it was not, or waits for something else now."""
-        return next((each.message for each in self.status.conditions if each.reason == EVICTED), "")
+    def evicted(self) -> Reason:
+        """Reason why all its pods were evicted; empty if it was not, or waits for something else now."""
+        conditions = self.status.conditions
+        return next((stored(each.why, each.message) for each in conditions if each.reason == EVICTED), NOTHING)
 
 
 class Guarantee(Wire):

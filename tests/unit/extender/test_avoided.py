@@ -9,6 +9,7 @@ from extender.planner.framework import decisions
 from extender.planner.state.avoided import avoided_nodes
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import AvoidedNode
+from muster.api.muster.reason import reason_of
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
@@ -38,7 +39,7 @@ def test_a_node_that_is_avoided_already_keeps_its_time() -> None:
     """A second refusal elsewhere does not make the first one longer."""
     world = World().nodes(3)
     abandoned(world, "node-0", world.now + 30)
-    close = decisions.ClosePlacement(world.view("ns/a"), "Abandoned", "node-1 refused a member")
+    close = decisions.ClosePlacement(world.view("ns/a"), "Abandoned", reason_of("node-1 refused a member"))
     assert closed(close, now=world.now, avoided={"node-0", "node-1"}).status.avoided == [
         AvoidedNode(node="node-0", until=format_time(world.now + 30)),
         AvoidedNode(node="node-1", until=format_time(world.now + AVOID_S)),

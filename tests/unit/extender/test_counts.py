@@ -19,7 +19,10 @@ from extender.planner.framework import decisions
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import enough
 from muster.api.muster.placement import PlacementContent
+from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import PodGroupStatus
+
+WHY = reason_of("why")
 
 CPU1 = {"cpu": 1}
 Member = tuple[str, int]
@@ -97,7 +100,7 @@ def test_a_placement_tells_how_many_members_have_a_node(case: Pods) -> None:
     gang, taken = world.view(key), case.members(HOLDS)
     placed = placementcontent.placed(decisions.Place(gang, [], 1, 2), PlacementContent(), deadline_s=world.now).status
     assert (placed.bound, placed.planned) == (len(taken), len(taken) + 2)
-    end = decisions.ClosePlacement(gang, "Bound", "why")
+    end = decisions.ClosePlacement(gang, "Bound", WHY)
     closed = placementcontent.closed(end, now=world.now, avoided=()).status
     assert closed.bound == len(taken)
     assert closed.started_with is not None

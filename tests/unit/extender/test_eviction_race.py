@@ -15,7 +15,10 @@ from extender.notices import NoticeWriter
 from extender.planner.framework import decisions
 from extender.writes import Writes
 from muster.api.kubernetes.core import Pod
+from muster.api.muster.reason import reason_of
 from muster.kube.errors import Conflict, NotFound
+
+A_TEST = reason_of("a test")
 
 
 class Api:
@@ -85,7 +88,7 @@ def evict(before: Callable[[Api, str], None], cycles: int = 1) -> tuple[Api, Wor
     notices = NoticeWriter(cast("Any", api), cluster, events, wall_s=lambda: NOW)
     evictions = Evictions(cast("Any", api), cluster, events, notices, close=lambda *_: None, wall_s=lambda: NOW)
     both = [
-        decisions.Evict(world.view(key), world.state.pods[each.metadata.uid], "a test", started=each is running)
+        decisions.Evict(world.view(key), world.state.pods[each.metadata.uid], A_TEST, started=each is running)
         for each in (running, pod)
     ]
     writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: NOW)

@@ -106,7 +106,7 @@ def test_the_name_of_the_gang_is_not_for_other_namespaces() -> None:
     asker: Any = SimpleNamespace(group=theirs, uid="theirs")
     room = MakeRoom(asker, 1, (), reasons.placements.preempted(priority=10, queue="q"))
     world = VictimsWorld(1)
-    assert room.reason_for(world.view(world.runs("low", 1))) == "preempted by a gang of priority 10 in queue q"
+    assert str(room.reason_for(world.view(world.runs("low", 1)))) == "preempted by a gang of priority 10 in queue q"
 
 
 def test_nobody_goes_for_a_placement_that_does_not_stand() -> None:

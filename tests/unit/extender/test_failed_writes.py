@@ -17,8 +17,13 @@ from extender.standings import LOOK_EVERY_S
 from extender.writes import RETRY_S
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.placement import NodeRun, PodSetPlacement
+from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import PodGroupCondition, PodGroupStatus
 from muster.kube.errors import APIError, Conflict, ServerError, TooManyRequests, Unreachable
+
+A_TEST = reason_of("a test")
+A_FAULT = reason_of("a fault")
+TOO_LONG = reason_of("it took too long")
 
 GPU8 = {"nvidia.com/gpu": 8}
 FAILURES = [ServerError("broken"), Unreachable("no answer"), TooManyRequests("busy"), Conflict("it has changed")]
@@ -70,9 +75,9 @@ def evictions(kind: str) -> tuple[VictimsWorld, Session, tuple[decisions.Evict |
         return world, world.cycle(), ()
     low, high = world.view("ns/low"), world.view("ns/high")
     decided: dict[str, decisions.Evict | decisions.Repair] = {
-        "started": decisions.Evict(low, low.pods[0], "a test", started=True),
-        "unbound": decisions.Evict(high, high.pods[0], "a test", started=False),
-        "repaired": decisions.Repair(low, "replace", (low.pods[0],), "suspect", "a fault"),
+        "started": decisions.Evict(low, low.pods[0], A_TEST, started=True),
+        "unbound": decisions.Evict(high, high.pods[0], A_TEST, started=False),
+        "repaired": decisions.Repair(low, "replace", (low.pods[0],), "suspect", A_FAULT),
     }
     return world, world.session(), (decided[kind],)
 
@@ -114,7 +119,7 @@ def test_who_runs_stays_while_it_is_not_known_if_another_member_was_bound(make: 
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running")
     world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=1)
     gang = world.view(key)
-    evicts = [decisions.Evict(gang, pod, "a test", started=bool(pod.node)) for pod in gang.pods]
+    evicts = [decisions.Evict(gang, pod, A_TEST, started=bool(pod.node)) for pod in gang.pods]
     process = make(world)
     session = world.session()
     read = process.api.get
@@ -167,7 +172,7 @@ def test_an_end_that_was_not_written_keeps_the_placement(make: Make) -> None:
     placed = world.state.placements[gang.key]
     process = make(world)
     fails(process, Conflict("it has changed"), "merge_patch")
-    process.carry_out(world.session(), decisions.ClosePlacement(gang, "Abandoned", "it took too long"))
+    process.carry_out(world.session(), decisions.ClosePlacement(gang, "Abandoned", TOO_LONG))
     assert world.state.placements[gang.key] is placed
     assert world.view(gang.key).active
     assert world.state.ledger.placed[gang.key] == 2
@@ -285,7 +290,7 @@ def test_nobody_is_evicted_by_a_repair_whose_nodes_another_placement_keeps(make:
     world.started("ns/low", 60)
     low = world.view("ns/low")
     assert low.placement is not None
-    repair = decisions.Repair(low, "replace", (low.pods[0],), "suspect", "a fault", epoch=low.placement.spec.epoch)
+    repair = decisions.Repair(low, "replace", (low.pods[0],), "suspect", A_FAULT, epoch=low.placement.spec.epoch)
     another_epoch(world, "ns/low")
     process = make(world)
     process.carry_out(session, repair)
@@ -308,7 +313,7 @@ def test_a_reservation_that_was_not_written_is_decided_again(make: Make) -> None
     world, session, _ = evictions("started")
     high = world.view("ns/high")
     slots = [PodSetPlacement("worker", [NodeRun("node-0", 1), NodeRun("node-1", 1)])]
-    reserve = decisions.Reserve(high, slots, None, world.now, "it waits for long")
+    reserve = decisions.Reserve(high, slots, None, world.now, reason_of("it waits for long"))
     process = make(world)
     fails(process, ServerError("broken"), "create")
     process.carry_out(session, reserve)

@@ -7,6 +7,7 @@ from msgspec import structs
 from extender.groupstatus import wanted_status
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.state.gangs import GangView
+from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import PodGroupCondition, PodGroupPhase, PodGroupStatus
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -91,7 +92,7 @@ def test_an_obstacle_is_over_when_the_gang_is_admitted_or_placed_and_stays_while
     world = World().nodes(1)
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Pending")
     view = world.view(key)
-    waits = Unschedulable(view, "NotEnoughResources", "no room")
+    waits = Unschedulable(view, "NotEnoughResources", reason_of("no room"))
     told = wanted_status(view, enqueued=False, placed=False, waits=waits, now=0.0)
     assert [(each.type, each.status) for each in told.conditions] == [("Unschedulable", "True")]
     group = world.state.groups[key]

@@ -16,6 +16,7 @@ from extender.planner.framework.session import Session
 from extender.writes import Writes
 from muster.api import names
 from muster.api.kubernetes.meta import format_time
+from muster.api.muster.reason import reason_of
 from muster.kube.errors import NotFound
 
 UNTIL = format_time(NOW + 300)
@@ -113,7 +114,7 @@ def test_the_end_of_a_notice_is_counted_once_and_lost_work_for_each_pod(outcome:
     """Pods may go in several cycles."""
     writer = Writer(Api())
     gang, before, work = writer.gang, counted(outcome), lost()
-    room = MakeRoom(gang, 1, (), "why", outcomes={gang.key: outcome}, unsaved_s={gang.key: 60.0})
+    room = MakeRoom(gang, 1, (), reason_of("why"), outcomes={gang.key: outcome}, unsaved_s={gang.key: 60.0})
     writer.writer.ended(room, gang.uid, gang.key, 1)
     writer.writer.ended(room, gang.uid, gang.key, 1)
     assert (counted(outcome) - before, lost() - work) == (1, 120.0)

@@ -15,6 +15,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.muster.reason import reason_of
 from muster.kube.errors import Conflict, NotFound
 
 CPU1, CPU2 = {"cpu": 1}, {"cpu": 2}
@@ -166,7 +167,7 @@ def test_a_placement_that_is_gone_when_it_is_changed_is_forgotten() -> None:
     world.state.on_placement(stale, replace(stale, status=PlacementStatus(phase="Reserved")))
     gang = next(gang for gang in world.session().snapshot.gangs if gang.key == key)
     with pytest.raises(NotFound):
-        writer_for(world, Api(world)).unreserve(decisions.Unreserve(gang, "nobody waits"))
+        writer_for(world, Api(world)).unreserve(decisions.Unreserve(gang, reason_of("nobody waits")))
     assert key not in world.state.placements
 
 

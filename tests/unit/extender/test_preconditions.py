@@ -32,7 +32,13 @@ from muster.api.kubernetes.core import Pod, Taint
 from muster.api.kubernetes.meta import LocalReference, Object
 from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.muster.placement import Placement, PlacementSpec
+from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroupCondition, PodGroupStatus
+
+A_TEST = reason_of("a test")
+A_FAULT = reason_of("a fault")
+TOO_LONG = reason_of("it took too long")
+WHY = reason_of("why")
 
 GPU8 = {"nvidia.com/gpu": 8}
 TEMPLATES = Resource("", "v1", "podtemplates", "PodTemplate", Object)
@@ -54,7 +60,7 @@ def given_up() -> Decided:
     """Its placement is over."""
     world, _, _ = planned()
     world.plan()
-    return world, world.session(), (decisions.ClosePlacement(world.view("ns/a"), "Abandoned", "it took too long"),)
+    return world, world.session(), (decisions.ClosePlacement(world.view("ns/a"), "Abandoned", TOO_LONG),)
 
 
 def of_an_earlier_group() -> Decided:
@@ -79,7 +85,7 @@ def not_noted_any_more() -> Decided:
     process = Process(world)
     process.carry_out(session)
     process.stop()
-    return world, world.session(), (decisions.ClosePlacement(world.view("ns/a"), "Abandoned", "it took too long"),)
+    return world, world.session(), (decisions.ClosePlacement(world.view("ns/a"), "Abandoned", TOO_LONG),)
 
 
 def waits() -> VictimsWorld:
@@ -107,21 +113,21 @@ def made_again() -> Decided:
     """A pod without a node is made again."""
     world = waits()
     gang = world.view("ns/high")
-    return world, world.session(), (decisions.Evict(gang, gang.pods[0], "a test", started=False),)
+    return world, world.session(), (decisions.Evict(gang, gang.pods[0], A_TEST, started=False),)
 
 
 def below_minimum() -> Decided:
     """A pod that runs is evicted, as its gang cannot go on."""
     world = waits()
     gang = world.view("ns/low")
-    return world, world.session(), (decisions.Evict(gang, gang.pods[0], "a test", started=True),)
+    return world, world.session(), (decisions.Evict(gang, gang.pods[0], A_TEST, started=True),)
 
 
 def repaired() -> Decided:
     """A member on a node that is suspect is evicted."""
     world = waits()
     gang = world.view("ns/low")
-    return world, world.session(), (decisions.Repair(gang, "replace", (gang.pods[0],), "suspect", "a fault"),)
+    return world, world.session(), (decisions.Repair(gang, "replace", (gang.pods[0],), "suspect", A_FAULT),)
 
 
 def repaired_by_force() -> Decided:
@@ -129,14 +135,14 @@ def repaired_by_force() -> Decided:
     world = waits()
     world.node("node-0", taints=[Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute")])
     gang = world.view("ns/low")
-    return world, world.session(), (decisions.Repair(gang, "replace", (gang.pods[0],), "gone", "a fault"),)
+    return world, world.session(), (decisions.Repair(gang, "replace", (gang.pods[0],), "gone", A_FAULT),)
 
 
 def told() -> Decided:
     """A pod is told that it is to go."""
     world = waits()
     gang = world.view("ns/low")
-    return world, world.session(), (decisions.TellNotice(gang, gang.pods[0], "2030-01-01T00:00:00Z", "q", "why"),)
+    return world, world.session(), (decisions.TellNotice(gang, gang.pods[0], "2030-01-01T00:00:00Z", "q", WHY),)
 
 
 def said() -> Decided:

@@ -29,6 +29,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.kubernetes.meta import readable_time
+from muster.api.muster.reason import NOTHING, Reason
 
 LOOKS = 4
 """Searches for a reservation in one cycle, at most: each is a dozen trials of a whole gang."""
@@ -111,11 +112,11 @@ class Book:
         finally:
             self._session.reserved = None
 
-    def in_the_way(self, gang: GangView) -> str:
-        """Return, inside `room_for`, the reservations of nodes that have room for this gang, as a sentence."""
+    def in_the_way(self, gang: GangView) -> Reason:
+        """Return, inside `room_for`, the reservations of nodes that have room for this gang; empty without any."""
         session = self._session
         if session.reserved is None:
-            return ""
+            return NOTHING
         hit = np.zeros(len(session.reserved.columns), dtype=np.bool_)
         for cls in gang.all_classes:
             if cls is not None:
@@ -129,7 +130,7 @@ class Book:
             own = [session.snapshot.name(int(column)) for column in each.columns if int(column) in nodes]
             if own and self._minds(gang, each):
                 found.append((session.called(each.gang), own, each.at))
-        return reasons.queues.in_the_way(found)
+        return reasons.queues.in_the_way(found) if found else NOTHING
 
     def placed(self, gang: GangView, operations: Sequence[Operation]) -> None:
         """Count a gang that got nodes in this cycle."""
@@ -153,25 +154,25 @@ class Book:
 
     # -- a gang that waits ------------------------------------------------------------------------------------------
 
-    def waits(self, gang: GangView) -> str:
-        """Reserve for a gang without room, in place of others, if it is the first of its queue; return the message."""
+    def waits(self, gang: GangView) -> Reason:
+        """Reserve for a gang without room, in place of others, if it is the first of its queue; return the reason."""
         if gang.queue in self._heads:
-            return ""
+            return NOTHING
         self._heads[gang.queue] = gang
         told = self._live.get(gang.queue)
         if gang.taken or self.mode(gang.queue) == "besteffort":
-            return ""
+            return NOTHING
         if told is None and self._full():
-            return ""
+            return NOTHING
         own = told if told is not None and told.gang.key == gang.key else None
         better = self._look(gang, own)
         if better is not None:
             self._live[gang.queue] = own = better
             self._views.clear()
         if own is None:
-            return ""
-        # The message in its Placement names nobody.
-        return self._message(own) if self._session.inputs.names_others else own.message
+            return NOTHING
+        # The reason in its Placement names nobody.
+        return self._why(own) if self._session.inputs.names_others else own.why
 
     def _look(self, gang: GangView, known: Reservation | None) -> Reservation | None:
         """Return a reservation that begins before the known one; None if there is none."""
@@ -198,17 +199,15 @@ class Book:
         if found is None:
             return None
         found = judged(session, found)
-        return replace(found, message=self._message(found))
+        return replace(found, why=self._why(found))
 
     def _judged(self, reservation: Reservation) -> Reservation:
         """Return a reservation as it counts now; its placement is written again if that is news."""
         found = judged(self._session, reservation)
         known = found.gang.placement.status.reserved_at if found.gang.placement else ""
-        words = reasons.queues.for_its_own(found.message)
-        told = found.message.endswith(found.aside) if found.aside else not words
-        if told and readable_time(known) == found.since:
+        if found.why.params.get("aside", found.why) == found.aside and readable_time(known) == found.since:
             return found
-        return replace(found, message=self._message(found), written=False)
+        return replace(found, why=self._why(found), written=False)
 
     def close(self) -> None:
         """Decide Reserve for new or changed reservations, and Unreserve for those that are over."""
@@ -224,17 +223,18 @@ class Book:
                 session.decide(decisions.Unreserve(gang, reasons.queues.OVER))
         for key, each in live.items():
             if key not in placed and not each.written:
-                session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, each.since, self._message(each)))
+                session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, each.since, self._why(each)))
 
-    def _message(self, reservation: Reservation) -> str:
-        """Return the sentence of a reservation, its nodes in natural order of their names."""
+    def _why(self, reservation: Reservation) -> Reason:
+        """Return the reason of a reservation, its nodes in natural order of their names."""
         found, until, snapshot = self._known_releases(), reservation.at or 0.0, self._session.snapshot
         order = snapshot.order[np.isin(snapshot.order, reservation.columns)]
         nodes = [snapshot.name(int(column)) for column in order]
         ending = found.owners_in(reservation.columns, found.until(until)) if reservation.at is not None else []
         named = self._session.inputs.names_others
-        words = reasons.queues.reserved(nodes, reservation.at, ending, self._rules.patience_s, named=named)
-        return f"{words}; {reservation.aside}" if reservation.aside else words
+        return reasons.queues.reserved(
+            nodes, reservation.at, ending, self._rules.patience_s, reservation.aside, named=named
+        )
 
     # -- room that is left ------------------------------------------------------------------------------------------
 

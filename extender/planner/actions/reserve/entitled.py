@@ -18,11 +18,12 @@ from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import readable_time
+from muster.api.muster.reason import NOTHING
 
 
 def judged(session: Session, reservation: Reservation) -> Reservation:
     """Return the reservation as it counts now: for all queues, or for its own only, with the reason."""
-    queue, rules, aside = reservation.gang.queue, session.reservations, ""
+    queue, rules, aside = reservation.gang.queue, session.reservations, NOTHING
     since = since_of(session, reservation.gang)
     if session.now >= since + rules.expiry_s:
         aside = reasons.queues.expired(after_s=rules.expiry_s)

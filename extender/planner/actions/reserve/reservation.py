@@ -25,6 +25,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.reserved import ReservedRoom, left_free
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.placement import PodSetPlacement, ranks_of
+from muster.api.muster.reason import NOTHING, Reason, stored
 
 LATER_S = 10.0
 """Delay of an expected start up to which the placement is not written again."""
@@ -36,10 +37,10 @@ class Reservation(ReservedRoom):
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
-    message: str = ""
+    why: Reason = NOTHING
     written: bool = False
     """The gang's placement has it already."""
-    aside: str = ""
+    aside: Reason = NOTHING
     """The reason why it counts for its own queue only; empty if it counts for all."""
     since: float = 0.0
     """Time since when the gang has nodes reserved, in whole seconds since the epoch."""
@@ -71,8 +72,8 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
         return None
     at, written = _when(session, placement.status.expected_at, releases.when(columns, need - snapshot.free[:, columns]))
     gained = np.zeros_like(need) if at is None else releases.gained(columns, releases.until(at))
-    sets, message = placement.spec.pod_sets, placement.status.message
-    return Reservation(at, columns, need, gained, gang, sets, message, written=written)
+    why = stored(placement.status.why, placement.status.message)
+    return Reservation(at, columns, need, gained, gang, placement.spec.pod_sets, why, written=written)
 
 
 def _when(session: Session, told: str, reckoned: float | None) -> tuple[float | None, bool]:

@@ -4,6 +4,7 @@ from explain_world import ExplainWorld
 
 from extender.explain.find import explain
 from extender.explain.whatif import WhatIf
+from extender.planner.reasons.placements import preempted
 from muster.api import names
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import NodeRun, Notice, Placement, PlacementSpec, PodSetPlacement, Victim
@@ -21,12 +22,14 @@ def told(world: ExplainWorld, **annotations: str) -> str:
     meta = {**pod.metadata.annotations, names.EVICT_AT: until, **given}
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", annotations=meta)
     asker = world.view(world.gang("high", {"worker": (1, GPU8)}))
+    why = preempted(10, "default")
     spec = PlacementSpec(
         pod_group_uid=asker.uid,
         deadline=format_time(world.now + 330),
         pod_sets=[PodSetPlacement(name="worker", runs=[NodeRun(node="node-0")], held=True)],
         victims=[Victim(name=pod.metadata.name, uid=pod.metadata.uid, gang="low")],
-        victims_reason="preempted by a gang of priority 10 in queue default",
+        victims_reason=str(why),
+        victims_why=why,
         notices=[Notice(gang="low", told_at=format_time(world.now), evict_at=until)],
     )
     world.state.on_placement(None, Placement(metadata=world.meta("high"), spec=spec))

@@ -18,6 +18,7 @@ from extender.planner.framework import decisions
 from extender.planner.standing import standings
 from extender.planner.state.feed import FEED
 from muster.api.kubernetes.core import NODES, PODS
+from muster.api.muster.reason import reason_of
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 
@@ -123,7 +124,9 @@ def test_a_gang_of_which_nothing_was_said_yet_is_not_called_overlooked() -> None
     assert "has not said yet" in report(world, "new").summary
     world.pod(key, "worker", 0, GPU8, gated=True)
     view = world.view(key)
-    waited = wanted_status(view, enqueued=False, placed=False, waits=decisions.Unschedulable(view, "X", "x"), now=0.0)
+    waited = wanted_status(
+        view, enqueued=False, placed=False, waits=decisions.Unschedulable(view, "X", reason_of("x")), now=0.0
+    )
     group = world.state.groups[key]
     world.state.on_pod_group(group, structs.replace(group, status=waited))
     placed = wanted_status(world.view(key), enqueued=False, placed=True, waits=None, now=0.0)

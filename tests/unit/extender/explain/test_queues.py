@@ -111,7 +111,7 @@ def test_a_queue_says_by_which_rule_it_does_not_get_what_it_deserves() -> None:
     world.members(key, 2, GPU8, node="node-{}", phase="Running")
     world.gang("asks", {"worker": (1, GPU8)}, queue="waits")
     [report] = [each for each in queue_reports(WhatIf(world.dump())) if each.queue == "waits"]
-    assert [each.message.endswith(reasons.queues.OF_OTHERS) for each in report.first] == [True]
+    assert [each.message.endswith(str(reasons.queues.OF_OTHERS)) for each in report.first] == [True]
 
 
 def test_what_is_kept_as_spares_is_told() -> None:

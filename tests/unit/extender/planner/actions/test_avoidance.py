@@ -13,6 +13,7 @@ from extender.planner.framework.session import Session
 from muster.api.kubernetes.core import PodStatus
 from muster.api.kubernetes.meta import ReportedCondition, format_time
 from muster.api.muster.placement import AvoidedNode, NodeRun, PodSetPlacement
+from muster.api.muster.reason import reason_of
 
 
 class FailingWorld(RepairWorld):
@@ -172,7 +173,7 @@ def test_the_end_of_a_placement_keeps_what_failed(world: FailingWorld) -> None:
     """Cause and count, also after the time is over; a node that refuses a member meanwhile is left out again."""
     key = world.placed("a", 3)
     world.fails(key, 1, "node-1")
-    close = decisions.ClosePlacement(world.view(key), "Abandoned", "why")
+    close = decisions.ClosePlacement(world.view(key), "Abandoned", reason_of("why"))
     [entry] = closed(close, now=world.now + FIRST_S, avoided=()).status.avoided
     assert (entry.node, entry.failures, entry.cause) == ("node-1", 1, "a-worker-1 failed there")
     [entry] = closed(close, now=world.now + FIRST_S, avoided={"node-1"}).status.avoided

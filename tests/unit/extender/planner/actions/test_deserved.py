@@ -53,7 +53,7 @@ def test_what_is_within_two_queues_stays() -> None:
     for _ in range(2):
         session = world.cycle()
         assert not victims(session)
-        assert message(session, asker).endswith(reasons.queues.NOBODY_ABOVE)
+        assert message(session, asker).endswith(str(reasons.queues.NOBODY_ABOVE))
 
 
 @pytest.mark.parametrize("how", ["reclaimable", "preemptable"])
@@ -66,7 +66,7 @@ def test_who_keeps_what_it_has_is_the_reason(how: str) -> None:
     else:
         world.annotate(large, "volcano.sh/preemptable", "false")
     asker = world.asks("mine", 1, queue="b", priority_class="low")
-    assert message(world.cycle(), asker).endswith(reasons.queues.OF_OTHERS)
+    assert message(world.cycle(), asker).endswith(str(reasons.queues.OF_OTHERS))
 
 
 def test_who_is_protected_for_now_is_the_reason() -> None:
@@ -75,7 +75,7 @@ def test_who_is_protected_for_now_is_the_reason() -> None:
     world.plugins = [*world.plugins, MinRuntime({"defaultReclaimMinRuntime": "10m"})]
     world.started(world.runs("large", 4, queue="a"), 60)
     asker = world.asks("mine", 1, queue="b", priority_class="low")
-    assert message(world.cycle(), asker).endswith(reasons.queues.PROTECTED)
+    assert message(world.cycle(), asker).endswith(str(reasons.queues.PROTECTED))
     world.now += 1000
     assert len(victims(world.cycle())) == 4
 
@@ -88,7 +88,7 @@ def test_too_little_is_the_reason() -> None:
     asker = world.asks("mine", 2, queue="b", priority_class="low")
     session = world.cycle()
     assert not victims(session)
-    assert message(session, asker).endswith(reasons.queues.NOT_ENOUGH)
+    assert message(session, asker).endswith(str(reasons.queues.NOT_ENOUGH))
 
 
 def test_a_gang_that_would_take_its_queue_over_what_it_deserves_is_not_told_of_it() -> None:

@@ -103,7 +103,7 @@ def test_a_silent_victim_is_told_once_and_goes_when_its_time_is_over() -> None:
     assert [(tell.pod.name, tell.evict_at, tell.queue) for tell in of(second, TellNotice)] == [
         (f"low-worker-{rank}", format_time(NOW + NOTICE), "default") for rank in range(2)
     ]
-    assert of(second, TellNotice)[0].reason == "preempted by Job high of priority 10 in queue default"
+    assert str(of(second, TellNotice)[0].reason) == "preempted by Job high of priority 10 in queue default"
     assert not of(world.cycle(), TellNotice)
     world.now += NOTICE - 1
     assert not victims(world.cycle())

@@ -78,7 +78,7 @@ def test_a_gang_is_told_and_goes_when_its_time_is_over() -> None:
     assert evicted(session) == EVERYBODY
     [repair] = of(session, decisions.Repair)
     assert (repair.policy, repair.kind, repair.again, repair.outcome) == ("restart", "suspect", False, "silent")
-    assert repair.reason.startswith("repairs: node node-1 is suspect (condition SysLogsXIDError=True)")
+    assert str(repair.reason).startswith("repairs: node node-1 is suspect (condition SysLogsXIDError=True)")
     assert repair.epoch == world.state.placements[world.key].spec.epoch
 
 

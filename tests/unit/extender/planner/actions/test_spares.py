@@ -204,7 +204,9 @@ def test_borrowers_leave_when_the_lender_loses_a_member() -> None:
     victims = {victim.key for victim, _ in place.victims}
     assert len(victims) == 1
     assert victims < {other, second}
-    assert place.victims_reason == "it runs on spares that a gang of queue default needs for members that it has lost"
+    assert (
+        str(place.victims_reason) == "it runs on spares that a gang of queue default needs for members that it has lost"
+    )
     written = world.place(place)
     (gone,) = victims
     assert slots(written)["worker"][1] in loans(world, gone)

@@ -239,7 +239,7 @@ CASES: dict[str, w.Scenario] = {
         one("reclaim_standing", lambda *_: ReclaimStanding(owed=True, above=frozenset())),
         w.told_of_reclaim,
         "",
-        reasons.queues.OVER_FAIR,
+        str(reasons.queues.OVER_FAIR),
     ),
     "on_job_solution_start": w.Scenario(announced_only, w.reclaimed, set(), {"a"}),
     "reclaim_victim_filter": w.Scenario(

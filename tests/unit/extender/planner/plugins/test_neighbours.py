@@ -217,7 +217,7 @@ def test_a_full_zone_stops_the_spread_and_the_cause_names_it() -> None:
     session = world.session()
     cls = next(gang for gang in session.snapshot.gangs if gang.key == key).pod_sets[0].cls
     assert cls is not None
-    assert [session.causes.words[code] for code in session.codes(cls)[:2]] == [
+    assert [str(session.causes.of[code]) for code in session.codes(cls)[:2]] == [
         "spread over zone would exceed maxSkew 1",
         "fits",
     ]

@@ -23,7 +23,7 @@ def node_of(**fields: Any) -> Node:
 
 def refused(node: Node, **spec: Any) -> str:
     """Why the node does not take a pod with this spec."""
-    return refusal(ClassTable().of_spec(msgspec.convert(spec, PodSpec)), node)
+    return str(refusal(ClassTable().of_spec(msgspec.convert(spec, PodSpec)), node))
 
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def test_a_pod_goes_where_its_bound_volume_can_be_reached_and_follows_it() -> No
     session = world.session()
     cls = session.snapshot.gangs[0].pod_sets[0].cls
     assert cls is not None
-    assert [session.causes.words[code] for code in session.codes(cls)[:2]] == ["volume pv-1 is elsewhere", "fits"]
+    assert [str(session.causes.of[code]) for code in session.codes(cls)[:2]] == ["volume pv-1 is elsewhere", "fits"]
     world.state.on_volume(None, volume("a"))
     [place] = of(world.plan(), decisions.Place)
     assert slots(place) == {"worker": ["node-0"]}

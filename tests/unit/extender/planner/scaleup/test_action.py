@@ -274,7 +274,7 @@ def test_where_free_nodes_would_satisfy_the_autoscaler_it_is_not_asked() -> None
     cluster.world.now += SETTLE_S
     session = cycle()
     assert asking(session) == []
-    assert sentence(session, key).message.endswith(NODES_EXIST)
+    assert sentence(session, key).message.endswith(str(NODES_EXIST))
 
 
 def test_a_wish_that_cannot_be_read_is_told() -> None:
@@ -307,7 +307,7 @@ def test_without_the_kind_the_gang_says_so() -> None:
     cluster.served = False
     key = cluster.gang("g", 2)
     decision = sentence(cluster.cycle(), key)
-    assert (decision.reason, decision.message.endswith(KIND_MISSING)) == ("ProvisioningNotServed", True)
+    assert (decision.reason, decision.message.endswith(str(KIND_MISSING))) == ("ProvisioningNotServed", True)
 
 
 def test_a_gang_of_more_pod_sets_than_a_request_takes_says_so() -> None:

@@ -46,7 +46,7 @@ def test_an_answer_is_read(asked: ProvisioningRequest, stage: str, reason: str) 
     """What has ended a request comes before what was said earlier; who is provisioned does not time out."""
     answer = answer_to(asked, timeout_s=TIMEOUT_S, now=NOW)
     assert (answer.stage, answer.reason) == (stage, reason)
-    assert "ProvisioningRequest r" in answer.words
+    assert "ProvisioningRequest r" in str(answer.words)
 
 
 @pytest.mark.parametrize(

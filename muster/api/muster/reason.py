@@ -1,0 +1,140 @@
+"""Reasons as data: a code with parameters. Code reads these; people get the sentence that the table has for the code.
+
+A sentence is entered into the table where it is defined (`sentence`, `constant`, `worded`). A stored reason is kept
+beside its message, and `stored` takes it only if it still makes that message.
+"""
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import Any, ParamSpec, Protocol
+
+from msgspec import Struct, convert, field
+from msgspec.structs import replace
+
+P = ParamSpec("P")
+_SENTENCES: dict[str, Callable[..., str]] = {}
+"""Code → the function that makes the sentence of the parameters."""
+
+
+class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A reason; `str` makes its sentence."""
+
+    code: str = ""
+    """Name of the reason, which stays the same from version to version."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """Counts, names and amounts of the sentence, and reasons within it."""
+
+    def __str__(self) -> str:
+        """Return the sentence, without a full stop."""
+        return _SENTENCES[self.code](**self.params)
+
+    def __bool__(self) -> bool:
+        """Return False for no reason at all."""
+        return bool(self.code)
+
+    @property
+    def data(self) -> "Reason | None":
+        """What is stored with the message; None without a reason, or for a quotation."""
+        return self if self.code not in {"", quoted.code} else None
+
+    def given(self, **params: Any) -> "Reason":
+        """Return the reason with other parameters."""
+        return replace(self, params={**self.params, **params})
+
+    def also(self, more: "Reason") -> "Reason":
+        """Return the reason with another one added, unless that is empty."""
+        return _also(self, more) if more else self
+
+
+class Sentence(Protocol):
+    """Makes a reason of the blanks of a text."""
+
+    code: str
+    text: str
+
+    def __call__(self, **params: Any) -> Reason:
+        """Return the reason with these parameters."""
+
+
+class _Text:
+    def __init__(self, code: str, text: str) -> None:
+        self.code, self.text = code, text
+
+    def __call__(self, **params: Any) -> Reason:
+        return Reason(code=self.code, params=params)
+
+
+def sentence(code: str, text: str) -> Sentence:
+    """Enter a text with blanks, each named like the parameter that fills it."""
+    _enter(code, text.format)
+    return _Text(code, text)
+
+
+def constant(code: str, text: str) -> Reason:
+    """Enter a text without parameters."""
+    _enter(code, lambda: text)
+    return Reason(code=code)
+
+
+def worded(code: str) -> Callable[[Callable[P, str]], Callable[P, Reason]]:
+    """Enter a function that makes a sentence of its arguments; it makes a reason of them from then on."""
+
+    def enter(words: Callable[P, str]) -> Callable[P, Reason]:
+        _enter(code, words)
+        names = tuple(signature(words).parameters)
+
+        @wraps(words)
+        def reason(*args: P.args, **kwargs: P.kwargs) -> Reason:
+            return Reason(code=code, params={**dict(zip(names, args, strict=False)), **kwargs})
+
+        return reason
+
+    return enter
+
+
+def _enter(code: str, words: Callable[..., str]) -> None:
+    if code in _SENTENCES:
+        raise ValueError(f"there are two sentences of the code {code!r}")
+    _SENTENCES[code] = words
+
+
+NOTHING = constant("", "")
+"""No reason."""
+quoted = sentence("quoted", "{text}")
+"""A message without data, which nobody reads: of another program, or of an older version."""
+
+
+@worded("also")
+def _also(first: Reason, more: Reason) -> str:
+    return f"{first}; {more}"
+
+
+def reason_of(words: Reason | str) -> Reason:
+    """Return the reason of what a plugin says, which may be only words."""
+    return (quoted(text=words) if words else NOTHING) if isinstance(words, str) else words
+
+
+def stored(data: Reason | None, message: str) -> Reason:
+    """Return the reason that is stored with a message; a quotation if there is none, or it does not make the message.
+
+    Another version, which does not know the data, or knows them otherwise, may have written the message.
+    """
+    if data is not None:
+        try:
+            found = _nested(data)
+            if str(found) == message:
+                return found
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+            pass  # these are not the parameters of the code, as this version knows it
+    return reason_of(message)
+
+
+def _nested(data: Reason) -> Reason:
+    """Return a reason that was read, with the reasons among its parameters."""
+    return data.given(
+        **{
+            name: _nested(convert(each, Reason)) if isinstance(each, dict) else each
+            for name, each in data.params.items()
+        }
+    )
