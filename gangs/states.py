@@ -1,6 +1,7 @@
 """The sentence about the state of a gang, the same in ten words, and its nodes. Pure."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from gangs.words import brief, nodes_words
 from muster.api.grammar import many
@@ -8,10 +9,8 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.pod_problems import problems
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.states import ENDED, WAITING, State
-from muster.api.volcano.scheduling import NO_ROOM, PodGroup
-from muster.resources.gpus import is_gpu
-from muster.resources.pods import pod_requests
-from muster.resources.vector import CPU, PODS, amount_words
+from muster.api.volcano.scheduling import NO_ROOM, PodGroup, PodGroupCondition
+from muster.resources.vector import PODS, amount_words
 
 
 def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Placement | None, state: State) -> list[str]:
@@ -43,47 +42,38 @@ def message_of(group: PodGroup, state: State, placement: Placement | None, livin
 
 def needs_room(group: PodGroup) -> bool:
     """Return True for a gang that waits for room which an empty cluster has."""
-    return _waits_for_room(group) and not _never_fits(group.why_waiting)
+    waits = _waits_for_room(group)
+    return waits is not None and _lacks(waits).get("kind") != "ever"
 
 
 def reason_of(group: PodGroup, state: State, message: str, placement: Placement | None, living: Sequence[Pod]) -> str:
     """Return the reason in at most ten words."""
     if state == "Reserved" and placement is not None:
         return f"room is reserved on {nodes_words(node for _, node in slots_of(placement))}"
-    if _waits_for_room(group):
-        return _no_room(group, message, living)
+    if waits := _waits_for_room(group):
+        return _no_room(waits)
     hindered = problems(living)
     return brief(hindered[0][1].brief if hindered and not group.why_waiting else message)
 
 
-def _waits_for_room(group: PodGroup) -> bool:
+def _waits_for_room(group: PodGroup) -> PodGroupCondition | None:
     told = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
-    return told is not None and told.status == "True" and told.reason == NO_ROOM
+    return told if told is not None and told.status == "True" and told.reason == NO_ROOM else None
 
 
-def _never_fits(message: str) -> bool:
-    return "empty cluster" in message
+def _lacks(waits: PodGroupCondition) -> dict[str, Any]:
+    """Return what the planner found missing; empty where the condition has only words, as of an older version."""
+    return waits.why.params if waits.why else {}
 
 
-def _no_room(group: PodGroup, message: str, living: Sequence[Pod]) -> str:
-    """Return the room that is missing, as one pod asks for it; what the sentence says where it is about more."""
-    if _never_fits(message):
-        return "too large: even an empty cluster has too little room"
-    waiting = [pod for pod in living if not pod.spec.node_name]
-    started = group.status.phase in {"Running", "Unknown"}
-    count = len(waiting) if started else group.spec.min_member
-    if "one domain" in message or not waiting or not count:
-        return brief(_without_pod_set(message))
-    try:
-        asked = pod_requests(waiting[0].spec)
-    except ValueError:
-        return brief(_without_pod_set(message))
-    of = next((name for name in sorted(asked) if is_gpu(name) and asked[name]), CPU if asked.get(CPU) else PODS)
-    each = f" of {amount_words(of, asked[of])} {of}" if of != PODS else ""
-    return f"no room for {many(count, 'pod')}{each}"
-
-
-def _without_pod_set(message: str) -> str:
-    """Return a sentence of the planner without the name of a pod set at its beginning."""
-    name, colon, rest = message.partition(": ")
-    return rest if colon and " " not in name else message
+def _no_room(waits: PodGroupCondition) -> str:
+    """Return the room that is missing, as one pod asks for it."""
+    match _lacks(waits):
+        case {"kind": "ever"}:
+            return "too large: even an empty cluster has too little room"
+        case {"pods": int(pods), "level": str(level)} if level:
+            return brief(f"{many(pods, 'pod')} must be in one domain of level {level}")
+        case {"pods": int(pods), "resource": str(resource), "amount": int(amount)}:
+            each = f" of {amount_words(resource, amount)} {resource}" if resource not in {"", PODS} else ""
+            return f"no room for {many(pods, 'pod')}{each}"
+    return brief(waits.message)

@@ -4,7 +4,7 @@ A cause follows a number of nodes (`3 cordoned`, `1 has the taint gpu=yes`), and
 """
 
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE
-from muster.api.muster.reason import Reason, constant, sentence, worded
+from muster.api.muster.reason import Reason, Sentence, constant, worded
 from muster.resources.vector import GPU, amount_words
 
 TAINT, SUSPECT, NOT_READY, SCARCE = "node-taint", "node-suspect", "node-not-ready", "node-scarce"
@@ -17,40 +17,40 @@ GPU_PARTS = constant("node-gpu-parts", "no GPU with enough room")
 DIVIDED = constant("node-gpus-divided", "its GPUs are divided (MIG), which takes no parts by annotation")
 REFUSED_A_MEMBER = constant("node-refused-a-member", "refused a member of this gang a moment ago")
 FAILED_A_MEMBER = constant("node-failed-a-member", "left out, as a member of this gang failed there")
-reserved = sentence("node-reserved", "reserved for {gang}")
+reserved = Sentence("node-reserved", "reserved for {gang}")
 
 GONE = constant("node-gone", "is gone")
-suspect = sentence(SUSPECT, "suspect ({cause})")
+suspect = Sentence(SUSPECT, "suspect ({cause})")
 """A node with a fault that others have found."""
-not_ready = sentence(NOT_READY, "not ready ({cause})")
+not_ready = Sentence(NOT_READY, "not ready ({cause})")
 CORDONED = constant("node-cordoned", "cordoned")
 NODE_SELECTOR = constant("node-selector", "does not match the node selector")
 NODE_AFFINITY = constant("node-own-affinity", "does not match the node affinity")
 
-port_taken = sentence("node-port-taken", "host port {port} is taken")
-claim_in_use = sentence("node-claim-in-use", "claim {claim} is used by another pod")
-spread_label = sentence("node-spread-label", "lacks the label {key} that pods are spread over")
-spread_skew = sentence("node-spread-skew", "spread over {key} would exceed maxSkew {skew}")
-affinity_label = sentence("node-affinity-label", "lacks the label {key} of the pod affinity")
-affinity = sentence("node-affinity", "affinity: no pod with {query} in the same {key}")
-anti_affinity = sentence("node-anti-affinity", "anti-affinity with pods with {query} in the same {key}")
-anti_affinity_of_others = sentence(
+port_taken = Sentence("node-port-taken", "host port {port} is taken")
+claim_in_use = Sentence("node-claim-in-use", "claim {claim} is used by another pod")
+spread_label = Sentence("node-spread-label", "lacks the label {key} that pods are spread over")
+spread_skew = Sentence("node-spread-skew", "spread over {key} would exceed maxSkew {skew}")
+affinity_label = Sentence("node-affinity-label", "lacks the label {key} of the pod affinity")
+affinity = Sentence("node-affinity", "affinity: no pod with {query} in the same {key}")
+anti_affinity = Sentence("node-anti-affinity", "anti-affinity with pods with {query} in the same {key}")
+anti_affinity_of_others = Sentence(
     "node-anti-affinity-of-others", "a pod in the same {key} has anti-affinity with pods with {query}"
 )
-anti_affinity_of_many = sentence(
+anti_affinity_of_many = Sentence(
     "node-anti-affinity-of-many", "one of many pods in the same {key} has anti-affinity with it"
 )
 
-claim_missing = sentence("node-claim-missing", "claim {claim} does not exist")
-claim_lost = sentence("node-claim-lost", "claim {claim} has lost its volume")
-claim_deleted = sentence("node-claim-deleted", "claim {claim} is being deleted")
-claim_unbound = sentence("node-claim-unbound", "claim {claim} is not bound yet")
-claim_without_class = sentence("node-claim-without-class", "claim {claim} has neither a volume nor a storage class")
-class_missing = sentence("node-class-missing", "storage class {name} of claim {claim} does not exist")
-volume_missing = sentence("node-volume-missing", "volume {volume} of claim {claim} does not exist")
-volume_elsewhere = sentence("node-volume-elsewhere", "volume {volume} is elsewhere")
-volume_in_another_zone = sentence("node-volume-in-another-zone", "volume {volume} is in another zone")
-volume_made_elsewhere = sentence("node-volume-made-elsewhere", "the volume of claim {claim} is being made elsewhere")
+claim_missing = Sentence("node-claim-missing", "claim {claim} does not exist")
+claim_lost = Sentence("node-claim-lost", "claim {claim} has lost its volume")
+claim_deleted = Sentence("node-claim-deleted", "claim {claim} is being deleted")
+claim_unbound = Sentence("node-claim-unbound", "claim {claim} is not bound yet")
+claim_without_class = Sentence("node-claim-without-class", "claim {claim} has neither a volume nor a storage class")
+class_missing = Sentence("node-class-missing", "storage class {name} of claim {claim} does not exist")
+volume_missing = Sentence("node-volume-missing", "volume {volume} of claim {claim} does not exist")
+volume_elsewhere = Sentence("node-volume-elsewhere", "volume {volume} is elsewhere")
+volume_in_another_zone = Sentence("node-volume-in-another-zone", "volume {volume} is in another zone")
+volume_made_elsewhere = Sentence("node-volume-made-elsewhere", "the volume of claim {claim} is being made elsewhere")
 
 
 @worded(TAINT)

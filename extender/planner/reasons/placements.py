@@ -3,23 +3,23 @@
 from collections.abc import Sequence
 
 from muster.api.grammar import be, listed, many
-from muster.api.muster.reason import NOTHING, Reason, constant, sentence, worded
+from muster.api.muster.reason import NOTHING, Reason, Sentence, constant, worded
 from muster.api.volcano import scheduling
 
 PLACED = "the gang has a placement"
 ADMITTED = "the gang has been admitted"
 ENOUGH = "enough members have a node"
 
-bound = sentence("placement-bound", "all {members} members are bound")
+bound = Sentence("placement-bound", "all {members} members are bound")
 
-too_few_bound = sentence("placement-too-few-bound", "only {taken} of the {wanted} pods that start together got a node")
-not_arrived = sentence("placement-not-arrived", "{pods} members did not arrive before the deadline")
-refused = sentence("placement-refused", "kube-scheduler refused {pod} on node {node}")
-node_gone = sentence("placement-node-gone", "node {node} is gone")
-node_refuses = sentence("placement-node-refuses", "node {node}: {cause}")
-gated = sentence("placement-gated", "{pod} waits for the scheduling gate {gate}, which is not Muster's")
+too_few_bound = Sentence("placement-too-few-bound", "only {taken} of the {wanted} pods that start together got a node")
+not_arrived = Sentence("placement-not-arrived", "{pods} members did not arrive before the deadline")
+refused = Sentence("placement-refused", "kube-scheduler refused {pod} on node {node}")
+node_gone = Sentence("placement-node-gone", "node {node} is gone")
+node_refuses = Sentence("placement-node-refuses", "node {node}: {cause}")
+gated = Sentence("placement-gated", "{pod} waits for the scheduling gate {gate}, which is not Muster's")
 
-not_evicted = sentence("placement-not-evicted", "{pods} pods that had to go for it were not evicted in time")
+not_evicted = Sentence("placement-not-evicted", "{pods} pods that had to go for it were not evicted in time")
 BUDGET = constant("placement-budget", "a PodDisruptionBudget does not let pods go that had to go for it")
 VICTIMS_STAY = constant("placement-victims-stay", "pods that had to go for it do not end")
 ROOM_TAKEN = constant("placement-room-taken", "the room that was made for it is taken")
@@ -63,7 +63,7 @@ def named(reason: Reason, who: str) -> Reason:
     return reason.given(**inner, **({"who": who} if reason.code in _FOR_ANOTHER else {}))
 
 
-incomplete = sentence(
+incomplete = Sentence(
     "eviction-incomplete", "the gang has {taken} of the {needed} members it needs and was not completed in time"
 )
 
@@ -94,7 +94,7 @@ def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
     return f"{words} {'seat is' if wanted == 1 else 'seats are'} kept for members that it loses{where}{used}{more}"
 
 
-remade = sentence(
+remade = Sentence(
     "placement-remade",
     "its nodes are kept for members that were evicted, as the Job controller may wait for {seconds:.0f} s before it"
     " makes them again",

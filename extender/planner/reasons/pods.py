@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from muster.api import names
 from muster.api.grammar import listed, verb
-from muster.api.muster.reason import constant, sentence, worded
+from muster.api.muster.reason import Sentence, constant, worded
 from muster.api.volcano import scheduling
 
 NOT_CREATED = "PodsNotCreated"
@@ -18,14 +18,14 @@ not_compared = constant(
     "pods-not-compared",
     "its affinities or its claims to devices are still compared with the pods of the cluster, for a moment",
 )
-too_few = sentence("pods-too-few", "{have} of the {wanted} pods that start together exist")
-left = sentence(
+too_few = Sentence("pods-too-few", "{have} of the {wanted} pods that start together exist")
+left = Sentence(
     "pods-left",
     "namespace {namespace} gives its pods no queue any more, so new ones are no members: give it the label "
     f"{names.QUEUE} again, without {names.MANAGED}=false, or delete the pods that wait: their owner makes them anew "
     "without Muster's gate",
 )
-slot_limit = sentence(
+slot_limit = Sentence(
     "pods-slot-limit",
     "it waits until fewer slots are placed: placements of other gangs have {limit} or more whose pods are not bound "
     "yet",

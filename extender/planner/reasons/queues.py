@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from muster.api.grammar import also, be, listed, many
 from muster.api.kubernetes.meta import format_time
-from muster.api.muster.reason import NOTHING, Reason, constant, sentence, worded
+from muster.api.muster.reason import NOTHING, Reason, Sentence, constant, worded
 from muster.api.muster.usage import Period
 from muster.resources.vector import amount_words
 from muster.volcano.queuelimits import Budget
@@ -24,17 +24,17 @@ OF_OTHER_POOL = "QueueOfOtherPool"
 """Reasons of conditions."""
 
 ROOT = constant("queue-root", "queue 'root' holds other queues and takes no gangs")
-missing = sentence("queue-missing", "queue {queue!r} does not exist")
-closed = sentence("queue-closed", "queue {queue!r} is {state}")
-not_for_namespace = sentence("queue-not-for-namespace", "namespace {namespace} may not use queue {queue!r}: {why}")
-of_other_pool = sentence(
+missing = Sentence("queue-missing", "queue {queue!r} does not exist")
+closed = Sentence("queue-closed", "queue {queue!r} is {state}")
+not_for_namespace = Sentence("queue-not-for-namespace", "namespace {namespace} may not use queue {queue!r}: {why}")
+of_other_pool = Sentence(
     "queue-of-other-pool",
     "{why}: a gang has the nodes of one pool; create its workload anew in a queue of its pool",
 )
-behind = sentence(
+behind = Sentence(
     "queue-behind", "queue {queue!r} starts its gangs strictly in order, and {head} before it waits for room"
 )
-unreadable_capability = sentence(
+unreadable_capability = Sentence(
     "queue-unreadable-capability", "the capability of queue {queue} cannot be read: {error}"
 )
 first_waits = "the first gang of the queue waits: {reason}".format
@@ -87,7 +87,7 @@ def over_budget(queue: str, budget: Budget, *, until: float) -> Reason:
     )  # fmt: skip
 
 
-_over_budget = sentence(
+_over_budget = Sentence(
     "queue-over-budget",
     "queue {queue} has used its budget of {budget} {now}, and starts no gangs that ask for {resource} before {until}; "
     "gangs that run go on",
@@ -162,10 +162,10 @@ EXCEEDED = "QuotaExceeded"
 OVERCOMMITTED = "Overcommitted"
 """Reasons of conditions."""
 
-resource_quota = sentence(
+resource_quota = Sentence(
     "resource-quota", "ResourceQuota {quota} of its namespace leaves too little {resource} for it to start"
 )
-overcommitted = sentence(
+overcommitted = Sentence(
     "queue-overcommitted",
     "the gangs that were let in before it need all {resource} that may be promised, {factor:g} times what the nodes "
     "have (overcommit-factor); it is let in when some of them have ended",
@@ -176,7 +176,7 @@ _OWN = "only its own queue leaves that free, "
 FOR_ITS_OWN = constant("reservation-for-its-own", f"{_OWN}as it waits for pods of that queue")
 OVER_SHARE = constant("reservation-over-share", f"{_OWN}as it would have more than its fair share")
 """The reason why a reservation does not count for all queues."""
-expired = sentence("reservation-expired", _OWN + "for a while, as all others have done so for {after_s:g} s")
+expired = Sentence("reservation-expired", _OWN + "for a while, as all others have done so for {after_s:g} s")
 OVER = constant(
     "reservation-over", "nothing is reserved any more: it is not the head of its queue, or its nodes do not take it"
 )

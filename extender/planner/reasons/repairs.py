@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from muster.api.grammar import be, have, listed, many
-from muster.api.muster.reason import constant, sentence, worded
+from muster.api.muster.reason import Sentence, constant, worded
 
 NODE_FAULT = "NodeFault"
 """Reason of a condition: members of the gang are on faulty nodes, and stay there for now."""
@@ -24,7 +24,7 @@ OUT_OF_SERVICE = (
 )
 """What helps while the kubelet of a dead node cannot say that its pods have ended."""
 
-evicts_whole = sentence(
+evicts_whole = Sentence(
     "repair-evicts-whole",
     "repairs: {nodes}, and no other node takes the {members} there: the gang is evicted, and waits as a whole",
 )

@@ -116,17 +116,10 @@ class Shortage(Struct, frozen=True, rename="camel"):
     @property
     def data(self) -> Reason:
         """What lists of gangs say of it: the pods without room, and what one of them asks for."""
-        miss = self.miss
-        return Reason(
-            code=NO_ROOM,
-            params={
-                "kind": self.kind,
-                "pods": self.wanted,
-                "resource": miss.resource if miss else "",
-                "amount": miss.amount if miss else 0,
-                "level": self.closest.level if self.closest else "",
-            },
-        )
+        miss, closest = self.miss, self.closest
+        asked = {"resource": miss.resource, "amount": miss.amount} if miss else {}
+        near = {"level": closest.level, "pods": closest.wanted} if closest and not closest.why else {}
+        return Reason(code=NO_ROOM, params={"kind": self.kind, "pods": self.wanted, **asked, **near})
 
     @property
     def _who(self) -> str:

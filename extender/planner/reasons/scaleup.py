@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from muster.api.kubernetes.meta import ReportedCondition
-from muster.api.muster.reason import Reason, constant, sentence
+from muster.api.muster.reason import Reason, Sentence, constant
 
 NOT_SERVED = "ProvisioningNotServed"
 REFUSED = "ProvisioningRefused"
@@ -15,9 +15,9 @@ NODES_EXIST = constant(
     "nodes-exist",
     "free nodes would hold its pods one by one, so that an autoscaler would add none, and none is asked for",
 )
-not_asked = sentence("nodes-not-asked", "no nodes are asked for: {why}")
+not_asked = Sentence("nodes-not-asked", "no nodes are asked for: {why}")
 KIND_MISSING = not_asked(why="the cluster has no ProvisioningRequest (autoscaling.x-k8s.io/v1)")
-too_many_pod_sets = sentence(
+too_many_pod_sets = Sentence(
     "nodes-too-many-pod-sets", "no nodes are asked for: it has {pod_sets} pod sets, a ProvisioningRequest takes {most}"
 )
 bad_mode = "{key} is {mode!r}, and can be {known}".format
@@ -26,7 +26,7 @@ bad_class = "{key} is {name!r}, which cannot be the name of a class".format
 long_parameter = "{key} has a value of {chars} characters for {name!r}, and can have {most}".format
 bad_parameter = "{key} has {part!r}; write it like key=value,key=value".format
 
-in_vain = sentence(
+in_vain = Sentence(
     "nodes-in-vain", "it asked for nodes and could not start; it rests for {pause_s:g} s before it asks again"
 )
 
@@ -34,14 +34,14 @@ after_the_first = "its gang waits for nodes that do not exist yet; {pod} says wh
 
 REPLACED = "another one takes its place"
 NOT_NEEDED = "its gang needs it no more"
-accepted = sentence("nodes-accepted", "ProvisioningRequest {name} is accepted")
-unanswered = sentence("nodes-unanswered", "ProvisioningRequest {name} is not accepted yet")
-provisioned = sentence(
+accepted = Sentence("nodes-accepted", "ProvisioningRequest {name} is accepted")
+unanswered = Sentence("nodes-unanswered", "ProvisioningRequest {name} is not accepted yet")
+provisioned = Sentence(
     "nodes-provisioned", "ProvisioningRequest {name} is provisioned, and its nodes are not there yet"
 )
-_ended = sentence("nodes-request-ended", "ProvisioningRequest {name}: {kind}{why}")
-_refused = sentence("nodes-refused", "ProvisioningRequest {name} is refused{why}")
-_timed_out = sentence(
+_ended = Sentence("nodes-request-ended", "ProvisioningRequest {name}: {kind}{why}")
+_refused = Sentence("nodes-refused", "ProvisioningRequest {name} is refused{why}")
+_timed_out = Sentence(
     "nodes-timed-out", "ProvisioningRequest {name} was not provisioned within {timeout_s:g} s ({told})"
 )
 

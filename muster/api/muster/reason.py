@@ -1,13 +1,13 @@
 """Reasons as data: a code with parameters. Code reads these; people get the sentence that the table has for the code.
 
-A sentence is entered into the table where it is defined (`sentence`, `constant`, `worded`). A stored reason is kept
+A sentence is entered into the table where it is defined (`Sentence`, `constant`, `worded`). A stored reason is kept
 beside its message, and `stored` takes it only if it still makes that message.
 """
 
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
-from typing import Any, ParamSpec, Protocol
+from typing import Any, ParamSpec
 
 from msgspec import Struct, convert, field
 from msgspec.structs import replace
@@ -47,28 +47,16 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return _also(self, more) if more else self
 
 
-class Sentence(Protocol):
-    """Makes a reason of the blanks of a text."""
+class Sentence:
+    """A text with blanks, which makes a reason of what fills them."""
 
-    code: str
-    text: str
-
-    def __call__(self, **params: Any) -> Reason:
-        """Return the reason with these parameters."""
-
-
-class _Text:
     def __init__(self, code: str, text: str) -> None:
         self.code, self.text = code, text
+        _enter(code, text.format)
 
     def __call__(self, **params: Any) -> Reason:
+        """Return the reason with these parameters, each named like its blank."""
         return Reason(code=self.code, params=params)
-
-
-def sentence(code: str, text: str) -> Sentence:
-    """Enter a text with blanks, each named like the parameter that fills it."""
-    _enter(code, text.format)
-    return _Text(code, text)
 
 
 def constant(code: str, text: str) -> Reason:
@@ -101,7 +89,7 @@ def _enter(code: str, words: Callable[..., str]) -> None:
 
 NOTHING = constant("", "")
 """No reason."""
-quoted = sentence("quoted", "{text}")
+quoted = Sentence("quoted", "{text}")
 """A message without data, which nobody reads: of another program, or of an older version."""
 
 

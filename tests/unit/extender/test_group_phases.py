@@ -6,6 +6,7 @@ from msgspec import structs
 
 from extender.groupstatus import wanted_status
 from extender.planner.framework.decisions import Unschedulable
+from extender.planner.reasons.placements import awaits_owner, preempted
 from extender.planner.state.gangs import GangView
 from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import PodGroupCondition, PodGroupPhase, PodGroupStatus
@@ -105,6 +106,25 @@ def test_an_obstacle_is_over_when_the_gang_is_admitted_or_placed_and_stays_while
         status = wanted_status(world.view(key), enqueued=enqueued, placed=placed, waits=None, now=0.0)
         [condition] = status.conditions
         assert (condition.status, condition.reason) == expected
+
+
+def test_a_condition_has_beside_its_message_what_is_read_of_it() -> None:
+    """What a gang lacks; who has its room, though others may not be told, and so once it has ended."""
+    world = World().nodes(1)
+    key = world.gang("a", {"worker": (2, {"nvidia.com/gpu": 80})}, phase="Pending")
+    [lacks] = world.plan().decided(Unschedulable)
+    why = awaits_owner(2, preempted(10, "q"), "Job")
+    for waits, data in (
+        (lacks, {"kind": "ever", "pods": 2, "resource": "nvidia.com/gpu", "amount": 80_000}),
+        (Unschedulable(world.view(key), "Evicted", why), why.params),
+        (None, why.params),
+        (Unschedulable(world.view(key), "Evicted", reason_of("it went")), None),
+    ):
+        told = wanted_status(world.view(key), enqueued=False, placed=False, waits=waits, now=0.0)
+        [condition] = told.conditions
+        assert (condition.why.params if condition.why else None) == data
+        group = world.state.groups[key]
+        world.state.on_pod_group(group, structs.replace(group, status=told))
 
 
 def evicted(phase: PodGroupPhase) -> tuple[World, str]:

@@ -8,8 +8,10 @@ from builders import manifests, placement, pod_group, train_job
 from builders import pod as a_pod
 
 from extender.planner.reasons.pods import TOO_FEW
-from extender.planner.reasons.room import NearestMiss, Shortage
+from extender.planner.reasons.room import NearestMiss, Shortage, Wanted
+from extender.planner.reasons.topology import Closest
 from gangs.rows import Objects, Row, difference, rows
+from gangs.states import needs_room
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_note
@@ -31,10 +33,13 @@ def made_by(kind: str, name: str, api_version: str) -> JSON:
 
 
 def group(
-    name: str = "podgroup-1", phase: str = "Inqueue", reason: str = "", message: str = "", **more: Any
-) -> PodGroup:
+    name: str = "podgroup-1", phase: str = "Inqueue", reason: str = "", message: str = "",
+    lacks: Shortage | None = None, **more: Any,
+) -> PodGroup:  # fmt: skip
     """A PodGroup that waits if there is a reason."""
-    condition = {"type": "Unschedulable", "status": "True", "reason": reason, "message": message}
+    condition: JSON = {"type": "Unschedulable", "status": "True", "reason": reason, "message": message}
+    if lacks:
+        condition |= {"message": lacks.message, "why": msgspec.to_builtins(lacks.data)}
     meta, spec = more.pop("metadata", owner("Job", "longrun")), more.pop("spec", {})
     status = {"conditions": [condition] if reason else [], **more}
     return pod_group(name, 2, queue="research", phase=phase, uid=name, status=status, **meta, **spec)
@@ -51,22 +56,40 @@ def only(**objects: Any) -> Row:
     return row
 
 
+def short_of_room(kind: Wanted = "together", **more: Any) -> Shortage:
+    """What two pods of two GPUs lack."""
+    miss = NearestMiss(2, "nvidia.com/gpu", 2000, whole_nodes=False, levels=())
+    return Shortage("worker", kind, 2, 0, {"nvidia.com/gpu": 2000}, 8, 0, (), miss, **more)
+
+
 def test_a_gang_that_waits_for_room() -> None:
     """It is called as its owner is, and the reason names the room in a few words."""
-    miss = NearestMiss(2, "nvidia.com/gpu", 2000, whole_nodes=False, levels=())
-    message = Shortage("pods", "together", 2, 0, {"nvidia.com/gpu": 2000}, 8, 0, (), miss).message
-    row = only(groups=[group(reason=NO_ROOM, message=message)], pods=[pod("a"), pod("b"), pod("c")])
+    lacks = short_of_room()
+    row = only(groups=[group(reason=NO_ROOM, lacks=lacks)], pods=[pod("a"), pod("b"), pod("c")])
     assert (row.title, row.reference, row.queue) == ("Job longrun", "job.batch/longrun", "research")
     assert (row.state, row.running, row.minimum, row.wanted, row.priority) == ("Waiting", 0, 2, 3, 7)
-    assert (row.reason, row.message) == ("no room for 2 pods of 2 nvidia.com/gpu", message)
+    assert (row.reason, row.message) == ("no room for 2 pods of 2 nvidia.com/gpu", lacks.message)
 
 
 def test_a_gang_that_never_fits() -> None:
     """It does not look as if waiting helped."""
-    miss = NearestMiss(2, "nvidia.com/gpu", 2000, whole_nodes=False, levels=())
-    message = Shortage("pods", "ever", 2, 1, {"nvidia.com/gpu": 2000}, 1, 0, (), miss).message
-    row = only(groups=[group(reason=NO_ROOM, message=message)], pods=[pod("a"), pod("b")])
-    assert "even an empty cluster" in row.reason
+    waits = group(reason=NO_ROOM, lacks=short_of_room("ever"))
+    assert "even an empty cluster" in only(groups=[waits], pods=[pod("a"), pod("b")]).reason
+    assert (needs_room(waits), needs_room(group(reason=NO_ROOM, lacks=short_of_room()))) == (False, True)
+
+
+def test_a_gang_that_no_domain_holds() -> None:
+    """The level says more than the room of all nodes."""
+    closest = Closest("worker", "rack", "rack", "rack-1", 1, 2, 3)
+    row = only(groups=[group(reason=NO_ROOM, lacks=short_of_room(closest=closest))], pods=[pod("a"), pod("b")])
+    assert row.reason == "2 pods must be in one domain of level rack"
+
+
+def test_a_message_without_data_is_only_shown() -> None:
+    """That of an older version, or of another scheduler: its words are no data."""
+    waits = group(reason=NO_ROOM, message="worker: even an empty cluster has one domain")
+    row = only(groups=[waits], pods=[pod("a"), pod("b")])
+    assert (row.reason, needs_room(waits)) == ("worker: even an empty cluster has one domain", True)
 
 
 def test_other_reasons_are_the_planners() -> None:

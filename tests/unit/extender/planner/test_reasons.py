@@ -12,6 +12,7 @@ import pytest
 
 import extender
 from extender.planner import reasons
+from muster.api.muster.reason import Sentence
 
 MODULES = [found.name for found in pkgutil.iter_modules(reasons.__path__)]
 Said = dict[tuple[str, str], list[ast.Call]]
@@ -28,7 +29,7 @@ def trees() -> dict[Path, list[ast.AST]]:
 def texts(module: str) -> Iterator[tuple[str, str]]:
     """Sentences with blanks: name and text."""
     for name, value in vars(importlib.import_module(f"{reasons.__name__}.{module}")).items():
-        text = getattr(value, "__self__", None)
+        text = value.text if isinstance(value, Sentence) else getattr(value, "__self__", None)
         if isinstance(text, str):
             yield name, text
 

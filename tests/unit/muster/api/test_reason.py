@@ -1,0 +1,76 @@
+"""Reasons as data: what is stored of them, and when it is believed."""
+
+import msgspec
+import pytest
+
+from extender.planner.reasons import placements, queues
+from extender.planner.reasons.placements import awaits_owner, eviction, named, preempted
+from muster.api.muster.reason import NOTHING, Reason, constant, quoted, reason_of, stored
+
+EVICTED = awaits_owner(2, preempted(10, "default").also(placements.saved("step=7", "2030-01-01T00:00:00Z")), "Job")
+AT = "2030-01-01T00:00:00Z"
+
+
+def written(reason: Reason) -> Reason:
+    """A reason as the API server gives it back."""
+    return msgspec.json.decode(msgspec.json.encode(reason), type=Reason)
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        EVICTED,
+        queues.reserved(["n1", "n2"], 1_800_000_000.0, ["Job a/b"], 600.0, queues.expired(after_s=3600.0)),
+        queues.reserved(["n1"], None, [], 600.0, named=False),
+        queues.in_the_way([("a gang of queue q", ["n1"], None)]),
+    ],
+    ids=lambda reason: reason.code,
+)
+def test_a_stored_reason_is_as_it_was(reason: Reason) -> None:
+    """With the reasons within it."""
+    found = stored(written(reason), str(reason))
+    assert str(found) == str(reason)
+    assert found.params.keys() == reason.params.keys()
+    assert found.params.get("aside") == reason.params.get("aside")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None,
+        Reason(code="of-a-later-version"),
+        Reason(code="eviction-preempted", params={"other": 1}),
+        Reason(code="eviction-preempted", params={"priority": 9, "queue": "default"}),
+        Reason(code="reservation", params={"nodes": 1, "at": "now", "ending": [], "patience_s": {}}),
+    ],
+)
+def test_data_that_do_not_make_the_message_are_not_believed(data: Reason | None) -> None:
+    """The message is of another version then, or the data are of an older message."""
+    message = str(preempted(10, "default"))
+    assert stored(data, message) == quoted(text=message)
+    assert stored(data, message).data is None
+
+
+def test_nothing_is_no_reason() -> None:
+    """A reason without anything more is what it is."""
+    assert (bool(NOTHING), str(NOTHING), NOTHING.data) == (False, "", None)
+    assert stored(None, "") == reason_of("") == NOTHING
+    assert EVICTED.also(NOTHING) is EVICTED
+
+
+def test_who_may_see_the_gang_gets_its_name() -> None:
+    """The name is in the reason within the reason, and in nothing else of it."""
+    found = named(stored(written(EVICTED), str(EVICTED)), "Job a gang")
+    assert str(found) == (
+        "its 2 pods were evicted: preempted by Job a gang of priority 10 in queue default; its last checkpoint is of "
+        f"step 7, saved at {AT}; it waits until the Job makes new ones"
+    )
+    assert named(quoted(text="by a gang"), "Job a") == quoted(text="by a gang")
+    assert eviction(found) == str(found).removesuffix("; it waits until the Job makes new ones")
+    assert eviction(quoted(text="it went")) == "it went"
+
+
+def test_a_code_is_taken_once() -> None:
+    """Else one sentence would be told for the other."""
+    with pytest.raises(ValueError, match="two sentences of the code 'quoted'"):
+        constant("quoted", "another text")
