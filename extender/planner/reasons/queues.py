@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
-from muster.api.grammar import also, be, listed, many
+from muster.api.grammar import also, be, listed, many, some
 from muster.api.kubernetes.meta import format_time
-from muster.api.muster.reason import NOTHING, Reason, Sentence, constant, worded
+from muster.api.muster.reason import Reason, Sentence, constant, worded
 from muster.api.muster.usage import Period
 from muster.resources.vector import amount_words
 from muster.volcano.queuelimits import Budget
 
 _HOUR_S = 3600
+RESERVED = "reservation"
+"""Code of the reason of a reservation, whose parameter `aside` is the reason why it counts for its own queue only."""
 OVER_CAPABILITY = "QueueOverCapability"
 GUARANTEED = "KeptForGuarantees"
 OVER_DESERVED = "QueueOverDeserved"
@@ -187,19 +189,29 @@ def expected(at: float | None) -> str:
     return "at a time that is not known" if at is None else f"expected at {format_time(at)}"
 
 
-@worded("reservation")
 def reserved(
-    nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, aside: Reason = NOTHING, *,
-    named: bool = True,
+    nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, aside: Reason, *, named: bool
+) -> Reason:
+    """Nodes are reserved for a gang, `aside` for its own queue only; `named`: who is told may see who ends there.
+
+    Others are told the number alone: what is stored with the message is theirs to read.
+    """
+    owners = listed(ending) if named else many(len(ending), "workload")
+    return _reserved(list(nodes[:3]), len(nodes), at, owners, len(ending), patience_s, aside)
+
+
+@worded(RESERVED)
+def _reserved(
+    nodes: Sequence[str], count: int, at: float | None, owners: str, ending: int, patience_s: float, aside: Reason,
+    when: str = "",
 ) -> str:  # fmt: skip
-    """Nodes are reserved for a gang, `aside` for its own queue only; `named`: who is told may see who ends there."""
-    what = f"1 node, {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes, {listed(nodes)}"
+    begins = f"expected {when}" if when else expected(at)
+    what = f"reserved: {many(count, 'node')}, {some(nodes, count)}, {begins}"
     if at is None:
         why = f"because it has waited for more than {patience_s:g} s and no pod there says how long it runs"
-        return also(f"reserved: {what}, {expected(at)}; what becomes free there is reserved for it, {why}", str(aside))
-    owners = listed(ending) if named else many(len(ending), "workload")
-    who = f", because {owners} {be(len(ending))} expected to have ended there" if ending else ""
-    return also(f"reserved: {what}, {expected(at)}{who}", str(aside))
+        return also(f"{what}; what becomes free there is reserved for it, {why}", str(aside))
+    who = f", because {owners} {be(ending)} expected to have ended there" if ending else ""
+    return also(f"{what}{who}", str(aside))
 
 
 @worded("reservation-in-the-way")

@@ -20,8 +20,8 @@ def written(reason: Reason) -> Reason:
     "reason",
     [
         EVICTED,
-        queues.reserved(["n1", "n2"], 1_800_000_000.0, ["Job a/b"], 600.0, queues.expired(after_s=3600.0)),
-        queues.reserved(["n1"], None, [], 600.0, named=False),
+        queues.reserved(["n1", "n2"], 1_800_000_000.0, ["Job a/b"], 600.0, queues.expired(after_s=3600.0), named=True),
+        queues.reserved(["n1"], None, [], 600.0, NOTHING, named=False),
         queues.in_the_way([("a gang of queue q", ["n1"], None)]),
     ],
     ids=lambda reason: reason.code,
@@ -74,3 +74,12 @@ def test_a_code_is_taken_once() -> None:
     """Else one sentence would be told for the other."""
     with pytest.raises(ValueError, match="two sentences of the code 'quoted'"):
         constant("quoted", "another text")
+
+
+def test_what_is_stored_of_a_reservation_names_no_others() -> None:
+    """Nor more than a few of its nodes: the owner of the gang may read the object, not only the message."""
+    nodes = [f"node-{number}" for number in range(1000)]
+    reason = queues.reserved(nodes, 1_800_000_000.0, ["Job theirs/secret"], 600.0, NOTHING, named=False)
+    text = msgspec.json.encode(reason).decode()
+    assert "secret" not in text
+    assert ("node-2" in text, "node-3" in text, len(text) < 300) == (True, False, True)
