@@ -144,11 +144,6 @@ class Caches:
         with self._lock:
             return sorted(self._dirty)
 
-    def known_namespaces(self) -> set[str]:
-        """Return all namespaces, also those that are only named by objects."""
-        with self._lock:
-            return {*self._changes, *self._stores[NAMESPACES].keys()} - {""}
-
     def objects(self, namespace: str) -> Objects:
         """Return what rows of a namespace are made of."""
         pods = self.of(PODS, namespace)

@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.find import explain as explain_in
 from extender.explain.pools import in_pool, pool_of_object
+from extender.explain.reader import ALL, Reader
 from extender.explain.report import GangReport, PodReport, UnknownNameError
 from extender.explain.whatif import WhatIf
 from gangs.rows import gang_name
@@ -27,10 +28,10 @@ from web.aged import Aged
 from web.caches import Caches
 from web.caller import Caller
 from web.turns import Turns
-from web.unnamed import Unnamed
 
 TRIALS_S: Final = 10.0
 """After that no more changes are tried that would help: others wait for their turn, and pages for the processor."""
+UNREADABLE: Final = "what the scheduler's extender runs with cannot be read; who runs the cluster can see why"
 _ASKED: Final[tuple[Resource[Any], ...]] = (POD_GROUPS, scheduling.NATIVE_POD_GROUPS, JOBS, core.PODS)
 """Kinds that a question may name. A gang's status changes with what becomes of its pods."""
 
@@ -85,15 +86,16 @@ class Explainer:
             if not self._has(cluster.dump, namespace, name):
                 cluster = self._cluster.renewed(self._caches.total, self._read)
             dump = cluster.dump
-            unnamed = None if caller.everything else self._unnamed(dump, caller)
+            reader = ALL if caller.everything else self._reader(dump, caller)
             try:
-                what_if = cluster.of(pool_of_object(dump, kind, name, namespace), names=unnamed is None)
+                what_if = cluster.of(pool_of_object(dump, kind, name, namespace), names=caller.everything)
                 over = time.monotonic() + TRIALS_S
-                report = explain_in(what_if, kind, name, namespace, lambda: time.monotonic() > over)
-            except (UnknownNameError, ValueError) as error:
-                status = HTTPStatus.NOT_FOUND if isinstance(error, UnknownNameError) else HTTPStatus.CONFLICT
-                raise HTTPException(status, unnamed.text(str(error)) if unnamed else str(error)) from error
-        return Explained(unnamed.of(report) if unnamed else report, dump.taken_at)
+                report = explain_in(what_if, kind, name, namespace, lambda: time.monotonic() > over, reader)
+            except UnknownNameError as error:
+                raise HTTPException(HTTPStatus.NOT_FOUND, str(error)) from error
+            except ValueError as error:
+                raise HTTPException(HTTPStatus.CONFLICT, str(error) if caller.everything else UNREADABLE) from error
+        return Explained(report, dump.taken_at)
 
     def warm(self) -> None:
         """Read the cluster, and run the first cycle over it, before anybody asks."""
@@ -121,11 +123,11 @@ class Explainer:
             for resource in _ASKED
         )
 
-    def _unnamed(self, dump: ClusterDump, caller: Caller) -> Unnamed:
+    def _reader(self, dump: ClusterDump, caller: Caller) -> Reader:
         seen = {name: caller.scope.has(name) for name in self._caches.namespaces()}
         used = {row.queue for name, his in seen.items() if his for row in self._caches.rows(name)}
         hidden = {queue.metadata.name for queue in dump.of(QUEUES) if not caller.queues} - used
-        return Unnamed(caller.scope, self._caches.known_namespaces(), hidden, partial(self._called, hidden))
+        return Reader(partial(self._called, hidden), caller.scope.has, hidden)
 
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
         """Return the words for a gang of another namespace: its queue, if that may be known, and what it holds."""

@@ -8,6 +8,7 @@ from difflib import get_close_matches
 
 from extender.explain.gang import GangExplainer
 from extender.explain.members import deletion, frees, is_lost, silence
+from extender.explain.reader import ALL, Reader
 from extender.explain.report import GangReport, PodCause, PodReport, QueueReport, UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
@@ -34,7 +35,12 @@ CUTOFF = 0.5
 
 
 def explain(
-    what_if: WhatIf, kind: str, name: str, namespace: str, stops: Callable[[], bool] = lambda: False
+    what_if: WhatIf,
+    kind: str,
+    name: str,
+    namespace: str,
+    stops: Callable[[], bool] = lambda: False,
+    reader: Reader = ALL,
 ) -> GangReport | PodReport:
     """Return the report of a `job`, `gang` or `pod`; no change is tried any more once it `stops`.
 
@@ -44,22 +50,22 @@ def explain(
         pod = what_if.dump.pod(namespace, name)
         if pod is None:
             pods = what_if.dump.of(PODS)
-            raise _unknown("pod", name, namespace, pods)
-        return explain_pod(what_if, pod, stops)
+            raise _unknown("pod", name, namespace, pods, reader)
+        return explain_pod(what_if, pod, stops, reader)
     if kind == "gang":
-        return GangExplainer(what_if, stops).explain(gang_named(what_if, name, namespace))
+        return GangExplainer(what_if, stops, reader).explain(gang_named(what_if, name, namespace, reader))
     group = _by_workload(what_if, name, namespace)
     view = what_if.state.gang(group.metadata.key) if group else None
     if view is not None:
-        return GangExplainer(what_if, stops).explain(view)
+        return GangExplainer(what_if, stops, reader).explain(view)
     jobs = what_if.dump.of(JOBS)
     job = next((each for each in jobs if (each.metadata.name, each.metadata.namespace) == (name, namespace)), None)
     if job is None:
-        raise _unknown("job with a gang", name, namespace, [*jobs, *_owners(what_if.state.groups.values())])
+        raise _unknown("job with a gang", name, namespace, [*jobs, *_owners(what_if.state.groups.values())], reader)
     return _without_group(job)
 
 
-def gang_named(what_if: WhatIf, name: str, namespace: str) -> GangView:
+def gang_named(what_if: WhatIf, name: str, namespace: str, reader: Reader = ALL) -> GangView:
     """Return the gang of this name, or of the workload of this name. Raises UnknownNameError."""
     groups = what_if.state.groups
     group = groups.get(f"{namespace}/{name}") or groups.get(f"{namespace}/{native_gang(name)}")
@@ -68,7 +74,7 @@ def gang_named(what_if: WhatIf, name: str, namespace: str) -> GangView:
     if view is None:
         there = [subject(each) for each in groups.values()]
         alone = [each for each in there if not each.metadata.owner_references]
-        raise _unknown("gang", name, namespace, [*_owners(there), *alone], near=there)
+        raise _unknown("gang", name, namespace, [*_owners(there), *alone], reader, near=there)
     return view
 
 
@@ -116,13 +122,14 @@ def _owners(groups: Iterable[Object]) -> list[Object]:
 
 
 def _unknown(
-    what: str, name: str, namespace: str, known: Iterable[Object], near: Iterable[Object] = ()
+    what: str, name: str, namespace: str, known: Iterable[Object], reader: Reader, near: Iterable[Object] = ()
 ) -> UnknownNameError:
     """Return the error; it names some of the `known` objects, and of those in `near` only one nearly of this name."""
     known, also = list(known), list(near)
     here = sorted({item.metadata.name for item in known if item.metadata.namespace == namespace})
     there = sorted({item.metadata.name for item in also if item.metadata.namespace == namespace})
     elsewhere = sorted({item.metadata.namespace for item in [*known, *also] if item.metadata.name == name})
+    elsewhere = [each for each in elsewhere if reader.sees(each)]
     text = f"there is no {what} {name!r} in namespace {namespace!r}"
     if elsewhere:
         return UnknownNameError(f"{text}; there is one in namespace {', '.join(elsewhere)} (-n)")
@@ -138,15 +145,17 @@ def _unknown(
     return UnknownNameError(f"{text}; there is none at all in that namespace")
 
 
-def explain_pod(what_if: WhatIf, pod: Pod, stops: Callable[[], bool] = lambda: False) -> PodReport:
+def explain_pod(
+    what_if: WhatIf, pod: Pod, stops: Callable[[], bool] = lambda: False, reader: Reader = ALL
+) -> PodReport:
     """Return the report of one pod, with that of its gang."""
     record = what_if.state.pods[pod.metadata.uid]
     gang = what_if.state.gang(record.gang) if record.gang else None
-    report = GangExplainer(what_if, stops).explain(gang, relief=not record.node) if gang else None
+    report = GangExplainer(what_if, stops, reader).explain(gang, relief=not record.node) if gang else None
     lacks = None
     alone = not gang and record.waiting and is_musters(pod.spec.scheduler_name)
     if alone and what_if.dump.whole:  # as for a gang of one
-        lacks = shortage(what_if.decided()[0], None, PodSetView("pod", record.cls, 1, 1), 1, 0)
+        lacks = reader.shortage(shortage(what_if.decided()[0], None, PodSetView("pod", record.cls, 1, 1), 1, 0))
     cause, summary = _decided(what_if, pod, record) or _why(pod, record, gang, lacks)
     scheduled = pod.status.condition("PodScheduled")
     return PodReport(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from extender.explain.members import Members, frees, gang_words, members, pod_set_report, progress, where
 from extender.explain.notices import notice_words
+from extender.explain.reader import ALL, Reader
 from extender.explain.relief import Reliever
 from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
 from extender.explain.topology import hyper_node_problems
@@ -24,8 +25,8 @@ from extender.planner.state.spareseats import loans_of, seats_of
 from extender.planner.victims.notices import latest_end
 from muster.api.grammar import also, listed
 from muster.api.kubernetes.meta import format_time, parse_time
-from muster.api.muster.placement import AvoidedNode
-from muster.api.muster.reason import Reason, stored
+from muster.api.muster.placement import AvoidedNode, Placement
+from muster.api.muster.reason import NOTHING, Reason, stored
 from muster.api.muster.standing import place_words
 from muster.api.muster.states import STOPPED, Facts, facts_of, state_of
 from muster.api.volcano.scheduling import Queue
@@ -55,27 +56,32 @@ class _Verdict:
     reason: str = ""
     shortage: Shortage | None = None
     details: tuple[str, ...] = ()
+    message: str = ""
+    """Why it waits; the summary begins with other words."""
 
 
 class GangExplainer:
     """Explains gangs by one cycle over a dump of the cluster; where that is not whole, by what their objects say."""
 
-    def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Reader = ALL) -> None:
         self._what_if = what_if
         self._stops = stops
+        self._reader = reader
         self._whole = what_if.dump.whole
         self._session, self._waiting = what_if.decided() if self._whole else (what_if.session(), [])
 
     def explain(self, gang: GangView, *, relief: bool = True) -> GangReport:
         """Return the report of one gang; `relief` runs further cycles."""
         found = members(self._what_if, gang)
-        pods = self._what_if.pods_of(gang.key) or ([] if self._whole else None)
+        reader, pods = self._reader, self._what_if.pods_of(gang.key) or ([] if self._whole else None)
         facts = facts_of(gang.group, self._what_if.state.placement_of(gang.key), pods)
         if facts.members == "over":
-            verdict = _ended(self._what_if, gang)
+            verdict = _ended(self._what_if, gang, reader)
+        elif self._whole:
+            verdict = _verdict(self._what_if, self._session, gang, reader)
         else:
-            verdict = _verdict(self._what_if, self._session, gang) if self._whole else _told(gang, facts)
-        if verdict.cause in RUNNING and (words := notice_words(self._session, gang)):
+            verdict = _told(gang, facts, reader)
+        if verdict.cause in RUNNING and (words := notice_words(self._session, gang, reader)):
             verdict = replace(verdict, summary=also(verdict.summary, words))
         verdict = _with_members(verdict, found)
         planned = self._whole and verdict.cause not in {*RUNNING, "finished", "failed"}
@@ -90,6 +96,7 @@ class GangExplainer:
             cause=verdict.cause,
             reason=verdict.reason,
             summary=verdict.summary,
+            message=verdict.message or verdict.summary,
             since=_since(gang, verdict.cause),
             min_member=gang.min_member,
             members=gang.taken,
@@ -112,7 +119,7 @@ class GangExplainer:
         )
         report.relief.extend(frees(self._what_if, found.lost))
         if relief and self._whole:
-            report.relief.extend(Reliever(self._what_if, self._session, gang, self._stops).find(report))
+            report.relief.extend(Reliever(self._what_if, self._session, gang, self._stops, reader).find(report))
         return report
 
     def _queue(self, gang: GangView) -> QueueReport:
@@ -122,7 +129,7 @@ class GangExplainer:
         siblings = [other for other in self._waiting if other.queue == gang.queue]
         place = _place(siblings, gang)
         overall = _place(self._waiting, gang)
-        ahead = [gang_words(other) for other in self._waiting[: max(0, overall - 1)]]
+        ahead = [self._reader.gang(other) for other in self._waiting[max(0, overall - 1 - AHEAD) : max(0, overall - 1)]]
         return QueueReport(
             name=gang.queue,
             state=queue.status.state or "Open" if queue else "",
@@ -131,7 +138,7 @@ class GangExplainer:
             waiting=len(siblings),
             overall_place=overall,
             overall_waiting=len(self._waiting),
-            ahead=tuple(ahead[-AHEAD:]),
+            ahead=tuple(ahead),
         )
 
     def _placement(self, gang: GangView) -> PlacementReport | None:
@@ -140,12 +147,14 @@ class GangExplainer:
             return None
         expected = placement.status.expected_at if placement.status.phase == "Reserved" else ""
         deadline = parse_time(expected or placement.spec.deadline)
+        told = _message(placement, self._reader)
         return PlacementReport(
             epoch=placement.spec.epoch,
             phase=placement.status.phase,
             deadline=placement.spec.deadline,
             left_s=round(deadline - self._what_if.now, 1) if deadline is not None else 0.0,
-            message=placement.status.message,
+            message=str(told),
+            why=told.data,
             pod_sets={pod_set.name: pod_set.runs for pod_set in placement.spec.pod_sets},
             expected_at=expected,
         )
@@ -186,6 +195,13 @@ def _told_queue(gang: GangView, queue: Queue | None) -> QueueReport:
     )
 
 
+def _message(placement: Placement, reader: Reader) -> Reason:
+    """Return the reason of a placement as its reader may read it; that of a bound one says nothing more."""
+    if placement.status.phase == "Bound" and reader.called is not None:
+        return NOTHING
+    return reader.reason(stored(placement.status.why, placement.status.message))
+
+
 def _left_to_others(gang: GangView) -> list[str]:
     """Return the claims of members to devices that are not counted: kube-scheduler may refuse the planned nodes."""
     return [
@@ -209,12 +225,12 @@ def _since(gang: GangView, cause: GangCause) -> str:
     return next((each.last_transition_time or "" for each in told), gang.created)
 
 
-def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
-    mine = [decision for decision in session.decisions if decision.gang.key == gang.key]
+def _verdict(what_if: WhatIf, session: Session, gang: GangView, reader: Reader) -> _Verdict:
+    mine = [reader.decision(decision) for decision in session.decisions if decision.gang.key == gang.key]
     waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
     bound = any(isinstance(decision, decisions.ClosePlacement) and decision.phase == "Bound" for decision in mine)
     if gang.active and not bound:  # bound: the planner is about to write so
-        return _starting(what_if, session, gang, mine)
+        return _starting(what_if, session, gang, mine, reader)
     if gang.incomplete:
         within_s = longest_partial_s(gang, what_if.timing.recovery_s)
         text = reasons.gangs.half_placed(taken=gang.taken, wanted=gang.min_member, within_s=within_s)
@@ -222,31 +238,33 @@ def _verdict(what_if: WhatIf, session: Session, gang: GangView) -> _Verdict:
     if gang.started:
         return _running(gang, waits)
     if waits and waits.reason == reasons.placements.EVICTED:
-        waits = replace(waits, why=_for_whom(what_if, gang, waits.why))
+        waits = replace(waits, why=_for_whom(what_if, gang, waits.why, reader))
     return _waits(waits) if waits else _may_start(session, gang, mine)
 
 
-def _ended(what_if: WhatIf, gang: GangView) -> _Verdict:
-    status, evicted = gang.group.status, reasons.placements.eviction(_for_whom(what_if, gang, gang.group.evicted))
+def _ended(what_if: WhatIf, gang: GangView, reader: Reader) -> _Verdict:
+    evicted = reasons.placements.eviction(_for_whom(what_if, gang, reader.reason(gang.group.evicted), reader))
+    status = gang.group.status
     if facts_of(gang.group).failed:
         return _Verdict("failed", reasons.gangs.failed(status.failed, evicted, status.ending))
     return _Verdict("finished", reasons.gangs.finished(status.succeeded, status.failed))
 
 
-def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason) -> Reason:
+def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Reader) -> Reason:
     """Return the reason of an eviction with the name of the gang that it was for, if that is in the dump."""
     for key, placement in what_if.state.placements.items():
         home, by = placement.metadata.namespace, what_if.state.gang(key)
         victims = (f"{victim.namespace or home}/{victim.gang}" for victim in placement.spec.victims)
         if by is not None and (gang.key in placement.status.made_room or gang.key in victims):
-            return reasons.placements.named(reason, gang_words(by))
+            return reasons.placements.named(reason, reader.gang(by))
     return reason
 
 
-def _told(gang: GangView, facts: Facts) -> _Verdict:
+def _told(gang: GangView, facts: Facts, reader: Reader) -> _Verdict:
     """Return the verdict by what the planner has written into the PodGroup, in its words."""
     told = (each for each in gang.group.status.conditions if (each.type, each.status) == ("Unschedulable", "True"))
-    waits = next((decisions.Unschedulable(gang, each.reason, stored(each.why, each.message)) for each in told), None)
+    whys = ((each.reason, reader.reason(stored(each.why, each.message))) for each in told)
+    waits = next((decisions.Unschedulable(gang, reason, why) for reason, why in whys), None)
     if facts.members:
         return _running(gang, waits)
     if waits is not None:
@@ -276,7 +294,7 @@ def _running(gang: GangView, waits: decisions.Unschedulable | None) -> _Verdict:
     return _Verdict("running-extras-wait", also(text, waits.message), waits.reason, waits.shortage)
 
 
-def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Decision]) -> _Verdict:
+def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Decision], reader: Reader) -> _Verdict:
     ends = [each for each in mine if isinstance(each, decisions.ClosePlacement)]
     failed = next((each for each in ends if each.phase == "Abandoned"), None)
     trouble = failed or next((each for each in ends if each.pod_sets is not None), None)
@@ -286,7 +304,7 @@ def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Deci
         return _Verdict("placement-failed", words, "", None, steps)
     epoch = gang.placement.spec.epoch if gang.placement else 0
     text = reasons.gangs.starts(epoch=epoch, members=reasons.gangs.members(gang.taken))
-    text = also(text, gang.placement.status.message if gang.placement else "")
+    text = also(text, str(_message(gang.placement, reader)) if gang.placement else "")
     if awaits_room(gang) and gang.placement is not None:
         there, victims = len(victims_there(session, gang, gang.placement)), len(gang.placement.spec.victims)
         until = latest_end(gang.placement.spec.notices)
@@ -301,7 +319,7 @@ def _waits(waits: decisions.Unschedulable) -> _Verdict:
         cause = "never-fits"
     elif waits.shortage and waits.shortage.closest:
         cause = "no-domain"
-    return _Verdict(cause, reasons.gangs.waits(message=waits.message), waits.reason, waits.shortage)
+    return _Verdict(cause, reasons.gangs.waits(message=waits.message), waits.reason, waits.shortage, (), waits.message)
 
 
 def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> _Verdict:

@@ -12,7 +12,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from extender.explain.members import gang_words
+from extender.explain.reader import Reader
 from extender.explain.report import GangReport, Relief
 from extender.explain.whatif import KUBERNETES_TAINTS, WhatIf, copies, recovered, uncordoned
 from extender.planner import reasons
@@ -36,7 +36,9 @@ class Holder:
     name: str
     gang: bool
     title: str
-    """Its name for people."""
+    """Its name for the reader."""
+    shown: str
+    """Its name, or for others what it is called."""
     use: dict[int, Amounts] = field(default_factory=dict)
     """Node's column → its amounts there."""
     pods: list[Pod] = field(default_factory=list)
@@ -53,8 +55,9 @@ class Holder:
 
 
 def holders(
-    what_if: WhatIf, session: Session, cls: PodClass, gang: GangView, inside: NDArray[np.bool_] | None = None
-) -> list[Holder]:
+    what_if: WhatIf, session: Session, cls: PodClass, gang: GangView, reader: Reader,
+    inside: NDArray[np.bool_] | None = None,
+) -> list[Holder]:  # fmt: skip
     """Return the holders whose end would make room for a pod of this class on nodes that take it, also `inside`."""
     found: dict[str, Holder] = {}
     snapshot = session.snapshot
@@ -65,7 +68,9 @@ def holders(
         if column is None or entry.gang == gang.key or not (view or pod):  # or devices that a claim has left
             continue
         name = view.key if view else _owner(pod.metadata) if pod else ""
-        holder = found.setdefault(name, Holder(name, view is not None, gang_words(view) if view else name))
+        if name not in found:
+            found[name] = _holder(reader, name, view, pod)
+        holder = found[name]
         row = snapshot.row_on(entry.cls, column)
         holder.use[column] = holder.use[column] + row if column in holder.use else row
         holder.size += 1
@@ -76,6 +81,15 @@ def holders(
     for holder in found.values():
         holder.room = _gain(session, cls, holder, fits)
     return [holder for holder in found.values() if holder.room > 0]
+
+
+def _holder(reader: Reader, name: str, view: GangView | None, pod: Pod | None) -> Holder:
+    if view is not None:
+        meta, title = view.group.metadata, reader.gang(view)
+        return Holder(name, True, title, reader.other(meta, meta.name, name))  # noqa: FBT003 - a field
+    meta = pod.metadata if pod else ObjectMeta()
+    title = reader.other(meta, meta.controller.name if meta.controller else meta.name, name)
+    return Holder(name, False, title, title)  # noqa: FBT003 - as above
 
 
 def _gain(session: Session, cls: PodClass, holder: Holder, fits: NDArray[np.bool_]) -> int:
@@ -104,9 +118,12 @@ class Reliever:
     Once it `stops`, what was not tried yet is not suggested, and it says so: a trial is a cycle over the whole cluster.
     """
 
-    def __init__(self, what_if: WhatIf, session: Session, gang: GangView, stops: Callable[[], bool]) -> None:
+    def __init__(
+        self, what_if: WhatIf, session: Session, gang: GangView, stops: Callable[[], bool], reader: Reader
+    ) -> None:
         self._what_if = what_if
         self._stops = stops
+        self._reader = reader
         self._stopped = False
         self._session = session
         self._gang = gang
@@ -121,7 +138,8 @@ class Reliever:
         match report.cause:
             case "queue-closed" | "queue-missing":
                 known = self._session.snapshot.queues.items()
-                others = sorted(name for name, queue in known if queue.open and name != "root")
+                hidden = {"root", *self._reader.hidden}
+                others = sorted(name for name, queue in known if queue.open and name not in hidden)
                 text = reasons.relief.queue(report.queue.name, others, missing=report.cause == "queue-missing")
                 yield Relief("queue", text, (report.queue.name,), tried=False)
             case "queue-not-for-namespace":
@@ -231,20 +249,20 @@ class Reliever:
         return nodes[:high]
 
     def _ends(self, cls: PodClass, missing: int, inside: NDArray[np.bool_] | None = None) -> Iterator[Relief]:
-        found = holders(self._what_if, self._session, cls, self._gang, inside)
+        found = holders(self._what_if, self._session, cls, self._gang, self._reader, inside)
         singles = 0
         alone = (each for each in found if each.room >= missing)
         for holder in sorted(alone, key=lambda each: (each.size, each.name))[:MAX_TRIES]:
             if singles < MAX_SINGLES and self._fits_without([holder]):
                 singles += 1
-                yield Relief("ends", reasons.relief.ends([holder.words]), (holder.name,))
+                yield Relief("ends", reasons.relief.ends([holder.words]), (holder.shown,))
         if singles:
             return
         together = self._together(
             sorted(found, key=lambda each: (-each.room, each.size, each.name))[:MAX_TOGETHER], missing
         )
         if together:
-            names = [holder.name for holder in together]
+            names = [holder.shown for holder in together]
             yield Relief("ends", reasons.relief.ends([holder.words for holder in together]), tuple(names))
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:

@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from extender.planner.reasons.room import Shortage
 from muster.api.muster.placement import AvoidedNode, NodeRun
+from muster.api.muster.reason import Reason
 from muster.api.muster.states import State
 
 GangCause = Literal[
@@ -73,6 +74,8 @@ class PlacementReport(Struct, frozen=True, rename="camel"):
     """Nodes in rank order."""
     expected_at: str = ""
     """Expected start of the gang on the nodes that are reserved for it (RFC 3339); empty if unknown."""
+    why: Reason | None = None
+    """The message as data, if there are any."""
 
 
 class Relief(Struct, frozen=True, rename="camel"):
@@ -115,6 +118,8 @@ class GangReport(Struct, frozen=True, rename="camel"):
     """Its nodes in words: `worker: node-0 (2), node-1`."""
     details: list[str] = []
     relief: list[Relief] = []
+    message: str = ""
+    """Why it waits, as in the PodGroup's condition; the summary of a gang that does not wait."""
     expected_start: str = ""
     """To the minute (RFC 3339), as the PodGroup says it; empty if unknown."""
     whole: bool = True

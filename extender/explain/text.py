@@ -124,8 +124,8 @@ def _has(pod_set: PodSetReport) -> str:
 def _placement(placement: PlacementReport) -> str:
     if placement.phase == "Reserved":
         when = _about(placement.expected_at, placement.left_s) if placement.left_s > 0 else "any moment"
-        told = placement.message
-        return f"none yet; {told.replace(f'at {placement.expected_at}', when) if placement.expected_at else told}"
+        soon = placement.why.given(when=when) if placement.why and placement.expected_at else placement.message
+        return f"none yet; {soon}"
     text = f"epoch {placement.epoch}, {placement.phase}"
     if placement.phase in {"Planned", "Binding"}:
         late = f"{_span(-placement.left_s)} ago" if placement.left_s < 0 else f"in {_span(placement.left_s)}"

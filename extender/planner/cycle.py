@@ -22,7 +22,6 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.plugins import PLUGINS
 from extender.planner.scaleup.action import AskForNodes
-from muster.api.muster.reason import reason_of
 
 
 class Parts:
@@ -79,7 +78,7 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
         action.execute(session)
     _tell_barred(session)
     for gang in session.snapshot.set_aside:  # no action has decided anything for them
-        session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, reason_of(gang.set_aside)))
+        session.decide(Unschedulable(gang, reasons.aside.SET_ASIDE, reasons.aside.set_aside(why=gang.set_aside)))
     for plugin in plugins:
         plugin.on_session_close(session)
     return session

@@ -81,7 +81,7 @@ def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Ite
                 yield Line("on", nodes)
         elif outcome.why:
             yield Line("", f"{who} would wait", "bad")
-            yield Line("why", outcome.why.summary.removeprefix("it waits: "))
+            yield Line("why", outcome.why.message)
             queue = outcome.why.queue
             yield Line("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")
     yield from _left_out(ignored)

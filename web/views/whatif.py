@@ -242,6 +242,6 @@ def _field_of(asked: Trial, why: str, dump: ClusterDump) -> str:
 def _outcome(gang: SimulatedGang) -> Outcome:
     queue, why = "", ""
     if gang.why is not None:
-        why = plain(gang.why.summary.removeprefix("it waits: "))
+        why = plain(gang.why.message)
         queue = f"{gang.why.queue.name}, place {gang.why.queue.place} of {gang.why.queue.waiting} in it"
     return Outcome(gang.workload, gang.submitted, gang.placed, gang.slots, gang.nodes, why, queue)

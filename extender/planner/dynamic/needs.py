@@ -10,6 +10,7 @@ from extender.planner import reasons
 from extender.planner.dynamic.claims import Demand, Kind
 from extender.planner.dynamic.inventory import DeviceId, Inventory
 from muster.api.kubernetes.constraints import NodeSelector
+from muster.api.muster.reason import Reason
 from muster.resources.vector import unit
 
 
@@ -40,8 +41,8 @@ class Needs:
     """All claims that the pod names, which other pods may use too, with or without devices: queues are charged them."""
     nodes: tuple[NodeSelector, ...] = ()
     """Nodes of the devices that it has already."""
-    problems: tuple[str, ...] = ()
-    """Problems by which no node will do, in words."""
+    problems: tuple[Reason, ...] = ()
+    """Problems by which no node will do."""
     of_group: tuple[str, ...] = ()
     """Claims made for the whole native PodGroup of a pod that is placed by a kube-scheduler of Muster's own: it gives
     them to no pod, unless its gates for groups are on."""
@@ -79,7 +80,7 @@ class Sums:
         self._named: list[SharedClaim] = []
         self.replaced: list[str] = []
         self.nodes: list[NodeSelector] = []
-        self.problems: list[str] = []
+        self.problems: list[Reason] = []
         self.of_group: list[str] = []
         self._unseen: list[str] = []
         self._told: Counter[str] = Counter()

@@ -26,6 +26,7 @@ from extender.planner.state.podset import PodSetView
 from extender.planner.state.reserved import ReservedRoom
 from extender.planner.state.spareseats import Seats, lent, loans_of, seats_of
 from extender.planner.topology.hypernodes import HyperNodes
+from muster.api.muster.reason import Reason
 from muster.resources.gpus import GpuShare
 
 
@@ -127,7 +128,7 @@ class Session(FreeCapacity):
         over = self.hooks.is_job_over_queue_capacity.call(ask.gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(ask.gang, amounts)
 
-    def called(self, gang: GangView, reader: GangView | None = None) -> str:
+    def called(self, gang: GangView, reader: GangView | None = None) -> Reason | str:
         """Return the words for a gang in a message to others: its name only for those who may see it.
 
         Those are the readers of a dump, and the owner of `reader`, if that is in the same namespace.

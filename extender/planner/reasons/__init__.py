@@ -1,4 +1,4 @@
-"""Every sentence that users read about waiting: in conditions, Events, Placements, Queues, pods and `muster explain`.
+"""Every reason that users read about waiting: in conditions, Events, Placements, Queues, pods and `muster explain`.
 
 | module | sentences |
 |---|---|
@@ -15,8 +15,9 @@
 | `verbs` | the constants that kube-scheduler gets from filter and bind |
 | `gangs`, `members`, `relief` | additions of `muster explain`: the progress of a gang or a pod, and relief |
 
-Nothing is decided here: a sentence is a constant, or a function of its facts. Where no grammar is needed, the function
-is the `format` of its text, called with its blanks by name (a test compares calls and blanks). A sentence in a
+Nothing is decided here. What decisions and objects have is a `Reason` (`muster.api.muster.reason`), a code with
+parameters, which is read by code and made a sentence where people read it: it is entered here as a constant, as a text
+with blanks, or as a function of its facts. What `muster explain` alone says is a sentence at once. A sentence in a
 condition or an Event may change only when its facts do, as each new one is a write. Of Muster it imports `muster.api`
 and `muster.resources` alone.
 """

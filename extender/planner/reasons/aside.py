@@ -1,12 +1,14 @@
 """Reasons for setting an object aside that cannot be evaluated, for its owner."""
 
 from muster.api.limits import LimitError
+from muster.api.muster.reason import Sentence
 
 SET_ASIDE = "SetAside"
 """Reason of a gang's condition: a number over its limit, or an unexpected error."""
 SHOWN_CHARS = 300
 """Length of an error's text, which may quote the user's object."""
 
+set_aside = Sentence("set-aside", "{why}")
 composite = (
     "it is a part of CompositePodGroup {parent}, whose parts belong together, and Muster plans each PodGroup alone: "
     "its pods would not start together with those of the other parts. Make one PodGroup of all their pods (one of "

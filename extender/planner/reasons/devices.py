@@ -3,19 +3,26 @@
 The latter follow the words `kube-scheduler decides, not counted:`.
 """
 
-ELSEWHERE = "its devices are elsewhere"
-elsewhere_used = "resource claim {claim} is used on another node".format
-template_missing = "resource claim template {template} does not exist".format
-claim_missing = "resource claim {claim} does not exist".format
-claim_deleted = "resource claim {claim} is being deleted".format
-claim_unmade = "the claim of resource claim template {template} has not been made for its PodGroup yet".format
-claim_of_group = (
+from muster.api.muster.reason import Sentence, constant
+
+ELSEWHERE = constant("devices-elsewhere", "its devices are elsewhere")
+elsewhere_used = Sentence("device-elsewhere-used", "resource claim {claim} is used on another node")
+template_missing = Sentence("device-template-missing", "resource claim template {template} does not exist")
+claim_missing = Sentence("device-claim-missing", "resource claim {claim} does not exist")
+claim_deleted = Sentence("device-claim-deleted", "resource claim {claim} is being deleted")
+claim_unmade = Sentence(
+    "device-claim-unmade", "the claim of resource claim template {template} has not been made for its PodGroup yet"
+)
+claim_of_group = Sentence(
+    "device-claim-of-group",
     "resource claim {claim} was made for all pods of a PodGroup, and Muster's kube-scheduler, which has the gates for "
-    "that off, gives it to none of them: name one ResourceClaim (resourceClaimName) in the PodGroup and in its pods"
-).format
-claim_full = "resource claim {claim} is used by {most} pods, and no more can use one".format
-claim_too_full = "resource claim {claim} is used by {used} pods, and {most} may use it".format
-class_missing = "device class {name} does not exist".format
+    "that off, gives it to none of them: name one ResourceClaim (resourceClaimName) in the PodGroup and in its pods",
+)
+claim_full = Sentence("device-claim-full", "resource claim {claim} is used by {most} pods, and no more can use one")
+claim_too_full = Sentence(
+    "device-claim-too-full", "resource claim {claim} is used by {used} pods, and {most} may use it"
+)
+class_missing = Sentence("device-class-missing", "device class {name} does not exist")
 
 request = "request {request!r}: {why}".format
 UNKNOWN_KIND = "it is of a kind that this version does not know"

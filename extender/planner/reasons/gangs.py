@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from muster.api.grammar import also, be
-from muster.api.muster.reason import Reason
+from muster.api.muster.reason import Reason, Sentence
 
 IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and leads"
 STARTS = "it starts: its members have their nodes, or get them now"
@@ -11,7 +11,7 @@ RUNS = "it runs"
 NOT_TOLD = "the planner has not said yet if it waits"
 NOT_LOOKED_AT = "no action of the planner's configuration has looked at it"
 
-of_queue = "a gang of queue {queue}".format
+of_queue = Sentence("gang-of-queue", "a gang of queue {queue}")
 """For those who may not see its namespace."""
 waits = "it waits: {message}".format
 slot_limit = "it waits until fewer slots are placed: {slots} slots of other gangs are starting now".format

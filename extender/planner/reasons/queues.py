@@ -215,7 +215,7 @@ def _reserved(
 
 
 @worded("reservation-in-the-way")
-def in_the_way(reservations: Sequence[tuple[str, Sequence[str], float | None]]) -> str:
+def in_the_way(reservations: Sequence[tuple[Reason | str, Sequence[str], float | None]]) -> str:
     """Reservations (gang, nodes and time of each) keep a gang from nodes that have room for it."""
     parts = [f"the reservation of {gang} on {listed(nodes)}, {expected(at)}" for gang, nodes, at in reservations]
     return f"it would run into {' and '.join(parts)}"

@@ -33,6 +33,10 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return False for no reason at all."""
         return bool(self.code)
 
+    def __hash__(self) -> int:
+        """Return the hash of the code: parameters may be lists."""
+        return hash(self.code)
+
     @property
     def data(self) -> "Reason | None":
         """What is stored with the message; None without a reason, or for a quotation."""

@@ -30,7 +30,7 @@ def test_who_is_of_another_namespace_reads_the_queue_only() -> None:
     gang = world.view(world.gang("a", {"worker": (1, GPU8)}))
     session = world.session()
     other = cast("Any", SimpleNamespace(group=SimpleNamespace(metadata=SimpleNamespace(namespace="other"))))
-    assert session.called(gang) == session.called(gang, other) == "a gang of queue default"
+    assert str(session.called(gang)) == str(session.called(gang, other)) == "a gang of queue default"
     assert session.called(gang, gang) == "Job a"
 
 

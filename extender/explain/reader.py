@@ -1,0 +1,82 @@
+"""Who reads a report: what is called how for whom may not see all of the cluster.
+
+A reason is made a sentence with the names that its reader may see. One without data, of a plugin of others or of an
+older version, may have any name in it: such a reader gets another sentence in its place.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any
+
+from msgspec import structs
+
+from extender.explain.members import gang_words
+from extender.planner.framework import decisions
+from extender.planner.framework.session import Decision
+from extender.planner.reasons.room import Shortage
+from extender.planner.state.gangs import GangView
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.reason import Reason, constant, quoted
+
+HIDDEN = "(hidden)"
+"""Name of a queue that the reader may not know."""
+UNTOLD = constant("untold", "for a reason in words that only those who see the whole cluster may read")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Someone who may see all; or, with `called`, the namespaces that it `sees` and all queues but the `hidden`."""
+
+    called: Callable[[str, str], str] | None = None
+    """Namespace and name of a gang, its workload or a pod of others → what to call it."""
+    sees: Callable[[str], bool] = lambda _: True
+    hidden: Collection[str] = ()
+
+    def gang(self, gang: GangView) -> str:
+        """Return what a gang is called."""
+        return self.other(gang.group.metadata, gang.group.metadata.name, gang_words(gang))
+
+    def other(self, meta: ObjectMeta, name: str, words: str) -> str:
+        """Return the words for an object of this name, if its namespace may be seen; else others."""
+        return words if self.called is None or self.sees(meta.namespace) else self.called(meta.namespace, name)
+
+    def reason(self, reason: Reason) -> Reason:
+        """Return a reason with the names that the reader may see."""
+        if self.called is None:
+            return reason
+        if reason.code == quoted.code:
+            return UNTOLD
+        return reason.given(**{name: self._param(name, each) for name, each in reason.params.items()})
+
+    def decision(self, decided: Decision) -> Decision:
+        """Return a decision with the names that the reader may see in its reasons."""
+        match decided:
+            case decisions.Unschedulable(why=why, shortage=lacks):
+                return replace(decided, why=self.reason(why), shortage=self.shortage(lacks) if lacks else None)
+            case decisions.ClosePlacement(why=why):
+                return replace(decided, why=self.reason(why))
+            case decisions.Place(victims_reason=why):
+                return replace(decided, victims_reason=self.reason(why))
+        return decided
+
+    def shortage(self, lacks: Shortage) -> Shortage:
+        """Return a shortage with the names that the reader may see in its causes."""
+        if self.called is None:
+            return lacks
+        causes = ((cause, self.reason(cause.why)) for cause in lacks.causes)
+        return structs.replace(
+            lacks, causes=tuple(structs.replace(cause, why=why, words=str(why)) for cause, why in causes)
+        )
+
+    def _param(self, name: str, value: Any) -> Any:
+        match value:
+            case Reason():
+                return self.reason(value)
+            case Shortage():
+                return self.shortage(value)
+            case list() | tuple():
+                return [self._param(name, each) for each in value]
+        return HIDDEN if name == "queue" and value in self.hidden else value
+
+
+ALL = Reader()
