@@ -5,7 +5,7 @@ beside its message, and `stored` takes it only if it still makes that message.
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cached_property, wraps
 from inspect import signature
 from typing import Any, ParamSpec
 
@@ -17,7 +17,7 @@ _SENTENCES: dict[str, Callable[..., str]] = {}
 """Code → the function that makes the sentence of the parameters."""
 
 
-class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
     """A reason; `str` makes its sentence."""
 
     code: str = ""
@@ -27,6 +27,10 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __str__(self) -> str:
         """Return the sentence, without a full stop."""
+        return self._sentence
+
+    @cached_property
+    def _sentence(self) -> str:  # many gangs wait for one reason, and each cycle compares what they say
         return _SENTENCES[self.code](**self.params)
 
     def __bool__(self) -> bool:

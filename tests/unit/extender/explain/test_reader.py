@@ -62,3 +62,14 @@ def test_a_name_elsewhere_is_not_told_to_whom_may_not_see_it() -> None:
         with pytest.raises(UnknownNameError) as error:
             explain(what_if, "gang", "a", "other", reader=reader)
         assert ("there is one in namespace ns" in str(error.value)) == told
+
+
+def test_open_queues_are_named_to_whom_may_list_them() -> None:
+    """A gang that names none that there is could use one of these."""
+    world = ExplainWorld().nodes(1)
+    world.queue("secret")
+    world.queue("open")
+    world.gang("a", {"worker": (1, {"cpu": 1})}, queue="missing", phase="Pending")
+    for reader, told in ((ALL, "default, open, secret"), (OWN, "default, open")):
+        report = explain(WhatIf(world.dump()), "gang", "a", "ns", reader=reader)
+        assert [each.sentence for each in report.relief] == [f"queue 'missing' is created (open queues: {told})"]
