@@ -121,7 +121,7 @@ def stored(data: Reason | None, message: str) -> Reason:
             found = _nested(data)
             if str(found) == message:
                 return found
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError):
             pass  # these are not the parameters of the code, as this version knows it
     return reason_of(message)
 

@@ -1,5 +1,7 @@
 """Reasons as data: what is stored of them, and when it is believed."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -49,6 +51,14 @@ def test_data_that_do_not_make_the_message_are_not_believed(data: Reason | None)
     message = str(preempted(10, "default"))
     assert stored(data, message) == quoted(text=message)
     assert stored(data, message).data is None
+
+
+def test_data_of_any_depth_are_read() -> None:
+    """Who may write a status may nest reasons without end."""
+    data: dict[str, Any] = {"code": "end"}
+    for _ in range(400):
+        data = {"code": "also", "params": {"first": data, "more": {}}}
+    assert stored(Reason(**data), "a message") == quoted(text="a message")
 
 
 def test_nothing_is_no_reason() -> None:
