@@ -16,6 +16,7 @@ from extender.planner.dynamic.rows import Pattern, Rows, rows_of
 from extender.planner.dynamic.taints import PoolId, TaintRules
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, Device, DeviceClass, DeviceTaintRule, ResourceSlice
 from muster.api.limits import DEVICE_KINDS
+from muster.api.muster.reason import Reason, reason_of
 from muster.resources.vector import unit
 
 
@@ -78,7 +79,7 @@ class Inventory:
         self._wanted: Counter[Kind] = Counter()
         self._alls: Counter[Kind] = Counter()
         self._bits: dict[Kind, int] = {}
-        self._unknown: dict[Kind, str] = {}
+        self._unknown: dict[Kind, Reason] = {}
         """Kinds that cannot be counted, whatever devices there are, and why."""
         self._patterns: Counter[Pattern] = Counter()
         """Patterns of all devices that are counted."""
@@ -141,7 +142,8 @@ class Inventory:
                 self._stale = True
         if kind not in self._wanted:
             self._unmark(kind)
-            crowded = next((each for each, why in self._unknown.items() if why == _crowded()), None)
+            crowds = reasons.devices.too_many_kinds.code
+            crowded = next((each for each, why in self._unknown.items() if why.code == crowds), None)
             if crowded is not None:
                 self._mark(crowded)
 
@@ -189,7 +191,7 @@ class Inventory:
     def unseen(self, kind: Kind) -> str:
         """Return why the kind cannot be counted; empty if it can."""
         if kind in self._unknown:
-            return self._unknown[kind]
+            return str(self._unknown[kind])
         mask = 1 << self._bits[kind] if kind in self._bits else 0
         return reasons.devices.NOT_OF_ONE_NODE if any(pattern & mask for pattern in self._uncounted) else ""
 
@@ -260,14 +262,14 @@ class Inventory:
         self._stale = True
         self._unmark(kind)
         if len(self._bits) >= DEVICE_KINDS.value:
-            self._unknown[kind] = _crowded()
+            self._unknown[kind] = reasons.devices.too_many_kinds(most=DEVICE_KINDS.value)
             return
         bit = next(number for number in range(len(self._bits) + 1) if number not in set(self._bits.values()))
         try:
             kind.begin(self.classes)
             matched = [each for each in self._devices() if kind.matched_by(each.driver, each.device, self.classes)]
         except UnsupportedError as error:
-            self._unknown[kind] = str(error)
+            self._unknown[kind] = reason_of(str(error))
             return
         self._bits[kind] = bit
         self._repattern(matched, lambda pattern: pattern | 1 << bit)
@@ -288,10 +290,6 @@ class Inventory:
         for entry in entries:
             entry.pattern = change(entry.pattern)
         self._count(entries, 1)
-
-
-def _crowded() -> str:
-    return reasons.devices.too_many_kinds(most=DEVICE_KINDS.value)
 
 
 def _extended(classes: Iterable[DeviceClass]) -> dict[str, str]:

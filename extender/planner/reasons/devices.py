@@ -32,7 +32,7 @@ PART = "it asks for a part of a device"
 unknown_mode = "its allocation mode {mode!r} is one that this version does not know".format
 alike = "{what}: devices with the same {attribute}".format
 NOT_OF_ONE_NODE = "some devices of the kind are parts of others, shared, or not of a single node"
-too_many_kinds = "there are more than {most} kinds of devices that claims ask for".format
+too_many_kinds = Sentence("device-too-many-kinds", "there are more than {most} kinds of devices that claims ask for")
 
 not_understood = "its expression is not understood: {error}".format
 too_many_answers = "its expression tells more than {most} devices apart".format
