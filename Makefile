@@ -133,8 +133,8 @@ checked: ## what .ci/run has last run here, when, on which commit, with which re
 model: bytecode ## all orders of the steps of small worlds, on the real code: 10 minutes
 	$(BIN)/pytest tests/model -m "not storm" -n 2 -s
 
-mutants: bytecode ## scores the unit tests by N random one-operator mutants and lists the survivors; SEED=… repeats a sample, RECORD=1 records coverage again
-	$(BIN)/python -m tests.mutants --count $(or $(N),120) $(if $(SEED),--seed $(SEED)) $(if $(RECORD),--record)
+mutants: bytecode ## scores the unit tests by N random one-operator mutants and lists the survivors; SEED=… repeats a sample, RECORD=1 records coverage again, WIDE=1 edits whole expressions, too
+	$(BIN)/python -m tests.mutants --count $(or $(N),120) $(if $(SEED),--seed $(SEED)) $(if $(RECORD),--record) $(if $(WIDE),--wide)
 
 lock: ## renews the lock files; name a package to move only that one: make lock UPGRADE=flask
 	test -x $(BIN)/python || $(PY) -m venv $(VENV)

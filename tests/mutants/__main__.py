@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.mutants import clones, report
+from tests.mutants.operators import WIDE
 from tests.mutants.recording import Covered, Recording, covered
 from tests.mutants.sampling import key_of, population, read_equivalents, sample, stale
 from tests.mutants.sites import Site
@@ -29,6 +30,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=None, help="repeats a sample; a new one is drawn and printed")
     parser.add_argument("--workers", type=_positive, default=2, help="processes that run tests")
     parser.add_argument("--within", default="", help="only files whose path begins so")
+    parser.add_argument("--wide", action="store_true", help="also edits of whole expressions: conditions, operands, …")
     parser.add_argument("--record", action="store_true", help="record the coverage of all tests again")
     options = parser.parse_args()
     seed = random.SystemRandom().randrange(10**6) if options.seed is None else options.seed
@@ -36,7 +38,7 @@ def main() -> None:
     FOLDER.mkdir(parents=True, exist_ok=True)
     trees = [clones.clone(ROOT, FOLDER / f"clone-{number}") for number in range(1, options.workers + 1)]
     recording = _recorded(trees[0], options.workers, again=options.record)
-    measure(trees, recording, count=options.count, seed=seed, within=options.within)
+    measure(trees, recording, count=options.count, seed=seed, within=options.within, wide=options.wide)
 
 
 def _positive(text: str) -> int:
@@ -62,13 +64,16 @@ def _recorded(clone: Path, workers: int, *, again: bool) -> Recording:
     return recording
 
 
-def measure(trees: list[Path], recording: Recording, *, count: int, seed: int, within: str) -> None:
+def measure(trees: list[Path], recording: Recording, *, count: int, seed: int, within: str, wide: bool) -> None:
     """Run tests on a sample of mutants; print the survivors and the scores."""
     product = clones.product(trees[0])
     everything = population(product)
     listed = read_equivalents(EQUIVALENT.read_text(encoding="utf-8"))
     equivalent = {one.key for one in listed}
-    chosen = sample((site for site in everything if site.file.startswith(within)), product, count=count, seed=seed)
+    eligible = (
+        site for site in everything if site.file.startswith(within) and (wide or site.edit.operator not in WIDE)
+    )
+    chosen = sample(eligible, product, count=count, seed=seed)
     if not chosen:
         sys.exit(f"no file of the product begins with {within}, which --within names")
     with ExitStack() as stack:

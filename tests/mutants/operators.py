@@ -32,6 +32,10 @@ _ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
     ast.BitOr: ("|", "&"),
     ast.BitAnd: ("&", "|"),
 }
+# Edits that replace or remove a whole expression: its value may be a hint, a shortcut or a message, that no one misses.
+WIDE = frozenset({"condition", "operand dropped", "keyword dropped", "slice"})
+# Keywords that only check, store or measure.
+UNSEEN = frozenset({"strict", "daemon", "copy", "flush", "buckets", "maxsize", "max_workers", "exc_info"})
 _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 # What a function returns that forgets its answer, by the outermost name of its annotation.
 _NOTHING = {
@@ -111,7 +115,7 @@ def called(source: Source, node: ast.Call) -> Iterator[Edit]:
     if isinstance(node.func, ast.Name) and node.func.id in _OPPOSITES:
         yield Edit("min/max, any/all", source.start(node.func), source.end(node.func), _OPPOSITES[node.func.id])
     for keyword in node.keywords:
-        if keyword.arg is not None:
+        if keyword.arg is not None and keyword.arg not in UNSEEN:
             end = source.end(keyword)
             comma = re.match(rb"\s*,", source.data[end:])
             yield Edit("keyword dropped", source.start(keyword), end + (comma.end() if comma else 0), "")

@@ -1,7 +1,8 @@
 """Places of a module at which a mutant can be made.
 
 Code without effect on behaviour is left out: annotations, docstrings, type checking, log calls, the arguments of
-`@dataclass` and of caches, keywords of classes, and text with placeholders.
+`@dataclass` and of caches, keywords of classes, text with placeholders, and keywords that only check or store
+(`zip(strict=)`, `Thread(daemon=)`). So are tuning constants: outside of functions, numbers other than -1 to 2.
 """
 
 import ast
@@ -9,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.mutants.operators import EDITS, returned
+from tests.mutants.operators import EDITS, UNSEEN, returned
 from tests.mutants.source import Edit, Source, squeeze
 
-_LOGS = {"log", "_log", "logger"}
+_LOGS = {"log", "_log", "logger", "bound"}
 _SETTINGS = {"dataclass", "lru_cache", "cache", "dataclass_transform", "overload"}
+_COUNTS = {0, 1, 2}
 _NOT_RUN = {"TYPE_CHECKING", "__name__"}
 _FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -77,6 +79,8 @@ def _walk(source: Source, node: ast.AST, scope: _Scope) -> Iterator[tuple[Edit, 
     """Yield the edits of a node and of its descendants that affect behaviour."""
     if _is_left_out(node):
         return
+    if not scope.in_function and _is_tuning(node):
+        return
     if isinstance(node, ast.stmt):
         scope = _entered(node, scope)
     edits = EDITS.get(type(node))
@@ -125,12 +129,22 @@ def _entered(node: ast.stmt, scope: _Scope) -> _Scope:
 def _is_left_out(node: ast.AST) -> bool:
     if isinstance(node, ast.JoinedStr):
         return True
+    if isinstance(node, ast.keyword):
+        return node.arg in UNSEEN
     if isinstance(node, ast.If):
         return any(isinstance(part, ast.Name) and part.id in _NOT_RUN for part in ast.walk(node.test))
     if isinstance(node, ast.Assign | ast.AnnAssign):
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         return isinstance(target, ast.Name) and target.id.startswith("__")
     return isinstance(node, ast.Expr) and _is_log(node.value)
+
+
+def _is_tuning(node: ast.AST) -> bool:
+    """Return true for a number that counts nothing, also a calculated one: a time, a size or a limit."""
+    if isinstance(node, ast.BinOp):
+        return all(isinstance(part, ast.Constant) or _is_tuning(part) for part in (node.left, node.right))
+    value = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(value, int | float) and not isinstance(value, bool) and value not in _COUNTS
 
 
 def _is_log(node: ast.expr) -> bool:

@@ -10,7 +10,7 @@ from coverage.numbits import nums_to_numbits
 from tests.mutants.recording import Covered, Recording, covered, numbered_then
 from tests.mutants.sites import Site, sites
 
-CODE = "LIMIT = 3\n\n\ndef f(a):\n    return (\n        a\n        < LIMIT\n    )\n\n\ndef g(a):\n    return a + 1\n"
+CODE = "LIMIT = 2\n\n\ndef f(a):\n    return (\n        a\n        < LIMIT\n    )\n\n\ndef g(a):\n    return a + 1\n"
 # The file's lines by context, as a recording has them.
 LINES = {
     "": {1, 4, 11},
@@ -57,7 +57,7 @@ def test_tests_of_a_statement(recording: Recording) -> None:
 
 def test_tests_of_a_name(recording: Recording) -> None:
     """Tests of a line outside of functions: the tests of the lines that use its name."""
-    assert covered(made(CODE, "LIMIT = 4"), recording, {"a.py": CODE}) == Covered(Counter({BOTH: 1}), at_import=True)
+    assert covered(made(CODE, "LIMIT = 3"), recording, {"a.py": CODE}) == Covered(Counter({BOTH: 1}), at_import=True)
 
 
 def test_a_product_that_has_changed(recording: Recording) -> None:

@@ -21,12 +21,12 @@ def test_lines_of_a_statement() -> None:
 @pytest.mark.parametrize(
     ("text", "becomes", "names"),
     [
-        ("A = 3\n", "A = 4", ("A",)),
-        ("A: int = 3\n", "A: int = 4", ("A",)),
-        ("class A:\n    b: int = 3\n", "b: int = 4", ("A", "b")),
-        ("def f(a=3):\n    pass\n", "def f(a=4):", ("f",)),
-        ("def f(*, a=3):\n    pass\n", "def f(*, a=4):", ("f",)),
-        ("@click.option(default=3)\ndef f():\n    pass\n", "@click.option(default=4)", ("f",)),
+        ("A = 2\n", "A = 3", ("A",)),
+        ("A: int = 2\n", "A: int = 3", ("A",)),
+        ("class A:\n    b: int = 2\n", "b: int = 3", ("A", "b")),
+        ("def f(a=2):\n    pass\n", "def f(a=3):", ("f",)),
+        ("def f(*, a=2):\n    pass\n", "def f(*, a=3):", ("f",)),
+        ("@click.option(default=2)\ndef f():\n    pass\n", "@click.option(default=3)", ("f",)),
         ("class A:\n    def f(self):\n        return 3\n", "return 4", ()),
         ("A = lambda a: a + 3\n", "A = lambda a: a + 4", ()),
     ],
