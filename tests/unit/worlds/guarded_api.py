@@ -23,15 +23,18 @@ from msgspec import structs
 from simulated_api import RESOURCES, Api
 from simulated_faults import Faults
 
+from controller.trainjob.watched import Whole
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object
+from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import APIError, Invalid, TooManyRequests
 
 VERBS = frozenset(
     {"create", "apply", "merge_patch", "strategic_patch", "json_patch", "delete", "bind", "evict", "request"}
 )
 NOW = 1_800_000_000.0
+_TYPES: dict[str, type[Object]] = {"ConfigMap": Whole, "JobSet": Whole, "PodGroup": PodGroup}
 _CLIENTS = frozenset({"client", "_client", "on_loop"})
 _A_WRITE = re.compile(rf"\b(?:{'|'.join(_CLIENTS)})\s*\.\s*(?:{'|'.join(VERBS)})\b")
 
@@ -128,13 +131,13 @@ class GuardedApi(Api):
         """See Client."""
         meta = obj["metadata"] if isinstance(obj, Mapping) else msgspec.to_builtins(obj.metadata)
         with self._sending("create", res, meta["name"], namespace or meta.get("namespace"), {}):
-            return _as(res, super().create(_typed(res), obj, namespace, **more))
+            return _as(res, super().create(res, obj, namespace, **more))
 
     def apply(self, res: Resource[Any], obj: Any, **more: Any) -> Any:
         """See Client."""
         meta = obj["metadata"]
         with self._sending("apply", res, meta["name"], meta.get("namespace"), meta):
-            return _as(res, super().apply(_typed(res), obj, **more))
+            return _as(res, super().apply(res, obj, **more))
 
     def merge_patch(
         self, res: Resource[Any], name: str, patch: Mapping[str, Any], namespace: str | None = None, **more: Any
@@ -165,7 +168,7 @@ class GuardedApi(Api):
     def delete(self, res: Resource[Any], name: str, namespace: str | None = None, **more: Any) -> None:
         """See Client."""
         with self._sending("delete", res, name, namespace, _named(more)):
-            super().delete(_typed(res), name, namespace, **more)
+            super().delete(res, name, namespace, **more)
 
     def evict(self, namespace: str, name: str, uid: str, **more: Any) -> None:
         """See Client."""
@@ -173,6 +176,9 @@ class GuardedApi(Api):
             if self.budget:
                 raise TooManyRequests("the budget db needs 1 pod")
             super().delete(PODS, name, namespace, uid=uid, resource_version=more.get("resource_version"))
+
+    def _put(self, res: Resource[Any], content: dict[str, Any], old: Any) -> Any:
+        return super()._put(_typed(res), content, old)
 
     @contextmanager
     def _sending(
@@ -204,8 +210,10 @@ def _named(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _typed(res: Resource[Any]) -> Resource[Any]:
-    """The kind with a type that has metadata."""
-    return res if issubclass(res.type, msgspec.Struct) else with_type(res, type=Object)
+    """The kind with a type that has metadata, and the fields that tests look at."""
+    if issubclass(res.type, msgspec.Struct) and res.type is not Object:
+        return res
+    return with_type(res, type=_TYPES.get(res.kind, Object))
 
 
 def _as(res: Resource[Any], found: Any) -> Any:

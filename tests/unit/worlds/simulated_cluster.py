@@ -6,7 +6,7 @@ knows nothing, at any moment.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -30,6 +30,8 @@ START_S = 1_700_000_000.0
 class Cluster:
     """One run. `history` sees every change of the API server."""
 
+    api_type: type[Api] = Api
+    options: Mapping[str, Any] = {}
     gather_s = 0.0
     """How long events of a Job wait for others: time stands still until somebody lets it pass."""
 
@@ -37,7 +39,7 @@ class Cluster:
         self.chance = chance
         self.now_s = START_S
         self.faults = faults
-        self.api = Api(self.faults, lambda: self.now_s, seen)
+        self.api = self.api_type(self.faults, lambda: self.now_s, seen)
         self.users = Users(self.api, chance)
         self.defects: list[str] = []
         self.controller = self._new_controller()
@@ -52,6 +54,7 @@ class Cluster:
             wall_s=lambda: self.now_s,
             at_once=1,
             gather_s=self.gather_s,
+            **self.options,
         )
         self.cursors: dict[str, int] = {}
         for name, reflector in controller.reflectors.items():
