@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 STATIC := web/static
 LIVE := $(STATIC)/vendor/sse.min.js
 
-.PHONY: setup bytecode demo binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint generate check-generated release-crds docs image bench bench-large storm model model-short checked mutants lock clean test-versions oldest e2e-install
+.PHONY: setup bytecode demo binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint generate check-generated release-crds docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
 
 setup: $(READY) $(LIVE)
 
@@ -132,6 +132,9 @@ checked: ## what .ci/run has last run here, when, on which commit, with which re
 
 model: bytecode ## all orders of the steps of small worlds, on the real code: 10 minutes
 	$(BIN)/pytest tests/model -m "not storm" -n 2 -s
+
+decisions: bytecode ## writes what the planner decides in the random clusters of its tests, after a change that is meant
+	PYTHONPATH=.:tests:tests/unit/worlds $(BIN)/python tests/unit/extender/planner/test_kept_decisions.py
 
 mutants: bytecode ## scores the unit tests by N random one-operator mutants and lists the survivors; SEED=… repeats a sample, RECORD=1 records coverage again, WIDE=1 edits whole expressions, too
 	$(BIN)/python -m tests.mutants --count $(or $(N),120) $(if $(SEED),--seed $(SEED)) $(if $(RECORD),--record) $(if $(WIDE),--wide)
