@@ -51,11 +51,11 @@ def clone(root: Path, to: Path) -> Path:
 def environment(root: Path) -> dict[str, str]:
     """Return the environment of a process that imports the product from the clone, not the installed one.
 
-    100 random runs of the whole controller take place in the process of their test, whose coverage is recorded.
+    20 random runs of the whole controller take place in the process of their test, whose coverage is recorded.
     """
     inherited = [os.environ["PYTHONPATH"]] if "PYTHONPATH" in os.environ else []
     without = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return without | {"MUSTER_RUNS": "100", "PYTHONPATH": os.pathsep.join([str(root), *inherited])}
+    return without | {"MUSTER_RUNS": "20", "PYTHONPATH": os.pathsep.join([str(root), *inherited])}
 
 
 @contextmanager

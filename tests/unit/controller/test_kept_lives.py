@@ -1,0 +1,64 @@
+"""What the controller writes about Jobs in random clusters stays as it was.
+
+`kept_lives.txt` has each change of Jobs and their objects in some of the runs of `test_any_order`, with a hash of all of
+its content. A change that is meant is written by `make decisions`; its difference shows what becomes of Jobs.
+"""
+
+import random
+from pathlib import Path
+from typing import Any
+from zlib import crc32
+
+import msgspec
+import pytest
+import structlog
+from simulated_cluster import Cluster
+from simulated_faults import Faults
+
+from muster.api.base import Resource
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
+
+KEPT = Path(__file__).with_name("kept_lives.txt")
+LIVES, STEPS = 20, 240
+
+
+def life(number: int) -> list[str]:
+    """The changes of one run, in which calls fail and controllers die in some."""
+    chance = random.Random(number)  # noqa: S311 - the same lives each time
+    faults = Faults(chance, share=[0.0, 0.05, 0.3][number % 3], crashes=[0.0, 0.0, 0.0, 0.03][number % 4])
+    changes: list[str] = []
+    cluster = Cluster(chance, faults, lambda *change: changes.append(said(*change)))
+    cluster.users.submit()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    try:
+        for _ in range(STEPS):
+            cluster.step()
+        cluster.converge()
+    finally:
+        structlog.reset_defaults()
+    return changes
+
+
+def said(res: Resource[Any], old: Any, new: Any) -> str:
+    """A change, with what is most of interest of a Job and a pod."""
+    one = new or old
+    what = "goes" if new is None else "changes" if old else "comes"
+    status = one.status if res in {JOBS, PODS} else None
+    state = ""
+    if res is JOBS:
+        state = f" {status.state.phase} {status.state.reason} v{status.version} r{status.retry_count}"
+    if res is PODS:
+        state = f" {status.phase}"
+    return f"{res.kind} {one.metadata.name} {what}{state} {crc32(msgspec.json.encode(one, order='sorted')):08x}"
+
+
+@pytest.mark.parametrize("number", range(LIVES))
+def test_changes_are_those_that_were_kept(number: int) -> None:
+    """In one run."""
+    kept = KEPT.read_text().split("# ")[1 + number].split("\n", 1)[1].rstrip()
+    assert "\n".join(life(number)) == kept
+
+
+if __name__ == "__main__":
+    KEPT.write_text("".join(f"# {number}\n" + "\n".join(life(number)) + "\n\n" for number in range(LIVES)))
