@@ -133,9 +133,10 @@ checked: ## what .ci/run has last run here, when, on which commit, with which re
 model: bytecode ## all orders of the steps of small worlds, on the real code: 10 minutes
 	$(BIN)/pytest tests/model -m "not storm" -n 2 -s
 
-decisions: bytecode ## writes what planner and controller do in the random clusters of their tests, after a change that is meant
+decisions: bytecode ## writes what planner, controller and webhook do in the random worlds of their tests, after a change that is meant
 	PYTHONPATH=.:tests:tests/unit/worlds $(BIN)/python tests/unit/extender/planner/test_kept_decisions.py
 	PYTHONPATH=.:tests:tests/unit/worlds $(BIN)/python tests/unit/controller/test_kept_lives.py
+	PYTHONPATH=.:tests:tests/unit/worlds $(BIN)/python tests/unit/webhook/test_kept_verdicts.py
 
 mutants: bytecode ## scores the unit tests by N random one-operator mutants and lists the survivors; SEED=… repeats a sample, RECORD=1 records coverage again, WIDE=1 edits whole expressions, too
 	$(BIN)/python -m tests.mutants --count $(or $(N),120) $(if $(SEED),--seed $(SEED)) $(if $(RECORD),--record) $(if $(WIDE),--wide)

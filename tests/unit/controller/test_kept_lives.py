@@ -1,7 +1,7 @@
 """What the controller writes about Jobs in random clusters stays as it was.
 
-`kept_lives.txt` has each change of Jobs and their objects in some of the runs of `test_any_order`, with a hash of all of
-its content. A change that is meant is written by `make decisions`; its difference shows what becomes of Jobs.
+`kept_lives.txt` has each change of Jobs and their objects in runs such as those of `test_any_order`, with a hash of
+their content. A change that is meant is written by `make decisions`; its difference shows what becomes of Jobs.
 """
 
 import random
