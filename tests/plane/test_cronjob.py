@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from job_flows import template
-from jobs import Story, task
+from jobs import Story
 
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.cron import CRON_JOBS, SCHEDULED_AT, CronJob
@@ -47,24 +47,6 @@ def test_a_missed_time_has_one_job(story: Story, wait_for: WaitFor) -> None:
     assert (status.active, (status.last_schedule_time or "")[4:]) == ([], "-12-31T23:00:00Z")
     story.client.delete(CRON_JOBS, "c", story.namespace)
     wait_for(lambda: story.client.list(JOBS, story.namespace) == [], what="its Jobs to go with it")
-
-
-@pytest.mark.parametrize("policy", ["Forbid", "Replace"])
-def test_one_job_at_a_time(story: Story, wait_for: WaitFor, policy: str) -> None:
-    """While a Job runs the next one waits, or takes its place. The schedule changes, so that another time is due."""
-    story.client.create(CRON_JOBS, cron_job(task("w", 1), concurrencyPolicy=policy), story.namespace)
-    miss(story)
-    wait_for(lambda: len(of(story).status.active) == 1)
-    first = of(story).status.active[0].name
-    story.client.merge_patch(CRON_JOBS, "c", {"spec": {"schedule": "@monthly"}}, story.namespace)
-    miss(story)
-    if policy == "Forbid":
-        wait_for(lambda: story.events("JobAlreadyActive"))
-        assert [each.name for each in of(story).status.active] == [first]
-        story.client.delete(JOBS, first, story.namespace)
-    wait_for(lambda: [each.name for each in of(story).status.active] not in ([], [first]), 60)
-    assert len(of(story).status.active) == 1
-    wait_for(lambda: story.gone(JOBS, first), 60)
 
 
 def test_admission_and_deadline(story: Story, wait_for: WaitFor) -> None:

@@ -69,25 +69,6 @@ def test_a_circle_is_refused(story: Story) -> None:
         story.client.create(JOB_TEMPLATES, template("a", minAvailable=2), story.namespace)
 
 
-def test_a_missing_template_is_waited_for(story: Story, wait_for: WaitFor) -> None:
-    """An event says so; with the JobTemplate the step goes on, at once."""
-    story.client.create(JOB_FLOWS, job_flow("f", {"late": []}), story.namespace)
-    wait_for(lambda: any("there is no JobTemplate late" in each for each in story.events("CreationFailed")))
-    assert phase(story) == "Pending"
-    story.client.create(JOB_TEMPLATES, template("late"), story.namespace)
-    wait_for(lambda: phase(story) == "Succeed")
-
-
-def test_a_failure_stops_the_flow(story: Story, wait_for: WaitFor) -> None:
-    """No further Job is made, and those that run go on."""
-    steps = {"a": [], "b": [], "c": ["b"]}
-    start(story, steps, template("a", task("w", 1, run_s=0, exit_code=1)), template("b", task("w", 1)))
-    wait_for(lambda: phase(story) == "Failed", 60)
-    assert flow_of(story).status.failed_jobs == ["f-a"]
-    assert story.gone(JOBS, "f-c")
-    assert story.phase("f-b") not in {"Failed", "Terminated", "Terminating"}
-
-
 def test_a_probe_and_a_patch(story: Story, wait_for: WaitFor) -> None:
     """The second Job starts when the task of the first one runs, with more pods than its JobTemplate says."""
     steps = job_flow("f", {"server": [], "client": ["server"]})

@@ -66,16 +66,6 @@ def test_it_says_why_it_waits_and_where_it_starts(story: TrainStory, namespace: 
     wait_for(lambda: story.events("Bound") == ["all 8 members are bound", "all 2 members are bound"])
 
 
-def test_a_pod_that_fails_fails_it(story: TrainStory, wait_for: WaitFor) -> None:
-    """Failed, and it says which pod, and how."""
-    story.create(train_job("t", nodes=2, run_s=1, exit_code=3))
-    wait_for(lambda: story.held("t") == [("Failed", "True", "FailedJobs")])
-    [end] = story.conditions("t")
-    assert end.message.startswith("jobset failed due to one or more job failures: pod t-node-")
-    assert "exit code 3" in end.message
-    assert story.counts("t", "node")[-1] == {"failed": 1}
-
-
 def test_restarts_take_the_whole_gang(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
     """One restart, of all pods; then it has failed, with a JobSet's reason."""
     story.client.create(TRAINING_RUNTIMES, runtime("r", **RESTARTS), namespace)
@@ -143,18 +133,6 @@ def test_the_deadline(story: TrainStory, namespace: str, wait_for: WaitFor) -> N
     story.create(train_job("later", run_s=0.5))
     wait_for(lambda: story.held("later"))
     assert [job.metadata.name for job in story.client.list(JOBS, namespace)] == ["later"]
-
-
-def test_somebody_elses(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
-    """A TrainJob of another controller gets neither objects nor a status."""
-    story.create(train_job("theirs", managedBy="kueue.x-k8s.io/multikueue"))
-    story.create(train_job("ours", run_s=0.5))
-    wait_for(lambda: story.held("ours"))
-    assert [job.metadata.name for job in story.client.list(JOBS, namespace)] == ["ours"]
-    assert {each.metadata.name for each in story.client.list(CONFIG_MAPS, namespace)} & {
-        "theirs-runtime-snapshot"
-    } == set()
-    assert not story.get("theirs").status.jobs_status
 
 
 @pytest.mark.slow
