@@ -15,12 +15,11 @@ import pytest
 import yaml
 from certificates import QUICK, SECRET, Load, Looker, bundles_of, content_of, kept, keys_in, kubelet, secret_of
 from planes import PLANES
-from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 from tenants import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 
 from certs.authority import Authority
-from certs.certificate import Certificate, read_bundle, write_bundle
+from certs.certificate import read_bundle, write_bundle
 from certs.rotation import Terms
 from controller.certificates.keeper import Keeper
 from controller.certificates.options import certificates_of
@@ -231,12 +230,11 @@ def keeper(fresh_plane: Callable[..., Plane], tmp_path: Path) -> Iterator[Callab
     """Starts what looks after certificates, as a user who may do no more than the rules say, on an empty cluster."""
     with ExitStack() as stack:
 
-        def start(issuer: str = "own", prepare: Callable[[Client], object] = lambda _: None) -> tuple[Plane, Keeper]:
+        def start() -> tuple[Plane, Keeper]:
             plane = fresh_plane({ETCD, API_SERVER})
             admin = plane.client()
             register(admin)
-            prepare(admin)
-            settings = read(text_of(ControllerSettings(), {**MINE, "certIssuer": issuer}), ControllerSettings)
+            settings = read(text_of(ControllerSettings(), {**MINE, "certIssuer": "own"}), ControllerSettings)
             options = certificates_of(settings)
             assert options
             options = replace(options, terms=QUICK)
@@ -285,25 +283,3 @@ def test_it_needs_no_other_rights_than_these(keeper: Callable[..., Any], wait_fo
     ):
         client.apply(kind, content)
     wait_for(lambda: is_whole(client), 30, "the caBundles to be filled again")
-
-
-def test_a_secret_of_another_issuer_is_only_watched(keeper: Callable[..., Any], wait_for: WaitFor) -> None:
-    """As cert-manager makes it: neither the Secret nor a caBundle is written, and /metrics tells when it ends."""
-    authority = Authority.create("another")
-    pair = authority.issue("webhook", dns_names=["a.svc"], server=True)
-    data = {"tls.crt": pair.cert_pem, "tls.key": pair.key_pem, "ca.crt": authority.cert_pem}
-
-    def prepare(admin: Client) -> None:
-        encoded = {name: b64encode(value).decode() for name, value in data.items()}
-        body = {"metadata": {"name": SECRET[0]}, "type": "kubernetes.io/tls", "data": encoded}
-        admin.create(CERTIFICATE_SECRETS, body, SECRET[1])
-
-    plane, _ = keeper("external", prepare=prepare)
-    client = plane.client()
-    wait_for(lambda: "CertificateProblem" in reasons(client), 30, "that no webhook trusts it")
-    secret = secret_of(client)
-    assert secret
-    assert (secret.data, secret.metadata.annotations) == (data, {})
-    assert set(bundles_of(client)) == {b""}
-    ends_s = REGISTRY.get_sample_value("muster_certificate_expiry_timestamp_seconds", {"name": "tls"})
-    assert ends_s == Certificate.read(pair.cert_pem).ends_s

@@ -1,5 +1,6 @@
 """CronJobs, JobFlows and Jobs from beginning to end, by the whole controller on an API server in memory."""
 
+import time
 from typing import Any
 
 import pytest
@@ -240,3 +241,19 @@ def test_runtimes_lose_the_finalizer_of_an_earlier_trainer() -> None:
     ]
     for res in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES):
         assert world.api.find(res, "r", "n").metadata.finalizers == ["other"]
+
+
+def test_a_leader_works_until_it_is_stopped() -> None:
+    """In threads of its own, and no longer; its sizes tell of caches and queues."""
+    world = Settled()
+    world.controller.lead(lambda: True)
+    end_s = time.monotonic() + 20
+    while not world.api.all(QUEUES) and time.monotonic() < end_s:
+        time.sleep(0.01)
+    world.api.add(JOBS, {"metadata": {"name": "j"}, "spec": TASKS})
+    world.controller.stop()
+    world.deliver(everything=True)
+    assert sorted(queue.metadata.name for queue in world.api.all(QUEUES)) == ["default", "root"]
+    assert world.one(JOBS, "j").status.state.phase == ""
+    sizes = world.controller.sizes()
+    assert (sizes["jobs"], sizes["pods"], sizes["job queue"], sizes["trainjob queue"]) == (1, 0, 0, 0)

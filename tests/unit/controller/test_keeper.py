@@ -1,0 +1,195 @@
+"""The keeper of certificates on an API server in memory: what it writes, pass by pass, and what it says."""
+
+from base64 import b64encode
+from typing import Any, cast
+
+import pytest
+from builders.clocks import Clock
+from certificates_world import REPORTS, TERMS, WEBHOOK
+from guarded_api import GuardedApi
+from prometheus_client import REGISTRY
+
+import controller
+from certs.certificate import Certificate, read_bundle
+from controller.certificates.keeper import Keeper
+from controller.certificates.options import CertificateOptions
+from controller.worker import Retry
+from muster.api import names
+from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
+from muster.kube.errors import Forbidden
+
+CONFIGURATIONS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
+DAY_S = 86400.0
+
+
+class Kept:
+    """A Secret, two configurations of webhooks, and a keeper whose caches show them before each pass."""
+
+    def __init__(self, issuer: Any = "own") -> None:
+        self.clock = Clock(1.8e9)
+        self.api = GuardedApi(controller)
+        for kind in CONFIGURATIONS:
+            hooks = [{"name": name, "clientConfig": {"caBundle": ""}} for name in ("a", "b")]
+            self.api.add(kind, {"metadata": {"name": names.WEBHOOKS}, "webhooks": hooks})
+        name = "certs"
+        options = CertificateOptions(secret=name, issuer=issuer, wanted=(WEBHOOK, REPORTS), terms=TERMS)
+        client = cast("Any", self.api)
+        client.loop = None
+        self.keeper = Keeper(client, options, "n", monotonic_s=self.clock, wall_s=self.clock)
+
+    def show(self) -> None:
+        """Fill the caches."""
+        for reflector in self.keeper._reflectors:
+            for _ in reflector.mirror.put_all(self.api.all(reflector._resource), set()):
+                pass
+            reflector._synced.set()
+
+    def work(self, after_s: float = 0.0) -> list[str]:
+        """One pass; the writes."""
+        self.clock.now += after_s
+        self.show()
+        del self.api.sent[:]
+        self.keeper.process("certificates")
+        return [f"{each.site.rpartition(' ')[2]} {each.resource.kind}" for each in self.api.sent]
+
+    def rest(self) -> None:
+        """Passes until nothing is written any more."""
+        for _ in range(6):
+            self.work(40.0)
+        assert self.work() == []
+
+    def told(self) -> list[str]:
+        """The events since the last call."""
+        pending = self.keeper._recorder._pending
+        found = [f"{key.type} {key.reason}: {key.message}" for key in pending]
+        pending.clear()
+        return found
+
+    @property
+    def data(self) -> dict[str, bytes]:
+        """The Secret."""
+        return dict(self.api.find(CERTIFICATE_SECRETS, "certs", "n").data or {})
+
+    @property
+    def leaf(self) -> Certificate:
+        """The webhook's certificate."""
+        return Certificate.read(self.data["tls.crt"])
+
+    def bundles(self) -> list[tuple[Certificate, ...]]:
+        """What the webhooks trust."""
+        found = [self.api.find(kind, names.WEBHOOKS) for kind in CONFIGURATIONS]
+        return [read_bundle(hook.client_config.ca_bundle or b"") for each in found for hook in each.webhooks]
+
+
+def metric(metric_name: str, /, **labels: str) -> float | None:
+    """The value of a metric."""
+    return REGISTRY.get_sample_value(f"muster_certificate{metric_name}", labels)
+
+
+def test_a_first_start() -> None:
+    """The Secret is made, then each webhook trusts its authority; then nothing is left to do."""
+    kept = Kept()
+    assert kept.work() == ["create Secret"]
+    assert [each.split(":")[0] for each in kept.told()] == ["Normal AuthorityMade", "Normal CertificateIssued"]
+    assert kept.work() == [
+        "strategic_patch MutatingWebhookConfiguration",
+        "strategic_patch ValidatingWebhookConfiguration",
+    ]
+    assert all(kept.leaf.signed_by(bundle[0]) for bundle in kept.bundles())
+    kept.rest()
+    secret = kept.api.find(CERTIFICATE_SECRETS, "certs", "n")
+    assert secret.metadata.labels == {names.MANAGED_BY: names.MANAGER}
+    assert {"tls.crt", "tls.key", "reports.crt", "reports.key"} <= kept.data.keys()
+    assert (metric("_authorities"), metric("_problems")) == (1, 0)
+    assert metric("_expiry_timestamp_seconds", name="tls") == kept.leaf.ends_s
+    assert metric("_renewal_timestamp_seconds", name="tls") == kept.leaf.due_s
+
+
+def test_a_certificate_is_renewed_when_it_is_due() -> None:
+    """By the same authority, so that the webhooks keep what they trust."""
+    kept = Kept()
+    kept.rest()
+    before, bundles = kept.leaf, kept.bundles()
+    kept.told()
+    assert kept.work(before.due_s - kept.clock.now - 1) == []
+    assert kept.work(2.0) == ["merge_patch Secret"]
+    assert kept.leaf.ends_s > before.ends_s
+    assert kept.bundles() == bundles
+    assert [each.split(":")[0] for each in kept.told()] == ["Normal CertificateIssued"]
+
+
+def test_a_caBundle_that_somebody_changed() -> None:  # noqa: N802 - the field's name
+    """Becomes what it was."""
+    kept = Kept()
+    kept.rest()
+    before = kept.bundles()
+    hooks = [{"name": name, "clientConfig": {"caBundle": b64encode(b"x").decode()}} for name in ("a", "b")]
+    kept.api.change(MUTATING_WEBHOOKS, names.WEBHOOKS, {"webhooks": hooks})
+    assert kept.work() == ["strategic_patch MutatingWebhookConfiguration"]
+    assert kept.bundles() == before
+
+
+def test_a_write_that_fails() -> None:
+    """Fails the pass after all else was done: the other webhooks trust what they should."""
+    kept = Kept()
+    kept.work()
+
+    def refuse(sent: Any) -> None:
+        if sent.resource is MUTATING_WEBHOOKS:
+            raise Forbidden("no right to it")
+
+    kept.api.meddle = refuse
+    with pytest.raises(Forbidden):
+        kept.work()
+    assert [bool(each) for each in kept.bundles()] == [False, False, True, True]
+    assert any("CertificateProblem" in each for each in kept.told())
+    with pytest.raises(Forbidden):
+        kept.work()
+    assert kept.told() == [], "each problem is told once"
+
+
+def test_certificates_of_somebody_else() -> None:
+    """Nothing is written; what is wrong with them is told."""
+    kept = Kept("external")
+    assert kept.work() == []
+    assert metric("_problems") != 0
+    own = Kept()
+    own.rest()
+    kept.api.keep(CERTIFICATE_SECRETS, own.api.find(CERTIFICATE_SECRETS, "certs", "n"))
+    for kind in CONFIGURATIONS:
+        kept.api.keep(kind, own.api.find(kind, names.WEBHOOKS))
+    assert (kept.work(), metric("_problems")) == ([], 0)
+    assert kept.work(400 * DAY_S) == []
+    assert any("CertificateProblem" in each for each in kept.told())
+
+
+def test_the_first_certificates() -> None:
+    """Any replica makes the Secret, where there is none and its caches are filled; nobody's own is replaced."""
+    for issuer, made in (("own", ["certs"]), ("external", [])):
+        kept = Kept(issuer)
+        kept.show()
+        kept.keeper.make_first()
+        assert [each.metadata.name for each in kept.api.all(CERTIFICATE_SECRETS)] == made
+        assert kept.bundles() == [(), (), (), ()]
+    kept = Kept()
+    kept.rest()
+    before = kept.data
+    kept.keeper.make_first()
+    assert kept.data == before
+
+
+def test_caches_that_are_not_filled() -> None:
+    """The pass is tried again: it would make another Secret."""
+    kept = Kept()
+    with pytest.raises(Retry, match="3 of 3 caches are not in sync"):
+        kept.keeper.process("certificates")
+    assert kept.api.sent == []
+
+
+def test_a_secret_that_is_there_by_now() -> None:
+    """Another controller's is not replaced."""
+    kept = Kept()
+    kept.show()
+    kept.api.add(CERTIFICATE_SECRETS, {"metadata": {"name": "certs", "namespace": "n"}, "data": {}})
+    with pytest.raises(Exception, match="another controller has made the Secret certs"):
+        kept.keeper.process("certificates")
