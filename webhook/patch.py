@@ -34,7 +34,10 @@ def _step(part: Part) -> str:
 
 
 class Patch:
-    """Operations on one document, which is not changed, with a reason for each; missing parents are added."""
+    """Operations on one document, which is not changed, with a reason for each; missing parents are added.
+
+    Nothing is added below a value of another shape: the API server could not apply it, and would not say what is wrong.
+    """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self.operations: list[Operation] = []
@@ -62,5 +65,18 @@ class Patch:
         return path in self._made or find(self._document, path) is not None
 
     def _add(self, path: tuple[Part, ...], value: Any, why: Why) -> None:
-        self.reasons.append(why)
-        self.operations.append({"op": "add", "path": pointer(*path), "value": value})
+        if _fits(self._document, path):
+            self.reasons.append(why)
+            self.operations.append({"op": "add", "path": pointer(*path), "value": value})
+
+
+def _fits(document: Any, path: tuple[Part, ...]) -> bool:
+    """Return true if all parents in the document are lists, for indexes, or maps."""
+    value = document
+    for part in path:
+        if value is None or part == "-":
+            return value is None or isinstance(value, list)
+        if not isinstance(value, list if isinstance(part, int) else dict):
+            return False
+        value = find(value, (part,))
+    return True

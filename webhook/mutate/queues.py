@@ -29,7 +29,7 @@ def reviewer(namespaces: Namespaces, queues: Queues | None = None) -> Handler:
         try:
             group = generic(request.object)
             metadata = msgspec.convert(mapping(group.get("metadata")), ObjectMeta)
-            if is_job(metadata.controller) or not _has_shape(group):
+            if is_job(metadata.controller):
                 return Verdict()
             own = mapping(group.get("spec")).get("queue")
             queue = annotated_queue(request.namespace, namespaces) if in_default_queue(own) else ""
@@ -52,8 +52,6 @@ def review_queue(request: AdmissionRequest) -> Verdict:
         queue = generic(request.object)
     except MalformedError:
         return Verdict()
-    if not _has_shape(queue):
-        return Verdict()
     patch, spec = Patch(queue), mapping(queue.get("spec"))
     annotations = mapping(mapping(queue.get("metadata")).get("annotations"))
     if not spec.get("weight"):
@@ -65,8 +63,3 @@ def review_queue(request: AdmissionRequest) -> Verdict:
         patch.set("metadata", "annotations", names.HIERARCHY, value=f"{names.ROOT_QUEUE}/{path}", why=_ROOTED)
         patch.set("metadata", "annotations", names.HIERARCHY_WEIGHTS, value=f"1/{weights}", why=_ROOTED)
     return Verdict.of(patch)
-
-
-def _has_shape(document: dict[str, object]) -> bool:
-    """Return true if defaults can be added to the spec; the API server's schema refuses any other, and says why."""
-    return isinstance(document.get("spec"), dict | None)

@@ -1,8 +1,8 @@
 """What admission says of objects, and of their mistakes, stays as it was.
 
-The objects are those of the examples and some of each other kind. Fields go, or get another value, by chance; then each
-object is created, and put in place of the right one. `kept_verdicts.txt` has the beginning of the answer, and a hash of
-all of it with the patch. A change that is meant is written by `make decisions`.
+The objects are those of the examples and some of each other kind. One or two fields go, or get another value, by
+chance; then each object is created, and put in place of the right one. `kept_verdicts.txt` has the beginning of the
+answer, and a hash of all of it with the patch. A change that is meant is written by `make decisions`.
 """
 
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from zlib import crc32
 import msgspec
 import pytest
 from builders import manifests
+from workload_kinds import KINDS, template
 
 from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind, UserInfo
 from muster.runtime import registry
@@ -28,7 +29,7 @@ from webhook.review import MalformedError
 JSON = dict[str, Any]
 KEPT = Path(__file__).with_name("kept_verdicts.txt")
 EXAMPLES = Path(__file__).parents[3] / "examples"
-CHANGES = 24
+CHANGES = 36
 FRAMEWORK = registry.framework()
 POD = {"containers": [{"name": "main", "image": "image", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
 OTHERS: tuple[JSON, ...] = (
@@ -52,6 +53,7 @@ OTHERS: tuple[JSON, ...] = (
                        annotations={"muster.dev/rank": "1", "muster.dev/size": "2"}, spec=POD),
     manifests.train_job("fit", "torch-distributed", nodes=2, trainer={"numNodes": 2, "numProcPerNode": 4,
                         "env": [{"name": "A", "value": "1"}], "resourcesPerNode": {"limits": {"nvidia.com/gpu": 4}}}),
+    *(make(template(schedulingGroup={"podGroupName": "g"})) for make, _ in KINDS.values()),
 )  # fmt: skip
 _FIXED = ("apiVersion", "kind", "metadata")
 _TEXTS = (("labels",), ("annotations",))
@@ -141,6 +143,9 @@ def verdicts(number: int) -> Iterator[str]:
     yield f"as it is: {answer(created, document)}; {answer(updated, document, document)}"
     for _ in range(CHANGES):
         what, other = changed(document, chance)
+        if chance.random() < 0.4:
+            more, other = changed(other, chance)
+            what = f"{what}, {more}"
         yield f"{what}: {answer(created, other)}; {answer(updated, document, other)}"
 
 

@@ -56,3 +56,13 @@ def test_list_elements_are_addressed_by_number() -> None:
     patch = Patch({"tasks": [{"name": "a"}, {}]})
     patch.set("tasks", 1, "name", value="b")
     assert patch.operations == [{"op": "add", "path": "/tasks/1/name", "value": "b"}]
+
+
+@pytest.mark.parametrize("path", [("spec", "weight"), ("list", "weight"), ("spec", "deep", "er"), ("map", 0)])
+def test_nothing_is_added_below_another_shape(path: tuple[str | int, ...]) -> None:
+    """The API server could not apply it; what stands beside it is added."""
+    patch = Patch({"spec": "text", "list": [1], "map": {}})
+    patch.set(*path, value=1)
+    patch.append(*path, value=1)
+    patch.set("map", "a", value=1)
+    assert [each["path"] for each in patch.operations] == ["/map/a"]
