@@ -60,6 +60,14 @@ _TEXTS = (("labels",), ("annotations",))
 """Parts of the metadata that users write, and the API server admits with any text."""
 
 
+AROUND: tuple[JSON, ...] = (
+    {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ns", "labels": {"muster.dev/queue": "inner"}}},
+    manifests.queue("outer", labels={"muster.dev/node-pool": "fast"}, capability={"cpu": "8"}),
+    manifests.queue("inner", parent="outer", annotations={"muster.dev/allowed-namespaces": "ns"}),
+)
+"""A namespace with a queue, which has a pool: beside half of the objects."""
+
+
 def documents() -> list[JSON]:
     """The objects, in the order of their files."""
     found = [each for file in sorted(EXAMPLES.rglob("*.yaml")) for each in documents_in(file.read_text(), "")]
@@ -101,9 +109,9 @@ def changed(document: JSON, chance: Random) -> tuple[str, JSON]:
     return f"{'.'.join(map(str, path))}={str(new)[:24]}", result
 
 
-def created(document: JSON) -> list[Any]:
+def created(document: JSON, around: tuple[JSON, ...]) -> list[Any]:
     """Errors, warnings and result of an object and of those that follow from it."""
-    admission = OfflineAdmission(Documents([document], "ns"), FRAMEWORK, user="eve")
+    admission = OfflineAdmission(Documents([document, *around], "ns"), FRAMEWORK, user="eve", native=bool(around))
     return [
         [str(error) for error in each.errors] + [each.warnings, each.after, each.about]
         for each in admit_all(admission, [document])
@@ -126,7 +134,7 @@ def updated(old: JSON, new: JSON) -> list[Any]:
     return answers
 
 
-def answer(act: Any, *objects: JSON) -> str:
+def answer(act: Any, *objects: Any) -> str:
     """The beginning of what is said, and a hash of all."""
     try:
         found = act(*objects)
@@ -140,13 +148,13 @@ def answer(act: Any, *objects: JSON) -> str:
 def verdicts(number: int) -> Iterator[str]:
     """What is said of one object, and of those that it is changed into."""
     document, chance = documents()[number], Random(number)  # noqa: S311 - the same changes each time
-    yield f"as it is: {answer(created, document)}; {answer(updated, document, document)}"
+    yield f"as it is: {answer(created, document, AROUND)}; {answer(updated, document, document)}"
     for _ in range(CHANGES):
         what, other = changed(document, chance)
         if chance.random() < 0.4:
             more, other = changed(other, chance)
             what = f"{what}, {more}"
-        yield f"{what}: {answer(created, other)}; {answer(updated, document, other)}"
+        yield f"{what}: {answer(created, other, chance.choice([(), AROUND]))}; {answer(updated, document, other)}"
 
 
 @pytest.mark.parametrize("number", range(len(documents())))
