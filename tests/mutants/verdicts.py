@@ -86,10 +86,11 @@ class Examiner:
         """Return the test that finds the mutant, if any, and how many were left out."""
         while True:
             tried = plan(covered, self._duration_s, self._broken, count=_FRESH_TESTS if is_fresh else None)
+            longest_s = max((self._duration_s[test] for test in tried.tests), default=0.0)
             job = Job(
                 tried.tests,
                 cpu_s=int((60 if is_fresh else 20) + 3 * tried.expected_s),
-                wait_s=int(120 + 10 * tried.expected_s),
+                wait_s=int(30 + 10 * longest_s),
                 file=site.file,
                 before=self._product[site.file],
                 after=after,

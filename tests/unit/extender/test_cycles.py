@@ -60,8 +60,8 @@ def metric(name: str) -> float | None:
 
 
 def comes(happened: Callable[[], Any]) -> Any:
-    """What comes within some seconds."""
-    end_s = time.monotonic() + 20
+    """What comes within a minute."""
+    end_s = time.monotonic() + 60
     while not happened() and time.monotonic() < end_s:
         time.sleep(0.01)
     return happened()
@@ -116,4 +116,4 @@ def test_cycles_while_it_leads(planning: Planning) -> None:
     planning.planner.wake()
     assert comes(lambda: planning.planner.session is not first)
     planning.planner.stop()
-    assert not planning.planner._thread.is_alive()
+    assert comes(lambda: not planning.planner._thread.is_alive())
