@@ -72,7 +72,7 @@ class Examiner:
 
     def examine(self, site: Site, after: str, covered: Covered) -> Verdict:
         """Run the tests that cover a mutant, whose file has the text `after`, until one kills it."""
-        if not covered.tests:
+        if not set(covered.tests) - self._broken:
             return Verdict(site, Fate.UNCOVERED)
         starts = [True] if site.names else [False, True]
         for is_fresh in starts:

@@ -11,7 +11,9 @@ from prometheus_client import REGISTRY
 
 import controller
 from certs.certificate import Certificate, read_bundle
-from controller.certificates.keeper import Keeper
+from certs.content import Content
+from certs.rotation import Refuse
+from controller.certificates.keeper import Keeper, told
 from controller.certificates.options import CertificateOptions
 from controller.worker import Retry
 from muster.api import names
@@ -193,3 +195,8 @@ def test_a_secret_that_is_there_by_now() -> None:
     kept.api.add(CERTIFICATE_SECRETS, {"metadata": {"name": "certs", "namespace": "n"}, "data": {}})
     with pytest.raises(Exception, match="another controller has made the Secret certs"):
         kept.keeper.process("certificates")
+
+
+def test_a_rotation_that_is_refused() -> None:
+    """Is told with its reason."""
+    assert told(Refuse("nobody asks so"), Content()) == ("Warning", "RotationRefused", "nobody asks so")

@@ -1,10 +1,12 @@
 """What the controller writes about Jobs in random clusters stays as it was.
 
-`kept_lives.txt` has each change of Jobs and their objects in runs such as those of `test_any_order`, with a hash of
-their content. A change that is meant is written by `make decisions`; its difference shows what becomes of Jobs.
+`kept_lives.txt` has each change of Jobs and their objects in runs such as those of `test_any_order`, with a hash of their
+content, and events and counters. A change that is meant is written by `make decisions`; its difference shows what becomes
+of Jobs.
 """
 
 import random
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -12,6 +14,7 @@ from zlib import crc32
 import msgspec
 import pytest
 import structlog
+from prometheus_client import REGISTRY
 from simulated_cluster import Cluster
 from simulated_faults import Faults
 
@@ -28,16 +31,38 @@ def life(number: int) -> list[str]:
     chance = random.Random(number)  # noqa: S311 - the same lives each time
     faults = Faults(chance, share=[0.0, 0.05, 0.3][number % 3], crashes=[0.0, 0.0, 0.0, 0.03][number % 4])
     changes: list[str] = []
+    before = counted()
     cluster = Cluster(chance, faults, lambda *change: changes.append(said(*change)))
     cluster.users.submit()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     try:
         for _ in range(STEPS):
             cluster.step()
+            changes += events(cluster)
         cluster.converge()
     finally:
         structlog.reset_defaults()
-    return changes
+    counts = sorted((counted() - before).items())
+    return [*changes, *events(cluster), *(f"{name} {value:g}" for name, value in counts)]
+
+
+def events(cluster: Cluster) -> list[str]:
+    """What the controller has told in Events since the last call; one that dies has told nothing any more."""
+    pending = cluster.controller._recorder._pending
+    found = [
+        f"Event {key.kind} {key.name} {key.type} {key.reason} {crc32(key.message.encode()):08x}" for key in pending
+    ]
+    pending.clear()
+    return found
+
+
+def counted() -> Counter[str]:
+    """The controller's counters of what it did, by their labels."""
+    metrics = (
+        each for each in REGISTRY.collect() if each.name.startswith("muster_controller") and each.type == "counter"
+    )
+    samples = (sample for metric in metrics for sample in metric.samples if sample.name.endswith("_total"))
+    return Counter({f"{each.name} {' '.join(each.labels.values())}": each.value for each in samples})
 
 
 def said(res: Resource[Any], old: Any, new: Any) -> str:
