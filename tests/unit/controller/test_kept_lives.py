@@ -1,8 +1,8 @@
 """What the controller writes about Jobs in random clusters stays as it was.
 
-`kept_lives.txt` has each change of Jobs and their objects in runs such as those of `test_any_order`, with a hash of their
-content, and events and counters. A change that is meant is written by `make decisions`; its difference shows what becomes
-of Jobs.
+`kept_lives.txt` has each change of Jobs and their objects in runs such as those of `test_any_order`, with a hash of
+their content, and events and counters. A change that is meant is written by `make decisions`; its difference shows what
+becomes of Jobs.
 """
 
 import random
