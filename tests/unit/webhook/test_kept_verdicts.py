@@ -1,6 +1,6 @@
 """What admission says of objects, and of their mistakes, stays as it was.
 
-The objects are those of the examples and some of each other kind. One or two fields go, or get another value, by
+The objects are those of the examples and some of each other kind. One or two fields get another value, or name, by
 chance; then each object is created, and put in place of the right one. `kept_verdicts.txt` has the beginning of the
 answer, and a hash of all of it with the patch. A change that is meant is written by `make decisions`.
 """
@@ -96,6 +96,10 @@ def changed(document: JSON, chance: Random) -> tuple[str, JSON]:
     for key in path[:-1]:
         parent = parent[key]
     value = parent[path[-1]]
+    if isinstance(path[-1], str) and chance.random() < 0.12:
+        misspelt = chance.choice((path[-1][:-1], path[-1].replace("muster.dev/", "muster.io/")))
+        parent[misspelt] = parent.pop(path[-1])
+        return f"{'.'.join(map(str, path))} as {misspelt}", result
     wrong: list[Any] = ["", "Bad_Name!", "x" * 70, "2", "-1"]
     if path[0] != "metadata":
         wrong += [None, 0, -1, 10**10, [], {}, True]
