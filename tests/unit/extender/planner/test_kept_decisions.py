@@ -9,7 +9,9 @@ from itertools import count
 from pathlib import Path
 from random import Random
 from typing import Any
+from zlib import crc32
 
+import numpy as np
 import pytest
 from extender_world import of
 from victims_world import Cluster
@@ -153,7 +155,7 @@ class Life(Cluster):
         for cycle in range(CYCLES):
             self.happens()
             session = self.session(*self.parts)
-            yield from (f"{cycle} {words}" for words in [*said(session), *self.waits(session)])
+            yield from (f"{cycle} {words}" for words in [*said(session), *self.waits(session), scores(session)])
             self.carries_out(session)
 
     def waits(self, session: Session) -> Iterator[str]:
@@ -197,6 +199,13 @@ class Life(Cluster):
                     needs = self.made[key][slot.pod_set]
                     self.pod(key, slot.pod_set, slot.rank, needs, node=node, pin=node, phase="Running", **more)
             self.change(self.state.groups[key], status={"phase": "Running"})
+
+
+def scores(session: Session) -> str:
+    """A hash of how good each node is for the pods of each gang."""
+    classes = [pod_set.cls for gang in session.snapshot.gangs for pod_set in gang.pod_sets if pod_set.cls]
+    found = [np.round(np.atleast_1d(session.scores(cls)), 3) + 0.0 for cls in classes]
+    return f"scores {crc32(b''.join(each.tobytes() for each in found)):08x}"
 
 
 def said(session: Session) -> Iterator[str]:
