@@ -8,6 +8,7 @@ from builders import manifests
 from frameworks_world import JSON, replicated_job, runtime
 from settled_world import Settled
 
+from muster.api import names
 from muster.api.kubeflow.jobset import JOB_SETS, JobSet
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
@@ -287,6 +288,21 @@ def test_its_kept_runtime() -> None:
     world.set(TRAIN_JOBS, "t", spec={"suspend": False})
     assert world.acts() == [STATUS, "create Job t"]
     assert world.one(JOBS, "t").spec.tasks[0].replicas == 2
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_the_runtime_that_admission_saw(*, is_kept: bool) -> None:
+    """Counts though it has changed; where the API server has it no more, the present one, and an event says so."""
+    world = World()
+    seen = world.api.find(CLUSTER_TRAINING_RUNTIMES, "runtime")
+    later = runtime({"torch": {}}, replicated_job("node", "trainer", {"containers": [{"name": "node", "image": "b"}]}))
+    world.api.change(CLUSTER_TRAINING_RUNTIMES, "runtime", {"spec": msgspec.to_builtins(later.spec)})
+    world.api.earlier = [seen] if is_kept else []
+    version = f"{seen.metadata.uid}/{seen.metadata.resource_version}"
+    world.submit({"annotations": {names.RUNTIME_VERSION: version}})
+    [task] = world.one(JOBS, "t").spec.tasks
+    assert task.template["spec"]["containers"][0]["image"] == ("image" if is_kept else "b")
+    assert [each.split(":")[0] for each in world.told()] == ([] if is_kept else ["Warning RuntimeChanged"])
 
 
 def test_a_snapshot_that_somebody_changed() -> None:

@@ -31,15 +31,22 @@ class _Calm(GuardedApi):
     """What the controller asks is done; a test may have a kind of object refused."""
 
     refuses: APIError | None = None
+    earlier: Sequence[Any] = ()
+    """Objects as they were, which etcd has not compacted yet."""
 
     def __init__(self, *_: object) -> None:
         super().__init__(controller)
         self._version = 0
         self.meddle = lambda sent: self._refuse(sent.resource)
 
-    def request(self, verb: str, path: str, **_: Any) -> bytes:
-        """The kinds of a group, as the API server lists them; nothing else is asked so."""
+    def request(self, verb: str, path: str, query: Mapping[str, str] | None = None) -> bytes:
+        """The kinds of a group, as the API server lists them, or what it still has of an earlier version."""
         assert verb == "GET"
+        if query:
+            version = query["resourceVersion"]
+            return msgspec.json.encode(
+                {"items": [each for each in self.earlier if each.metadata.resource_version == version]}
+            )
         group = path.removeprefix("/apis/").rpartition("/")[0]
         found = [{"name": each.plural, "kind": each.kind, "namespaced": True} for each in _KINDS if each.group == group]
         return json.dumps(
