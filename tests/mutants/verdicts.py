@@ -86,6 +86,8 @@ class Examiner:
         """Return the test that finds the mutant, if any, and how many were left out."""
         while True:
             tried = plan(covered, self._duration_s, self._broken, count=_FRESH_TESTS if is_fresh else None)
+            if not tried.tests:
+                return "", 0  # all have turned out to fail on the product, too
             longest_s = max((self._duration_s[test] for test in tried.tests), default=0.0)
             job = Job(
                 tried.tests,

@@ -36,7 +36,7 @@ class Planning(Process):
             arrived=dict,
             wall_s=lambda: world.now,
             monotonic_s=time.monotonic,
-            tell_budgets=self.budgets.append,
+            report_budgets=self.budgets.append,
         )
 
     def placed(self) -> list[str]:
