@@ -41,7 +41,7 @@ class Kept:
 
     def show(self) -> None:
         """Fill the caches."""
-        for reflector in self.keeper._reflectors:
+        for reflector in self.keeper.reflectors.values():
             for _ in reflector.mirror.put_all(self.api.all(reflector._resource), set()):
                 pass
             reflector._synced.set()

@@ -18,6 +18,7 @@ from prometheus_client import REGISTRY
 from simulated_cluster import Cluster
 from simulated_faults import Faults
 
+from controller.app import Controller
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import JOBS
@@ -26,13 +27,23 @@ KEPT = Path(__file__).with_name("kept_lives.txt")
 LIVES, STEPS = 20, 240
 
 
+class Ordered(Cluster):
+    """A cluster whose caches and workers take turns by their names, whatever their order in the controller."""
+
+    def _new_controller(self) -> Controller:
+        controller = super()._new_controller()
+        controller.reflectors = dict(sorted(controller.reflectors.items()))
+        controller.workers = sorted(controller.workers, key=lambda worker: worker.name)
+        return controller
+
+
 def life(number: int) -> list[str]:
     """The changes of one run, in which calls fail and controllers die in some."""
     chance = random.Random(number)  # noqa: S311 - the same lives each time
     faults = Faults(chance, share=[0.0, 0.05, 0.3][number % 3], crashes=[0.0, 0.0, 0.0, 0.03][number % 4])
     changes: list[str] = []
     before = counted()
-    cluster = Cluster(chance, faults, lambda *change: changes.append(said(*change)))
+    cluster = Ordered(chance, faults, lambda *change: changes.append(said(*change)))
     cluster.users.submit()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     try:
