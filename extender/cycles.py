@@ -14,17 +14,13 @@ from prometheus_client import Counter, Gauge, Histogram
 
 from extender.cluster import Live
 from extender.commit import Committer
-from extender.planner.ask import Asks
-from extender.planner.cycle import Parts, run_cycle
-from extender.planner.framework.answers import Causes
+from extender.planner.cycle import Planning
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, Snapshot, take
-from extender.planner.memory import Refusals, avoided_after, still_avoided
+from extender.planner.framework.snapshot import Snapshot, take
 from extender.planner.state.state import State
 from extender.planner.timing import DEFAULTS, Timing
-from extender.planner.topology.hypernodes import HyperNodeTree
 from extender.queuemetrics import QueueMetrics
 from extender.record.tap import Tap
 from muster.api.muster.gang import Slot
@@ -76,10 +72,8 @@ class Planner:
         self._report_budgets = report_budgets
         self._cluster = cluster
         self._committer = committer
-        self._parts = Parts()
-        self._actions, self._plugins = self._parts.of(configuration)
+        self._planning = Planning(configuration, timing)
         self._next_configuration: SchedulerConfig | None = None
-        self._timing = timing
         self.pages: Mapping[str, Callable[[], object]] = {}
         """Pages of plugins over HTTP by name, as of the last cycle."""
         self.session: Session | None = None
@@ -90,10 +84,6 @@ class Planner:
         self._arrived = arrived
         self._wall_s = wall_s
         self._monotonic_s = monotonic_s
-        self._causes = Causes()
-        self._hyper_nodes = HyperNodeTree()
-        self._asks = Asks()
-        self._avoided: Refusals = {}
         self._told_aside: set[tuple[str, str, str]] = set()
         """Kind, name and reason of objects that are set aside, as logged."""
         self._queue_metrics = QueueMetrics()
@@ -156,40 +146,30 @@ class Planner:
         started = self._monotonic_s()
         configuration, self._next_configuration = self._next_configuration, None
         if configuration is not None:  # between two cycles, so that none runs with half of it
-            self._actions, self._plugins = self._parts.of(configuration)
+            self._planning.configure(configuration)
 
         # 1. Snapshot: copy the arrays and the views of gangs. Only this is on the loop, since every event and every
         #    verb of kube-scheduler waits for it.
         snapshot, arrived, unreadable = self._cluster.ask(self._look)
 
-        # 2. Gather the other inputs of the decisions, each once: two answers could differ.
+        # 2. Decide: gather the other inputs, each once as two answers could differ; open a session, ask plugins, run
+        #    actions (see extender.planner.cycle). Nothing outside changes.
         now = self._wall_s()
         scaling = self._committer.scaling
         scaling.refresh(now)
-        inputs = CycleInputs(
-            snapshot=snapshot,
-            now=now,
+        session = self._planning.run(
+            snapshot,
+            now,
             provisioning=dict(scaling.requests),
             provisioning_served=scaling.served,
-            causes=self._causes,
             arrived=arrived,
-            avoided=still_avoided(self._avoided, now),
             gone=self._committer.repairs.gone,
             usage=self._usage(snapshot, now),
-            hyper_nodes=self._hyper_nodes,
-            asks=self._asks,
-            timing=self._timing,
         )
-
-        # 3. Decide: open a session, ask plugins, run actions (see extender.planner.cycle). Nothing outside changes.
-        session = run_cycle(inputs, self._actions, self._plugins)
         if self._tap is not None:
             self._tap.decided(session)
 
-        # 4. Remember nodes that refused a member.
-        self._avoided = avoided_after(session)
-
-        # 5. Show it: pages of plugins, scores for the prioritize verb, metrics.
+        # 3. Show it: pages of plugins, scores for the prioritize verb, metrics.
         self._replaced, self.pages, self.session = self.session, session.hooks.http_handler.call(), session
         self._tell_set_aside(session, unreadable)
         WAITING.set(len(session.decided(Unschedulable)))
@@ -197,7 +177,7 @@ class Planner:
         self._queue_metrics.tell(session)
         CYCLE.labels("plan").observe(self._monotonic_s() - started)
 
-        # 6. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after the
+        # 4. Commit, if this replica still leads: another one may be planning by now. The next cycle begins after the
         #    writes that it decides upon have been answered: placements and evictions (see extender.writes).
         if self._active():
             self._report_budgets(session)

@@ -12,18 +12,15 @@ from msgspec.structs import replace
 
 from extender.explain.clusterdump import ClusterDump, kind_name, state_of
 from extender.explain.report import UnknownNameError
-from extender.planner.ask import Asks
-from extender.planner.cycle import parts_of, run_cycle
+from extender.planner.cycle import Planning, parts_of
 from extender.planner.framework import config
-from extender.planner.framework.answers import Causes
 from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import take
 from extender.planner.memory import still_avoided
 from extender.planner.scaleup.requests import newest
 from extender.planner.standing import waiting
 from extender.planner.state.gangs import GangView
-from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import NODES, PODS, Node, Pod, Taint
@@ -198,10 +195,7 @@ class WhatIf:
         self.state.refresh()
         self.timing = dump.own_inputs.timing
         self._config = config.parse(dump.scheduler_config)
-        _, self._plugins = parts_of(self._config)
-        self._causes = Causes()  # one for all cycles, as plugins keep codes from one to the next
-        self._hyper_nodes = HyperNodeTree()
-        self._asks = Asks()
+        self._planning = Planning(self._config, self.timing)
         self._decided: tuple[Session, list[GangView]] | None = None
         self._pods_of: dict[str, list[Pod]] = {}
         for pod in dump.of(PODS):
@@ -236,22 +230,18 @@ class WhatIf:
 
     def _run(self, actions: Sequence[Action]) -> Session:
         memory = self.dump.own_inputs.memory
-        inputs = CycleInputs(
-            snapshot=take(self.state),
-            now=self.now,
-            causes=self._causes,
+        return self._planning.run(
+            take(self.state),
+            self.now,
+            actions,
             names_others=self._names_others,
-            hyper_nodes=self._hyper_nodes,
-            asks=self._asks,
             provisioning=newest(self.dump.of(PROVISIONING_REQUESTS)) if self._provisioning_served else {},
             provisioning_served=self._provisioning_served,
             usage=self.dump.usage,
-            timing=self.timing,
             arrived={uid: frozenset(slots) for uid, slots in memory.arrived.items()},
             avoided=still_avoided(memory.avoided, self.now),
             gone=frozenset(memory.gone),
         )
-        return run_cycle(inputs, actions, self._plugins)
 
     def knows(self, resource: Resource[Any]) -> bool:
         """Return True if all objects of the kind are in the dump."""

@@ -1,10 +1,11 @@
-"""One planning cycle: its parts and its run, the same for the planner, `muster explain` and `muster simulate`.
+"""One planning cycle: its parts and its run, the same for the planner, reports over a dump, and replays.
 
 Pure: a cycle reads its inputs and leaves decisions, which `extender.cycles` carries out.
 """
 
 from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from extender.planner import reasons
 from extender.planner.actions import ACTIONS
@@ -13,15 +14,20 @@ from extender.planner.actions.elsewhere import Elsewhere
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.actions.recall import Recall
 from extender.planner.actions.withdraw import WithdrawNotices
+from extender.planner.ask import Asks
 from extender.planner.configuration.build import Assembly, examine
 from extender.planner.configuration.resolve import Report
 from extender.planner.framework import config
+from extender.planner.framework.answers import Causes
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.registry import Action, Plugin, Registry
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs
+from extender.planner.framework.snapshot import CycleInputs, Snapshot
+from extender.planner.memory import Refusals, avoided_after, still_avoided
 from extender.planner.plugins import PLUGINS
 from extender.planner.scaleup.action import AskForNodes
+from extender.planner.timing import Timing
+from extender.planner.topology.hypernodes import HyperNodeTree
 
 
 class Parts:
@@ -82,6 +88,43 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
     for plugin in plugins:
         plugin.on_session_close(session)
     return session
+
+
+class Planning:
+    """Successive cycles of one planner, with all that it remembers from one to the next."""
+
+    def __init__(self, configuration: config.SchedulerConfig, timing: Timing) -> None:
+        """Make a planner that remembers nothing. Raises ValueError with all errors of the configuration at once."""
+        self._parts = Parts()
+        self._timing = timing
+        self._causes = Causes()
+        self._hyper_nodes = HyperNodeTree()
+        self._asks = Asks()
+        self._avoided: Refusals = {}
+        self.configure(configuration)
+
+    def configure(self, configuration: config.SchedulerConfig) -> None:
+        """Run the next cycles with this configuration. Raises ValueError with all its errors at once."""
+        self.actions, self.plugins = self._parts.of(configuration)
+
+    def run(self, snapshot: Snapshot, now: float, actions: Sequence[Action] | None = None, **given: Any) -> Session:
+        """Run one cycle with further inputs, each by its name in `CycleInputs`; `actions` may replace the planner's.
+
+        Nodes that refused a member are remembered for the next cycle: the placement will say so too, but that write may
+        fail. They count unless `avoided` is given.
+        """
+        inputs = CycleInputs(
+            snapshot=snapshot,
+            now=now,
+            causes=self._causes,
+            hyper_nodes=self._hyper_nodes,
+            asks=self._asks,
+            timing=self._timing,
+            **{"avoided": still_avoided(self._avoided, now), **given},
+        )
+        session = run_cycle(inputs, self.actions if actions is None else actions, self.plugins)
+        self._avoided = avoided_after(session)
+        return session
 
 
 def _tell_barred(session: Session) -> None:

@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from extender.planner.framework import decisions
+from extender.planner.framework.config import parse
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot, take
 from extender.record import lines
 from extender.record.words import Words, words_of
-from extender.replay.told import Planning, Told
+from extender.replay.told import Told, decide, planning_of
 from muster.api.kubernetes.meta import format_time
 
 SHOWN = 50
@@ -73,7 +74,7 @@ class _Checking:
         self._config = config
         self._session = ""
         self._told = Told(lines.Head(format=lines.FORMAT))
-        self._planning = Planning("", {})
+        self._planning = planning_of("", {})
         self._snapshot: Snapshot | None = None
 
     def take(self, line: lines.AnyLine) -> None:
@@ -85,11 +86,11 @@ class _Checking:
             case lines.Head():
                 self._begin(line)
             case lines.Config(text=text) if self._config is None:
-                self._planning.configure(text)
+                self._planning.configure(parse(text))
             case lines.Look():
                 self._snapshot = take(self._told.state)
             case lines.Cycle() if self._snapshot is not None:
-                self._compare(line, self._planning.run(self._snapshot, self._told, line))
+                self._compare(line, decide(self._planning, self._snapshot, self._told, line))
                 self._snapshot = None
             case lines.Lost(changes=changes):
                 report.lost += changes
@@ -103,7 +104,7 @@ class _Checking:
             return
         self._session = head.session
         self._told = Told(head)
-        self._planning = Planning(head.config if self._config is None else self._config, head.settings)
+        self._planning = planning_of(head.config if self._config is None else self._config, head.settings)
         self._snapshot = None
         if head.version not in self._report.versions:
             self._report.versions.append(head.version)

@@ -13,12 +13,13 @@ from collections.abc import Callable
 from heapq import heappop
 from typing import Any
 
+from extender.planner.framework.config import parse
 from extender.planner.framework.snapshot import take
 from extender.record import lines
 from extender.replay.effects import Effects
 from extender.replay.figures import Meter
 from extender.replay.playing import Cluster
-from extender.replay.told import Planning
+from extender.replay.told import decide, planning_of
 from extender.replay.workloads import Change, History
 
 SOON_S = 1.0
@@ -38,7 +39,7 @@ class Loop(Cluster):
         super().__init__(history, changed)
         head = history.head
         self._config = config
-        self.planning = Planning(head.config if config is None else config, head.settings)
+        self.planning = planning_of(head.config if config is None else config, head.settings)
         self._effects = Effects(self)
         self._tick_at: float | None = None
         self._pause_s = TICK_S
@@ -54,7 +55,7 @@ class Loop(Cluster):
             self.at(change.at, lambda change=change: self.change(change))  # type: ignore[misc]
         if self._config is None:
             for at, text in history.configs:
-                self.at(at, lambda text=text: self.planning.configure(text))  # type: ignore[misc]
+                self.at(at, lambda text=text: self.planning.configure(parse(text)))  # type: ignore[misc]
         for workload in history.workloads:
             came = max(workload.came_s, history.since_s)
             if workload.left_s is None or workload.left_s > came:
@@ -101,7 +102,7 @@ class Loop(Cluster):
     def _cycle(self) -> bool:
         """Run a cycle and carry its decisions out; False if nothing changed that a further one could go on with."""
         self.cycles += 1
-        session = self.planning.run(take(self.told.state), self.told, lines.Cycle(at=self.now, served=False))
+        session = decide(self.planning, take(self.told.state), self.told, lines.Cycle(at=self.now, served=False))
         self.touched = False
         self._effects.carry_out(session)
         return self.touched

@@ -4,18 +4,14 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from extender.explain.clusterdump import kind_name
-from extender.planner.ask import Asks
-from extender.planner.cycle import Parts, run_cycle
+from extender.planner.cycle import Planning
 from extender.planner.framework import config
-from extender.planner.framework.answers import Causes
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, Snapshot
-from extender.planner.memory import Refusals, avoided_after, still_avoided
+from extender.planner.framework.snapshot import Snapshot
 from extender.planner.scaleup.requests import newest
 from extender.planner.state.feed import FEED
 from extender.planner.state.state import State
 from extender.planner.timing import timing_of
-from extender.planner.topology.hypernodes import HyperNodeTree
 from extender.record import lines
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import PODS
@@ -114,40 +110,21 @@ class Told:
         return newest(self.objects[kind_name(PROVISIONING_REQUESTS)].values())
 
 
-class Planning:
-    """A planner in simulated time, with all that it remembers from one cycle to the next."""
+def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:
+    """Return a planner with a recorded configuration and settings. Raises ValueError with all mistakes in them."""
+    return Planning(config.parse(text), timing_of(settings)[0])
 
-    def __init__(self, text: str, settings: Mapping[str, Any]) -> None:
-        """Make it of a scheduler configuration. Raises ValueError with all mistakes in it."""
-        self._parts = Parts()
-        self.configure(text)
-        self._causes = Causes()
-        self._hyper_nodes = HyperNodeTree()
-        self._asks = Asks()
-        self._avoided: Refusals = {}
-        self._timing, _ = timing_of(settings)
 
-    def configure(self, text: str) -> None:
-        """Run the next cycles with this configuration. Raises ValueError with all mistakes in it."""
-        self._actions, self._plugins = self._parts.of(config.parse(text))
-
-    def run(self, snapshot: Snapshot, told: Told, cycle: lines.Cycle) -> Session:
-        """Run a cycle on a snapshot, with the inputs that no watch tells; what it decides is not carried out."""
-        now = cycle.at
-        inputs = CycleInputs(
-            snapshot=snapshot,
-            now=now,
-            causes=self._causes,
-            arrived={uid: frozenset(Slot(*slot) for slot in slots) for uid, slots in cycle.arrived.items()},
-            avoided=still_avoided(self._avoided, now) if cycle.avoided is None else cycle.avoided,
-            gone=frozenset(cycle.gone),
-            hyper_nodes=self._hyper_nodes,
-            asks=self._asks,
-            provisioning=told.requests(),
-            provisioning_served=cycle.served,
-            usage=cycle.usage,
-            timing=self._timing,
-        )
-        session = run_cycle(inputs, self._actions, self._plugins)
-        self._avoided = avoided_after(session)
-        return session
+def decide(planning: Planning, snapshot: Snapshot, told: Told, cycle: lines.Cycle) -> Session:
+    """Run a recorded cycle on a snapshot, with the inputs that no watch tells; its decisions are not carried out."""
+    given: dict[str, Any] = {} if cycle.avoided is None else {"avoided": cycle.avoided}
+    return planning.run(
+        snapshot,
+        cycle.at,
+        arrived={uid: frozenset(Slot(*slot) for slot in slots) for uid, slots in cycle.arrived.items()},
+        gone=frozenset(cycle.gone),
+        provisioning=told.requests(),
+        provisioning_served=cycle.served,
+        usage=cycle.usage,
+        **given,
+    )

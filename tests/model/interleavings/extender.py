@@ -212,7 +212,7 @@ class ExtenderProcess(Process):
         gangs = {gang.uid: gang for gang in self.cluster.state.gangs()}
         self._noted = {
             (kind, key): since
-            for action in self.planner._actions
+            for action in self.planner._planning.actions
             if (kind := type(action).__name__) in SINCE
             for key, since in getattr(action, SINCE[kind]).items()
             if not (self._steady and self._would_note(kind, gangs.get(key), since))
@@ -234,7 +234,7 @@ class ExtenderProcess(Process):
         writes._answered = {name for name in writes._answered if name.startswith("binding/")}
 
     def _forget_searches(self) -> None:
-        for action in self.planner._actions:
+        for action in self.planner._planning.actions:
             if isinstance(action, TrackPlacements):
                 action._looks.clear()
             if isinstance(action, AskForNodes):

@@ -7,16 +7,18 @@ from typing import Any
 from explain_world import ExplainWorld
 
 from extender.explain.clusterdump import kind_name
+from extender.planner.cycle import Planning
+from extender.planner.framework import config
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.feed import FEED
+from extender.planner.timing import timing_of
 from extender.record import lines
 from extender.record.recorder import Recorder
 from extender.record.ring import Ring
 from extender.record.tap import Tap
 from extender.replay.loop import Loop
 from extender.replay.members import members_of
-from extender.replay.told import Planning, Told
+from extender.replay.told import Told
 from extender.replay.workloads import Change, History, Member, Workload
 from muster.api.kubernetes.core import NODES
 from muster.api.volcano.batch import JOBS
@@ -55,14 +57,14 @@ class NotingTold(Told):
 class NotingPlanning(Planning):
     """Notes its cycles."""
 
-    def __init__(self, text: str, settings: Mapping[str, Any], tap: Tap) -> None:
-        super().__init__(text, settings)
+    def __init__(self, settings: Mapping[str, Any], tap: Tap) -> None:
+        super().__init__(config.parse(""), timing_of(settings)[0])
         self.tap = tap
 
-    def run(self, snapshot: Snapshot, told: Told, cycle: lines.Cycle) -> Session:
+    def run(self, *about: Any, **given: Any) -> Session:
         """As it is, with a note before and after."""
         self.tap.looked()
-        session = super().run(snapshot, told, cycle)
+        session = super().run(*about, **given)
         self.tap.decided(session)
         return session
 
@@ -121,7 +123,7 @@ class RecordedWorld:
         tap = Tap(Recorder(ring, head(settings=self.history.head.settings), wall_s=lambda: loop.now))
         loop.told = NotingTold(self.history.head, tap)
         loop.meter.state = loop.told.state
-        loop.planning = NotingPlanning("", self.history.head.settings, tap)
+        loop.planning = NotingPlanning(self.history.head.settings, tap)
         if flush_each:
             tap.recorder._due = lambda: True  # type: ignore[method-assign]
         loop.run()
