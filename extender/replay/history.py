@@ -9,7 +9,8 @@ from typing import Any
 
 from extender.explain.clusterdump import kind_name
 from extender.record import lines
-from extender.replay.workloads import Change, History, Member, Workload
+from extender.replay.workloads import Change, History
+from extender.simulate.members import Member, Workload
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object, readable_time
@@ -128,7 +129,7 @@ class _Reader:
             if kind not in _OF_GANGS or kind == _PODS:
                 history.before += [Change(at, kind, key, each) for key, each in objects.items()]
         for workload in history.workloads:
-            workload.ran_before = workload.running >= workload.minimum
+            workload.ran_before = workload.is_there = workload.running >= workload.minimum
             workload.started_s = at if workload.ran_before else None
             workload.placement = self._objects[_PLACEMENTS].get(workload.key)
             if workload.ran_before:

@@ -13,7 +13,8 @@ from extender.record import lines
 from extender.replay.figures import Fate, QueueFigures, figures_of, used_then, wait_s
 from extender.replay.history import history_of
 from extender.replay.loop import Loop
-from extender.replay.workloads import Change, History, Workload
+from extender.replay.workloads import Change, History
+from extender.simulate.members import Workload
 from muster.api.kubernetes.meta import format_time
 
 MOST = 10

@@ -8,12 +8,10 @@ from extender.planner.cycle import Planning
 from extender.planner.framework import config
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.scaleup.requests import newest
-from extender.planner.state.feed import FEED
 from extender.planner.state.state import State
 from extender.planner.timing import timing_of
 from extender.record import lines
-from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+from extender.simulate.world import World
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.configuration import Suspects
@@ -21,7 +19,6 @@ from muster.api.muster.gang import Slot
 from muster.api.muster.node_faults import CONDITIONS, TAINTS, Rules, changed, rules_of
 from muster.api.volcano.scheduling import POD_GROUPS
 
-_FED = {kind_name(fed.resource): fed for fed in FEED}
 _WRITTEN: dict[str, Callable[[State, Any], object]] = {
     kind_name(PODS): State.on_pod_written,
     kind_name(POD_GROUPS): State.on_pod_group_written,
@@ -51,12 +48,11 @@ def _changes(published: Iterable[str], known: Iterable[str]) -> list[str]:
     return [*sorted(listed - {*known}), *(f"-{each}" for each in known if each not in listed)]
 
 
-class Told:
-    """A state and the objects that it was told of, by kind and key."""
+class Told(World):
+    """A world as a recording tells it."""
 
     def __init__(self, head: lines.Head) -> None:
-        self.state = State(pool=head.pool, rules=rules_from(head.settings))
-        self.objects: dict[str, dict[str, Any]] = {kind: {} for kind in lines.RESOURCES}
+        super().__init__(State(pool=head.pool, rules=rules_from(head.settings)))
         self._among: set[tuple[str, str]] = set()
         """Objects with which the present file begins."""
 
@@ -82,32 +78,12 @@ class Told:
             case lines.Bound(uid=uid, node=node, devices=devices):
                 self.state.assume(uid, node, devices)
 
-    def tell(self, kind: str, item: Any) -> None:
-        """Tell the state of an object, as its watch would."""
-        known = self.objects[kind].get(item.metadata.key)
-        if known is not None and known.metadata.uid != item.metadata.uid:
-            self.forget(kind, item.metadata.key)
-            known = None
-        self.objects[kind][item.metadata.key] = item
-        if kind in _FED:
-            _FED[kind].tell(self.state, known, item)
-
-    def forget(self, kind: str, key: str) -> None:
-        """Tell the state that an object is gone, if it is known."""
-        known = self.objects[kind].pop(key, None)
-        if known is not None and kind in _FED:
-            _FED[kind].tell(self.state, known, None)
-
     def _whole(self) -> None:
         """Forget what is not among the objects with which the file began."""
         for kind, objects in self.objects.items():
             for key in [key for key in objects if (kind, key) not in self._among]:
                 self.forget(kind, key)
         self._among.clear()
-
-    def requests(self) -> Mapping[str, Any]:
-        """Return the newest ProvisioningRequest of each gang, by its UID."""
-        return newest(self.objects[kind_name(PROVISIONING_REQUESTS)].values())
 
 
 def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:

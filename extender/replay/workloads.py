@@ -1,12 +1,10 @@
-"""Workloads and other changes as a recording has them: what a replay plays."""
+"""Workloads and other changes as a recording has them, and what ended when: what a replay plays."""
 
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from extender.record import lines
-from muster.api.kubernetes.core import Pod
-from muster.api.muster.placement import Placement
-from muster.api.volcano.batch import Job
+from extender.simulate.members import Member, Workload
 from muster.resources.runtime import declared_s
 
 
@@ -18,78 +16,6 @@ class Change(NamedTuple):
     key: str
     item: Any
     """None: it is gone."""
-
-
-@dataclass(slots=True)
-class Member:
-    """One pod of a gang, and its successors."""
-
-    pod: Pod
-    """As it was first seen."""
-    created_s: float
-    uid: str
-    """Of its last pod."""
-    node: str = ""
-    since_s: float | None = None
-    """Time when its last pod got its node."""
-    ended_s: float | None = None
-    at_start: Pod | None = None
-    """As it was on its node when the recording began."""
-    vacant: bool = False
-    """Its pod went without having ended, and no successor has come yet."""
-
-    @property
-    def runs_s(self) -> float | None:
-        """How long its last pod ran; None if it never ran, or still did at the end."""
-        return None if self.since_s is None or self.ended_s is None else max(self.ended_s - self.since_s, 0.0)
-
-    @property
-    def censored(self) -> bool:
-        """True if it still ran at the end of the recording."""
-        return self.since_s is not None and self.ended_s is None
-
-
-@dataclass(slots=True)
-class Workload:
-    """A gang of the recording: one life of a PodGroup."""
-
-    key: str
-    """`namespace/name` of the gang."""
-    kind: str
-    """Of its PodGroup: Volcano's, or a native one."""
-    group: Any
-    """As it was when it came."""
-    came_s: float
-    queue: str = ""
-    job: Job | None = None
-    members: dict[object, Member] = field(default_factory=dict)
-    """By slot, or by the name of a pod without one."""
-    left_s: float | None = None
-    """Time when its PodGroup went; None if it stayed."""
-    started_s: float | None = None
-    """Time when it had its minimum for the first time."""
-    evictions: int = 0
-    """Lives that an eviction ended."""
-    evicted_s: float = 0.0
-    """Time of the last one."""
-    checkpoints: list[float] = field(default_factory=list)
-    """Seconds of running after which it reported a checkpoint, in its last life."""
-    ran_before: bool = False
-    """It had its minimum when the recording began."""
-    placement: Placement | None = None
-    """As it was when the recording began."""
-    minimum: int = 1
-
-    @property
-    def title(self) -> str:
-        """The gang as its user calls it: namespace and name of its owner, else its own."""
-        meta = self.group.metadata
-        return f"{meta.namespace}/{owner.name}" if (owner := meta.controller) else self.key
-
-    @property
-    def running(self) -> int:
-        """Members on nodes."""
-        return sum(member.since_s is not None and member.ended_s is None for member in self.members.values())
 
 
 @dataclass(slots=True)
@@ -110,6 +36,14 @@ class History:
     lost: int = 0
     sessions: int = 0
     _usual: dict[str, float] = field(default_factory=dict)
+
+    def runs_s(self, workload: Workload, member: Member) -> float | None:
+        """Return how long a member ran; None for one that still ran at the end of the recording."""
+        return member.runs_s if member.runs_s is not None or member.censored else self.usual_s(workload)
+
+    def left_s(self, workload: Workload, member: Member, now: float) -> float | None:
+        """Return how much longer a member ran than to the beginning of the recording, at `now`."""
+        return None if self.runs_s(workload, member) is None else (member.ended_s or 0.0) - now
 
     def usual_s(self, workload: Workload) -> float | None:
         """Return how long a gang that never ran would have run: as it says itself, else as others of its queue did.

@@ -7,7 +7,7 @@ from tests.mutants.sampling import Equivalent
 from tests.mutants.verdicts import Fate, Verdict
 
 # Parts of a package with a row of their own: they explain decisions, or replay recorded ones.
-_APART = ("extender/explain", "extender/replay")
+_APART = ("extender/explain", "extender/replay", "extender/simulate")
 
 
 def package(file: str) -> str:

@@ -18,7 +18,7 @@ from controller.job import writer
 from controller.job.rules import timers
 from controller.queues.controller import COUNT_EVERY_S
 from controller.settings import ControllerSettings
-from extender import clusterstatus, placementcontent, placements
+from extender import clusterstatus, placementcontent
 from extender.app import MAX_BODY_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.configfile import INTERVAL_S
@@ -68,7 +68,10 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "concepts.md": (
         f"when the gang has run for {DURATIONS[EXTENDER.growth_delay_s]} (`growthDelay`",
         f"that node is avoided for this gang for {DURATIONS[progress.AVOID_S]},",
-        f"placement's deadline, {n(placements.DEADLINE_S)} s and {n(placements.DEADLINE_PER_SLOT_S)} s for each",
+        (
+            f"placement's deadline, {n(placementcontent.DEADLINE_S)} s and "
+            f"{n(placementcontent.DEADLINE_PER_SLOT_S)} s for each"
+        ),
         (
             f"then it has none for {n(placementcontent.BACK_OFF_S)} s, the next time "
             f"{n(placementcontent.back_off_s(2))} s, … at most {n(placementcontent.MAX_BACK_OFF_S / 60)} minutes"

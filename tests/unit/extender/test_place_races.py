@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from extender.barrier import Barrier
 from extender.cluster import Cluster
 from extender.gangevents import GangEvents
-from extender.placements import DEADLINE_PER_SLOT_S, DEADLINE_S, PlacementWriter
+from extender.placementcontent import DEADLINE_PER_SLOT_S, DEADLINE_S
+from extender.placements import PlacementWriter
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
 from muster.api.kubernetes.meta import parse_time

@@ -17,9 +17,9 @@ from extender.record.recorder import Recorder
 from extender.record.ring import Ring
 from extender.record.tap import Tap
 from extender.replay.loop import Loop
-from extender.replay.members import members_of
 from extender.replay.told import Told
-from extender.replay.workloads import Change, History, Member, Workload
+from extender.replay.workloads import Change, History
+from extender.simulate.members import Member, Workload, members_of
 from muster.api.kubernetes.core import NODES
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
@@ -121,8 +121,8 @@ class RecordedWorld:
         loop = Loop(self.history, None, lambda _, item: item)
         ring = Ring(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: loop.now)
         tap = Tap(Recorder(ring, head(settings=self.history.head.settings), wall_s=lambda: loop.now))
-        loop.told = NotingTold(self.history.head, tap)
-        loop.meter.state = loop.told.state
+        loop.world = NotingTold(self.history.head, tap)
+        loop.meter.state = loop.world.state
         loop.planning = NotingPlanning(self.history.head.settings, tap)
         if flush_each:
             tap.recorder._due = lambda: True  # type: ignore[method-assign]

@@ -14,6 +14,7 @@ from extender.record import lines
 from extender.record.reading import Recording
 from extender.replay.check import check
 from extender.replay.told import Told
+from extender.simulate.world import World
 
 GANGS = st.lists(
     st.tuples(
@@ -28,7 +29,7 @@ GANGS = st.lists(
 )
 
 
-def without_versions(told: Told) -> dict[str, dict[str, Any]]:
+def without_versions(told: World) -> dict[str, dict[str, Any]]:
     """The objects, but for their versions: a change of nothing else is not recorded."""
     return {
         kind: {key: replace(each, metadata=replace(each.metadata, resource_version="")) for key, each in items.items()}
@@ -56,8 +57,8 @@ def test_a_recording_gives_the_state_of_the_live_feed(
         told = Told(head())
         for line in recording:
             told.take(line)
-        assert differences(digest(live.told.state), digest(told.state)) == []
-        assert without_versions(told) == without_versions(live.told)
+        assert differences(digest(live.world.state), digest(told.state)) == []
+        assert without_versions(told) == without_versions(live.world)
         assert check(recording).differences == []
         heads = sum(isinstance(line, lines.Head) for line in recording)
         assert heads > 1 or not many_files

@@ -7,12 +7,11 @@ from msgspec.structs import replace
 
 from extender import placementcontent as content
 from extender.explain.clusterdump import kind_name
-from extender.placements import DEADLINE_PER_SLOT_S, DEADLINE_S
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.replay.members import annotated_pod
-from extender.replay.playing import Cluster
+from extender.simulate.cluster import Cluster
+from extender.simulate.members import annotated_pod
 from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import ObjectMeta
@@ -40,12 +39,12 @@ class Effects:
         self._notices(session)
 
     def _placement(self, key: str) -> Placement | None:
-        return self._cluster.told.state.placement_of(key)
+        return self._cluster.world.state.placement_of(key)
 
     def _write(self, known: Placement, wanted: PlacementContent) -> None:
         """Change a placement, as its writer patches it."""
         meta = replace(known.metadata, resource_version=str(self._cluster.version()))
-        self._cluster.told.tell(_PLACEMENTS, Placement(metadata=meta, spec=wanted.spec, status=wanted.status))
+        self._cluster.world.tell(_PLACEMENTS, Placement(metadata=meta, spec=wanted.spec, status=wanted.status))
 
     def _change(self, session: Session, kind: type[D], change: Callable[[D, Placement], PlacementContent]) -> None:
         for decision in session.decided(kind):
@@ -66,7 +65,7 @@ class Effects:
             self._cluster.touched = True
 
     def _avoid(self, session: Session) -> None:
-        failures = self._cluster.told.state.failures
+        failures = self._cluster.world.state.failures
         for avoid in session.decided(decisions.Avoid):
             known = self._placement(avoid.gang.key)
             if known is not None and avoid.avoided is not None:
@@ -77,8 +76,12 @@ class Effects:
     def _place(self, session: Session) -> None:
         for place in session.decided(decisions.Place):
             gang = place.gang
-            before = content.of_gang(self._cluster.told.objects[_PLACEMENTS].get(gang.group.metadata.key), gang)
-            deadline_s = max(self._cluster.now, place.waits_until) + DEADLINE_S + DEADLINE_PER_SLOT_S * place.new_slots
+            before = content.of_gang(self._cluster.world.objects[_PLACEMENTS].get(gang.group.metadata.key), gang)
+            deadline_s = (
+                max(self._cluster.now, place.waits_until)
+                + content.DEADLINE_S
+                + content.DEADLINE_PER_SLOT_S * place.new_slots
+            )
             remembered = session.snapshot.remembered.get(gang.key, ())
             wanted = content.placed(place, before, deadline_s=deadline_s, remembered=remembered)
             self._write(_new(gang), wanted)
@@ -136,7 +139,7 @@ class Effects:
         run = playing.runs.get(about.pod.name) if playing is not None else None
         if run is not None:
             run.pod = annotated_pod(run.pod, self._cluster.version(), said)
-            self._cluster.told.tell(_PODS, run.pod)
+            self._cluster.world.tell(_PODS, run.pod)
 
 
 def _new(gang: GangView) -> Placement:

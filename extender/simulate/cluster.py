@@ -9,9 +9,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from extender.explain.clusterdump import kind_name
-from extender.replay.members import ended_pod, members_of, running_pod, waiting_pod
-from extender.replay.told import Told
-from extender.replay.workloads import Change, History, Member, Workload
+from extender.planner.state.podshape import pin_of
+from extender.simulate.ends import Ends
+from extender.simulate.members import Member, Workload, ended_pod, members_of, running_pod, waiting_pod
+from extender.simulate.world import World
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.muster.placement import PLACEMENTS
@@ -23,11 +24,11 @@ _PODS, _GROUPS, _JOBS, _PLACEMENTS = kind_name(PODS), kind_name(POD_GROUPS), kin
 
 @dataclass(slots=True)
 class Run:
-    """One member in the replay."""
+    """One member in the simulation."""
 
     member: Member
     runs_s: float | None
-    """Time that it takes; None: it does not end within the recording."""
+    """Time that it takes; None: it does not end within the simulation."""
     pod: Pod
     since_s: float | None = None
     ended: bool = False
@@ -35,7 +36,7 @@ class Run:
 
 @dataclass(slots=True)
 class Playing:
-    """One gang in the replay, and what became of it."""
+    """One gang in the simulation, and what became of it."""
 
     workload: Workload
     came_s: float
@@ -56,12 +57,10 @@ class Playing:
 class Cluster:
     """What there is at the simulated time `now`, and what will happen at which time."""
 
-    def __init__(self, history: History, changed: Callable[[str, Any], Any]) -> None:
-        """Make it empty; `changed(kind, item)` changes objects as they are told, None: it is not to be there."""
-        self.history = history
-        self.changed = changed
-        self.told = Told(history.head)
-        self.now = history.since_s
+    def __init__(self, world: World, ends: Ends, now: float) -> None:
+        self.world = world
+        self.ends = ends
+        self.now = now
         self.gangs: dict[str, Playing] = {}
         """The present gang of each key."""
         self.all: list[Playing] = []
@@ -79,50 +78,45 @@ class Cluster:
         """Return the version of the next object that is written."""
         return next(self._versions)
 
-    def change(self, change: Change) -> None:
-        """Tell of a change of an object that is no workload's."""
-        item = change.item if change.item is None else self.changed(change.kind, change.item)
-        if item is None:
-            self.told.forget(change.kind, change.key)
-        else:
-            self.told.tell(change.kind, item)
-
     def come(self, workload: Workload, came: float) -> None:
-        """Let a gang come: waiting, or running on its nodes if it ran when the recording began."""
-        group = self.changed(workload.kind, workload.group)
-        if group is None:
-            return
+        """Let a gang come: waiting, or as it is if it is there when the simulation begins."""
         playing = self.gangs[workload.key] = Playing(workload, came)
         self.all.append(playing)
-        if workload.kind == _GROUPS and not workload.ran_before:
-            group = _as_it_came(group)
-        self.told.tell(workload.kind, group)
+        group = workload.group
+        self.world.tell(
+            workload.kind, _as_it_came(group) if workload.kind == _GROUPS and not workload.is_there else group
+        )
         if workload.job is not None:
-            self.told.tell(_JOBS, workload.job)
+            self.world.tell(_JOBS, workload.job)
         for member in members_of(workload).values():
             self._member(playing, member)
+        if workload.is_there and workload.placement is not None:
+            self.world.tell(_PLACEMENTS, workload.placement)
         if workload.ran_before:
-            if workload.placement is not None:
-                self.told.tell(_PLACEMENTS, workload.placement)
             playing.started_s = self.now
         if workload.left_s is not None:
             self.at(workload.left_s, lambda: self._left(playing))
 
     def _member(self, playing: Playing, member: Member) -> None:
         workload = playing.workload
-        runs_s = member.runs_s
-        if runs_s is None and not member.censored:
-            runs_s = self.history.usual_s(workload)
-        run = Run(member, runs_s, member.pod)
+        run = Run(member, self.ends.runs_s(workload, member), member.pod)
         playing.runs[member.pod.metadata.name] = run
-        if workload.ran_before and member.at_start is not None:
-            run.pod, run.since_s, run.ended = member.at_start, self.now, member.at_start.finished
-            self.told.tell(_PODS, run.pod)
-            self._end_later(playing, run, runs_s if runs_s is None else (member.ended_s or 0.0) - self.now)
+        if workload.is_there and member.at_start is not None:
+            self._as_it_is(playing, run, member.at_start)
         elif workload.job is not None or member.created_s <= self.now:
             self._gate(playing, run)
         else:
             self.at(member.created_s, lambda: self._gate(playing, run))
+
+    def _as_it_is(self, playing: Playing, run: Run, pod: Pod) -> None:
+        """Let a member begin as it is: on its node, on its way to the node that it is pinned to, or waiting."""
+        run.pod, run.ended = pod, pod.finished
+        self.world.tell(_PODS, pod)
+        if pod.spec.node_name:
+            run.since_s = self.now
+            self._end_later(playing, run, self.ends.left_s(playing.workload, run.member, self.now))
+        elif (pin := pin_of(pod.metadata)) and not pod.spec.scheduling_gates:
+            self.bind(playing, run, pin, None)
 
     def _gate(self, playing: Playing, run: Run) -> None:
         """Make the pod of a member anew: gated, with a UID of its own."""
@@ -130,14 +124,14 @@ class Cluster:
             return
         uid = f"{playing.workload.group.metadata.uid}/{run.member.pod.metadata.name}/{playing.life}"
         run.pod, run.since_s, run.ended = waiting_pod(run.member, uid, self.version(), self.now), None, False
-        self.told.tell(_PODS, run.pod)
+        self.world.tell(_PODS, run.pod)
         self.touched = True
 
-    def bind(self, playing: Playing, run: Run, node: str, epoch: int) -> None:
+    def bind(self, playing: Playing, run: Run, node: str, epoch: int | None) -> None:
         """Let a member run on a node from now on, for its time less what its last checkpoint has saved."""
         run.pod = running_pod(run.pod, node, self.version(), self.now, epoch)
         run.since_s = self.now
-        self.told.tell(_PODS, run.pod)
+        self.world.tell(_PODS, run.pod)
         self._end_later(playing, run, None if run.runs_s is None else max(run.runs_s - playing.done_s, 0.0))
 
     def _end_later(self, playing: Playing, run: Run, in_s: float | None) -> None:
@@ -151,7 +145,7 @@ class Cluster:
             return
         run.ended = True
         run.pod = ended_pod(run.pod, self.version())
-        self.told.tell(_PODS, run.pod)
+        self.world.tell(_PODS, run.pod)
         if all(each.ended for each in playing.runs.values()):
             self._go(playing)
 
@@ -166,11 +160,11 @@ class Cluster:
         playing.ended_s = self.now
         workload = playing.workload
         for run in playing.runs.values():
-            self.told.forget(_PODS, run.pod.metadata.key)
-        self.told.forget(_PLACEMENTS, workload.group.metadata.key if workload.kind == _GROUPS else workload.key)
-        self.told.forget(workload.kind, workload.group.metadata.key)
+            self.world.forget(_PODS, run.pod.metadata.key)
+        self.world.forget(_PLACEMENTS, workload.group.metadata.key if workload.kind == _GROUPS else workload.key)
+        self.world.forget(workload.kind, workload.group.metadata.key)
         if workload.job is not None:
-            self.told.forget(_JOBS, workload.job.metadata.key)
+            self.world.forget(_JOBS, workload.job.metadata.key)
         if self.gangs.get(workload.key) is playing:
             del self.gangs[workload.key]
 
@@ -192,18 +186,18 @@ class Cluster:
         playing.life += 1
         playing.evictions += bool(ran)
         for run in hurt:
-            self.told.forget(_PODS, run.pod.metadata.key)
+            self.world.forget(_PODS, run.pod.metadata.key)
         for run in hurt:
             self._gate(playing, run)
 
     def phase(self, playing: Playing, phase: str) -> None:
         """Write the phase of a gang's PodGroup."""
         workload = playing.workload
-        group = self.told.objects[workload.kind].get(workload.group.metadata.key)
+        group = self.world.objects[workload.kind].get(workload.group.metadata.key)
         if workload.kind == _GROUPS and group is not None and group.status.phase != phase:
             meta = replace(group.metadata, resource_version=str(self.version()))
             new = replace(group, metadata=meta, status=replace(group.status, phase=phase))
-            self.told.tell(_GROUPS, new)
+            self.world.tell(_GROUPS, new)
             self.touched = True
 
 

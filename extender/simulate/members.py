@@ -1,17 +1,19 @@
-"""The pods of a simulated gang: as they wait, as they run, and as they have ended."""
+"""Gangs before they are simulated, and their pods: as they wait, as they run, and as they have ended."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from extender.planner.state.podshape import pin_of, without_pin
-from extender.replay.workloads import Member, Workload
 from muster.api import names
 from muster.api.kubernetes.constraints import SchedulingGate
 from muster.api.kubernetes.core import Pod, PodStatus
 from muster.api.kubernetes.meta import ReportedCondition, format_time
 from muster.api.muster.gang import later_tasks
+from muster.api.muster.placement import Placement
+from muster.api.volcano.batch import Job
 from muster.volcano import pods, tasks
 from muster.workloads.table import slot_of
 
@@ -19,6 +21,80 @@ _WRITTEN = frozenset(
     {names.NODE, names.EPOCH, names.EVICT_AT, names.EVICT_FOR, names.EVICT_READY, names.CHECKPOINT, names.SAFE_TO_EVICT}
 )
 """Annotations that come while a pod lives."""
+
+
+@dataclass(slots=True)
+class Member:
+    """One pod of a gang, and its successors."""
+
+    pod: Pod
+    """As it was first seen."""
+    created_s: float
+    uid: str
+    """Of its last pod."""
+    node: str = ""
+    since_s: float | None = None
+    """Time when its last pod got its node."""
+    ended_s: float | None = None
+    at_start: Pod | None = None
+    """As it was when the simulation began, if its gang `is_there`; None: it comes anew."""
+    vacant: bool = False
+    """Its pod went without having ended, and no successor has come yet."""
+
+    @property
+    def runs_s(self) -> float | None:
+        """How long its last pod ran; None if it never ran, or still did at the end."""
+        return None if self.since_s is None or self.ended_s is None else max(self.ended_s - self.since_s, 0.0)
+
+    @property
+    def censored(self) -> bool:
+        """True if it still ran at the end of the recording."""
+        return self.since_s is not None and self.ended_s is None
+
+
+@dataclass(slots=True)
+class Workload:
+    """A gang: one life of a PodGroup, as it is known before it is simulated."""
+
+    key: str
+    """`namespace/name` of the gang."""
+    kind: str
+    """Of its PodGroup: Volcano's, or a native one."""
+    group: Any
+    """As it was when it came."""
+    came_s: float
+    queue: str = ""
+    job: Job | None = None
+    members: dict[object, Member] = field(default_factory=dict)
+    """By slot, or by the name of a pod without one."""
+    left_s: float | None = None
+    """Time when its PodGroup went; None if it stayed."""
+    started_s: float | None = None
+    """Time when it had its minimum for the first time."""
+    evictions: int = 0
+    """Lives that an eviction ended."""
+    evicted_s: float = 0.0
+    """Time of the last one."""
+    checkpoints: list[float] = field(default_factory=list)
+    """Seconds of running after which it reported a checkpoint, in its last life."""
+    ran_before: bool = False
+    """It had its minimum when the recording began."""
+    is_there: bool = False
+    """It begins as it is, with its status, its placement and its pods; else it comes, and waits."""
+    placement: Placement | None = None
+    """As it was at the beginning."""
+    minimum: int = 1
+
+    @property
+    def title(self) -> str:
+        """The gang as its user calls it: namespace and name of its owner, else its own."""
+        meta = self.group.metadata
+        return f"{meta.namespace}/{owner.name}" if (owner := meta.controller) else self.key
+
+    @property
+    def running(self) -> int:
+        """Members on nodes."""
+        return sum(member.since_s is not None and member.ended_s is None for member in self.members.values())
 
 
 def members_of(workload: Workload) -> dict[object, Member]:

@@ -1,0 +1,89 @@
+"""The time of a simulation: what happens next, cycles of the planner after it, and their effects.
+
+Cycles run after each change until nothing more is decided, a second later (for the growth of gangs that have just
+started), and ever more rarely as long as anything waits, for deadlines.
+"""
+
+from heapq import heappop
+from typing import Any
+
+from extender.planner.cycle import Planning
+from extender.planner.framework.snapshot import take
+from extender.simulate.cluster import Cluster
+from extender.simulate.effects import Effects
+from extender.simulate.ends import Ends
+from extender.simulate.world import World
+
+SOON_S = 1.0
+TICK_S = 30.0
+LONGEST_TICK_S = 240.0
+"""Time between two cycles while nothing happens and gangs wait: it doubles from `TICK_S` on, as cycles are what a
+simulation costs. While a placement is carried out it stays short, for the times of notices."""
+MOST_ROUNDS = 100
+"""Cycles at one moment; more would be two decisions that undo each other."""
+
+
+class Simulation(Cluster):
+    """One forward simulation over the planner's own cycle."""
+
+    def __init__(self, world: World, planning: Planning, ends: Ends, now: float, **given: Any) -> None:
+        """Begin at `now` with what the world has; `given` are further inputs of each cycle."""
+        super().__init__(world, ends, now)
+        self.planning = planning
+        self._given = given
+        self._effects = Effects(self)
+        self._tick_at: float | None = None
+        self._pause_s = TICK_S
+        self.cycles = 0
+
+    def play(self, until_s: float) -> None:
+        """Let everything happen that happens until then."""
+        while self.events and self.events[0][0] <= until_s:
+            self._step()
+        self.go_on(until_s)
+
+    def go_on(self, until_s: float) -> None:
+        """Let time pass in which nothing happens."""
+        self.now = until_s
+
+    def _step(self) -> None:
+        """Go on to the next moment at which something happens, and plan until nothing more is decided."""
+        at = self.events[0][0]
+        self.go_on(at)
+        ticks, ticked = self._tick_at == at, True
+        while self.events and self.events[0][0] <= at:
+            _, _, act = heappop(self.events)
+            if act != self._tick:
+                ticked = False
+                act()
+        if ticked and not ticks:
+            return  # another cycle came before, and said when to look again
+        self._tick_at = None
+        for _ in range(MOST_ROUNDS):
+            if not self._cycle():
+                break
+            ticked = False
+        self._plan_tick(soon=not ticked)
+
+    def _tick(self) -> None:
+        """Nothing happens but that time has passed."""
+
+    def _plan_tick(self, *, soon: bool) -> None:
+        waits = any(playing.ended_s is None and playing.started_s is None for playing in self.gangs.values())
+        active = any(gang.active or gang.incomplete for gang in self.world.state.gangs())
+        if not (soon or waits or active):
+            return
+        self._pause_s = TICK_S if soon or active else min(2 * self._pause_s, LONGEST_TICK_S)
+        self._tick_at = self.now + (SOON_S if soon else self._pause_s)
+        self.at(self._tick_at, self._tick)
+
+    def _cycle(self) -> bool:
+        """Run a cycle and carry its decisions out; False if nothing changed that a further one could go on with."""
+        self.cycles += 1
+        requests = self.world.requests()
+        session = self.planning.run(
+            take(self.world.state), self.now, provisioning=requests, provisioning_served=False, **self._given
+        )
+        self.touched = False
+        self._effects.carry_out(session)
+        return self.touched

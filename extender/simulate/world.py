@@ -1,0 +1,40 @@
+"""The planner's state in simulated time, with the objects that it was told of."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from extender.explain.clusterdump import READ, kind_name
+from extender.planner.scaleup.requests import newest
+from extender.planner.state.feed import FEED
+from extender.planner.state.state import State
+from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
+
+_FED = {kind_name(fed.resource): fed for fed in FEED}
+
+
+class World:
+    """A state and the objects that it was told of, by kind and key."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.objects: dict[str, dict[str, Any]] = {kind_name(resource): {} for resource in READ}
+
+    def tell(self, kind: str, item: Any) -> None:
+        """Tell the state of an object, as its watch would."""
+        known = self.objects[kind].get(item.metadata.key)
+        if known is not None and known.metadata.uid != item.metadata.uid:
+            self.forget(kind, item.metadata.key)
+            known = None
+        self.objects[kind][item.metadata.key] = item
+        if kind in _FED:
+            _FED[kind].tell(self.state, known, item)
+
+    def forget(self, kind: str, key: str) -> None:
+        """Tell the state that an object is gone, if it is known."""
+        known = self.objects[kind].pop(key, None)
+        if known is not None and kind in _FED:
+            _FED[kind].tell(self.state, known, None)
+
+    def requests(self) -> Mapping[str, Any]:
+        """Return the newest ProvisioningRequest of each gang, by its UID."""
+        return newest(self.objects[kind_name(PROVISIONING_REQUESTS)].values())
