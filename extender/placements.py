@@ -81,11 +81,7 @@ class PlacementWriter:
     def _place(self, session: Session, place: decisions.Place) -> None:
         gang = place.gang
         begins = max(self._wall_s(), place.waits_until)
-        deadline_s = (
-            begins
-            + content.DEADLINE_S
-            + content.DEADLINE_PER_SLOT_S * (session.snapshot.placed_slots + place.new_slots)
-        )
+        deadline_s = begins + content.arrival_s(session.snapshot.placed_slots + place.new_slots)
         known, remembered = self._known(gang), session.snapshot.remembered.get(gang.key, ())
         before = content.of_gang(known, gang)
         wanted = content.placed(place, before, deadline_s=deadline_s, remembered=remembered)
@@ -189,9 +185,7 @@ class PlacementWriter:
         placement = there.gang.placement
         if placement is None:
             return
-        deadline_s = (
-            self._wall_s() + there.remade_s + content.DEADLINE_S + content.DEADLINE_PER_SLOT_S * there.new_slots
-        )
+        deadline_s = self._wall_s() + there.remade_s + content.arrival_s(there.new_slots)
         self._patch(placement, content.with_room(there, placement, deadline_s=deadline_s))
         log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 

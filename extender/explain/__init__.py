@@ -5,5 +5,5 @@ the answer off the decisions, so that it cannot say anything else than the plann
 writes. It must not import muster.kube, musterctl, or the parts of the extender that serve or write.
 
 Start at `whatif`, which runs cycles over a dump, then `gang`, which reads the answer off one; `relief` tries changes
-that would let a gang start, `simulation` runs cycles until nothing more is placed, `text` puts reports into words.
+that would let a gang start, `text` puts reports into words.
 """

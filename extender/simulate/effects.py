@@ -23,6 +23,15 @@ _ARRIVE_S = 600.0
 """Time for members to come once the room is there; here they come at once."""
 
 
+def placement_after(known: Placement | None, place: decisions.Place, session: Session) -> Placement:
+    """Return the placement of a gang after a cycle that places it; `known` is the one of its name that exists."""
+    gang = place.gang
+    deadline_s = max(session.now, place.waits_until) + content.arrival_s(place.new_slots)
+    remembered = session.snapshot.remembered.get(gang.key, ())
+    wanted = content.placed(place, content.of_gang(known, gang), deadline_s=deadline_s, remembered=remembered)
+    return replace(_new(gang), spec=wanted.spec, status=wanted.status)
+
+
 class Effects:
     """Carries the decisions of cycles out on one cluster."""
 
@@ -43,8 +52,11 @@ class Effects:
 
     def _write(self, known: Placement, wanted: PlacementContent) -> None:
         """Change a placement, as its writer patches it."""
-        meta = replace(known.metadata, resource_version=str(self._cluster.version()))
-        self._cluster.world.tell(_PLACEMENTS, Placement(metadata=meta, spec=wanted.spec, status=wanted.status))
+        self._tell(replace(known, spec=wanted.spec, status=wanted.status))
+
+    def _tell(self, placement: Placement) -> None:
+        meta = replace(placement.metadata, resource_version=str(self._cluster.version()))
+        self._cluster.world.tell(_PLACEMENTS, replace(placement, metadata=meta))
 
     def _change(self, session: Session, kind: type[D], change: Callable[[D, Placement], PlacementContent]) -> None:
         for decision in session.decided(kind):
@@ -75,16 +87,8 @@ class Effects:
 
     def _place(self, session: Session) -> None:
         for place in session.decided(decisions.Place):
-            gang = place.gang
-            before = content.of_gang(self._cluster.world.objects[_PLACEMENTS].get(gang.group.metadata.key), gang)
-            deadline_s = (
-                max(self._cluster.now, place.waits_until)
-                + content.DEADLINE_S
-                + content.DEADLINE_PER_SLOT_S * place.new_slots
-            )
-            remembered = session.snapshot.remembered.get(gang.key, ())
-            wanted = content.placed(place, before, deadline_s=deadline_s, remembered=remembered)
-            self._write(_new(gang), wanted)
+            known = self._cluster.world.objects[_PLACEMENTS].get(place.gang.group.metadata.key)
+            self._tell(placement_after(known, place, session))
             self._cluster.touched = True
 
     def _room(self, session: Session) -> None:

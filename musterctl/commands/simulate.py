@@ -9,9 +9,9 @@ from extender.explain.own import demands
 from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import changed_shares, queue_reports, told_reports
 from extender.explain.report import UnknownNameError
-from extender.explain.simulation import simulate as run
 from extender.explain.text import Line
 from extender.explain.whatif import Change, WhatIf, changed
+from extender.simulate.placing import simulate as run
 from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from extender.explain.own import Demand, GangPlaces
 from extender.explain.queues import OwnQueue, QueueReport
-from extender.explain.simulation import SimulatedGang
 from extender.explain.text import Line
 from extender.explain.topology import DomainReport, SparesThere, TopologyReport
+from extender.simulate.placing import SimulatedGang
 from gangs.words import ranks_words
 from muster.resources.vector import CPU, GPU, PODS, Vector, amount_words
 from musterctl.output.table import drawn

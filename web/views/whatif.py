@@ -14,8 +14,8 @@ from extender.explain.own import Demand, demands
 from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import QueueReport, changed_shares, queue_reports, told_reports
 from extender.explain.report import UnknownNameError
-from extender.explain.simulation import SimulatedGang, simulate
 from extender.explain.whatif import Change, WhatIf, changed
+from extender.simulate.placing import SimulatedGang, simulate
 from gangs.words import plain
 from history.scope import Scope
 from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES

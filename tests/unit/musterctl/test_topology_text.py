@@ -9,9 +9,9 @@ from hypernode_world import hyper_node, named, within
 
 from extender.explain.clusterdump import save
 from extender.explain.find import gang_named
-from extender.explain.simulation import simulate
 from extender.explain.topology import TopologyReport, topology_reports
 from extender.explain.whatif import WhatIf
+from extender.simulate.placing import simulate
 from gangs.words import ranks_words
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.topology import HyperNode, Topology, TopologyLevel, TopologySpec

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from extender.explain.find import explain
 from extender.explain.report import GangReport, PodReport
-from extender.explain.simulation import simulate
 from extender.explain.whatif import WhatIf
+from extender.simulate.placing import simulate
 
 GPU = "nvidia.com/gpu"
 NAMES = ("first", "small", "large", "many", "fits", "lost")
@@ -61,4 +61,4 @@ def test_what_a_simulation_has_placed_counts_afterwards(world: ExplainWorld) -> 
     after = told(what_if, "fits")
     assert isinstance(before, GangReport)
     assert isinstance(after, GangReport)
-    assert (before.cause, after.cause) == ("about-to-start", "finished")
+    assert (before.cause, after.cause) == ("about-to-start", "starting")

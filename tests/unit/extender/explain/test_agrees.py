@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from extender.explain.clusterdump import ClusterDump, load, save
 from extender.explain.gang import GangExplainer
 from extender.explain.report import GangReport
-from extender.explain.simulation import simulate
 from extender.explain.whatif import WhatIf
 from extender.planner.actions import repair
 from extender.planner.cycle import parts_of, run_cycle
@@ -19,6 +18,7 @@ from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.state.feed import FEED
 from extender.planner.timing import Timing
 from extender.record.words import words_of
+from extender.simulate.placing import simulate
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta, format_time
 from muster.api.muster.placement import NodeRun, Placement, PlacementSpec, PlacementStatus, PodSetPlacement

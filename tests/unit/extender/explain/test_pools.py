@@ -7,8 +7,8 @@ from extender.explain.find import explain
 from extender.explain.pools import in_pool, pool_of_object, pools_of
 from extender.explain.queues import queue_reports
 from extender.explain.report import GangReport
-from extender.explain.simulation import simulate
 from extender.explain.whatif import Change, WhatIf, changed
+from extender.simulate.placing import simulate
 from muster.api.names import NODE_POOL
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 

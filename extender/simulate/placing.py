@@ -1,18 +1,17 @@
-"""Simulations: cycles of the planner until nothing more is placed."""
+"""What would be placed now: cycles of the planner at one moment, until nothing more is placed."""
 
 from collections.abc import Iterable
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from extender.explain.gang import GangExplainer
 from extender.explain.members import gang_words, where
 from extender.explain.report import GangReport
 from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
-from extender.planner.ledger import Entry, Kind
 from extender.planner.standing import waiting
-from muster.api.muster.placement import PodSetPlacement, devices_of_text, ranks_of
+from extender.simulate.effects import placement_after
+from muster.api.muster.placement import PodSetPlacement
 
 
 class SimulatedGang(Struct, frozen=True, rename="camel"):
@@ -42,7 +41,9 @@ def simulate(what_if: WhatIf, submitted: Iterable[str]) -> list[SimulatedGang]:
             break
         for place in places:
             placed.append(_placed(place, new))
-            _take(what_if, place)
+            known = what_if.state.placement_of(place.gang.key)
+            what_if.state.on_placement(known, placement_after(known, place, session))
+        what_if.goes_on()
     explainer = GangExplainer(what_if)
     for gang in waiting(what_if.cycle()):
         why = explainer.explain(gang, relief=False)
@@ -60,20 +61,3 @@ def _placed(place: decisions.Place, new: set[str]) -> SimulatedGang:
         nodes=where(place.gang, place.pod_sets),
         pod_sets=place.pod_sets,
     )
-
-
-def _take(what_if: WhatIf, place: decisions.Place) -> None:
-    """Open entries for the gang's nodes, and have it tried no more."""
-    classes = {pod_set.name: pod_set.cls for pod_set in place.gang.pod_sets}
-    for pod_set in place.pod_sets:
-        cls = classes.get(pod_set.name)
-        if cls is None:
-            continue
-        for rank, node in ((rank, node) for ranks, node in ranks_of(pod_set.runs) for rank in ranks):
-            holder = ("simulated", place.gang.key, pod_set.name, rank)
-            devices = devices_of_text(pod_set.gpus[rank]) if rank < len(pod_set.gpus) else ()
-            entry = Entry(Kind.BOUND, node, cls, place.gang.key, place.gang.queue, devices)
-            what_if.state.ledger.open(holder, entry)
-    group = place.gang.group
-    what_if.state.on_pod_group(group, replace(group, status=replace(group.status, phase="Completed")))
-    what_if.goes_on()
