@@ -217,12 +217,14 @@ class OwnerLookup:
         kinds = CONTROLLERS.values()
         self.caches = {kind: Cached(client, kind, label_selector=names.FRAMEWORK) for kind in kinds}
         self._lock = threading.Lock()
-        self._recent = TTLCache[tuple[str, str, str], bytes, float](_MOST_RECENT_BYTES, _RECENT_S, monotonic_s, len)
+        self._recent = TTLCache[tuple[Resource[Any], str, str], bytes, float](
+            _MOST_RECENT_BYTES, _RECENT_S, monotonic_s, len
+        )
         """By kind, namespace and UID: a tenant can write any UID into a reference, and must see no foreign owner."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """Return the owner, from the API server if the cache lacks it or has another UID under its name."""
-        which = (source.plural, namespace, owner.uid)
+        which = (source, namespace, owner.uid)
         with self._lock:
             recent = self._recent.get(which)
         found: Object | None

@@ -146,7 +146,7 @@ class Reliever:
                 namespace, state = self._gang.group.metadata.namespace, self._what_if.state
                 known = self._session.snapshot.queues.items()
                 fit = [name for name, queue in known if queue.open and not state.access.barrier(name, namespace)]
-                text = reasons.relief.other_queue(namespace, sorted(set(fit) - {"root"}))
+                text = reasons.relief.other_queue(namespace, sorted({*fit} - {"root", *self._reader.hidden}))
                 yield Relief("queue", text, (report.queue.name,), tried=False)
             case "too-few-pods":
                 existing = sum(len(slots) for slots in self._gang.open_slots.values())

@@ -6,11 +6,13 @@ from typing import Literal
 
 from extender.explain.members import runs_words
 from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
+from extender.planner.reasons.queues import RESERVED
 from extender.planner.reasons.room import Cause, Shortage
 from muster.api.grammar import have, many, some
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.api.muster.placement import AvoidedNode
+from muster.api.muster.reason import stored
 
 Tone = Literal["title", "good", "bad", "plain", "hint"]
 GOOD = frozenset({"finished", "running", "bound", "starting", "about-to-start"})
@@ -124,7 +126,8 @@ def _has(pod_set: PodSetReport) -> str:
 def _placement(placement: PlacementReport) -> str:
     if placement.phase == "Reserved":
         when = _about(placement.expected_at, placement.left_s) if placement.left_s > 0 else "any moment"
-        soon = placement.why.given(when=when) if placement.why and placement.expected_at else placement.message
+        why = stored(placement.why, placement.message)  # a server's report has been JSON
+        soon = why.given(when=when) if why.code == RESERVED and placement.expected_at else why
         return f"none yet; {soon}"
     text = f"epoch {placement.epoch}, {placement.phase}"
     if placement.phase in {"Planned", "Binding"}:

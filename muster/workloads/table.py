@@ -152,7 +152,7 @@ def slot_of(meta: ObjectMeta) -> Slot | None:
         return _slot(annotations[names.TASK_SPEC], annotations.get(names.TASK_INDEX))
     for index in (
         annotations.get(names.MEMBER_INDEX),
-        *(place.get(key) for key in INDEXES for place in (annotations, labels)),
+        *(place.get(key) for key in INDEXES for place in (labels, annotations)),  # a template may have the annotation
     ):
         slot = _slot(DEFAULT_POD_SET, index)
         if slot:

@@ -14,8 +14,6 @@ QUEUES: Final = "muster-view-queues"
 CLUSTER: Final = "muster-view-cluster"
 WHOLE: Final = "whole"
 """In place of rights: all that the planner reads, in the whole cluster, which is what `muster-view-cluster` allows."""
-UPDATE_JOBS: Final = "update jobs.batch.volcano.sh"
-"""Admission asks for it: who commands a Job may change it."""
 
 
 class CommandRights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

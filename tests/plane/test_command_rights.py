@@ -27,12 +27,14 @@ from muster.api.volcano.topology import TOPOLOGIES
 from muster.kube.errors import NotFound
 from musterctl.app import main
 from musterctl.chart import roles
-from musterctl.chart.commands import CLUSTER, QUEUES, UPDATE_JOBS, WHOLE, CommandRights, rights_of_commands
+from musterctl.chart.commands import CLUSTER, QUEUES, WHOLE, CommandRights, rights_of_commands
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 NAMESPACE = audits.USERS
 """Their namespace, and a queue of two GPUs."""
+UPDATE_JOBS = "update jobs.batch.volcano.sh"
+"""Only admission asks for it: who commands a Job may change it."""
 MORE_THAN_A_NODE_HAS = 9
 """GPUs."""
 ELSEWHERE = ("queues.scheduling.volcano.sh", "clustertrainingruntimes.trainer.kubeflow.org")

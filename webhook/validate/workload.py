@@ -80,6 +80,15 @@ def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework
     return Findings(list(errors.values()), list(dict.fromkeys(findings.warnings)))
 
 
+def _count(workload: JSON, place: Sequence[str]) -> int:
+    """Return the number of pods; ValidationError names its place, as of a whole object."""
+    try:
+        count = msgspec.convert(find(workload, place), int | None)
+    except msgspec.ValidationError as error:
+        raise msgspec.ValidationError(f"{error} - at `$.{dotted(place)}`") from None
+    return 1 if count is None else count
+
+
 class _Template:
     """One pod template of a workload, with the first pod that is made of it."""
 
@@ -97,10 +106,7 @@ class _Template:
         metadata = workload["metadata"]
         self.given_labels = mapping(metadata.get("labels"))
         self.given_annotations = msgspec.convert(metadata.get("annotations") or {}, dict[str, str])
-        self.count: int | None = None
-        if kind.admission.count:
-            count = msgspec.convert(find(workload, kind.admission.count), int | None)
-            self.count = 1 if count is None else count
+        self.count = _count(workload, kind.admission.count) if kind.admission.count else None
 
     def where(self, key: str) -> str:
         """Return the path of a label: on the workload, from where it was copied, or in the template."""

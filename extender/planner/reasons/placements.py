@@ -58,9 +58,10 @@ def moved(queue: str, who: str = "a gang") -> str:
 
 
 def named(reason: Reason, who: str) -> Reason:
-    """The reason of an eviction with the name of the gang."""
+    """The reason of an eviction with the name of the gang, unless it has it: its owners could read that anyway."""
     inner = {name: named(each, who) for name, each in reason.params.items() if isinstance(each, Reason)}
-    return reason.given(**inner, **({"who": who} if reason.code in _FOR_ANOTHER else {}))
+    unnamed = reason.code in _FOR_ANOTHER and "who" not in reason.params
+    return reason.given(**inner, **({"who": who} if unnamed else {}))
 
 
 incomplete = Sentence(

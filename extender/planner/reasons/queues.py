@@ -197,13 +197,14 @@ def reserved(
     Others are told the number alone: what is stored with the message is theirs to read.
     """
     owners = listed(ending) if named else many(len(ending), "workload")
-    return _reserved(list(nodes[:3]), len(nodes), at, owners, len(ending), patience_s, aside)
+    made = _reserved(list(nodes[:3]), len(nodes), owners, len(ending), patience_s, aside)
+    return made if at is None else made.given(at=at)  # a merge patch would remove a member that is null
 
 
 @worded(RESERVED)
 def _reserved(
-    nodes: Sequence[str], count: int, at: float | None, owners: str, ending: int, patience_s: float, aside: Reason,
-    when: str = "",
+    nodes: Sequence[str], count: int, owners: str, ending: int, patience_s: float, aside: Reason,
+    at: float | None = None, when: str = "",
 ) -> str:  # fmt: skip
     begins = f"expected {when}" if when else expected(at)
     what = f"reserved: {many(count, 'node')}, {some(nodes, count)}, {begins}"

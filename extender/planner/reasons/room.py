@@ -117,8 +117,10 @@ class Shortage(Struct, frozen=True, rename="camel"):
     def data(self) -> Reason:
         """What lists of gangs say of it: the pods without room, and what one of them asks for."""
         miss, closest = self.miss, self.closest
+        if closest and closest.why:
+            return Reason(code=NO_ROOM, params={"kind": self.kind})
         asked = {"resource": miss.resource, "amount": miss.amount} if miss else {}
-        near = {"level": closest.level, "pods": closest.wanted} if closest and not closest.why else {}
+        near = {"level": closest.level, "pods": closest.wanted} if closest else {}
         return Reason(code=NO_ROOM, params={"kind": self.kind, "pods": self.wanted, **asked, **near})
 
     @property

@@ -130,8 +130,9 @@ class PodGroup(Object):
     @property
     def evicted(self) -> Reason:
         """Reason why all its pods were evicted; empty if it was not, or waits for something else now."""
-        conditions = self.status.conditions
-        return next((stored(each.why, each.message) for each in conditions if each.reason == EVICTED), NOTHING)
+        told = [each for each in self.status.conditions if each.reason == EVICTED]
+        with_data = next((each for each in told if each.why), told[0] if told else None)
+        return stored(with_data.why, with_data.message) if with_data else NOTHING
 
 
 class Guarantee(Wire):

@@ -10,6 +10,7 @@ from muster.api.kubeflow.trainer import RuntimeRef
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES
 from muster.api.kubernetes.meta import OwnerReference
+from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from webhook.lookup import ClusterLookups, NamespaceLookup, OwnerLookup, QueueLookup, RuntimeLookup
 
@@ -47,6 +48,7 @@ def test_an_owner_is_the_one_of_its_uid() -> None:
     assert owners.find(INDEXED_JOBS, "other", reference) is None
     cluster.api.remove(INDEXED_JOBS, job)
     assert owners.find(INDEXED_JOBS, "n", reference) == job, "remembered for the other pods of the moment"
+    assert owners.find(JOBS, "n", reference) is None, "it is a Job of another group"
     seconds[0] += 60.0
     assert owners.find(INDEXED_JOBS, "n", reference) is None
 

@@ -105,7 +105,8 @@ def as_it_was(before: Pod, new: Pod, known: PodRecord, *, read: bool) -> Pod:
 
     annotations = mixed(before.metadata.annotations, meta.annotations)
     metadata = structs.replace(meta, labels=mixed(before.metadata.labels, meta.labels), annotations=annotations)
-    return structs.replace(new, metadata=metadata)
+    group = before.spec.scheduling_group if known.gang else new.spec.scheduling_group
+    return structs.replace(new, metadata=metadata, spec=structs.replace(new.spec, scheduling_group=group))
 
 
 class World:

@@ -54,11 +54,11 @@ class StateDigest:
     alive: Mapping[str, int]
     """Gang → pods of it that hold a node."""
     queue_use: Mapping[str, tuple[Vector, Vector]]
+    """Queue → what its pods use, and what those of them use that are being deleted."""
     user_use: Mapping[tuple[str, str], tuple[Vector, Vector]]
     gpu_use: Mapping[tuple[str, str], int]
     limited_use: Mapping[tuple[str, str | None], Vector]
     """Queue with a limit, and its user where that is per user → what counts against it."""
-    """Queue → what its pods use, and what those of them use that are being deleted."""
     placed: Mapping[str, int]
     """Gang → its placed slots."""
 

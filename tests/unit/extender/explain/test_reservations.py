@@ -1,8 +1,10 @@
 """A gang that waits for room is told what is reserved for it; one that may not use that, for whom."""
 
+import msgspec
 from explain_world import ExplainWorld
 
 from extender.clusterstatus import first_refusals
+from extender.explain.report import GangReport
 from extender.explain.text import lines_of
 from extender.planner.framework import decisions
 from muster.api.kubernetes.meta import format_time
@@ -37,6 +39,8 @@ def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to
     told = sentence.replace("ns/old", "1 workload").replace(f"at {when}", "about 08:01 UTC (in 99 s)")
     assert lines["placement"] == f"none yet; {told}"
     assert lines["reserved for it"] == "worker: node-0, node-1, node-2, node-3"
+    served = msgspec.json.decode(msgspec.json.encode(report), type=GangReport)
+    assert list(lines_of(served, world.now)) == list(lines_of(report, world.now)), "as `--server` shows it"
 
 
 def test_what_the_extender_writes_names_nobody_else() -> None:

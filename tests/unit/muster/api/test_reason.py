@@ -8,6 +8,7 @@ import pytest
 from extender.planner.reasons import placements, queues
 from extender.planner.reasons.placements import awaits_owner, eviction, named, preempted
 from muster.api.muster.reason import NOTHING, Reason, constant, quoted, reason_of, stored
+from muster.api.volcano.scheduling import PodGroup
 
 EVICTED = awaits_owner(2, preempted(10, "default").also(placements.saved("step=7", "2030-01-01T00:00:00Z")), "Job")
 AT = "2030-01-01T00:00:00Z"
@@ -29,7 +30,8 @@ def written(reason: Reason) -> Reason:
     ids=lambda reason: reason.code,
 )
 def test_a_stored_reason_is_as_it_was(reason: Reason) -> None:
-    """With the reasons within it."""
+    """With the reasons within it. A merge patch would remove what is null."""
+    assert None not in reason.params.values()
     found = stored(written(reason), str(reason))
     assert str(found) == str(reason)
     assert found.params.keys() == reason.params.keys()
@@ -76,8 +78,18 @@ def test_who_may_see_the_gang_gets_its_name() -> None:
         f"step 7, saved at {AT}; it waits until the Job makes new ones"
     )
     assert named(quoted(text="by a gang"), "Job a") == quoted(text="by a gang")
+    told = preempted(10, "default", "Job mine")
+    assert named(told, "Job ns/mine") == told
     assert eviction(found) == str(found).removesuffix("; it waits until the Job makes new ones")
     assert eviction(quoted(text="it went")) == "it went"
+
+
+def test_an_eviction_is_read_where_its_data_are() -> None:
+    """The condition of one type has them, those of others have the message alone, in any order."""
+    bare = {"status": "True", "reason": "Evicted", "message": str(EVICTED)}
+    told = [{"type": "Scheduled", **bare}, {"type": "Unschedulable", **bare, "why": msgspec.to_builtins(EVICTED)}]
+    for conditions in (told, told[::-1]):
+        assert msgspec.convert({"status": {"conditions": conditions}}, PodGroup).evicted.code == EVICTED.code
 
 
 def test_a_code_is_taken_once() -> None:

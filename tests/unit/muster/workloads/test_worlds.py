@@ -36,6 +36,14 @@ def admitted(group: Group) -> JSON:
     return pod
 
 
+def test_the_label_of_the_controller_is_the_index() -> None:
+    """The template of a StatefulSet may have an annotation of that name, the same for all pods."""
+    meta = ObjectMeta(name="p", labels={names.POD_INDEX: "3"}, annotations={names.POD_INDEX: "0"})
+    slot = slot_of(meta)
+    assert slot is not None
+    assert slot.rank == 3
+
+
 @pytest.mark.parametrize("owner", OWNED)
 @pytest.mark.parametrize("framework", FORMS)
 def test_the_minimum_is_the_size(owner: str, framework: str) -> None:
