@@ -46,9 +46,9 @@ WITHOUT = {
     ("Planner", "session"),
     ("Planner", "_replaced"),
     ("Planner", "pages"),
-    ("Planner", "_plugins"),
-    ("Planner", "_hyper_nodes"),
-    ("Planner", "_asks"),  # made of views when planning asks first
+    ("Planning", "plugins"),
+    ("Planning", "_hyper_nodes"),
+    ("Planning", "_asks"),  # made of views when planning asks first
     ("Planner", "_thread"),
     ("Planner", "_queue_metrics"),
     ("GangEvents", "_last"),
