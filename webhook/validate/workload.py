@@ -80,7 +80,7 @@ def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework
     return Findings(list(errors.values()), list(dict.fromkeys(findings.warnings)))
 
 
-def _count(workload: JSON, place: Sequence[str]) -> int:
+def _count(workload: JSON, place: Place) -> int:
     """Return the number of pods; ValidationError names its place, as of a whole object."""
     try:
         count = msgspec.convert(find(workload, place), int | None)

@@ -9,6 +9,7 @@ from webhook_world import JSON, NamespaceWorld, QueueWorld, apply, container, in
 from muster.runtime import registry
 from webhook.mutate import workload as mutate_workload
 from webhook.mutate.workload import labelled
+from webhook.review import MalformedError
 from webhook.validate.workload import reviewer
 
 TORCH = {"muster.dev/framework": "torch"}
@@ -98,6 +99,12 @@ def test_each_error_has_its_path(job: JSON, path: str, words: str) -> None:
     found = errors(job)
     assert list(found) == [path]
     assert words in found[path]
+
+
+def test_a_number_that_is_none_has_its_path() -> None:
+    """As `muster shape` shows it; the API server refuses it by the schema."""
+    with pytest.raises(MalformedError, match=r"at `\$\.spec\.parallelism`"):
+        errors(indexed_job(parallelism="x"))
 
 
 def test_all_errors_come_together() -> None:
