@@ -7,7 +7,7 @@ chart on them, the page in a browser, thirty mutants. As root on Debian it insta
 A turn that would end later than 70 minutes after the check began is ended then, and fails nothing.
 
 `.ci/run --turns all` takes all turns, `.ci/run --turns "e2e-real model"` these, each to its end; `.ci/run --checked`
-tells what was last run when. What each step said is in build/ci, and its end is shown.
+lists the last run of each step. The output of each step is in build/ci, and its end is shown.
 """
 
 import argparse
@@ -26,15 +26,15 @@ from check.running import Check
 
 
 def main() -> str | int:
-    """Run the check; return its exit code, or what is wrong with what it was asked."""
+    """Run the check; return its exit code, or an error in the options."""
     os.chdir(Path(__file__).parents[1])
     every = [step.name for step in (steps.SETUP, steps.TEST, steps.TEST_SLOW, *steps.BESIDE)]
     asked = _arguments()
-    turns = steps.turns(_said("make", "--silent", "oldest"))
+    turns = steps.turns(_output("make", "--silent", "oldest"))
     if asked.checked:
         print(results.checked(results.FILE, [*every, *turns]))
         return 0
-    commit = _said("git", "rev-parse", "HEAD")
+    commit = _output("git", "rev-parse", "HEAD")
     try:
         names, others = steps.chosen(list(turns), commit, asked.turns)
         listed = flaky.read(flaky.FILE.read_text(encoding="utf-8"))
@@ -42,7 +42,7 @@ def main() -> str | int:
         return str(error)
     if old := flaky.overdue(listed, dt.datetime.now(tz=dt.UTC).date()):
         return "\n".join(old)
-    check = Check(commit[:8] + ("+" if _said("git", "status", "--porcelain") else ""), listed)
+    check = Check(commit[:8] + ("+" if _output("git", "status", "--porcelain") else ""), listed)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: check.end())
     if check.run(steps.SETUP).outcome == "passed":
@@ -55,15 +55,15 @@ def main() -> str | int:
 
 
 def _arguments() -> argparse.Namespace:
-    """Return what is asked for, as options: a variable could be set for something else, and change the check."""
+    """Return the options. There are no variables: one that is set for another program would change the check."""
     parser = argparse.ArgumentParser(prog=".ci/run", description="Check this commit.")
     parser.add_argument("--turns", default="", metavar="NAMES", help=f"{steps.ALL}, or names of turns in one argument")
-    parser.add_argument("--checked", action="store_true", help="tell only what was last run when")
+    parser.add_argument("--checked", action="store_true", help="list only the last run of each step")
     return parser.parse_args()
 
 
 def _foremost(check: Check, turns: dict[str, steps.Step], names: list[str], others: list[str]) -> None:
-    """Run `make test` and `make test-slow`, then the turns asked for, or else that of this commit if there is time."""
+    """Run `make test` and `make test-slow`, then the turns of `--turns`, or the commit's own turn if time allows."""
     check.run_all(_in_time((steps.TEST, steps.TEST_SLOW)))
     if others and check.seconds > steps.LATEST_TURN_S:
         print(f"after {check.seconds:.0f} s no turn begins: `.ci/run --turns {names[0]}` runs the turn of this commit")
@@ -77,7 +77,7 @@ def _in_time(always: Sequence[steps.Step]) -> list[steps.Step]:
     return [replace(step, until_s=steps.END_S) for step in always]
 
 
-def _said(*command: str) -> str:
+def _output(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 

@@ -1,4 +1,4 @@
-"""Tests that may fail once: those of tests/flaky.toml, each for so long as it has failed of late. Pure."""
+"""Tests that may fail once, as tests/flaky.toml lists them, until 14 days after their last failure. Pure."""
 
 import datetime as dt
 import tomllib
@@ -29,7 +29,7 @@ class Flaky:
 
 
 def read(text: str) -> list[Flaky]:
-    """Return the tests that the file lists; ValueError says which entry lacks what."""
+    """Return the tests that the file lists; ValueError names an entry that lacks a key."""
     found = []
     for entry in tomllib.loads(text).get("flaky", []):
         if set(entry) != {"test", "date", "cause"} or type(entry["date"]) is not dt.date or not entry["cause"]:

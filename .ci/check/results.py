@@ -29,7 +29,7 @@ class Result:
     """Its start, as RFC 3339."""
     seconds: float
     why: str = ""
-    """What is to be said of it, in one line."""
+    """Reason for the outcome, in one line."""
 
     def fails(self, always: Container[str]) -> bool:
         """Return True if the run fails by it; of a step that `always` runs nothing may be missing, either."""
@@ -60,5 +60,5 @@ def checked(file: Path, steps: Iterable[str]) -> str:
     """Return the table of what was last run when, and the names of the steps that never were."""
     known = load(file)
     never = [name for name in steps if name not in known]
-    told = table(sorted(known.values(), key=lambda each: each.at)) if known else f"{file} has no results yet: .ci/run"
-    return f"{told}\nnever run here: {', '.join(never)}" if known and never else told
+    text = table(sorted(known.values(), key=lambda each: each.at)) if known else f"{file} has no results yet: .ci/run"
+    return f"{text}\nnever run here: {', '.join(never)}" if known and never else text

@@ -92,46 +92,48 @@ class Check:
                 self.run(replace(step, command=("nice", "-n", "5", *step.command)) if behind else step)
 
     def run(self, step: Step) -> Result:
-        """Run a step, show all that it has said, and keep what became of it."""
+        """Run a step, show the end of its output, and keep its result."""
         at, before = f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%SZ}", self.seconds
-        self._tell(f"=== after {before:.0f} s: {step.name} begins")
+        self._report(f"=== after {before:.0f} s: {step.name} begins")
         outcome, why = self._attempts(step)
         result = Result(step.name, outcome, self._commit, at, round(self.seconds - before, 1), why)
-        told = f"=== after {self.seconds:.0f} s: {step.name} {outcome} in {result.seconds:.0f} s"
+        line = f"=== after {self.seconds:.0f} s: {step.name} {outcome} in {result.seconds:.0f} s"
         with self._lock:
-            self._show(f"{told}; it said:\n{self._last_said(step.name)}\n{told}{f': {why}' if why else ''}")
+            self._show(f"{line}; output:\n{self._end_of_output(step.name)}\n{line}{f': {why}' if why else ''}")
             self.results.append(result)
             results.keep(self._kept, result)
         return result
 
     def skipped(self) -> str:
         """Return one line: how many tests were skipped, in which steps, and why."""
-        told = []
+        reasons = []
         for each in self.results:
-            told += [f"{count} of {each.step}: {why}" for why, count in words.skipped(self._said(each.step)).items()]
-        return f"skipped: {'; '.join(told)}" if told else "skipped: none"
+            reasons += [
+                f"{count} of {each.step}: {why}" for why, count in words.skipped(self._output(each.step)).items()
+            ]
+        return f"skipped: {'; '.join(reasons)}" if reasons else "skipped: none"
 
     def end(self) -> None:
-        """End the steps that run, and begin no more; what they have said so far is shown as that of all."""
+        """End the steps that run, and begin no more; their output so far is shown."""
         self._ended = True
         for pid in list(self._running):
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, signal.SIGTERM)
 
     def _attempts(self, step: Step) -> tuple[Outcome, str]:
-        """Run it until there is nothing more to install or to try, and return what became of it, and what to say."""
+        """Run it until there is nothing more to install or to try, and return its outcome and the reason."""
         log, failures = self._folder / f"{step.name}.log", self._folder / f"{step.name}.cache"
         log.unlink(missing_ok=True)
         for _ in range(_INSTALLATIONS):
             shutil.rmtree(failures, ignore_errors=True)
-            before = len(self._said(step.name))
+            before = len(self._output(step.name))
             code = self._call(step, step.command, log, failures)
             if code == 0:
                 return "passed", ""
             if self.seconds >= step.until_s:
                 return "out of time", f"it was ended {step.until_s:.0f} s after the check began"
             failed = _failed(failures)
-            lacks = "" if failed else words.lacking(self._said(step.name)[before:])
+            lacks = "" if failed else words.lacking(self._output(step.name)[before:])
             if not lacks or not self._install(step, words.packages(lacks), log):
                 break
         if lacks:
@@ -197,17 +199,17 @@ class Check:
                 os.killpg(process.pid, number)
         return process.wait()
 
-    def _said(self, name: str) -> str:
+    def _output(self, name: str) -> str:
         log = self._folder / f"{name}.log"
         return log.read_text(errors="replace").rstrip() if log.exists() else ""
 
-    def _last_said(self, name: str) -> str:
-        lines = self._said(name).splitlines()
+    def _end_of_output(self, name: str) -> str:
+        lines = self._output(name).splitlines()
         before = len(lines) - MAX_SHOWN_LINES
         more = [f"… {before} lines before these are in {self._folder / name}.log"] if before > 0 else []
         return "\n".join([*more, *lines[-MAX_SHOWN_LINES:]])
 
-    def _tell(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         with self._lock:
             self._show(text)
 

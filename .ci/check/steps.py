@@ -46,7 +46,7 @@ LATEST_TURN_S = 2700
 END_OF_TURN_S = 4200
 """Seconds after which a running turn is ended: the whole check has 90 minutes, also on a slow machine."""
 END_S = 4800
-"""The same of the steps that every commit has, which fail by it: better told than a check that somebody else ends."""
+"""The same of the steps that every commit has, which fail then; the table is still printed."""
 
 _NEIGHBOUR = "tests/neighbours/test_jobset.py -k 'starts_whole or deleted_in_the_middle or evicted_and_back'"
 """The one that is built in minutes, and a few of its tests; `make e2e-neighbours` runs them all."""

@@ -1,4 +1,4 @@
-"""What the log of a step says: that nothing could be tested and what is missing, and what was skipped. Pure."""
+"""Readers of a step's log: what is missing where nothing could be tested, and the skipped tests. Pure."""
 
 import re
 from collections import Counter

@@ -173,7 +173,7 @@ def test_a_second_chance_whose_time_is_over(check: Callable[..., Check], tmp_pat
     assert (result.outcome, result.fails(always=[])) == ("out of time", False)
 
 
-def test_the_end_of_what_was_said_is_shown(check: Callable[..., Check], shown: list[str], tmp_path: Path) -> None:
+def test_the_end_of_the_output_is_shown(check: Callable[..., Check], shown: list[str], tmp_path: Path) -> None:
     """A long log would hide the table; it stands in the folder as a whole."""
     check().run(step("long", f"seq {MAX_SHOWN_LINES + 7}"))
     lines = shown[-1].splitlines()
