@@ -40,7 +40,7 @@ SAFE_TO_EVICT = f"{DOMAIN}/safe-to-evict"  # of a Queue only: true, false or on-
 # Annotation of users on a workload, a PodGroup or a pod: its expected duration.
 EXPECTED_RUNTIME = f"{DOMAIN}/expected-runtime"
 
-# Annotations of users on a workload or a PodGroup about spares (docs/spares.md), and what Muster writes on pods there.
+# Annotations of users on a workload or a PodGroup about spares (docs/faults.md), and what Muster writes on pods there.
 SPARES = f"{DOMAIN}/spares"  # nodes' worth of seats that a gang keeps for members that it loses: "2" or "worker=2"
 BORROWS = f"{DOMAIN}/borrow-spares"  # "true": the gang may run on spares of others, and leaves them at once
 RUNS_ON_SPARE = f"{DOMAIN}/runs-on-spare"  # written by Muster on a pod on a spare of another gang: "true"

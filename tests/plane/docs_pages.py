@@ -87,7 +87,7 @@ PAGES: Final[dict[str, Page]] = {
         },
     ),
     "migrate-kai.md": Page(words={"FILE": "planning.yaml"}),
-    "migrate-kueue.md": Page(
+    "kueue.md": Page(
         setup=("muster queue create research", "kubectl create namespace team-a"),
         after=("kubectl delete queue team", "kubectl delete queue research"),
     ),

@@ -89,7 +89,9 @@ def test_every_page_is_in_the_site() -> None:
     nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))["nav"]
     listed = [page for each in nav for page in (each if isinstance(each, list) else [each])]
     flat = [page for each in listed for page in (next(iter(each.values())) if isinstance(each, dict) else [each])]
-    assert sorted(flat) == sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+    docs = ROOT / "docs"
+    pages = [str(page.relative_to(docs)) for page in docs.glob("**/*.md")]
+    assert sorted(flat) == sorted(pages)
 
 
 def test_links_lead_somewhere() -> None:
