@@ -21,7 +21,7 @@ export PYTHONDONTWRITEBYTECODE :=
 STATIC := web/static
 LIVE := $(STATIC)/vendor/sse.min.js
 
-.PHONY: setup bytecode demo binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint generate check-generated release-crds docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
+.PHONY: setup bytecode demo binaries test test-slow durations test-long consumers e2e-real e2e-neighbours e2e-web lint prose generate check-generated release-crds docs image bench bench-large storm model model-short checked decisions mutants lock clean test-versions oldest e2e-install
 
 setup: $(READY) $(LIVE)
 
@@ -96,6 +96,16 @@ lint: setup ## style, types and import layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+VALE := build/vale
+GO := $(shell command -v go || echo $(abspath $(BIN))/go)
+PROSE := README.md CONTRIBUTING.md docs/glossary.md docs/evicted.md docs/index.md docs/internals
+
+$(VALE): .vale/go.mod .vale/go.sum
+	cd .vale && $(GO) build -trimpath -ldflags="-s -w" -o $(abspath $(VALE)) github.com/vale-cli/vale/v3/cmd/vale
+
+prose: setup $(VALE) ## the words of docs/glossary.md, on the pages that keep to them
+	$(VALE) $(PROSE)
 
 generate: setup ## CRDs and other generated files
 	$(BIN)/python -m musterctl.generate

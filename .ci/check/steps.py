@@ -36,6 +36,7 @@ BESIDE = (
     _make("lint"),
     _make("check-generated"),
     _make("docs"),
+    _make("prose"),
     SHORT_MODEL,
     _make("consumers", again=("-m", "consumer")),
 )
