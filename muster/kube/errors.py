@@ -1,23 +1,4 @@
-"""The errors of talking to an API server, its warnings, and the wait before another try.
-
-Exception
-├── ConfigurationError      no usable kubeconfig or service account
-└── APIError                a request did not succeed
-    ├── Unreachable         no answer: network, time limit, TLS (status 0)
-    ├── Undecodable         an answer that is not what the API promises (status 200)
-    │   └── TooLarge        an answer of more bytes than are read
-    ├── BadRequest          400
-    ├── Unauthorized        401
-    ├── Forbidden           403
-    │   └── NamespaceEnds   nothing new is made in a namespace that is being deleted
-    ├── NotFound            404
-    ├── Conflict            409, or 422 in a patch: the object or its UID is another than was meant
-    ├── AlreadyExists       409, the name is taken
-    ├── Gone                410, the resource version or page is too old: list again
-    ├── Invalid             422
-    ├── TooManyRequests     429, and evictions that a disruption budget holds back
-    └── ServerError         5xx
-"""
+"""The errors of requests to an API server, its warnings, and the wait before another attempt."""
 
 # ruff: noqa: N818 - the names are the API server's own words for these answers
 
@@ -32,7 +13,7 @@ from muster.api.kubernetes.meta import Status
 _OVER_QUOTA = "exceeded quota"
 _NAMESPACE_ENDS = "NamespaceTerminating"
 _SILENT = re.compile(r'failed calling webhook "([^"]+)"')
-"""How API servers say that a webhook did not answer, whatever the reason; one that refuses "denied the request"."""
+"""Message of an API server about a webhook that did not answer; one that refuses "denied the request"."""
 
 
 class ConfigurationError(Exception):
@@ -70,59 +51,59 @@ class APIError(Exception):
 
 
 class Unreachable(APIError):
-    """The API server did not answer."""
+    """No answer: network, time limit, TLS (status 0)."""
 
 
 class Undecodable(APIError):
-    """The API server's answer does not have the promised shape."""
+    """An answer without the shape that the API promises (status 200)."""
 
 
 class TooLarge(Undecodable):
-    """The API server's answer has more bytes than are read."""
+    """An answer of more bytes than are read."""
 
 
 class BadRequest(APIError):
-    """The request makes no sense to the API server."""
+    """400: the request makes no sense to the API server."""
 
 
 class Unauthorized(APIError):
-    """The API server does not accept the credentials."""
+    """401: the API server does not accept the credentials."""
 
 
 class Forbidden(APIError):
-    """The caller has no right to do that."""
+    """403: the caller has no right to do that."""
 
 
 class NamespaceEnds(Forbidden):
-    """The namespace is being deleted, so that nothing new may be in it. Another try never succeeds."""
+    """403: the namespace is being deleted, so that nothing new may be in it. Another attempt never succeeds."""
 
 
 class NotFound(APIError):
-    """No such object, or no such kind."""
+    """404: no such object, or no such kind."""
 
 
 class Conflict(APIError):
-    """The object has changed, or is another one than meant."""
+    """409, or 422 for a patch: the object has changed, or is another one than meant."""
 
 
 class AlreadyExists(APIError):
-    """The name is taken: by an earlier try, or by another object."""
+    """409: the name is taken, by an earlier attempt or by another object."""
 
 
 class Gone(APIError):
-    """The resource version or continue token is too old."""
+    """410: the resource version or continue token is too old, so list again."""
 
 
 class Invalid(APIError):
-    """The object breaks a rule; the message names the fields."""
+    """422: the object breaks a rule; the message names the fields."""
 
 
 class TooManyRequests(APIError):
-    """Not now: the server is busy, or a disruption budget forbids an eviction."""
+    """429: the server is busy, or a disruption budget forbids an eviction for now."""
 
 
 class ServerError(APIError):
-    """The API server failed; the same request may succeed in a moment."""
+    """5xx: the API server failed; the same request may succeed in a moment."""
 
 
 def over_quota(error: APIError) -> bool:
