@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from extender.planner.state.queries import requirements
 from muster.api.kubernetes.core import Node
 from muster.api.limits import PLACES
-from muster.api.patterns import options, steps_of
-from muster.api.volcano.topology import HyperNodeSpec
+from muster.api.volcano.topology import HyperNodeSpec, options, steps_of
 from muster.resources.labels import Requirements
 
 MOST_PATTERNS: Final = 256
