@@ -8,17 +8,18 @@ from the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. Number
 the plan, so validation and result cannot disagree.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
 from muster.api.fields import FieldError, Findings
+from muster.api.limits import PROCESSES, whole_number
 from muster.runtime.info import Info, Late, PodSet, Variables, text
 from muster.runtime.plugins.shared import errors_of, leader, rank, reserved, size
-from muster.runtime.plugins.torch_settings import PORT, form, is_plain, nodes, processes, restarts
-from muster.runtime.settings import ELASTIC
+from muster.runtime.settings import ELASTIC, MAX_RESTARTS, NPROC_PER_NODE, TORCH_ENV, Setting, annotation
 from muster.runtime.train_job import pod_template
 
+PORT = 29500
 _MASTER = ("PET_MASTER_ADDR", "PET_MASTER_PORT")
 RESERVED = ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", *_MASTER)
 OVERRIDING = ("PET_STANDALONE", "PET_RDZV_BACKEND", "PET_RDZV_ENDPOINT", "PET_RDZV_ID")
@@ -52,7 +53,7 @@ class Torch:
         of_pod_sets = (partial(processes, pod_set=pod_set) for pod_set in info.trainers)
         findings.errors += errors_of(info, form, nodes, restarts, *of_pod_sets)
         if _is_torchtune(info) and not findings.errors:
-            findings.add(_check_tuning(info))
+            findings.errors += _tuning_errors(info)
         return findings
 
     def enforce_ml_policy(self, info: Info) -> None:
@@ -62,7 +63,7 @@ class Torch:
         for pod_set in info.trainers:
             number, source = processes(info, pod_set)
             target = pod_set.target
-            pod_set.slots = int(number) if number.isdecimal() else pod_set.gpus
+            pod_set.slots = _slots(pod_set, number)
             variables = _variables(info, pod_set, (number, source))
             if target and _is_torchtune(info):
                 target.command = _tune_command(info, pod_set)
@@ -122,6 +123,81 @@ def _python(info: Info, pod_set: PodSet) -> Variables:
     }
 
 
+def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
+    """PET_NPROC_PER_NODE, and its source."""
+    setting = info.setting(NPROC_PER_NODE) or Setting("auto", "", "default (auto)")
+    wanted, source = setting.text, setting.source
+    if is_plain(info):
+        if wanted in {"auto", "1"}:
+            return "1", "one process in each pod"
+        raise setting.invalid(
+            f"must be 1 where {annotation(TORCH_ENV)} is python: only torchrun starts several processes"
+        )
+    container = pod_set.target.name if pod_set.target else ""
+    gpus = pod_set.gpus
+    if wanted == "cpu" or (wanted == "auto" and not gpus):
+        return str(pod_set.cpus), f"{source}: CPUs of container {container}, rounded up"
+    if wanted in {"auto", "gpu"}:
+        if not gpus:
+            raise setting.invalid(f"container {container} asks for no GPU: add one to its resources, or use cpu")
+        return wanted, f"{source}: torchrun counts the GPUs it sees ({gpus} asked for)"
+    if 0 < _number(wanted) <= PROCESSES.value:
+        return str(_number(wanted)), source
+    raise setting.invalid(f"must be auto, cpu, gpu or a number of processes from 1 to {PROCESSES.value}")
+
+
+def form(info: Info) -> None:
+    """Checks that the form is torchrun or python, and elastic only with torchrun."""
+    setting, elastic = info.setting(TORCH_ENV), info.setting(ELASTIC)
+    if setting and setting.text not in {"torchrun", "python"}:
+        raise setting.invalid("must be torchrun (the default) or python")
+    if is_plain(info) and elastic:
+        raise elastic.invalid(f"must be left out where {annotation(TORCH_ENV)} is python: only torchrun is elastic")
+
+
+def nodes(info: Info) -> tuple[str, str]:
+    """`minNodes:maxNodes`, and its source; empty if the world has a fixed size."""
+    setting = info.setting(ELASTIC)
+    if setting is None:
+        return "", ""
+    low, colon, high = setting.text.partition(":")
+    least, most = _number(low), _number(high)
+    if not colon or not 1 <= least <= most:
+        raise setting.invalid("must be minNodes:maxNodes, e.g. 2:4, with 1 <= minNodes <= maxNodes")
+    if not least <= info.size <= most:
+        raise setting.invalid(f"must include the number of pods of {info.workload} ({info.size})")
+    return f"{least}:{most}", setting.source
+
+
+def restarts(info: Info) -> tuple[str, str]:
+    """The number of times that the workers of an elastic run may start again, and its source."""
+    setting = info.setting(MAX_RESTARTS)
+    if setting is None:
+        return "3", "default"
+    if _number(setting.text) < 0:
+        raise setting.invalid("must be a number of restarts of at least 0")
+    if not info.setting(ELASTIC):
+        raise setting.invalid(f"must be left out unless {annotation(ELASTIC)} is set")
+    return str(_number(setting.text)), setting.source
+
+
+def is_plain(info: Info) -> bool:
+    """True if the containers run `python` themselves, without torchrun."""
+    setting = info.setting(TORCH_ENV)
+    return setting is not None and setting.text == "python"
+
+
+def _slots(pod_set: PodSet, number: str) -> int:
+    """Return the number of processes of a pod; `number` may be a word, with which torchrun counts the GPUs."""
+    return int(number) if number.isdecimal() else pod_set.gpus
+
+
+def _number(digits: str) -> int:
+    """A number of ASCII digits, -1 for any other text."""
+    number = whole_number(digits)
+    return -1 if number is None else number
+
+
 class _Tuning(NamedTuple):
     """The choice of a recipe. `single`: one process on one node; `spread`: several, which have to meet."""
 
@@ -156,66 +232,52 @@ def _tune_command(info: Info, pod_set: PodSet) -> list[str | Late]:
     """The whole command; the user's arguments follow it."""
     tuning = _tuning(info, pod_set)
     recipe, suffix = _recipe_of(tuning)
-    words: list[str | Late] = [*_TUNE]
-    if tuning.spread:
-        words.append(Late(lambda: f"--rdzv_endpoint={text(info.leader())}:{PORT}"))
+    rendezvous = [Late(lambda: f"--rdzv_endpoint={text(info.leader())}:{PORT}")] if tuning.spread else []
     config = f"{_model_of(info.runtime_name)}{suffix}"
-    return [*words, recipe, "--config", config, *_overrides(info, pod_set)]
+    return [*_TUNE, *rendezvous, recipe, "--config", config, *_overrides(info, pod_set)]
 
 
-def _check_tuning(info: Info) -> Findings:
-    findings = Findings()
+def _tuning_errors(info: Info) -> Iterator[FieldError]:
     for pod_set in info.trainers:
-        findings.errors += _model_errors(info, _tuning(info, pod_set))
-    findings.errors += _argument_errors(_arguments(info))
-    return findings
+        yield from _model_errors(info, _tuning(info, pod_set))
+    for index, argument in enumerate(_arguments(info)):
+        key = argument.partition("=")[0]
+        if key in _TUNE_IMMUTABLE:
+            message = f'must not set immutable config "{key}" in trainer args; it is managed by the runtime'
+            yield FieldError(f"spec.trainer.args[{index}]", message, argument)
 
 
-def _model_errors(info: Info, tuning: _Tuning) -> list[FieldError]:
+def _model_errors(info: Info, tuning: _Tuning) -> Iterator[FieldError]:
     name = "spec.runtimeRef.name"
     model = _model_of(info.runtime_name)
     if model not in _MODELS:
         message = f"must have a supported pretrained model, invalid model configured: {model}"
-        return [FieldError(name, message, info.runtime_name)]
-    errors = []
+        yield FieldError(name, message, info.runtime_name)
+        return
     if tuning.nodes > 1 and model != _LLAMA_70B:
-        errors.append(FieldError("spec.trainer.numNodes", f"must be 1 for {model} model", tuning.nodes))
+        yield FieldError("spec.trainer.numNodes", f"must be 1 for {model} model", tuning.nodes)
     if tuning.nodes > 1 and (tuning.lora or tuning.qlora):
         message = "LoRA fine-tuning is not supported for multi-node training in TorchTune"
-        errors.append(FieldError("spec.trainer.numNodes", message, tuning.nodes))
+        yield FieldError("spec.trainer.numNodes", message, tuning.nodes)
     suffix = _recipe_of(tuning)[1]
     if "_qlora" in suffix and model == _QWEN:
-        errors.append(FieldError(name, f"QLoRA is not supported for {model} model", info.runtime_name))
+        yield FieldError(name, f"QLoRA is not supported for {model} model", info.runtime_name)
     if suffix == "_qlora" and model in {_LLAMA_1B, _LLAMA_3B} and info.trainer:
         message = f"must be auto or 1 for {model} model when using QLoRA"
-        errors.append(FieldError("spec.trainer.numProcPerNode", message, info.trainer.num_proc_per_node))
+        yield FieldError("spec.trainer.numProcPerNode", message, info.trainer.num_proc_per_node)
         message = f"must have gpu resource with value 1 for {model} model when using QLoRA"
-        errors.append(FieldError("spec.trainer.resourcesPerNode", message, info.trainer.resources_per_node))
-    return errors
-
-
-def _argument_errors(arguments: Sequence[str]) -> list[FieldError]:
-    errors = []
-    for index, argument in enumerate(arguments):
-        key = argument.partition("=")[0]
-        if key in _TUNE_IMMUTABLE:
-            message = f'must not set immutable config "{key}" in trainer args; it is managed by the runtime'
-            errors.append(FieldError(f"spec.trainer.args[{index}]", message, argument))
-    return errors
+        yield FieldError("spec.trainer.resourcesPerNode", message, info.trainer.resources_per_node)
 
 
 def _tuning(info: Info, pod_set: PodSet) -> _Tuning:
     number, _ = processes(info, pod_set)
-    devices = pod_set.gpus
-    several = (number.isdecimal() and int(number) > 1) or (not number.isdecimal() and devices > 1)
-    one = number == "1" or devices == 1
     arguments = _arguments(info)
     quantized = any("model.quantize_base" in each and each.lower().endswith("=true") for each in arguments)
     dora = any("model.use_dora" in each and each.lower().endswith("=true") for each in arguments)
     return _Tuning(
         nodes=info.size,
-        single=info.size == 1 and one,
-        spread=info.size > 1 or several,
+        single=info.size == 1 and (number == "1" or pod_set.gpus == 1),
+        spread=info.size > 1 or _slots(pod_set, number) > 1,
         lora=any("model.lora_attn_modules" in each for each in arguments),
         qlora=quantized and not dora,
     )

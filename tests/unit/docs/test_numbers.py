@@ -33,7 +33,7 @@ from extender.settings import ExtenderSettings
 from muster.api.kubernetes.devices import MOST_PODS
 from muster.process import bounds, prefork, serve
 from muster.runtime.plugins.simple import TF_PORT
-from muster.runtime.plugins.torch_settings import PORT
+from muster.runtime.plugins.torch import PORT
 from muster.volcano.manifests import MAX_VARIABLE_BYTES
 from muster.volcano.tasks import DEFAULT_MAX_RETRY
 from musterctl.chart.files import DEFAULT_EXTENDER_PORT
