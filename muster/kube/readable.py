@@ -20,15 +20,12 @@ PATIENCE_S = 30.0
 
 @dataclass(slots=True)
 class Failing:
-    """Why a kind cannot be read, and since when."""
+    """The reason why a kind cannot be read, and the monotonic time and the time of day of the first failure."""
 
     since_s: float
-    """Monotonic time of the first failure."""
     clock: str
-    """Its time of day."""
     why: str
-    told: str = ""
-    """What the log says of it."""
+    logged: str = ""
 
 
 class Readable:
@@ -49,7 +46,12 @@ class Readable:
         return f"{self._kind} cannot be read since {failing.clock}: {failing.why}"
 
     @property
-    def now(self) -> bool:
+    def synced(self) -> bool:
+        """True once the kind was read: its first list is in the store, and told to the handlers."""
+        return self.first.is_set()
+
+    @property
+    def following(self) -> bool:
         """True while the kind is followed: it was read, and the last request about it did not fail."""
         return self.first.is_set() and self._failing is None
 
@@ -77,8 +79,8 @@ class Readable:
         failing = self._failing
         if failing is None or self.first.is_set() or time.monotonic() >= failing.since_s + PATIENCE_S:
             log.warning("cannot list or watch", resource=self._kind, why=str(error))
-        elif failing.told != str(error):
-            failing.told = str(error)
+        elif failing.logged != str(error):
+            failing.logged = str(error)
             log.info("waiting until it can be read", resource=self._kind, why=str(error))
 
 

@@ -26,7 +26,6 @@ from muster.api.kubernetes.meta import Object
 from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Backoff, Gone, NotFound, TooManyRequests, Unreachable
-from muster.kube.leftout import read_left_out
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
 from muster.kube.readable import Readable
 from muster.kube.reads import Selectors
@@ -43,11 +42,13 @@ _HEALTHY_S = 5.0
 _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
+AGAIN_S = 5.0
+"""Interval of reading left-out objects: a user who deletes and creates objects must not cause a request for each."""
 _NOT_SERVED_S = 30.0
 """Until a kind that the API server does not know is looked for again: it may have started anew with another gate."""
 
 
-class Reflector(Generic[T]):
+class Reflector(Readable, Generic[T]):
     """A task on the client's loop that lists and watches one kind into `store`.
 
     Handlers get changes as `Mirror` tells them. They are called on the loop's thread and must only take notes: while
@@ -78,6 +79,7 @@ class Reflector(Generic[T]):
         longest_delay_s: float = 30.0,
         may_be_absent: bool = False,
     ) -> None:
+        super().__init__(resource.plural)
         self.store: Store[T] = Store() if store is None else store
         self.mirror = Mirror(resource.plural, self.store, keep, budget, wants)
         self._may_be_absent = may_be_absent
@@ -95,22 +97,6 @@ class Reflector(Generic[T]):
         self._task: asyncio.Task[None] | None = None
         self._again: asyncio.Task[None] | None = None
         self._ended = threading.Event()
-        self._reading = Readable(resource.plural)
-
-    @property
-    def trouble(self) -> str | None:
-        """A sentence once the kind has not been read for 30 seconds: since when, in UTC, and why; None otherwise."""
-        return self._reading.trouble
-
-    @property
-    def synced(self) -> bool:
-        """True once the first list is in the store, and told to the handlers."""
-        return self._reading.first.is_set()
-
-    @property
-    def following(self) -> bool:
-        """True while the kind is followed: it was listed, and the last request about it did not fail."""
-        return self._reading.now
 
     @property
     def version(self) -> str:
@@ -125,7 +111,7 @@ class Reflector(Generic[T]):
     def wait_synced(self, timeout_s: float) -> bool:
         """Wait until synced; False if that takes longer. Not for the loop's own thread (RuntimeError)."""
         refuse_to_wait_on(self._client.loop, "to wait for a reflector")
-        return self._reading.first.wait(timeout_s)
+        return self.first.wait(timeout_s)
 
     def add_handler(self, fn: Handler[T]) -> None:
         """Tell `fn` about every change from the first list on; so this comes before `start`."""
@@ -157,13 +143,11 @@ class Reflector(Generic[T]):
         self._task = asyncio.get_running_loop().create_task(self._run(), name=f"reflector-{self._resource.plural}")
         self._task.add_done_callback(self._has_ended)
         if self.mirror.budget is not None:
-            again = read_left_out(
-                self._client, self._resource, self.mirror, self.mirror.budget, self._selectors, self._random
-            )
+            again = self._read_left_out(self.mirror.budget)
             self._again = asyncio.get_running_loop().create_task(again, name=f"left-out-{self._resource.plural}")
 
     def _has_ended(self, _: asyncio.Task[None]) -> None:
-        self._reading.succeeded()
+        self.succeeded()
         if self._again is not None:
             self._again.cancel()
         self._ended.set()
@@ -182,23 +166,23 @@ class Reflector(Generic[T]):
             except NotFound as error:
                 await self._not_served(error)
             except APIError as error:
-                self._reading.refused(error)
+                self.refused(error)
             except Exception as error:  # a defect must not silence the cache for good
-                self._reading.failed(error)
+                self.failed(error)
                 log.exception("reflector failed", resource=self._resource.plural)
             await asyncio.sleep(self._backoff.next())
 
     async def _not_served(self, error: NotFound) -> None:
         """Take in that the API server does not know the kind; one that may be absent has no objects, for a while."""
         if not self._may_be_absent:
-            self._reading.refused(error)
+            self.refused(error)
             return
         if not self._absent:
             log.info("not served by this cluster", resource=self._resource.plural)
         self._absent = True
         await self._in_steps(self.mirror.keep_only(()))
-        self._reading.succeeded()
-        self._reading.first.set()
+        self.succeeded()
+        self.first.set()
         await asyncio.sleep(_NOT_SERVED_S * (1 + self._random()))
 
     async def _follow(self) -> None:
@@ -214,7 +198,7 @@ class Reflector(Generic[T]):
             try:
                 await self._consume()
             except (Unreachable, TooManyRequests) as error:
-                self._reading.failed(error)
+                self.failed(error)
                 log.info("watching again", resource=self._resource.plural, why=str(error))
             healthy = time.monotonic() - started >= _HEALTHY_S
             if healthy or self._version != version:
@@ -243,8 +227,8 @@ class Reflector(Generic[T]):
         await self._in_steps(self.mirror.keep_only(found))
         self._version = version
         self._absent = False
-        self._reading.succeeded()
-        self._reading.first.set()
+        self.succeeded()
+        self.first.set()
 
     async def _in_steps(self, change: Iterator[None]) -> None:
         """Carry out a change of the mirror, with time for others in between."""
@@ -270,7 +254,7 @@ class Reflector(Generic[T]):
             resource_version=self._version,
             timeout_s=_WATCH_S * (1 + self._random()),
         )
-        self._reading.succeeded()
+        self.succeeded()
         slice_of_time = TimeSlice()
         try:
             async for kind, obj in watch:
@@ -285,3 +269,26 @@ class Reflector(Generic[T]):
                     await slice_of_time.share()
         finally:
             watch.close()
+
+    async def _read_left_out(self, budget: Budget[T]) -> None:
+        """Read objects again that the budget has left out, once there is room for them, until this is cancelled."""
+        while True:
+            await asyncio.sleep(AGAIN_S * (1 + self._random()))
+            for key in budget.again():
+                try:
+                    await self._read(key, budget)
+                except APIError as error:
+                    log.info("cannot read what was left out", resource=self._resource.plural, name=key, why=str(error))
+                except Exception:  # a defect must not leave out objects for good
+                    log.exception("reading what was left out failed", resource=self._resource.plural, name=key)
+
+    async def _read(self, key: str, budget: Budget[T]) -> None:
+        """Read one object by a list, as some processes have no other right; an empty list means that it is gone."""
+        namespace, _, name = key.rpartition("/")
+        fields = filter(None, (self._selectors["field_selector"], f"metadata.name={name}"))
+        only = Selectors(label_selector=self._selectors["label_selector"], field_selector=",".join(fields))
+        found = await self._client.on_loop.list(self._resource, namespace, **only, timeout_s=_LIST_TIMEOUT_S)
+        if not found:
+            budget.drop(key)
+        elif budget.left_out(key):  # else the watch has shown another version of it meanwhile, or its end
+            self.mirror.put(found[0])

@@ -44,7 +44,7 @@ class Kept:
         for reflector in self.keeper.reflectors.values():
             for _ in reflector.mirror.put_all(self.api.all(reflector._resource), set()):
                 pass
-            reflector._reading.first.set()
+            reflector.first.set()
 
     def work(self, after_s: float = 0.0) -> list[str]:
         """One pass; the writes."""

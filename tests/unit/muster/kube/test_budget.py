@@ -14,7 +14,7 @@ from short_args import growth
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube import leftout
+from muster.kube import reflector as reflectors
 from muster.kube.budget import Budget, weight_of
 from muster.kube.client import Client
 from muster.kube.config import Config
@@ -158,7 +158,7 @@ def test_a_usual_object_is_light() -> None:
 
 async def test_a_cache_reads_what_was_left_out_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its name, as it is then."""
-    monkeypatch.setattr(leftout, "AGAIN_S", 0.001)
+    monkeypatch.setattr(reflectors, "AGAIN_S", 0.001)
     heavy = {"annotations": {"a": "x" * 1000}, "namespace": "ns"}
     one, other = (
         {"metadata": heavy | {"name": name, "uid": name, "resourceVersion": "1", "creationTimestamp": created}}

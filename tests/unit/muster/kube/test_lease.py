@@ -34,7 +34,7 @@ def lease(holder: str | None, renewed: str, seconds: int = 15) -> Lease:
 def follower(client: Client, clock: Clock) -> LeaseFollower:
     """A follower of holders in pod-a that has seen its first list."""
     follower = LeaseFollower(client, "ns", "lease", "pod-a_", monotonic_s=clock)
-    follower._reflector._reading.first.set()
+    follower._reflector.first.set()
     return follower
 
 
