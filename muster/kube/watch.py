@@ -28,15 +28,6 @@ class _Event(msgspec.Struct, gc=False):
 _decode_event = msgspec.json.Decoder(_Event).decode
 
 
-async def _turn() -> None:
-    """Let others on the loop run."""
-    await asyncio.sleep(0)
-
-
-async def _no_turn() -> None:
-    """Go on at once."""
-
-
 class Watch(Generic[T]):
     """Iterates over (type, object) of a stream that is open already; ends when the server ends it or `close` is called.
 
@@ -96,11 +87,7 @@ class Watch(Generic[T]):
         self.close()
 
     async def _event(self, line: bytes) -> tuple[str, T] | None:
-        """Read the event of a line, None if its object is left out; msgspec.DecodeError if the line is no event.
-
-        A long line takes milliseconds, so others on the loop get a turn between the steps.
-        """
-        turn = _turn if len(line) > LONG else _no_turn
+        """Read the event of a line, None if its object is left out; msgspec.DecodeError if the line is no event."""
         if len(line) > MOST_BYTES:
             return await self._unreadable(line, ValueError(f"it has more than {MOST_BYTES} bytes"))
         try:
@@ -111,22 +98,22 @@ class Watch(Generic[T]):
                 return event.type, self._named(decoder(Object).decode(event.object).metadata)
         except RecursionError as error:
             return await self._unreadable(line, error)
-        await turn()
+        await _share_loop(line)
         try:
             short = lean(event.object, self._resource.plural)
-            await turn()
+            await _share_loop(line)
             read = event.type, self._decode(short)
         except Exception as error:  # noqa: BLE001 - whatever is wrong with one object, the others are read
             return await self._unreadable(line, error, event)
-        await turn()
+        await _share_loop(line)
         return read
 
     async def _unreadable(self, line: bytes, error: Exception, event: _Event | None = None) -> tuple[str, T] | None:
         """Leave an object out, unless it is deleted: that needs no more than its name."""
-        await _turn()
+        await asyncio.sleep(0)
         if event is None:
             kind, beginning = text(part(line, b"type")), part(line, b"object")
-            await _turn()
+            await asyncio.sleep(0)
             which = identity(beginning, error)
         else:
             kind, which = event.type, identity(memoryview(event.object), error)
@@ -142,6 +129,12 @@ class Watch(Generic[T]):
         if isinstance(kind, type) and issubclass(kind, Object):
             return cast(T, Object(metadata=metadata))
         return cast(T, {"metadata": msgspec.to_builtins(metadata)})  # a reader of plain data
+
+
+async def _share_loop(line: bytes) -> None:
+    """Let others on the loop run between two steps if the line is long, as each step takes milliseconds then."""
+    if len(line) > LONG:
+        await asyncio.sleep(0)
 
 
 class LineCutter:
