@@ -53,7 +53,6 @@ class Device(Wire):
     allow_multiple_allocations: bool = False
     node_name: str = ""
     node_selector: NodeSelector | None = None
-    all_nodes: bool = False
 
 
 class ResourcePool(Wire):
@@ -71,7 +70,6 @@ class ResourceSliceSpec(Wire):
     pool: ResourcePool = field(default_factory=ResourcePool)
     node_name: str = ""
     node_selector: NodeSelector | None = None
-    all_nodes: bool = False
     per_device_node_selection: bool = False
     devices: list[Device] = field(default_factory=list)
 

@@ -69,10 +69,9 @@ class GroupResourceClaim(Wire):
 
 
 class WorkloadReference(Wire):
-    """The Workload, and the template in it, of which a PodGroup was made."""
+    """The Workload of which a PodGroup was made."""
 
     workload_name: str = ""
-    template_name: str = ""
 
 
 class NativePodGroupSpec(Wire):
@@ -163,18 +162,9 @@ class CompositePodGroupTemplate(CompositePodGroupSpec):
     composite_pod_group_templates: list[dict[str, Any]] = field(default_factory=list)
 
 
-class ControllerReference(Wire):
-    """The object that a Workload describes, in its namespace, e.g. a Job."""
-
-    api_group: str = ""
-    kind: str = ""
-    name: str = ""
-
-
 class WorkloadSpec(Wire):
     """spec of a Workload; templates of composite groups stay plain JSON."""
 
-    controller_ref: ControllerReference | None = None
     pod_group_templates: list[PodGroupTemplate] | None = None
     """null beside templates of composite groups."""
     composite_pod_group_templates: list[dict[str, Any]] = field(default_factory=list)
