@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from kubernetes.config import incluster_config
 
+from muster.kube.config import Config
+
 
 def plain(cluster: dict[str, Any], user: dict[str, Any]) -> dict[str, Any]:
     """The content of a kubeconfig with one context."""
@@ -25,6 +27,11 @@ def write(file: Path, content: dict[str, Any]) -> str:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(content))
     return str(file)
+
+
+def header(config: Config) -> str | None:
+    """The Authorization header of the next request."""
+    return config.authorization() if config.authorization else None
 
 
 def kubeconfig(folder: Path, user: dict[str, Any], **cluster: Any) -> Path:

@@ -1,49 +1,28 @@
 """What becomes of the answers of a server that misbehaves: the right answer or an error, never another request's."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_server import Handler, head_and_body, scripted_server
+from scripted_server import answer, chunk, client_of, head_and_body
 
-from muster.kube.config import Config
+from muster.kube.client import Client
 from muster.kube.errors import APIError, Unreachable
-from muster.kube.loopclient import LoopClient
 
 pytestmark = pytest.mark.anyio
 
-LONGEST_S = 20.0
 
-
-@dataclass
-class Scripted:
-    """What the server does with one request: bytes in pieces, and then whether it ends the connection."""
-
-    pieces: list[bytes]
-    ends: bool
-
-
-@asynccontextmanager
-async def server_of(handler: Handler, most: int = 4) -> AsyncIterator[LoopClient]:
-    """A client of a server of this loop."""
-    async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-        yield LoopClient(Config(f"http://{address}"), connections=most)
-
-
-async def send(to: LoopClient, body: bytes = b"hello", timeout_s: float = 10.0) -> bytes:
+async def send(to: Client, body: bytes = b"hello", timeout_s: float = 10.0) -> bytes:
     """One exchange."""
-    return await to.request("POST", "/", body=body, content_type="text/plain", timeout_s=timeout_s)
+    return await to.on_loop.request("POST", "/", body=body, content_type="text/plain", timeout_s=timeout_s)
 
 
 async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
     """Answers with what it got, again and again."""
     while True:
         _, body = await head_and_body(reader)
-        writer.write(b"HTTP/1.1 201 Created\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        writer.write(answer(body, 201))
 
 
 def cut(data: bytes, places: list[int]) -> list[bytes]:
@@ -59,11 +38,7 @@ def framed(body: bytes, how: str) -> bytes:
     if how == "chunks":
         middle = len(body) // 2
         parts = [part for part in (body[:middle], body[middle:]) if part]
-        return (
-            b"transfer-encoding: chunked\r\n\r\n"
-            + b"".join(b"%x\r\n%s\r\n" % (len(p), p) for p in parts)
-            + b"0\r\n\r\n"
-        )
+        return b"transfer-encoding: chunked\r\n\r\n" + b"".join(map(chunk, (*parts, b"")))
     return b"\r\n" + body
 
 
@@ -71,15 +46,15 @@ bodies = st.binary(max_size=200) | st.just(b"x" * 100_000)
 places = st.lists(st.integers(0, 2**20), max_size=6)
 
 
-async def first_answer(client: LoopClient, body: bytes, *, cut_off: bool, until_end: bool, more: bool) -> None:
+async def first_answer(client: Client, body: bytes, *, cut_off: bool, until_end: bool, more: bool) -> None:
     """It is whole, or an error; only where nothing but its end says how long it is can nobody know."""
     try:
-        answer = await send(client)
+        answered = await send(client)
     except Unreachable:
         assert cut_off or more
         return
-    assert body.startswith(answer)
-    assert answer == body or (until_end and cut_off)
+    assert body.startswith(answered)
+    assert answered == body or (until_end and cut_off)
 
 
 @given(
@@ -97,21 +72,20 @@ async def test_the_answer_is_the_servers_or_an_error(
     ends = closes or how == "end"
     if lost is not None:
         sent, ends = sent[: lost % (len(whole) + 1)], True
-    scripts = [Scripted(cut(sent, at), ends)]
+    script = [cut(sent, at)]
 
     async def scripted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while scripts:
+        if script:
             await head_and_body(reader)
-            script = scripts.pop(0)
-            for piece in script.pieces:
+            for piece in script.pop():
                 writer.write(piece)
                 await writer.drain()
                 await asyncio.sleep(0)
-            if script.ends:
+            if ends:
                 return
         await echo(reader, writer)
 
-    async with server_of(scripted) as client:
+    async with client_of(scripted) as client:
         await first_answer(client, body, cut_off=len(sent) < len(whole), until_end=how == "end", more=bool(more))
         for text in (b"one", b"", b"three"):  # more that came unasked may have ended the first of these
             try:
@@ -135,7 +109,7 @@ async def test_garbage_is_an_error_or_an_answer_and_the_next_request_is_answered
             return
         await echo(reader, writer)
 
-    async with server_of(handler) as client:
+    async with client_of(handler) as client:
         with pytest.raises(APIError):
             await send(client)
         assert await send(client) == b"hello"
@@ -149,7 +123,7 @@ async def test_a_connection_is_used_again_and_no_more_are_made_than_asked() -> N
         made.append(1)
         await echo(reader, writer)
 
-    async with server_of(handler) as client:
+    async with client_of(handler) as client:
         texts = [b"%d" % number for number in range(200)]
         answers = await asyncio.gather(*(send(client, text) for text in texts))
         assert answers == texts
@@ -166,7 +140,7 @@ async def test_headers_without_an_end_are_an_error() -> None:
             writer.write(b"x-more: " + b"a" * 1000 + b"\r\n")
             await writer.drain()
 
-    async with server_of(handler) as client:
+    async with client_of(handler) as client:
         with pytest.raises(Unreachable, match="no HTTP answer"):
             await send(client)
 
@@ -174,8 +148,8 @@ async def test_headers_without_an_end_are_an_error() -> None:
 @pytest.mark.parametrize("bad", ["a\r\nb", "a\nb", "a\0b"])
 async def test_a_request_that_would_be_two_is_not_sent(bad: str) -> None:
     """Neither in a header nor in the path."""
-    async with server_of(echo) as client:
+    async with client_of(echo) as client:
         with pytest.raises(ValueError, match="line break"):
-            await client.request("GET", f"/{bad}")
+            await client.on_loop.request("GET", f"/{bad}")
         with pytest.raises(ValueError, match="detected in headers"):
-            await client.request("POST", "/", body=b"x", content_type=bad)
+            await client.on_loop.request("POST", "/", body=b"x", content_type=bad)

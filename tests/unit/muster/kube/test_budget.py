@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
-from scripted_server import head_and_body, scripted_server
+from scripted_server import ListWatchApi, answer, client_of, event
 from short_args import growth
 
 from muster.api.kubernetes.core import CONFIG_MAPS
@@ -16,15 +16,12 @@ from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube import reflector as reflectors
 from muster.kube.budget import Budget, weight_of
-from muster.kube.client import Client
-from muster.kube.config import Config
 from muster.kube.reflector import Reflector
 from muster.kube.store import Mirror, Store
 
 pytestmark = pytest.mark.anyio
 
 MOST = 10
-LONGEST_S = 60.0
 
 
 def thing(name: str, weight: int, version: int = 1, created: str = "") -> Object:
@@ -156,6 +153,20 @@ def test_a_usual_object_is_light() -> None:
     assert weight_of(one) < 2000
 
 
+class Groups(ListWatchApi):
+    """Has these objects; the second is found by its name, too."""
+
+    def __init__(self, *objects: dict[str, Any]) -> None:
+        super().__init__()
+        self.objects = objects
+
+    async def listed(self, query: dict[str, str], head: bytes) -> bytes:
+        """All of them, or the second."""
+        named = b"/namespaces/ns/" in head and query.get("fieldSelector") == "a=b,metadata.name=other"
+        items = self.objects[1:] if named and query.get("labelSelector") == "l" else self.objects
+        return answer(msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": items}))
+
+
 async def test_a_cache_reads_what_was_left_out_when_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its name, as it is then."""
     monkeypatch.setattr(reflectors, "AGAIN_S", 0.001)
@@ -164,32 +175,16 @@ async def test_a_cache_reads_what_was_left_out_when_there_is_room(monkeypatch: p
         {"metadata": heavy | {"name": name, "uid": name, "resourceVersion": "1", "creationTimestamp": created}}
         for name, created in (("one", "2026-01-01T00:00:00Z"), ("other", "2026-01-02T00:00:00Z"))
     )
-    gone = asyncio.Event()
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            head, _ = await head_and_body(reader)
-            path = head.split(b" ")[1]
-            if b"watch=1" in path:
-                writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
-                await gone.wait()
-                line = msgspec.json.encode({"type": "DELETED", "object": one}) + b"\n"
-                writer.write(b"%x\r\n%s\r\n" % (len(line), line))
-                await reader.read()
-                return
-            named = b"/namespaces/ns/" in path and b"metadata.name%3Dother" in path
-            items = [other] if named else [one, other]
-            content = msgspec.json.encode({"metadata": {"resourceVersion": "9"}, "items": items})
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(content), content))
-
-    async with scripted_server(serve) as address, asyncio.timeout(LONGEST_S):
-        client = Client(Config(f"http://{address}"), loop=asyncio.get_running_loop())
-        cache = Reflector(client, POD_GROUPS, budget=Budget(POD_GROUPS, of_namespace=5000), random=lambda: 0.0)
+    api = Groups(one, other)
+    async with client_of(api) as client:
+        budget = Budget(POD_GROUPS, of_namespace=5000)
+        selectors = {"label_selector": "l", "field_selector": "a=b"}
+        cache = Reflector(client, POD_GROUPS, budget=budget, random=lambda: 0.0, **selectors)
         seen: asyncio.Queue[str] = asyncio.Queue()
         cache.add_handler(lambda _, new: seen.put_nowait(new.metadata.name if new else "gone"))
         cache.start()
         assert await seen.get() == "one"
         assert len(cache.store) == 1
-        gone.set()
+        api.tell(event("DELETED", msgspec.json.encode(one)))
         assert [await seen.get(), await seen.get()] == ["gone", "other"]
         await asyncio.to_thread(cache.stop)

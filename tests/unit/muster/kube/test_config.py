@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubeconfigs import kubeconfig, service_account
+from kubeconfigs import header, kubeconfig, service_account
 from kubernetes.config import incluster_config
 
 from certs.authority import Authority
@@ -31,25 +31,16 @@ def prints(status: dict[str, str]) -> str:
     return f"import json; open('runs', 'a').write('.'); print({json.dumps(credential)!r})"
 
 
-def test_a_token_becomes_a_header(tmp_path: Path) -> None:
-    """For every request."""
-    config = load_config(kubeconfig(tmp_path, {"token": "secret"}))
-    assert config.server == "https://127.0.0.1:6443/prefix"
-    assert config.authorization is not None
-    assert [config.authorization(), config.authorization()] == ["Bearer secret"] * 2
-
-
 def test_a_token_in_a_file_is_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Whoever renews it writes the file anew; while it cannot be read, the last one stays."""
     (tmp_path / "token").write_text("first\n")
     config = load_config(kubeconfig(tmp_path, {"tokenFile": "token"}))
-    assert config.authorization is not None
-    assert config.authorization() == "Bearer first"
+    assert header(config) == "Bearer first"
     (tmp_path / "token").write_text("second")
-    assert config.authorization() == "Bearer second"
+    assert header(config) == "Bearer second"
     for broken in (lambda: (tmp_path / "token").write_text(""), (tmp_path / "token").unlink):
         broken()
-        assert config.authorization() == "Bearer second"
+        assert header(config) == "Bearer second"
     assert "credentials not renewed" in capsys.readouterr().out
     with pytest.raises(ConfigurationError, match="token"):
         load_config(kubeconfig(tmp_path, {"tokenFile": "token"}))
@@ -77,21 +68,10 @@ def test_the_token_of_a_pod_is_read_again(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
     config = load_config("")
-    assert config.authorization is not None
-    assert (config.server, config.authorization().lower()) == ("https://127.0.0.1:6443", "bearer first")
+    assert (config.server, header(config).lower()) == ("https://127.0.0.1:6443", "bearer first")
     (tmp_path / "token").write_text("second")
     monkeypatch.setattr(incluster_config.datetime, "datetime", Later)
-    assert config.authorization().lower() == "bearer second"
-
-
-def test_the_namespace_of_the_context(tmp_path: Path) -> None:
-    """As the context says; `default` where it says nothing."""
-    file = kubeconfig(tmp_path, {"token": "secret"})
-    assert load_config(file).namespace == "default"
-    content = json.loads(file.read_text())
-    content["contexts"][0]["context"]["namespace"] = "team"
-    file.write_text(json.dumps(content))
-    assert load_config(file).namespace == "team"
+    assert header(config).lower() == "bearer second"
 
 
 def test_the_environment_names_the_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,8 +79,7 @@ def test_the_environment_names_the_default(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"token": "secret"})))
     config = load_config()
-    assert config.authorization is not None
-    assert config.authorization() == "Bearer secret"
+    assert header(config) == "Bearer secret"
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
     with pytest.raises(ConfigurationError, match=r"kubeconfig .*/missing: "):
         load_config()
@@ -110,12 +89,10 @@ def test_an_exec_plugin_gives_a_token(tmp_path: Path, monkeypatch: pytest.Monkey
     """As cloud providers' kubeconfigs do. It is run again when the token has expired, and not before."""
     monkeypatch.chdir(tmp_path)
     config = load_config(kubeconfig(tmp_path, program(prints({"token": "from-plugin"}))))
-    assert config.authorization is not None
-    assert [config.authorization(), config.authorization()] == ["Bearer from-plugin"] * 2
+    assert [header(config), header(config)] == ["Bearer from-plugin"] * 2
     assert (tmp_path / "runs").read_text() == "."
     config = load_config(kubeconfig(tmp_path, program(prints({"token": "short", "expirationTimestamp": EXPIRED}))))
-    assert config.authorization is not None
-    assert [config.authorization(), config.authorization()] == ["Bearer short"] * 2
+    assert [header(config), header(config)] == ["Bearer short"] * 2
     assert (tmp_path / "runs").read_text() == "...."
 
 
@@ -126,31 +103,30 @@ def test_an_exec_plugin_that_gives_nothing_is_an_error(tmp_path: Path, script: s
         load_config(kubeconfig(tmp_path, program(script)))
 
 
-def test_without_a_token_there_is_no_header(tmp_path: Path) -> None:
-    """A client certificate says who we are."""
-    assert load_config(kubeconfig(tmp_path, {})).authorization is None
-
-
-def test_a_name_and_a_password_are_a_header(tmp_path: Path) -> None:
-    """As some proxies before an API server want it."""
-    config = load_config(kubeconfig(tmp_path, {"username": "me", "password": "secret"}))
-    assert config.authorization is not None
-    assert config.authorization() == "Basic bWU6c2VjcmV0"
-
-
 def id_token(ends_s: int) -> str:
     """A token of a login that ends then, in seconds since the epoch."""
     parts = ({"alg": "none"}, {"exp": ends_s})
     return ".".join(base64.urlsafe_b64encode(json.dumps(each).encode()).decode().rstrip("=") for each in parts) + ".x"
 
 
-def test_a_login_is_a_header(tmp_path: Path) -> None:
-    """OIDC, while its token lasts; the package renews it."""
-    token = id_token(4_000_000_000)
-    login = {"name": "oidc", "config": {"id-token": token, "client-id": "c", "idp-issuer-url": "https://127.0.0.1:1"}}
-    config = load_config(kubeconfig(tmp_path, {"auth-provider": login}))
-    assert config.authorization is not None
-    assert config.authorization() == f"Bearer {token}"
+TOKEN = id_token(4_000_000_000)
+LOGIN = {"name": "oidc", "config": {"id-token": TOKEN, "client-id": "c", "idp-issuer-url": "https://127.0.0.1:1"}}
+
+
+@pytest.mark.parametrize(
+    ("user", "sent"),
+    [
+        pytest.param({"token": "secret"}, "Bearer secret", id="token"),
+        pytest.param({}, None, id="nothing, where a client certificate says who we are"),
+        pytest.param({"username": "me", "password": "secret"}, "Basic bWU6c2VjcmV0", id="password, for proxies"),
+        pytest.param({"auth-provider": LOGIN}, f"Bearer {TOKEN}", id="login by OIDC, which the package renews"),
+    ],
+)
+def test_credentials_are_a_header(tmp_path: Path, user: dict[str, Any], sent: str | None) -> None:
+    """For every request."""
+    config = load_config(kubeconfig(tmp_path, user))
+    assert (config.server, config.namespace) == ("https://127.0.0.1:6443/prefix", "default")
+    assert [header(config), header(config)] == [sent, sent]
 
 
 def test_tls_verifies_unless_told_otherwise(tmp_path: Path) -> None:

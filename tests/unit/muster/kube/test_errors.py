@@ -44,24 +44,21 @@ def test_status_and_reason_choose_the_class(code: int, reason: str, kind: type[e
     assert str(error) == f"GET /x: {code} {reason}: because"
 
 
-def test_a_patch_of_another_object_is_a_conflict() -> None:
-    """The API server calls a UID that differs an invalid change."""
-    causes = [{"field": "metadata.uid", "message": "field is immutable"}]
-    body = {"kind": "Status", "code": 422, "reason": "Invalid", "message": "because", "details": {"causes": causes}}
-    assert isinstance(error_of(422, json.dumps(body).encode()), errors.Conflict)
-    causes[0]["field"] = "spec.nodeName"
-    assert isinstance(error_of(422, json.dumps(body).encode()), errors.Invalid)
-
-
-def test_a_namespace_that_ends_is_told_from_a_right_that_is_missing() -> None:
-    """By the cause, as client-go's HasStatusCause does; the sentence may change."""
-    causes = [
-        {"reason": "NamespaceTerminating", "message": "namespace n is being terminated", "field": "metadata.namespace"}
-    ]
-    body = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "because", "details": {"causes": causes}}
-    assert type(error_of(403, json.dumps(body).encode())) is errors.NamespaceEnds
-    causes[0]["reason"] = "FieldValueForbidden"
-    assert type(error_of(403, json.dumps(body).encode())) is errors.Forbidden
+@pytest.mark.parametrize(
+    ("code", "cause", "kind"),
+    [
+        (422, {"field": "metadata.uid", "message": "field is immutable"}, errors.Conflict),
+        (422, {"field": "spec.nodeName", "message": "field is immutable"}, errors.Invalid),
+        (403, {"field": "metadata.namespace", "reason": "NamespaceTerminating"}, errors.NamespaceEnds),
+        (403, {"field": "metadata.namespace", "reason": "FieldValueForbidden"}, errors.Forbidden),
+    ],
+    ids=["a patch of another object", "a fixed field", "a namespace that ends", "a right that is missing"],
+)
+def test_a_cause_chooses_a_narrower_class(code: int, cause: dict[str, str], kind: type[errors.APIError]) -> None:
+    """As client-go's HasStatusCause does; the sentence may change."""
+    reason = {403: "Forbidden", 422: "Invalid"}[code]
+    body = {"kind": "Status", "code": code, "reason": reason, "message": "because", "details": {"causes": [cause]}}
+    assert type(error_of(code, json.dumps(body).encode())) is kind
 
 
 def test_an_error_event_of_a_watch_brings_its_own_code() -> None:
@@ -92,17 +89,6 @@ def test_all_errors_of_requests_are_api_errors() -> None:
     assert [kind for kind in kinds if not issubclass(kind, errors.APIError)] == [errors.ConfigurationError]
 
 
-def test_nobody_listening_is_unreachable() -> None:
-    """A refused connection is no answer, and the message says where nobody answered."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # bound, but not listening
-        port = taken.getsockname()[1]
-        client = Client(Config(server=f"http://127.0.0.1:{port}"))
-        with pytest.raises(errors.Unreachable, match=r"GET /api/v1/namespaces/ns/pods/a: .*no answer") as caught:
-            client.get(PODS, "a", "ns")
-        assert caught.value.status == 0
-
-
 def test_a_silent_server_is_unreachable_after_the_time_limit() -> None:
     """No call waits for ever."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -113,14 +99,21 @@ def test_a_silent_server_is_unreachable_after_the_time_limit() -> None:
             client.watch(PODS, resource_version="1", timeout_s=0.05)
 
 
-def test_a_kubeconfig_that_is_not_there() -> None:
-    """The message says which file and what to do."""
-    with pytest.raises(errors.ConfigurationError, match=r"kubeconfig /nowhere/config: .*--kubeconfig"):
-        load_config("/nowhere/config")
-
-
-def test_in_cluster_outside_of_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message says that the service account was meant."""
+@pytest.mark.parametrize(
+    ("kubeconfig", "shown"),
+    [("/nowhere/config", r"kubeconfig /nowhere/config: .*--kubeconfig"), ("", "the pod's service account")],
+)
+def test_a_configuration_that_is_not_there(monkeypatch: pytest.MonkeyPatch, kubeconfig: str, shown: str) -> None:
+    """The message says which one was meant, and what to do."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(errors.ConfigurationError, match="the pod's service account"):
-        load_config("")
+    with pytest.raises(errors.ConfigurationError, match=shown):
+        load_config(kubeconfig)
+
+
+def test_delays_double_to_a_limit_vary_and_start_over() -> None:
+    """Without luck they are exactly the doubling ones; jitter takes up to half, so that clients do not come in step."""
+    backoff = errors.Backoff(0.2, 1.0, lambda: 0.0)
+    assert [backoff.next() for _ in range(5)] == [0.2, 0.4, 0.8, 1.0, 1.0]
+    backoff.reset()
+    assert backoff.next() == 0.2
+    assert errors.Backoff(0.2, 1.0, lambda: 1.0).next() == 0.1

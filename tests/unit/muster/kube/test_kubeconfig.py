@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubeconfigs import plain, service_account, write
+from kubeconfigs import header, plain, service_account, write
 from kubernetes.config import kube_config
 
 from certs.authority import Authority
@@ -20,11 +20,6 @@ AUTHORITY = Authority.create("the cluster's")
 SERVING = AUTHORITY.issue("server", dns_names=["api.example"], server=True)
 CLIENT = AUTHORITY.issue("me", organizations=["us"], client=True)
 PEM = {"ca": AUTHORITY.cert_pem, "crt": CLIENT.cert_pem, "key": CLIENT.key_pem}
-
-
-def header(config: Config) -> str | None:
-    """What is sent."""
-    return config.authorization() if config.authorization else None
 
 
 def test_several_files_are_one(tmp_path: Path) -> None:

@@ -18,10 +18,15 @@ MANY = 10_000
 CHARGED = {names.QUEUE: 'the "best"', names.TASK_SPEC: "worker"}
 
 
+def compact(content: Any) -> bytes:
+    """JSON as the API server writes it."""
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
 def text(**metadata: Any) -> bytes:
     """A pod as the API server writes it."""
     content = {"metadata": {"name": "one", **metadata}, "spec": {"nodeName": "node-0"}}
-    return json.dumps(content, separators=(",", ":")).encode()
+    return compact(content)
 
 
 def read(**metadata: Any) -> Pod:
@@ -54,7 +59,7 @@ def test_all_else_is_as_it_was(labels: int, annotation: int, braces: bool) -> No
     metadata = {"labels": {f"x{number}": "y" for number in range(labels)}, "annotations": annotations}
     whole = text(**metadata)
     short = lean(whole)
-    if len(json.dumps(metadata["labels"], separators=(",", ":"))) <= LONG:
+    if len(compact(metadata["labels"])) <= LONG:
         assert bytes(short) == whole
     assert msgspec.json.decode(short, type=Pod).metadata.annotations == metadata["annotations"]
 
@@ -73,38 +78,29 @@ def test_lists_are_read_so() -> None:
     assert [pod.metadata.labels for pod in Page.read(PODS, body)] == [CHARGED, {}]
 
 
-def fill(field: str) -> Any:
-    """More of this field of a pod's spec than is read."""
-    text = "x" * 100
-    demands: dict[str, Any] = {
-        "nodeSelector": {f"{text}{number}": "" for number in range(1000)},
-        "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
-            {"weight": 1, "podAffinityTerm": {"topologyKey": f"{text}{number}"}} for number in range(1000)
-        ]}},
-        "tolerations": [{"key": f"{text}{number}"} for number in range(1000)],
-        "topologySpreadConstraints": [
-            {"maxSkew": 1, "topologyKey": f"{text}{number}", "whenUnsatisfiable": "DoNotSchedule"}
-            for number in range(1000)
-        ],
-        "volumes": [{"name": f"{text}{number}", "emptyDir": {}} for number in range(1000)],
-        "resourceClaims": [{"name": f"{text}{number}", "resourceClaimName": "x"} for number in range(1000)],
-        "schedulingGates": [{"name": f"x/{text}{number}"} for number in range(1000)],
-    }  # fmt: skip
-    return demands[field]
+LONG_TEXTS = [f"{'x' * 100}{number}" for number in range(1000)]
+DEMANDS: dict[str, Any] = {
+    "nodeSelector": dict.fromkeys(LONG_TEXTS, ""),
+    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+        {"weight": 1, "podAffinityTerm": {"topologyKey": text}} for text in LONG_TEXTS
+    ]}},
+    "tolerations": [{"key": text} for text in LONG_TEXTS],
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": text, "whenUnsatisfiable": "DoNotSchedule"} for text in LONG_TEXTS
+    ],
+    "volumes": [{"name": text, "emptyDir": {}} for text in LONG_TEXTS],
+    "resourceClaims": [{"name": text, "resourceClaimName": "x"} for text in LONG_TEXTS],
+    "schedulingGates": [{"name": f"x/{text}"} for text in LONG_TEXTS],
+}  # fmt: skip
+"""More of each field of a pod's spec than is read."""
 
 
-FIELDS = (
-    *("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints"),
-    *("volumes", "resourceClaims", "schedulingGates"),
-)
-
-
-@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("field", DEMANDS)
 def test_a_demand_of_a_pod_that_is_too_long_is_cut(field: str) -> None:
     """The pod's room and node are as they were; one that waits for a node gets none where it demanded one."""
     containers = [{"name": "main", "resources": {"requests": {"cpu": "1"}}}]
-    spec = {field: fill(field), "nodeName": "node-0", "containers": containers}
-    data = json.dumps({"metadata": {"name": "one"}, "spec": spec}, separators=(",", ":")).encode()
+    spec = {field: DEMANDS[field], "nodeName": "node-0", "containers": containers}
+    data = compact({"metadata": {"name": "one"}, "spec": spec})
     whole = msgspec.json.decode(data, type=Pod)
     pod = msgspec.json.decode(lean(data, "pods"), type=Pod)
     assert bytes(lean(data)) == data, "of other kinds these fields are others"
@@ -121,7 +117,7 @@ def test_what_a_container_runs_is_cut_if_it_is_very_long(containers: str, field:
     many = [{"name": f"V{number}", "value": "x"} if field == "env" else "x" for number in range(3 * MANY)]
     room = {"resources": {"requests": {"cpu": "1"}}}
     spec = {containers: [{"name": "long", field: many, **room}, {"name": "short", field: many[:1], **room}]}
-    data = json.dumps({"metadata": {"name": "one"}, "spec": spec}, separators=(",", ":")).encode()
+    data = compact({"metadata": {"name": "one"}, "spec": spec})
     found = msgspec.json.decode(lean(data, "pods"), type=Pod).spec
     whole = msgspec.json.decode(data, type=Pod).spec
     assert len(lean(data, "pods")) < 1000
@@ -137,7 +133,7 @@ def test_a_pod_group_that_is_too_long_is_not_read(part: str) -> None:
     many = {"minTaskMember": {f"task-{number}": 1 for number in range(MANY)}}
     if part == "status":
         many = {"conditions": [{"type": "Scheduled", "status": "True"}] * MANY}
-    data = json.dumps({"metadata": {"name": "long", "namespace": "here"}, part: many}, separators=(",", ":")).encode()
+    data = compact({"metadata": {"name": "long", "namespace": "here"}, part: many})
     with pytest.raises(msgspec.ValidationError, match=f"{part}: .*at most 65536 bytes"):
         lean(data, "podgroups")
     assert bytes(lean(data)) == data, "of other kinds these fields are others"

@@ -30,6 +30,11 @@ def lease(holder: str | None, renewed: str, seconds: int = 15) -> Lease:
     return Lease(spec=LeaseSpec(holder_identity=holder, renew_time=renewed, lease_duration_seconds=seconds))
 
 
+def elector_of(client: Client, clock: Clock) -> Elector:
+    """A candidate."""
+    return Elector(client, "ns", "lease", "me", monotonic_s=clock)
+
+
 @pytest.fixture
 def follower(client: Client, clock: Clock) -> LeaseFollower:
     """A follower of holders in pod-a that has seen its first list."""
@@ -38,38 +43,24 @@ def follower(client: Client, clock: Clock) -> LeaseFollower:
     return follower
 
 
-def test_follows_its_leader(follower: LeaseFollower) -> None:
-    """Active with its own leader, not with another, not without one."""
-    assert not follower.active
-    follower.observe(None, lease("pod-a_1", "t1"))
-    assert follower.active
-    follower.observe(lease("pod-a_1", "t1"), lease("pod-b_1", "t2"))
-    assert not follower.active
-    follower.observe(lease("pod-b_1", "t2"), lease("pod-a_2", "t3"))
-    assert follower.active
-    follower.observe(lease("pod-a_2", "t3"), lease("", "t4"))
-    assert not follower.active
-    follower.observe(lease("", "t4"), None)
-    assert not follower.active
-
-
-def test_a_leader_that_stops_renewing_is_none(follower: LeaseFollower, clock: Clock) -> None:
-    """Whatever the reason, and even if this process was frozen meanwhile."""
-    follower.observe(None, lease("pod-a_1", "t1"))
-    clock.now += 14.9
-    assert follower.active
-    clock.now += 0.1
-    assert not follower.active
-    follower.observe(lease("pod-a_1", "t1"), lease("pod-a_1", "t2"))
-    assert follower.active
-
-
-def test_a_change_that_is_no_renewal_does_not_count(follower: LeaseFollower, clock: Clock) -> None:
-    """Somebody put a label on the lease of a dead leader."""
-    follower.observe(None, lease("pod-a_1", "t1"))
-    clock.now += 15
-    follower.observe(lease("pod-a_1", "t1"), lease("pod-a_1", "t1"))
-    assert not follower.active
+def test_follows_its_leader(follower: LeaseFollower, clock: Clock) -> None:
+    """Active with its own leader while that renews in time, not with another, not without one, even after a freeze."""
+    seen: Lease | None = None
+    for passed_s, new, active in (
+        (0, lease("pod-a_1", "t1"), True),
+        (0, lease("pod-b_1", "t2"), False),
+        (0, lease("pod-a_2", "t3"), True),
+        (14.9, lease("pod-a_2", "t3"), True),
+        (0.1, lease("pod-a_2", "t3"), False),  # somebody put a label on the lease of a dead leader
+        (0, lease("pod-a_2", "t4"), True),
+        (0, lease("", "t5"), False),
+        (0, lease("pod-a_2", "t6"), True),
+        (0, None, False),
+    ):
+        clock.now += passed_s
+        follower.observe(seen, new)
+        assert follower.active == active, (seen, new)
+        seen = new
 
 
 def test_a_lease_of_unknown_age_does_not_count(client: Client, clock: Clock) -> None:
@@ -83,7 +74,7 @@ def test_a_lease_of_unknown_age_does_not_count(client: Client, clock: Clock) -> 
 
 def test_another_holder_is_left_in_peace_for_its_duration(client: Client, clock: Clock) -> None:
     """Counted from when we first saw its last write, by our own clock, and with its own duration."""
-    elector = Elector(client, "ns", "lease", "me", monotonic_s=clock)
+    elector = elector_of(client, clock)
     other = lease("other", "t1", seconds=20).spec
     assert not elector._free(other)
     clock.now += 19.9
@@ -98,12 +89,12 @@ def test_another_holder_is_left_in_peace_for_its_duration(client: Client, clock:
 @pytest.mark.parametrize("holder", [None, "", "me"])
 def test_a_lease_without_another_holder_is_free(client: Client, clock: Clock, holder: str | None) -> None:
     """Given up, never held, or our own."""
-    assert Elector(client, "ns", "lease", "me", monotonic_s=clock)._free(lease(holder, "t1").spec)
+    assert elector_of(client, clock)._free(lease(holder, "t1").spec)
 
 
 def test_transitions_and_acquisition_are_kept_while_renewing(client: Client, clock: Clock) -> None:
     """They change with the holder only."""
-    elector = Elector(client, "ns", "lease", "me", monotonic_s=clock)
+    elector = elector_of(client, clock)
     assert elector._record(None)["leaseTransitions"] == 0
     assert elector._record(LeaseSpec(holder_identity="other", lease_transitions=4))["leaseTransitions"] == 5
     assert elector._record(LeaseSpec(holder_identity="", lease_transitions=4))["leaseTransitions"] == 5
@@ -112,7 +103,7 @@ def test_transitions_and_acquisition_are_kept_while_renewing(client: Client, clo
 
 def test_leading_ends_by_the_clock(client: Client, clock: Clock) -> None:
     """Nobody has to tell: the deadline is enough."""
-    elector = Elector(client, "ns", "lease", "me", monotonic_s=clock)
+    elector = elector_of(client, clock)
     assert not elector.leading
     elector._renewed_at = clock()
     clock.now += 9.9
@@ -128,7 +119,7 @@ def test_to_be_second_is_no_trouble(
     """Of two candidates that start at once one makes the lease; a leader to whom that happens has lost it."""
     monkeypatch.setattr(client, "get", Mock(side_effect=NotFound("no such lease")))
     monkeypatch.setattr(client, "create", Mock(side_effect=AlreadyExists("the name is taken")))
-    elector = Elector(client, "ns", "lease", "me", monotonic_s=clock)
+    elector = elector_of(client, clock)
     elector._renewed_at = clock() if leading else None
     with capture_logs() as logs:
         assert elector._try() == "unknown"

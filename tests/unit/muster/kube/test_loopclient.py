@@ -1,44 +1,33 @@
 """Calls of an event loop: what they send, and what becomes of the answers."""
 
 import asyncio
-import socket
 import threading
 from collections.abc import Awaitable, Callable
 
 import msgspec
 import pytest
-import uvloop
-from scripted_server import head_and_body, scripted_server
+from scripted_server import answer, client_of, head_and_body
 
-from muster.api.kubernetes.core import PODS
+from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.kube import transport
-from muster.kube.config import Config
-from muster.kube.errors import Conflict, NotFound, TooManyRequests, Undecodable, Unreachable
+from muster.kube.errors import APIError, Conflict, NotFound, TooManyRequests, Undecodable, Unreachable
 from muster.kube.loopclient import LoopClient
 
-Story = Callable[[LoopClient], Awaitable[None]]
+pytestmark = pytest.mark.anyio
 
 
-def answered(
-    status: int, body: bytes, story: Story, *, headers: str = "", token: Callable[[], str] | None = None
-) -> bytes:
-    """Runs a story against a server that always answers so; gives what it was sent."""
-    sent = bytearray()
+class Server:
+    """Always gives one answer; `sent` is what came."""
 
-    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.sent = b""
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
         while True:
-            sent.extend(b"".join(await head_and_body(reader)))
-            writer.write(f"HTTP/1.1 {status} X\r\ncontent-length: {len(body)}\r\n{headers}\r\n".encode() + body)
-
-    async def run() -> None:
-        async with scripted_server(handler) as address:
-            url = f"http://{address}/prefix"
-            client = LoopClient(Config(url, authorization=token) if token else Config(url), user_agent="test")
-            await story(client)
-            client.close()
-
-    uvloop.run(run())
-    return bytes(sent)
+            self.sent += b"".join(await head_and_body(reader))
+            writer.write(self.content)
 
 
 async def bind(client: LoopClient) -> None:
@@ -46,19 +35,24 @@ async def bind(client: LoopClient) -> None:
     await client.bind("ns", "p", "u", "node-0", {"a": "b"})
 
 
-def test_a_binding_is_posted() -> None:
+async def get(client: LoopClient) -> None:
+    """One pod."""
+    await client.get(PODS, "p", "ns")
+
+
+async def test_a_binding_is_posted() -> None:
     """With the pod's UID, and annotations for the pod; the credentials are asked for once, in a thread."""
     asked: list[int] = []
 
     def token() -> str:
-        asked.append(1)
+        asked.append(threading.get_ident())
         return "Bearer secret"
 
-    async def story(client: LoopClient) -> None:
-        await bind(client)
-        await bind(client)
-
-    head, _, rest = answered(201, b"{}", story, token=token).partition(b"\r\n\r\n")
+    server = Server(answer(status=201))
+    async with client_of(server, authorization=token) as client:
+        await bind(client.on_loop)
+        await bind(client.on_loop)
+    head, _, rest = server.sent.partition(b"\r\n\r\n")
     assert head.startswith(b"POST /prefix/api/v1/namespaces/ns/pods/p/binding HTTP/1.1\r\nHost: 127.0.0.1:")
     assert b"Authorization: Bearer secret" in head
     assert b"Content-Type: application/json" in head
@@ -66,10 +60,11 @@ def test_a_binding_is_posted() -> None:
     assert msgspec.json.decode(body)["metadata"] == {
         "name": "p", "namespace": "ns", "uid": "u", "annotations": {"a": "b"},
     }  # fmt: skip
-    assert asked == [1]
+    [thread] = asked
+    assert thread != threading.get_ident()
 
 
-def test_a_call_waits_for_credentials_no_longer_than_it_may_take() -> None:
+async def test_a_call_waits_for_credentials_no_longer_than_it_may_take() -> None:
     """A program that hangs is one thread, however many calls give up on it; what it says at last is used."""
     asked: list[int] = []
     release = threading.Event()
@@ -79,71 +74,59 @@ def test_a_call_waits_for_credentials_no_longer_than_it_may_take() -> None:
         assert release.wait(20)
         return "Bearer late"
 
-    async def story(client: LoopClient) -> None:
+    server = Server(answer())
+    async with client_of(server, authorization=token) as client:
         for _ in range(3):
             with pytest.raises(Unreachable, match=r"no answer within 0\.05 s"):
-                await client.request("GET", "/", timeout_s=0.05)
+                await client.on_loop.request("GET", "/", timeout_s=0.05)
         release.set()
-        await client.request("GET", "/", timeout_s=20)
-
-    assert b"Bearer late" in answered(200, b"{}", story, token=token)
+        await client.on_loop.request("GET", "/", timeout_s=20)
+    assert b"Bearer late" in server.sent
     assert asked == [1]
 
 
-def test_no_call_goes_without_credentials() -> None:
+async def test_no_call_goes_without_credentials() -> None:
     """Not even one that comes in the moment when they are there, and nobody has noted them yet."""
-
-    async def story() -> tuple[str | None, str | None]:
-        credentials = transport._Credentials(lambda: "Bearer secret")
-        first = asyncio.create_task(credentials.header())
-        while credentials._asking is None or not credentials._asking.done():  # noqa: ASYNC110 - the moment is the test
-            await asyncio.sleep(0)
-        return await credentials.header(), await first
-
-    assert asyncio.run(story()) == ("Bearer secret", "Bearer secret")
+    credentials = transport._Credentials(lambda: "Bearer secret")
+    first = asyncio.create_task(credentials.header())
+    while credentials._asking is None or not credentials._asking.done():  # noqa: ASYNC110 - the moment is the test
+        await asyncio.sleep(0)
+    assert (await credentials.header(), await first) == ("Bearer secret", "Bearer secret")
 
 
-def test_what_the_api_server_refuses() -> None:
+STATUS = msgspec.json.encode({"kind": "Status", "reason": "Conflict", "message": "not now", "code": 409})
+
+
+@pytest.mark.parametrize(
+    ("call", "content", "kind", "shown"),
+    [
+        (bind, answer(STATUS, 409), Conflict, "POST /api/v1/namespaces/ns/pods/p/binding: 409 Conflict: not now"),
+        (bind, answer(b"busy", 429, "retry-after: 7\r\n"), TooManyRequests, "binding: 429: busy"),
+        (get, answer(b"", 404), NotFound, "GET /api/v1/namespaces/ns/pods/p: 404"),
+        (get, answer(b"[]"), Undecodable, "GET /api/v1/namespaces/ns/pods/p: 200: not a Pod as we know it: Expected"),
+    ],
+    ids=["by its reason", "for a while", "without a word", "no pod"],
+)
+async def test_what_the_api_server_refuses(
+    call: Callable[[LoopClient], Awaitable[None]], content: bytes, kind: type[APIError], shown: str
+) -> None:
     """By its reason, and with how long it wishes to be left alone."""
-    status = {"kind": "Status", "reason": "Conflict", "message": "not now", "code": 409}
-
-    async def refused(client: LoopClient) -> None:
-        with pytest.raises(Conflict, match="not now") as caught:
-            await bind(client)
-        assert caught.value.where == "POST /api/v1/namespaces/ns/pods/p/binding"
-
-    async def busy(client: LoopClient) -> None:
-        with pytest.raises(TooManyRequests) as caught:
-            await bind(client)
-        assert caught.value.retry_after_s == 7
-
-    async def missing(client: LoopClient) -> None:
-        with pytest.raises(NotFound):
-            await client.get(PODS, "p", "ns")
-
-    answered(409, msgspec.json.encode(status), refused)
-    answered(429, b"busy", busy, headers="retry-after: 7\r\n")
-    answered(404, b"", missing)
+    async with client_of(Server(content)) as client:
+        with pytest.raises(kind, match=shown) as caught:
+            await call(client.on_loop)
+    assert caught.value.retry_after_s == (7 if kind is TooManyRequests else None)
 
 
-def test_what_is_no_pod() -> None:
-    """An answer that is not what the API promises."""
-
-    async def story(client: LoopClient) -> None:
-        with pytest.raises(Undecodable):
-            await client.get(PODS, "p", "ns")
-
-    answered(200, b"[]", story)
-
-
-def test_nobody_there() -> None:
-    """Told as what it is, with the method and the path."""
-
-    async def story() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            url = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(Unreachable, match="no answer from the API server") as caught:
-            await bind(LoopClient(Config(url)))
-        assert caught.value.where.startswith("POST /api")
-
-    uvloop.run(story())
+@pytest.mark.parametrize(
+    ("date", "known"),
+    [("Tue, 01 Jan 2030 00:00:00 GMT", True), ("soon", False), ("", False)],
+    ids=["2030", "odd", "none"],
+)
+async def test_the_time_of_the_api_server(date: str, *, known: bool) -> None:
+    """It is unknown before the first answer, and goes on after the last one."""
+    async with client_of(Server(answer(headers=f"date: {date}\r\n" if date else ""))) as client:
+        assert client.server_time_s() is None
+        await client.on_loop.get(NAMESPACES, "default")
+        first, later = client.server_time_s(), client.server_time_s()
+        assert (first is not None) == known
+        assert first is None or later is None or 1893456000 <= first <= later < 1893456060

@@ -4,32 +4,29 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
-from scripted_server import head_and_body, scripted_server
+from scripted_server import LONGEST_S, ListWatchApi, answer, client_of
 
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.client import Client
 from muster.kube.codec import Page
-from muster.kube.config import Config
 from muster.kube.errors import Gone
 from muster.kube.reflector import Reflector
 
 pytestmark = pytest.mark.anyio
 
-LONGEST_S = 20.0
 
-
-class Api:
+class Api(ListWatchApi):
     """Has pages of names, and tells who asked for which; a page that is `held` is answered when it is let go.
 
     Page `gone` is answered with 410. Watches are silent.
     """
 
     def __init__(self, *pages: list[str]) -> None:
+        super().__init__()
         self.pages = list(pages)
         self.asked: list[int] = []
         self.limits: list[int | None] = []
@@ -40,26 +37,18 @@ class Api:
         self.held: set[int] = set()
         self.gone: int | None = None
 
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
-        while True:
-            head, _ = await head_and_body(reader)
-            query = parse_qs(urlsplit(head.split(b" ")[1].decode()).query)
-            if "watch" in query:
-                writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
-                await reader.read()
-                return
-            number = int(query.get("continue", ["0"])[0])
-            async with self.asking:
-                self.asked.append(number)
-                self.limits.append(int(query["limit"][0]) if "limit" in query else None)
-                self.asking.notify_all()
-                await self.asking.wait_for(lambda number=number: number not in self.held)
-            status, content = self.answer(number)
-            body = msgspec.json.encode(content)
-            writer.write(b"HTTP/1.1 %d OK\r\ncontent-length: %d\r\n\r\n" % (status, len(body)) + body)
+    async def listed(self, query: dict[str, str], _head: bytes) -> bytes:
+        """One page."""
+        number = int(query.get("continue", "0"))
+        async with self.asking:
+            self.asked.append(number)
+            self.limits.append(int(query["limit"]) if "limit" in query else None)
+            self.asking.notify_all()
+            await self.asking.wait_for(lambda: number not in self.held)
+        status, content = self.content(number)
+        return answer(msgspec.json.encode(content), status)
 
-    def answer(self, number: int) -> tuple[int, dict[str, Any]]:
+    def content(self, number: int) -> tuple[int, dict[str, Any]]:
         """What is answered."""
         if number == self.gone:
             return 410, {"kind": "Status", "reason": "Expired", "code": 410, "message": "too old"}
@@ -87,10 +76,8 @@ async def served(api: Api) -> AsyncIterator[Client]:
     """A client of the API; fails the test when something went wrong that nobody was told of."""
     untold: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: untold.append(context))
-    async with scripted_server(api) as address, asyncio.timeout(LONGEST_S):
-        client = Client(Config(f"http://{address}"), loop=asyncio.get_running_loop())
+    async with client_of(api) as client:
         yield client
-        client.close()
     assert not untold
 
 

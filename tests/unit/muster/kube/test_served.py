@@ -37,35 +37,28 @@ class Server:
         return Served(client, NATIVE_POD_GROUPS, monotonic_s=lambda: self.now_s)
 
 
-def test_an_answer_holds_for_a_minute() -> None:
+@pytest.mark.parametrize(
+    ("answer", "before", "after"),
+    [
+        pytest.param(NotFound("gone"), True, False, id="no such version"),
+        pytest.param(["priorityclasses"], True, False, id="the version without the kind"),
+        pytest.param(["podgroups"], False, True, id="the kind"),
+        pytest.param(Unreachable("starting"), True, True, id="no answer leaves it as it was"),
+        pytest.param(Unreachable("starting"), False, False, id="no answer before any"),
+    ],
+)
+def test_an_answer_holds_for_a_minute(answer: list[str] | APIError, *, before: bool, after: bool) -> None:
     """The list of the kind's own group and version says it."""
     server = Server()
     served = server.served()
-    assert served()
-    server.answer = NotFound("gone")
-    server.now_s = FRESH_S - 1
-    assert served()
-    server.now_s = FRESH_S
-    assert not served()
-    assert server.paths == ["/apis/scheduling.k8s.io/v1beta1"] * 2
-
-
-def test_a_version_may_be_served_without_the_kind() -> None:
-    """As v1beta1 is of other kinds of the group, in other releases."""
-    server = Server()
-    server.answer = ["priorityclasses"]
-    assert not server.served()()
-
-
-@pytest.mark.parametrize("before", [True, False])
-def test_without_an_answer_it_stays_as_it_was(*, before: bool) -> None:
-    """An API server that starts again says nothing for a moment."""
-    server = Server()
-    served = server.served()
-    if before:
-        assert served()
-    server.answer, server.now_s = Unreachable("starting"), FRESH_S
+    if not before:
+        server.answer = []
     assert served() == before
+    server.answer, server.now_s = answer, FRESH_S - 1
+    assert served() == before
+    server.now_s = FRESH_S
+    assert served() == after
+    assert server.paths == ["/apis/scheduling.k8s.io/v1beta1"] * 2
 
 
 def test_only_one_caller_waits() -> None:

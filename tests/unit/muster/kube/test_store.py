@@ -1,84 +1,85 @@
-"""A store finds objects by key and by index, and its indexes never lie."""
+"""A store finds objects by key and by index; one of packed objects answers alike, and keeps no more than their text."""
 
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from short_args import TEMPLATE, growth, metadata
 
-from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.kube.store import Store
 
-
-def obj(name: str, **labels: str) -> Object:
-    """An object in namespace ns."""
-    return Object(metadata=ObjectMeta(name=name, namespace="ns", labels=labels))
-
-
-def by_label(found: Object) -> list[str]:
-    """Files an object under each of its labels."""
-    return [f"{key}={value}" for key, value in found.metadata.labels.items()]
-
-
-@pytest.fixture
-def store() -> Store[Object]:
-    """A store with an index of labels."""
-    return Store({"label": by_label})
-
-
-def test_finds_by_key(store: Store[Object]) -> None:
-    """Keys are namespace/name, or the name of what has no namespace."""
-    node = Object(metadata=ObjectMeta(name="node"))
-    store.put(obj("a"))
-    store.put(node)
-    assert store.get("ns/a") == obj("a")
-    assert store.get("node") is node
-    assert store.get("ns/b") is None
-    assert len(store) == 2
-    assert store.keys() == ["ns/a", "node"]
-    assert store.list() == [obj("a"), node]
+LEAVES = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text()
+PLAIN = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10)
+TEMPLATES = st.dictionaries(st.text(), PLAIN, max_size=3)
+JOBS = st.builds(
+    lambda name, namespace, queues, templates: Job(
+        metadata=ObjectMeta(name=name, namespace=namespace, uid=name, labels=dict.fromkeys(queues, "")),
+        spec=JobSpec(tasks=[TaskSpec(name=f"t{n}", template=each) for n, each in enumerate(templates)]),
+    ),
+    st.sampled_from("abc"),
+    st.sampled_from(["ns", ""]),
+    st.sets(st.sampled_from("qr")),
+    st.lists(TEMPLATES.filter(lambda each: "Infinity" not in repr(each) and "inf" not in repr(each)), max_size=2),
+)
+KEYS = st.sampled_from(["ns/a", "ns/b", "ns/c", "a", "b", "c"])
 
 
-def test_tells_what_was_there_before(store: Store[Object]) -> None:
-    """The writer learns the old object from the store."""
-    store.put(obj("a", x="1"))
-    store.put(obj("a", x="2"))
-    assert store.get("ns/a") == obj("a", x="2")
-    assert store.discard("ns/a") == obj("a", x="2")
-    assert store.discard("ns/a") is None
+def by_queue(job: Job) -> Iterable[str]:
+    """Files a Job under each of its labels."""
+    return list(job.metadata.labels)
 
 
-def test_indexes_follow_changes(store: Store[Object]) -> None:
-    """An object moves with its values, and is under all of them."""
-    store.put(obj("a", x="1", y="1"))
-    store.put(obj("b", x="1"))
-    assert [found.metadata.name for found in store.by_index("label", "x=1")] == ["a", "b"]
-    store.put(obj("a", x="2", y="1"))
-    assert [found.metadata.name for found in store.by_index("label", "x=1")] == ["b"]
-    assert [found.metadata.name for found in store.by_index("label", "x=2")] == ["a"]
-    store.discard("ns/a")
-    assert store.by_index("label", "y=1") == []
+@given(st.lists(JOBS | KEYS), st.booleans())
+def test_it_answers_as_a_dictionary_does(steps: list[Job | str], packed: bool) -> None:  # noqa: FBT001 - as hypothesis has it
+    """Whatever is put and removed; each index says what looking at every object would say, and keeps nothing else."""
+    store = Store({"queue": by_queue}, packed=Job if packed else None)
+    known: dict[str, Job] = {}
+    for step in steps:
+        if isinstance(step, str):
+            assert store.discard(step) == known.pop(step, None)
+        else:
+            store.put(step)
+            known[step.metadata.key] = step
+        assert (store.list(), store.keys(), len(store)) == ([*known.values()], [*known], len(known))
+        assert store.get("ns/a") == known.get("ns/a")
+        for queue in "qr":
+            filed = {key: job for key, job in known.items() if queue in job.metadata.labels}
+            assert sorted(store.keys_by_index("queue", queue)) == sorted(filed)
+            assert {job.metadata.key: job for job in store.by_index("queue", queue)} == filed
+        assert set(store._indexes["queue"]) == {queue for job in known.values() for queue in job.metadata.labels}
 
 
-def test_an_unknown_index_is_a_mistake(store: Store[Object]) -> None:
+def test_readers_of_plain_objects_share_them() -> None:
+    """To copy each pod for each reader would cost too much."""
+    store, one = Store[Job](), Job(metadata=ObjectMeta(name="a"))
+    store.put(one)
+    assert store.get("a") is one
+
+
+def test_an_unknown_index_is_a_mistake() -> None:
     """It is not the same as finding nothing."""
     with pytest.raises(KeyError, match="owner"):
-        store.by_index("owner", "x")
+        Store[Job]().by_index("owner", "x")
 
 
-names = st.sampled_from("abcd")
-labels = st.dictionaries(st.sampled_from("xy"), st.sampled_from("12"))
+def test_an_object_that_cannot_be_packed_changes_nothing() -> None:
+    """As with an index that raises."""
+    store = Store(packed=Job)
+    odd: Any = Job(metadata=ObjectMeta(name="a"), spec=JobSpec(queue=object()))  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        store.put(odd)
+    assert (len(store), store.list()) == (0, [])
 
 
-@given(st.lists(st.one_of(st.tuples(names, labels), names)))
-def test_indexes_equal_a_search_through_everything(changes: list[str | tuple[str, dict[str, str]]]) -> None:
-    """After any changes every index says what looking at every object would say, and keeps nothing else."""
-    store: Store[Object] = Store({"label": by_label})
-    for change in changes:
-        if isinstance(change, str):
-            store.discard(f"ns/{change}")
-        else:
-            store.put(obj(change[0], **change[1]))
-    expected: dict[str, dict[str, Object]] = {}
-    for found in store.list():
-        for value in by_label(found):
-            expected.setdefault(value, {})[found.metadata.key] = found
-    assert expected == store._indexes["label"]
+def test_it_keeps_no_more_than_a_text() -> None:
+    """A list of short strings is twelve times as large in Python."""
+    one: dict[str, Any] = {"metadata": metadata(0), "spec": {"tasks": [{"name": "t", "template": TEMPLATE}]}}
+    text, store = msgspec.json.encode(one), Store(packed=Job)
+    with growth() as grown:
+        store.put(msgspec.json.decode(text, type=Job))
+    assert grown.size_bytes < 1.1 * len(text)

@@ -1,40 +1,35 @@
 """Watches and logs: what came is told whole and in order, however the stream is cut, and wherever it breaks off."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_server import head_and_body, scripted_server
+from scripted_server import CHUNKED, chunk, client_of, event, head_and_body
 
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import PODS
-from muster.kube.config import Config
 from muster.kube.errors import Gone, TooManyRequests, Unreachable
 from muster.kube.loopclient import LoopClient
-from muster.kube.watch import Watch
+from muster.kube.watch import LineCutter, Watch
+from musterctl.cluster import whole
 
 pytestmark = pytest.mark.anyio
 
-LONGEST_S = 20.0
 MEGABYTE = 1024 * 1024
 ENOUGH = 64
 """Megabytes, of which no system keeps half in its buffers."""
-CHUNKED = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
-def event(number: int, pad: int = 0) -> bytes:
+def pod(number: int, pad: int = 0) -> bytes:
     """One event of a watch."""
-    return b'{"type":"MODIFIED","object":{"metadata":{"name":"p","resourceVersion":"%d","labels":{"a":"%s"}},' % (
-        number, b"x" * pad,
-    ) + b'"spec":{"containers":[]}}}\n'  # fmt: skip
-
-
-def chunk(data: bytes) -> bytes:
-    """A chunk as HTTP sends it."""
-    return b"%x\r\n%s\r\n" % (len(data), data)
+    meta = b'{"name":"p","resourceVersion":"%d","labels":{"a":"%s"}}' % (number, b"x" * pad)
+    return event("MODIFIED", b'{"metadata":%s,"spec":{"containers":[]}}' % meta)
 
 
 @asynccontextmanager
@@ -50,8 +45,8 @@ async def answering(pieces: list[bytes], *, ends: bool = True) -> AsyncIterator[
         if not ends:
             await asyncio.Event().wait()
 
-    async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-        yield LoopClient(Config(f"http://{address}"))
+    async with client_of(handler) as client:
+        yield client.on_loop
 
 
 async def seen(watch: Watch[object]) -> tuple[list[str], Exception | None]:
@@ -75,7 +70,7 @@ async def test_events_are_whole_and_in_order(
     sizes: list[int], places: list[int], frames: list[int], lost: int | None
 ) -> None:
     """A stream that ends as it should just ends; one that breaks off tells what came whole, and then an error."""
-    events = [event(number, size) for number, size in enumerate(sizes)]
+    events = [pod(number, size) for number, size in enumerate(sizes)]
     text = b"".join(events)
     at = sorted({0, len(text), *(place % (len(text) + 1) for place in frames)})
     chunks = [text[start:end] for start, end in pairwise(at)]
@@ -95,8 +90,8 @@ async def test_events_are_whole_and_in_order(
 
 async def test_an_error_in_the_stream_is_raised() -> None:
     """With its own code."""
-    error = b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Expired","message":"too old"}}\n'
-    async with answering([CHUNKED, chunk(event(7)), chunk(error)], ends=False) as client:
+    error = event("ERROR", b'{"kind":"Status","code":410,"reason":"Expired","message":"too old"}')
+    async with answering([CHUNKED, chunk(pod(7)), chunk(error)], ends=False) as client:
         versions, raised = await seen(await client.watch(PODS, resource_version="1"))
         assert versions == ["7"]
         assert isinstance(raised, Gone)
@@ -113,7 +108,7 @@ async def test_a_refused_watch_is_not_open() -> None:
 
 async def test_silence_is_an_end() -> None:
     """Whoever says nothing for so long is not there any more; what came before is told."""
-    async with answering([CHUNKED + chunk(event(1))], ends=False) as client:
+    async with answering([CHUNKED + chunk(pod(1))], ends=False) as client:
         answer = await client._transport.stream("/", resource="pods", query={}, silence_s=0.05)
         versions, error = await seen(Watch(answer, PODS))
         assert versions == ["1"]
@@ -123,7 +118,7 @@ async def test_silence_is_an_end() -> None:
 
 async def test_a_watch_that_is_closed_ends_also_for_who_waits() -> None:
     """Without an error, and again without harm."""
-    async with answering([CHUNKED + chunk(event(1))], ends=False) as client:
+    async with answering([CHUNKED + chunk(pod(1))], ends=False) as client:
         watch = await client.watch(PODS, resource_version="1")
         assert (await anext(watch))[1].metadata.resource_version == "1"
         waiting = asyncio.create_task(seen(watch))
@@ -139,12 +134,12 @@ async def test_the_connection_of_a_watch_ends_with_it() -> None:
 
     async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await head_and_body(reader)
-        writer.write(CHUNKED + chunk(event(1)))
+        writer.write(CHUNKED + chunk(pod(1)))
         assert await reader.read() == b""
         over.set()
 
-    async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-        watch = await LoopClient(Config(f"http://{address}")).watch(PODS, resource_version="1")
+    async with client_of(handler) as client:
+        watch = await client.on_loop.watch(PODS, resource_version="1")
         await anext(watch)
         watch.close()
         await over.wait()
@@ -173,7 +168,7 @@ async def test_a_reader_who_is_behind_holds_the_server_up() -> None:
         await head_and_body(reader)
         writer.write(CHUNKED)
         while pieces < ENOUGH:
-            writer.write(chunk(event(pieces, MEGABYTE)))
+            writer.write(chunk(pod(pieces, MEGABYTE)))
             pieces += 1
             draining = asyncio.ensure_future(writer.drain())
             if not (await asyncio.wait([draining], timeout=0.5))[0]:
@@ -182,10 +177,43 @@ async def test_a_reader_who_is_behind_holds_the_server_up() -> None:
         went_on.set()
         writer.write(chunk(b""))
 
-    async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-        watch = await LoopClient(Config(f"http://{address}")).watch(PODS, resource_version="1")
+    async with client_of(handler) as client:
+        watch = await client.on_loop.watch(PODS, resource_version="1")
         await anext(watch)
         await stalled.wait()
         assert pieces < ENOUGH / 2
         assert (await seen(watch)) == ([str(number) for number in range(1, ENOUGH)], None)
         assert went_on.is_set()
+
+
+@pytest.mark.parametrize(
+    ("resource", "spec", "read"),
+    [
+        pytest.param(PODS, b'{"containers":null}', lambda pod: pod.metadata.resource_version, id="a list that is null"),
+        pytest.param(
+            TRAIN_JOBS, b"{}", lambda job: job.metadata.resource_version, id="a spec without what it must have"
+        ),
+        pytest.param(whole(TRAIN_JOBS), b"{}", lambda job: job["metadata"]["resourceVersion"], id="plain data"),
+    ],
+)
+async def test_a_bookmark_has_a_version_and_nothing_else_that_counts(
+    resource: Resource[Any], spec: bytes, read: Callable[[Any], str]
+) -> None:
+    """The API server sends an empty object otherwise; whoever reads objects as plain data gets plain data."""
+    meta = b'{"resourceVersion":"42","creationTimestamp":null}'
+    line = event("BOOKMARK", b'{"kind":"X","metadata":%s,"spec":%s,"status":{}}' % (meta, spec))
+    async with answering([CHUNKED, chunk(line), chunk(b"")]) as client:
+        watch = await client.watch(resource, resource_version="1")
+        assert [(kind, read(found)) async for kind, found in watch] == [("BOOKMARK", "42")]
+
+
+TEXTS = st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"")), max_size=10)
+
+
+@given(TEXTS, st.lists(st.integers(0, 200)), st.binary(max_size=9).filter(lambda rest: b"\n" not in rest))
+def test_lines_are_cut_alike_in_whatever_chunks_they_come(lines: list[bytes], cuts: list[int], rest: bytes) -> None:
+    """Empty ones are left out, and one that is not finished is none."""
+    stream = b"".join(line + b"\n" for line in lines) + rest
+    ends = sorted({0, len(stream), *(cut for cut in cuts if cut < len(stream))})
+    cutter = LineCutter()
+    assert [line for start, end in pairwise(ends) for line in cutter.cut(stream[start:end])] == [*filter(None, lines)]

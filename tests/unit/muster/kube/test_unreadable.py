@@ -6,28 +6,24 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
-from scripted_server import head_and_body, scripted_server
+from scripted_server import CHUNKED, ListWatchApi, answer, chunk, client_of, event
 
 from muster.api.kubernetes.core import CONFIG_MAPS, PODS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube import codec
 from muster.kube.client import Client
-from muster.kube.config import Config
 from muster.kube.errors import TooLarge, Undecodable, Unreachable
-from muster.kube.loopclient import LoopClient
 from muster.kube.reflector import Reflector
 from muster.kube.transport import MOST_BYTES
 
 pytestmark = pytest.mark.anyio
 
-LONGEST_S = 60.0
 MEGABYTE = 1024 * 1024
 DEEP = b'{"a":[' * 5000 + b"]}" * 5000
 """More levels than the decoder follows, in fields that it skips, too."""
@@ -37,6 +33,11 @@ def thing(name: str, more: bytes = b'"data":{}', version: int = 1) -> bytes:
     """An object as the API server writes it."""
     meta = b'"metadata":{"name":"%s","namespace":"ns","uid":"%s","resourceVersion":"%d"}'
     return b"{" + meta % (name.encode(), name.encode(), version) + b"," + more + b"}"
+
+
+def padded(name: str, size: int) -> bytes:
+    """One with so many bytes of data."""
+    return thing(name, b'"data":{"x":"' + b"x" * size + b'"}')
 
 
 def sorted_keys(name: str) -> bytes:
@@ -51,11 +52,6 @@ def listed(*objects: bytes, more: str = "", metadata_last: bool = False) -> byte
     return b"{" + (items + b"," + meta if metadata_last else meta + b"," + items) + b"}"
 
 
-def event(kind: str, obj: bytes) -> bytes:
-    """A line of a watch."""
-    return b'{"type":"%s","object":%s}\n' % (kind.encode(), obj)
-
-
 def told(text: str) -> list[str]:
     """The lines of a log that tell what was left out."""
     return [line for line in text.splitlines() if "left out" in line]
@@ -66,59 +62,37 @@ def counted(plural: str) -> float:
     return REGISTRY.get_sample_value("muster_kube_undecodable_total", {"resource": plural}) or 0.0
 
 
-class Api:
-    """Answers lists with `lists`, one after the other and the last one again, and a watch with `stream`.
+class Api(ListWatchApi):
+    """Answers lists with `lists`, one after the other and the last one again.
 
     `asked` are the query of each, and whether only metadata were wanted.
     """
 
-    def __init__(self, *lists: bytes | Callable[[dict[str, str], bool], AsyncIterator[bytes]]) -> None:
+    def __init__(self, *lists: bytes | Callable[[dict[str, str]], AsyncIterator[bytes]]) -> None:
+        super().__init__()
         self.lists = list(lists)
-        self.stream = b""
-        self.watching = asyncio.Event()
         self.asked: list[tuple[dict[str, str], bool]] = []
 
-    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection."""
-        while True:
-            head, _ = await head_and_body(reader)
-            query = {key: each[0] for key, each in parse_qs(urlsplit(head.split(b" ")[1].decode()).query).items()}
-            if "watch" in query:
-                writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
-                if self.stream:
-                    writer.write(b"%x\r\n%s\r\n" % (len(self.stream), self.stream))
-                self.watching.set()
-                await reader.read()
-                return
-            self.asked.append((query, b"PartialObjectMetadataList" in head))
-            content = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
-            if isinstance(content, bytes):
-                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(content), content))
-                continue
-            writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
-            async for piece in content(*self.asked[-1]):
-                writer.write(b"%x\r\n%s\r\n" % (len(piece), piece))
-                await writer.drain()
-            writer.write(b"0\r\n\r\n")
+    async def listed(self, query: dict[str, str], head: bytes) -> bytes | AsyncIterator[bytes]:
+        """The next one."""
+        self.asked.append((query, b"PartialObjectMetadataList" in head))
+        content = self.lists.pop(0) if len(self.lists) > 1 else self.lists[0]
+        return answer(content) if isinstance(content, bytes) else content(query)
 
 
 @asynccontextmanager
-async def served(api: Api) -> AsyncIterator[Client]:
-    """A client of it."""
-    async with scripted_server(api) as address, asyncio.timeout(LONGEST_S):
-        yield Client(Config(f"http://{address}"), loop=asyncio.get_running_loop())
-
-
-@asynccontextmanager
-async def running(api: Api) -> AsyncIterator[tuple[Api, LoopClient]]:
+async def running(
+    *lists: bytes | Callable[[dict[str, str]], AsyncIterator[bytes]],
+) -> AsyncIterator[tuple[Api, Client]]:
     """The API, and a client of it."""
-    async with served(api) as client:
-        yield api, client.on_loop
+    api = Api(*lists)
+    async with client_of(api) as client:
+        yield api, client
 
 
-async def names_of(client: LoopClient) -> list[str]:
+async def names_of(client: Client) -> list[str]:
     """What a list has."""
-    return [each.metadata.name for each in await client.list(CONFIG_MAPS)]
+    return [each.metadata.name for each in await client.on_loop.list(CONFIG_MAPS)]
 
 
 @pytest.mark.parametrize("metadata_last", [False, True], ids=["built-in", "custom resource"])
@@ -129,7 +103,7 @@ async def test_one_that_is_nested_too_deeply_is_left_out_of_a_list(
     deep = thing("deep", b'"x":' + DEEP, version=10 + metadata_last)
     first = listed(thing("a"), deep, thing("b"), more="next", metadata_last=metadata_last)
     before = counted("configmaps")
-    async with running(Api(first, listed(thing("c")))) as (api, client):
+    async with running(first, listed(thing("c"))) as (api, client):
         assert await names_of(client) == ["a", "b", "c"]
         assert [query.get("continue") for query, _ in api.asked] == [None, "next"]
     [line] = told(capsys.readouterr().out)
@@ -140,7 +114,7 @@ async def test_one_that_is_nested_too_deeply_is_left_out_of_a_list(
 
 async def test_one_whose_name_is_not_found_is_of_its_kind(capsys: pytest.CaptureFixture[str]) -> None:
     """It is looked for near the beginning only."""
-    async with running(Api(listed(thing("a"), sorted_keys("late")))) as (_, client):
+    async with running(listed(thing("a"), sorted_keys("late"))) as (_, client):
         assert await names_of(client) == ["a"]
     assert "an object of kind ConfigMap" in told(capsys.readouterr().out)[0]
 
@@ -148,7 +122,7 @@ async def test_one_whose_name_is_not_found_is_of_its_kind(capsys: pytest.Capture
 async def test_one_is_told_once_until_it_changes(capsys: pytest.CaptureFixture[str]) -> None:
     """However often it is listed."""
     lists = [listed(thing("again", b'"x":' + DEEP, version=version)) for version in (1, 1, 1, 2)]
-    async with running(Api(*lists)) as (_, client):
+    async with running(*lists) as (_, client):
         for _ in lists:
             assert await names_of(client) == []
     assert len(told(capsys.readouterr().out)) == 2
@@ -164,9 +138,9 @@ def test_one_that_was_left_out_does_not_keep_others_from_being_told(monkeypatch:
 
 async def test_an_answer_that_is_one_such_object_is_an_error() -> None:
     """Of the call; it is not ours to guess."""
-    async with running(Api(thing("deep", b'"x":' + DEEP))) as (_, client):
+    async with running(thing("deep", b'"x":' + DEEP)) as (_, client):
         with pytest.raises(Undecodable, match="not a ConfigMap as we know it"):
-            await client.get(CONFIG_MAPS, "deep", "ns")
+            await client.on_loop.get(CONFIG_MAPS, "deep", "ns")
 
 
 @pytest.mark.parametrize(
@@ -180,9 +154,9 @@ async def test_an_answer_that_is_one_such_object_is_an_error() -> None:
 )
 async def test_a_watch_goes_on_after_one(odd: bytes, capsys: pytest.CaptureFixture[str]) -> None:
     """It is named; and that it is deleted is told by its name, so that nothing stays in a cache that is gone."""
-    async with running(Api(b"")) as (api, client):
-        api.stream = b"".join((event("MODIFIED", odd), event("DELETED", odd), event("ADDED", thing("b", b'"spec":{}'))))
-        watch = await client.watch(POD_GROUPS, resource_version="1")
+    async with running(b"") as (api, client):
+        api.events = b"".join((event("MODIFIED", odd), event("DELETED", odd), event("ADDED", thing("b", b'"spec":{}'))))
+        watch = await client.on_loop.watch(POD_GROUPS, resource_version="1")
         seen = [await anext(watch) for _ in range(2)]
         assert [(kind, group.metadata.key) for kind, group in seen] == [("DELETED", "ns/odd"), ("ADDED", "ns/b")]
         watch.close()
@@ -191,19 +165,19 @@ async def test_a_watch_goes_on_after_one(odd: bytes, capsys: pytest.CaptureFixtu
 
 async def test_a_line_that_is_no_event_ends_the_stream() -> None:
     """What came through is not what the API server sent."""
-    async with running(Api(b"")) as (api, client):
-        api.stream = b"<html>\n"
-        watch = await client.watch(PODS, resource_version="1")
+    async with running(b"") as (api, client):
+        api.events = b"<html>\n"
+        watch = await client.on_loop.watch(PODS, resource_version="1")
         with pytest.raises(Unreachable, match="the stream broke"):
             await anext(watch)
 
 
 async def test_a_line_of_a_watch_that_is_too_long_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     """Its rest is dropped as it comes, and the next line is read."""
-    long = thing("long", b'"data":{"x":"' + b"x" * (MOST_BYTES + MEGABYTE) + b'"}')
-    async with running(Api(b"")) as (api, client):
-        api.stream = event("MODIFIED", long) + event("DELETED", long) + event("ADDED", thing("b"))
-        watch = await client.watch(CONFIG_MAPS, resource_version="1")
+    long = padded("long", MOST_BYTES + MEGABYTE)
+    async with running(b"") as (api, client):
+        api.events = event("MODIFIED", long) + event("DELETED", long) + event("ADDED", thing("b"))
+        watch = await client.on_loop.watch(CONFIG_MAPS, resource_version="1")
         assert [(kind, (found.metadata.name)) for kind, found in [await anext(watch), await anext(watch)]] == [
             ("DELETED", "long"),
             ("ADDED", "b"),
@@ -219,15 +193,15 @@ async def test_a_page_that_is_too_large_is_asked_for_with_fewer_objects() -> Non
     """Of 500 MB no more is read than an answer may have."""
     sent = 0
 
-    async def large(query: dict[str, str], _only: bool) -> AsyncIterator[bytes]:  # noqa: FBT001 - as Api calls it
+    async def large(query: dict[str, str]) -> AsyncIterator[bytes]:
         nonlocal sent
-        yield b'{"metadata":{"resourceVersion":"9"},"items":['
+        yield CHUNKED + chunk(b'{"metadata":{"resourceVersion":"9"},"items":[')
         for number in range(int(query["limit"])):
             sent += 5
-            yield thing(str(number), b'"data":{"x":"' + b"x" * 5 * MEGABYTE + b'"}') + b","
+            yield chunk(padded(str(number), 5 * MEGABYTE) + b",")
 
-    one = thing("a", b'"data":{"x":"' + b"x" * 5 * MEGABYTE + b'"}')
-    async with running(Api(large, large, listed(one, more="next"), listed(thing("b")))) as (api, client):
+    one = padded("a", 5 * MEGABYTE)
+    async with running(large, large, listed(one, more="next"), listed(thing("b"))) as (api, client):
         assert await names_of(client) == ["a", "b"]
         assert [query["limit"] for query, _ in api.asked] == ["100", "10", "1", "3"]
         assert [query.get("continue") for query, _ in api.asked] == [None, None, None, "next"]
@@ -238,8 +212,8 @@ async def test_one_that_is_larger_than_an_answer_may_be_is_left_out_of_a_list(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Its metadata say its name, and where the list goes on."""
-    huge = listed(thing("huge", b'"data":{"x":"' + b"x" * MOST_BYTES + b'"}'), more="next")
-    async with running(Api(huge, huge, huge, listed(thing("huge"), more="next"), listed(thing("b")))) as (api, client):
+    huge = listed(padded("huge", MOST_BYTES), more="next")
+    async with running(huge, huge, huge, listed(thing("huge"), more="next"), listed(thing("b"))) as (api, client):
         assert await names_of(client) == ["b"]
         assert [(query["limit"], only) for query, only in api.asked][:4] == [
             ("100", False), ("10", False), ("1", False), ("1", True),
@@ -252,8 +226,8 @@ async def test_one_that_is_larger_than_an_answer_may_be_is_left_out_of_a_list(
 
 async def test_a_server_that_knows_no_pages_is_an_error_where_its_list_is_too_large() -> None:
     """Nothing is skipped that is not known to be too large."""
-    huge = listed(*(thing("huge", b'"data":{"x":"' + b"x" * (MOST_BYTES // 2) + b'"}') for _ in range(2)))
-    async with running(Api(huge, huge, huge, listed(thing("a"), thing("b")))) as (_, client):
+    huge = listed(*[padded("huge", MOST_BYTES // 2)] * 2)
+    async with running(huge, huge, huge, listed(thing("a"), thing("b"))) as (_, client):
         with pytest.raises(TooLarge):
             await names_of(client)
 
@@ -261,10 +235,9 @@ async def test_a_server_that_knows_no_pages_is_an_error_where_its_list_is_too_la
 async def test_a_cache_keeps_what_it_knew_of_one() -> None:
     """That it cannot be read does not mean that it is gone; a cache that lists and watches does not stop at it."""
     deep = thing("a", b'"x":' + DEEP, version=2)
-    api = Api(listed(thing("a"), thing("b")), listed(deep))
-    async with served(api) as client:
+    async with running(listed(thing("a"), thing("b")), listed(deep)) as (api, client):
         reflector = Reflector(client, CONFIG_MAPS, random=lambda: 1.0)
-        api.stream = event("ERROR", b'{"code":410,"reason":"Expired"}')
+        api.events = event("ERROR", b'{"code":410,"reason":"Expired"}')
         relisted = asyncio.Event()
         reflector.add_handler(lambda old, new: relisted.set() if old and not new else None)
         reflector.start()

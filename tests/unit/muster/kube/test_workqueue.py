@@ -1,4 +1,4 @@
-"""The work queue behaves as client-go's: de-duplicated, one worker per key, delays, back-off."""
+"""The work queue behaves as client-go's: de-duplicated, one worker per key, delays, back-off; groups take turns."""
 
 import threading
 from collections import Counter
@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from builders.clocks import Clock
+from hypothesis import given
+from hypothesis import strategies as st
 
-from muster.kube.workqueue import WorkQueue
+from muster.kube.workqueue import GroupQueue, WorkQueue
 
 
 @pytest.fixture
@@ -37,6 +39,7 @@ def test_a_key_waits_once_and_in_order(queue: WorkQueue[str]) -> None:
         queue.add(key)
     assert len(queue) == 3
     assert drain(queue) == ["a", "b", "c"]
+    assert queue.get(timeout_s=0) is None
 
 
 def test_a_key_can_go_first_in_its_group() -> None:
@@ -60,13 +63,6 @@ def test_a_key_has_one_worker(queue: WorkQueue[str]) -> None:
     assert drain(queue) == ["a"]
 
 
-def test_done_without_new_work_ends_it(queue: WorkQueue[str]) -> None:
-    """A key that was not added again does not come again."""
-    queue.add("a")
-    assert drain(queue) == ["a"]
-    assert queue.get(timeout_s=0) is None
-
-
 def test_delayed_keys_come_when_they_are_due(queue: WorkQueue[str], clock: Clock) -> None:
     """In the order of their times, not of their adding; no delay is now."""
     queue.add_after("late", 5)
@@ -81,24 +77,24 @@ def test_delayed_keys_come_when_they_are_due(queue: WorkQueue[str], clock: Clock
     assert drain(queue) == ["late"]
 
 
-def test_the_earliest_of_several_delays_counts(queue: WorkQueue[str], clock: Clock) -> None:
-    """A key waits for one time only, the first."""
-    queue.add_after("a", 5)
-    queue.add_after("a", 1)
-    queue.add_after("a", 3)
-    clock.now += 1
-    assert drain(queue) == ["a"]
-    clock.now += 10
-    assert drain(queue) == []
-
-
-def test_a_delayed_key_can_be_added_at_once(queue: WorkQueue[str], clock: Clock) -> None:
-    """The delay stays, as in client-go: the key comes now, and again when it is due."""
-    queue.add_after("a", 5)
-    queue.add("a")
-    assert drain(queue) == ["a"]
-    clock.now += 5
-    assert drain(queue) == ["a"]
+@pytest.mark.parametrize(
+    ("delays", "moments"),
+    [
+        pytest.param((5, 1, 3), (1,), id="the earliest of several counts, once"),
+        pytest.param((5, 0), (0, 5), id="one that is added at once comes again when it is due, as in client-go"),
+    ],
+)
+def test_a_key_with_several_delays(
+    queue: WorkQueue[str], clock: Clock, delays: tuple[int, ...], moments: tuple[int, ...]
+) -> None:
+    """It comes at these moments."""
+    for delay_s in delays:
+        queue.add_after("a", delay_s)
+    came = []
+    for second in range(12):
+        came += [second for _ in drain(queue)]
+        clock.now += 1
+    assert came == [*moments]
 
 
 def test_failures_back_off_per_key(queue: WorkQueue[str], clock: Clock) -> None:
@@ -115,18 +111,14 @@ def test_failures_back_off_per_key(queue: WorkQueue[str], clock: Clock) -> None:
     assert delays == [1, 2, 4, 8, 10, 10]
     assert queue.failures("bad") == 6
     assert queue.failures("good") == 0
+    for _ in range(5000):
+        queue.add_rate_limited("bad")
+    clock.now += 10
+    assert drain(queue) == ["bad"], "the delay of thousands of failures stays at its limit"
     queue.forget("bad")
     assert queue.failures("bad") == 0
     queue.add_rate_limited("bad")
     clock.now += 1
-    assert drain(queue) == ["bad"]
-
-
-def test_thousands_of_failures_do_not_overflow(queue: WorkQueue[str], clock: Clock) -> None:
-    """The delay stays at its limit."""
-    for _ in range(5000):
-        queue.add_rate_limited("bad")
-    clock.now += 10
     assert drain(queue) == ["bad"]
 
 
@@ -188,3 +180,47 @@ def test_many_workers_never_share_a_key() -> None:
     for worker in workers:
         worker.join(5)
     assert not collisions
+
+
+ADD = st.tuples(st.sampled_from(["add", "first"]), st.integers(0, 4))
+STEPS = st.lists(st.one_of(ADD, st.just(("take", 0)), st.just(("done", 0))))
+
+
+@given(STEPS)
+def test_nothing_is_lost_and_nobody_waits_for_more_than_one_of_each(steps: list[tuple[str, int]]) -> None:
+    """Whatever is added comes out once, in the order of its group; groups with nothing in work go first."""
+    queue: GroupQueue[tuple[int, int]] = GroupQueue(lambda key: key[0])
+    waiting: list[tuple[int, int]] = []
+    in_work: list[tuple[int, int]] = []
+    for number, (step, group) in enumerate(steps):
+        if step in {"add", "first"}:
+            added = (group, number - len(steps) if step == "first" else number)
+            waiting.append(added)
+            queue.add(added, first=step == "first")
+        elif step == "take" and waiting:
+            key = queue.take()
+            assert key == min(each for each in waiting if each[0] == key[0])
+            busy = {each[0] for each in in_work}
+            assert key[0] not in busy or all(each[0] in busy for each in waiting)
+            waiting.remove(key)
+            in_work.append(key)
+        elif step == "done" and in_work:
+            queue.done(in_work.pop(0))
+        assert len(queue) == len(waiting)
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=6))
+def test_one_worker_takes_one_key_of_each_group_in_turn(counts: list[int]) -> None:
+    """Between two keys of a group every other group that waits gets one."""
+    queue: GroupQueue[tuple[int, int]] = GroupQueue(lambda key: key[0])
+    for group, count in enumerate(counts):
+        for number in range(count):
+            queue.add((group, number))
+    taken = []
+    while queue:
+        key = queue.take()
+        taken.append(key)
+        queue.done(key)
+    rounds = [number for _, number in taken]
+    assert rounds == sorted(rounds)
+    assert sorted(taken) == sorted((group, number) for group, count in enumerate(counts) for number in range(count))
