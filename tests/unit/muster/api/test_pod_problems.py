@@ -26,29 +26,14 @@ def ended(code: int) -> dict[str, Any]:
 
 WAITING = {
     "ErrImageNeverPull": 'Container image "trainer:1" is not present with pull policy of Never',
-    "ErrImagePull": "failed to pull and unpack image: not found",
-    "ImagePullBackOff": 'Back-off pulling image "trainer:1"',
-    "InvalidImageName": "couldn't parse image reference",
-    "ImageInspectError": "rpc error",
-    "RegistryUnavailable": "registry is not available",
     "CreateContainerConfigError": 'secret "keys" not found',
-    "CreateContainerError": "context deadline exceeded",
-    "RunContainerError": "exec: no such file or directory",
     "CrashLoopBackOff": "back-off 20s restarting failed container",
     "PostStartHookError": "",
 }
 REFUSED = {
-    "OutOfcpu": "Node didn't have enough resource: cpu, requested: 8000, used: 0, capacity: 2000",
-    "OutOfmemory": "Node didn't have enough resource: memory",
-    "OutOfpods": "Node didn't have enough resource: pods",
     "OutOfnvidia.com/gpu": "Node didn't have enough resource: nvidia.com/gpu",
     "NodeAffinity": "Predicate NodeAffinity failed",
-    "NodePorts": "Predicate NodePorts failed",
-    "SysctlForbidden": 'forbidden sysctl: "net.core.somaxconn" not allowlisted',
     "UnexpectedAdmissionError": "Allocate failed due to requested number of devices unavailable",
-    "TopologyAffinityError": "Resources cannot be allocated with Topology locality",
-    "PodOSNotSupported": "Failed to admit pod as the OS field doesn't match node OS",
-    "NodeShutdown": "Pod was rejected as the node is shutting down.",
     "Evicted": "The node had condition: [DiskPressure].",
 }
 

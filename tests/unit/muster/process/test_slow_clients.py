@@ -237,19 +237,20 @@ def test_unfinished_requests_may_not_fill_the_memory(tight: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "status"),
+    "sent",
     [
-        (b"POST /size HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx", b"400"),
-        (b"POST /size HTTP/1.1\r\nHost: test\r\nContent-Length: x\r\n\r\nx", b"400"),
-        (b"POST /size HTTP/1.1\r\nHost: test\r\nA: " + b"x" * 600_000, b"400"),
-        (b"nonsense\r\n\r\n", b"400"),
+        b"POST /size HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+        b"POST /size HTTP/1.1\r\nHost: test\r\nContent-Length: x\r\n\r\nx",
+        b"POST /size HTTP/1.1\r\nHost: test\r\nA: " + b"x" * 600_000,
+        b"nonsense\r\n\r\n",
     ],
+    ids=["two lengths", "no length", "a long header", "no HTTP"],
 )
-def test_what_cannot_be_read_is_refused_and_the_connection_ends(served: Served, request_: bytes, status: bytes) -> None:
+def test_what_cannot_be_read_is_refused_and_the_connection_ends(served: Served, sent: bytes) -> None:
     """With a status, although not all of it was read."""
     client = served.connect().sock
-    client.sendall(request_)
-    assert b"".join(iter(lambda: client.recv(65536), b"")).startswith(b"HTTP/1.1 " + status)
+    client.sendall(sent)
+    assert b"".join(iter(lambda: client.recv(65536), b"")).startswith(b"HTTP/1.1 400")
     client.close()
 
 

@@ -1,10 +1,10 @@
-"""Resource vectors are plain exact arithmetic by name."""
+"""Resource vectors are plain exact arithmetic by name; people get short amounts."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from muster.resources.vector import add, maximum, scale, subtract, to_quantities, vector
+from muster.resources.vector import add, amount_words, maximum, scale, subtract, to_quantities, vector, vector_words
 
 vectors = st.dictionaries(st.sampled_from(["cpu", "memory", "pods", "nvidia.com/gpu"]), st.integers(0, 10**15))
 
@@ -56,3 +56,25 @@ def test_scaling_is_repeated_adding(a: dict[str, int], n: int) -> None:
 def test_quantities_read_back(a: dict[str, int]) -> None:
     """What is written to the API means the same when it comes back."""
     assert a == vector(to_quantities(a))
+
+
+@pytest.mark.parametrize(
+    ("resource", "amount", "words"),
+    [
+        ("cpu", 500, "0.5"), ("cpu", 16000, "16"), ("cpu", 1_234_567, "1235"), ("memory", 16 << 30, "16Gi"),
+        ("memory", 1_500_000_000, "1.4Gi"), ("memory", 1024, "1Ki"), ("memory", 700, "700"), ("memory", -2048, "-2Ki"),
+        ("hugepages-2Mi", 4 << 20, "4Mi"), ("nvidia.com/gpu", 8000, "8"), ("nvidia.com/gpu", 500, "0.5"),
+        ("pods", 4096, "4096"),
+    ],
+)  # fmt: skip
+def test_an_amount_is_short(resource: str, amount: int, words: str) -> None:
+    """In the unit that people use, with three digits."""
+    assert amount_words(resource, amount) == words
+
+
+def test_a_vector_begins_with_what_everybody_knows() -> None:
+    """The pod itself goes without saying, and so does what is not asked for."""
+    assert vector_words({"nvidia.com/gpu": 8000, "pods": 1, "memory": 1 << 30, "cpu": 1000, "x": 0}) == (
+        "1 cpu, 1Gi memory, 8 nvidia.com/gpu"
+    )
+    assert vector_words({"pods": 1}) == "nothing"

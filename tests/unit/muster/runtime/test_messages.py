@@ -14,93 +14,50 @@ from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 JSON = dict[str, Any]
 A = "metadata.annotations[muster.dev"
 
+ELASTIC = "must be minNodes:maxNodes, e.g. 2:4, with 1 <= minNodes <= maxNodes"
+PYTHON = "where muster.dev/torch-env is python: only torchrun"
+NUMBER = "must be auto, cpu, gpu or a number of processes from 1 to 4096"
 SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
-    "torch-env": (
-        "torch",
-        {"torch-env": "pyhton"},
-        'torch-env]: Invalid value: "pyhton": must be torchrun (the default) or python',
-    ),
-    "python and elastic": (
-        "torch",
-        {"torch-env": "python", "elastic": "2:4"},
-        ('elastic]: Invalid value: "2:4": must be left out where muster.dev/torch-env is python: only torchrun is '
-         "elastic"),
-    ),
+    "form": ("torch", {"torch-env": "pyhton"}, "must be torchrun (the default) or python"),
+    "python and elastic": ("torch", {"torch-env": "python", "elastic": "2:4"}, f"must be left out {PYTHON} is elastic"),
     "python and processes": (
-        "torch",
-        {"torch-env": "python", "nproc-per-node": "2"},
-        ('nproc-per-node]: Invalid value: "2": must be 1 where muster.dev/torch-env is python: only torchrun starts '
-         "several processes"),
+        "torch", {"torch-env": "python", "nproc-per-node": "2"}, f"must be 1 {PYTHON} starts several processes",
     ),
-    "elastic": (
-        "torch",
-        {"elastic": "4:2"},
-        'elastic]: Invalid value: "4:2": must be minNodes:maxNodes, e.g. 2:4, with 1 <= minNodes <= maxNodes',
-    ),
-    "elastic without a colon": (
-        "torch",
-        {"elastic": "4"},
-        'elastic]: Invalid value: "4": must be minNodes:maxNodes, e.g. 2:4, with 1 <= minNodes <= maxNodes',
-    ),
-    "elastic without the size": (
-        "torch",
-        {"elastic": "1:2"},
-        'elastic]: Invalid value: "1:2": must include the number of pods of Job train (4)',
-    ),
-    "restarts": (
-        "torch",
-        {"elastic": "2:4", "max-restarts": "-1"},
-        'max-restarts]: Invalid value: "-1": must be a number of restarts of at least 0',
-    ),
-    "restarts without elastic": (
-        "torch",
-        {"max-restarts": "1"},
-        'max-restarts]: Invalid value: "1": must be left out unless muster.dev/elastic is set',
-    ),
+    "elastic": ("torch", {"elastic": "4:2"}, ELASTIC),
+    "elastic without a colon": ("torch", {"elastic": "4"}, ELASTIC),
+    "elastic without a node": ("torch", {"elastic": "0:4"}, ELASTIC),
+    "elastic without the size": ("torch", {"elastic": "1:2"}, "must include the number of pods of Job train (4)"),
+    "restarts": ("torch", {"elastic": "2:4", "max-restarts": "-1"}, "must be a number of restarts of at least 0"),
+    "restarts without elastic": ("torch", {"max-restarts": "1"}, "must be left out unless muster.dev/elastic is set"),
     "gpu without one": (
-        "torch",
-        {"nproc-per-node": "gpu"},
-        'nproc-per-node]: Invalid value: "gpu": container node asks for no GPU: add one to its resources, or use cpu',
+        "torch", {"nproc-per-node": "gpu"}, "container node asks for no GPU: add one to its resources, or use cpu",
     ),
-    "processes": (
-        "torch",
-        {"nproc-per-node": "many"},
-        'nproc-per-node]: Invalid value: "many": must be auto, cpu, gpu or a number of processes from 1 to 4096',
-    ),
-    "inject-into": (
-        "jax",
-        {"inject-into": "node, gone"},
-        'inject-into]: Invalid value: "gone": must name containers of spec; there are node',
-    ),
-    "implementation": (
-        "mpi",
-        {"mpi-implementation": "MVAPICH"},
-        ('mpi-implementation]: Invalid value: "MVAPICH": must be an MPI implementation that Muster knows (OpenMPI, '
-         "Intel, MPICH): annotation muster.dev/mpi-implementation"),
-    ),
-    "mount path": (
-        "mpi",
-        {"ssh-auth-mount-path": "home"},
-        ('ssh-auth-mount-path]: Invalid value: "home": must be a folder\'s absolute path: annotation '
-         "muster.dev/ssh-auth-mount-path"),
-    ),
-    "key": ("mpi", {"ssh-key": "rsa"}, 'ssh-key]: Invalid value: "rsa": must be ed25519 (the default) or ecdsa'),
-    "slots": (
-        "mpi",
-        {"nproc-per-node": "0"},
-        'nproc-per-node]: Invalid value: "0": must be auto, cpu, gpu or a number of processes from 1 to 4096',
+    "processes": ("torch", {"nproc-per-node": "many"}, NUMBER),
+    "inject-into": ("jax", {"inject-into": "gone"}, "must name containers of spec; there are node"),
+    "implementation": ("mpi", {"mpi-implementation": "MVAPICH"}, (
+        "must be an MPI implementation that Muster knows (OpenMPI, Intel, MPICH): annotation "
+        "muster.dev/mpi-implementation"
+    )),
+    "mount path": ("mpi", {"ssh-auth-mount-path": "home"}, (
+        "must be a folder's absolute path: annotation muster.dev/ssh-auth-mount-path"
+    )),
+    "key": ("mpi", {"ssh-key": "rsa"}, "must be ed25519 (the default) or ecdsa"),
+    "slots": ("mpi", {"nproc-per-node": "0"}, NUMBER),
+    "slots of GPUs": (
+        "mpi", {"nproc-per-node": "gpu"}, "the nodes ask for no GPU: add one to their resources, or use cpu",
     ),
 }  # fmt: skip
+"""Framework, settings, of which the last one is refused, and what would be right."""
 
 
 @pytest.mark.parametrize(("framework", "settings", "message"), SETTINGS.values(), ids=SETTINGS.keys())
 def test_settings_of_labelled_pods(framework: str, settings: dict[str, str], message: str) -> None:
     """They are refused for every owner, also where nobody validates the owner itself."""
     annotations = {f"muster.dev/{key}": value for key, value in settings.items()}
-    for owner in (w.indexed_job, w.stateful_set):
+    *_, (key, value) = settings.items()
+    for kind, owner in (("Job", w.indexed_job), ("StatefulSet", w.stateful_set)):
         result = w.shaped(owner(w.template(framework, annotations, {})))
-        kind = "StatefulSet" if owner is w.stateful_set else "Job"
-        expected = f"{A}/{message}".replace("Job train", f"{kind} train")
+        expected = f'{A}/{key}]: Invalid value: "{value}": {message}'.replace("Job train", f"{kind} train")
         assert [str(error) for error in result.errors] == [expected]
 
 
@@ -113,22 +70,12 @@ def test_a_setting_of_the_owner_has_the_same_path() -> None:
     assert error.path == f"{A}/nproc-per-node]"
 
 
-@pytest.mark.parametrize(
-    ("place", "key", "value", "message"),
-    [
-        (
-            "annotations",
-            "muster.dev/mpi-hostfile",
-            "localhost",
-            'Invalid value: "localhost": is set by Muster for framework mpi; remove it',
-        ),
-    ],
-)
-def test_metadata_that_contradicts(place: str, key: str, value: str, message: str) -> None:
+def test_metadata_that_contradicts() -> None:
     """What Muster writes itself must not say something else."""
-    group = w.indexed_job(w.template("mpi", {}, {}))
-    group.pod["metadata"][place][key] = value
-    assert [str(error) for error in w.shaped(group).errors] == [f"metadata.{place}[{key}]: {message}"]
+    key, group = "muster.dev/mpi-hostfile", w.indexed_job(w.template("mpi", {}, {}))
+    group.pod["metadata"]["annotations"][key] = "localhost"
+    message = 'Invalid value: "localhost": is set by Muster for framework mpi; remove it'
+    assert [str(error) for error in w.shaped(group).errors] == [f"metadata.annotations[{key}]: {message}"]
 
 
 @pytest.mark.parametrize(

@@ -211,8 +211,6 @@ def test_labelled_pods_carry_the_hostfile() -> None:
     [
         ({"muster.dev/mpi-implementation": "openmpi"}, "metadata.annotations[muster.dev/mpi-implementation]"),
         ({"muster.dev/ssh-auth-mount-path": "ssh"}, "metadata.annotations[muster.dev/ssh-auth-mount-path]"),
-        ({"muster.dev/ssh-key": "rsa"}, "metadata.annotations[muster.dev/ssh-key]"),
-        ({"muster.dev/nproc-per-node": "0"}, "metadata.annotations[muster.dev/nproc-per-node]"),
     ],
 )
 def test_settings_that_mean_nothing(annotations: JSON, path: str) -> None:

@@ -1,15 +1,8 @@
-"""Runtime patches beyond pods, gangs in the network, and reserved variables of labelled Jobs."""
+"""Runtime patches beyond pods, gangs in the network, and containers that are not the trainer's."""
 
 from typing import Any
 
-import pytest
-from frameworks_world import compiled, component, indexed_job, pods_of, replicated_job, runtime, template, train_job
-from webhook_world import NamespaceWorld, QueueWorld
-
-from muster.runtime import registry
-from muster.workloads.batch_job import BATCH_JOB
-from webhook.lookup import NamespaceQueues
-from webhook.validate.workload import check
+from frameworks_world import compiled, component, pods_of, replicated_job, runtime, train_job
 
 JSON = dict[str, Any]
 
@@ -49,19 +42,3 @@ def test_what_the_trainer_says_is_for_its_own_pods() -> None:
     result = compiled(train_job(trainer={"image": "mine"}), runtime({"mpi": {}}, *jobs))
     images = {name: pods_of(result, name)["spec"]["containers"][0]["image"] for name in ("launcher", "node", "log")}
     assert images == {"launcher": "mine", "node": "mine", "log": "other"}
-
-
-@pytest.mark.parametrize(
-    ("framework", "name"),
-    [("jax", "JAX_PROCESS_ID"), ("xgboost", "DMLC_TASK_ID"), ("tensorflow", "TF_CONFIG"), ("torch", "PET_NODE_RANK")],
-)
-def test_reserved_variables_of_labelled_jobs(framework: str, name: str) -> None:
-    """They are refused with the Job, where its user reads it, with the path in the template."""
-    group = indexed_job(template(framework, {}, {}))
-    assert group.owner
-    group.owner["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": name, "value": "7"}]
-    queues = NamespaceQueues(QueueWorld(), NamespaceWorld(), "team")
-    [error] = check(BATCH_JOB, group.owner, queues, registry.framework()).errors
-    assert error.path == "spec.template.spec.containers[0].env[0].name"
-    assert error.message.startswith(f"is set by Muster for framework {framework}; remove it (reserved are ")
-    assert error.value == name

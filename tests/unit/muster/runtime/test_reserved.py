@@ -41,44 +41,22 @@ class Form(NamedTuple):
 
 FORMS = {
     "torch": Form("torch", {}, OF_TORCHRUN, RENDEZVOUS, ("MY_OWN", "PET_MAX_RESTARTS", "RANK", "WORLD_SIZE")),
-    "torch, elastic": Form(
-        "torch",
-        {"muster.dev/elastic": "2:4"},
-        (*OF_TORCHRUN, *RENDEZVOUS, "PET_MAX_RESTARTS"),
-        (),
-        ("RANK", "LOCAL_RANK"),
-    ),
-    "torch, python": Form(
-        "torch",
-        {"muster.dev/torch-env": "python"},
-        ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),
-        (),
-        ("PET_NNODES", "PET_RDZV_BACKEND"),
-    ),
+    "torch, elastic": Form("torch", {"muster.dev/elastic": "2:4"}, (*OF_TORCHRUN, *RENDEZVOUS, "PET_MAX_RESTARTS"),
+                           free=("RANK", "LOCAL_RANK")),
+    "torch, python": Form("torch", {"muster.dev/torch-env": "python"},
+                          ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),
+                          free=("PET_NNODES", "PET_RDZV_BACKEND")),
     "jax": Form("jax", {}, ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "JAX_COORDINATOR_ADDRESS")),
     "xgboost": Form("xgboost", {}, ("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")),
     "tensorflow": Form("tensorflow", {}, ("TF_CONFIG", "TF_TASK_INDEX")),
-    "mpi": Form(
-        "mpi",
-        {},
-        (
-            "OMPI_MCA_orte_default_hostfile",
-            "OMPI_MCA_orte_keep_fqdn_hostnames",
-            "OMPI_MCA_orte_set_default_slots",
-            "OMPI_MCA_plm_rsh_args",
-        ),
-        (),
-        ("I_MPI_PERHOST", "HYDRA_HOST_FILE"),
-    ),
-    "mpi, Intel": Form(
-        "mpi",
-        {"muster.dev/mpi-implementation": "Intel"},
-        ("I_MPI_HYDRA_HOST_FILE", "I_MPI_PERHOST"),
-        (),
-        ("OMPI_MCA_plm_rsh_args", "HYDRA_HOST_FILE"),
-    ),
-    "mpi, MPICH": Form("mpi", {"muster.dev/mpi-implementation": "MPICH"}, ("HYDRA_HOST_FILE",), (), ("I_MPI_PERHOST",)),
-}
+    "mpi": Form("mpi", {}, ("OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_keep_fqdn_hostnames",
+                            "OMPI_MCA_orte_set_default_slots", "OMPI_MCA_plm_rsh_args"),
+                free=("I_MPI_PERHOST", "HYDRA_HOST_FILE")),
+    "mpi, Intel": Form("mpi", {"muster.dev/mpi-implementation": "Intel"}, ("I_MPI_HYDRA_HOST_FILE", "I_MPI_PERHOST"),
+                       free=("OMPI_MCA_plm_rsh_args", "HYDRA_HOST_FILE")),
+    "mpi, MPICH": Form("mpi", {"muster.dev/mpi-implementation": "MPICH"}, ("HYDRA_HOST_FILE",),
+                       free=("I_MPI_PERHOST",)),
+}  # fmt: skip
 MINE = {"name": "A", "value": "1"}
 
 
@@ -108,6 +86,8 @@ def test_a_workload_may_set_none_of_them(form: str, *, on_the_job: bool) -> None
     for name in given.reserved:
         found = checked(given, name, on_the_job=on_the_job)
         assert [(error.path, error.value) for error in found.errors] == [(path, name)], name
+        told = f"is set by Muster for framework {given.framework}; remove it (reserved are "
+        assert found.errors[0].message.startswith(told)
     for name in (*given.warned_of, *given.free):
         found = checked(given, name, on_the_job=on_the_job)
         assert not found.errors, name

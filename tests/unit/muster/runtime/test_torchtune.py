@@ -70,51 +70,32 @@ def test_whole_command_of_several_nodes() -> None:
     assert set(env_of(container)) == {"PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK"}
 
 
+IMMUTABLE = 'spec.trainer.args[1]: must not set immutable config "output_dir" in trainer args'
+MODEL = "spec.runtimeRef.name: must have a supported pretrained model, invalid model configured: "
+
+
 @pytest.mark.parametrize(
     ("name", "gpus", "trainer", "messages"),
     [
-        (
-            "torchtune-llama9-1b",
-            1,
-            {},
-            ["spec.runtimeRef.name: must have a supported pretrained model, invalid model configured: llama9/1B"],
-        ),
-        ("tune", 1, {}, ["spec.runtimeRef.name: must have a supported pretrained model, invalid model configured: "]),
-        (
-            LLAMA,
-            1,
-            {"numNodes": 2, "args": [LORA]},
-            [
-                "spec.trainer.numNodes: must be 1 for llama3_2/1B model",
-                "spec.trainer.numNodes: LoRA fine-tuning is not supported for multi-node training in TorchTune",
-            ],
-        ),
+        ("torchtune-llama9-1b", 1, {}, [f"{MODEL}llama9/1B"]),
+        ("tune", 1, {}, [MODEL]),
+        (LLAMA, 1, {"numNodes": 2, "args": [LORA]}, [
+            "spec.trainer.numNodes: must be 1 for llama3_2/1B model",
+            "spec.trainer.numNodes: LoRA fine-tuning is not supported for multi-node training in TorchTune",
+        ]),
+        (LARGE, 1, {"numNodes": 2, "args": [QLORA]}, [
+            "spec.trainer.numNodes: LoRA fine-tuning is not supported for multi-node training in TorchTune",
+        ]),
         (QWEN, 1, {"args": [QLORA]}, ["spec.runtimeRef.name: QLoRA is not supported for qwen2_5/1.5B model"]),
-        (
-            LLAMA,
-            2,
-            {"args": [QLORA]},
-            [
-                "spec.trainer.numProcPerNode: must be auto or 1 for llama3_2/1B model when using QLoRA",
-                (
-                    "spec.trainer.resourcesPerNode: must have gpu resource with value 1 for llama3_2/1B model "
-                    "when using QLoRA"
-                ),
-            ],
-        ),
-        (
-            LLAMA,
-            1,
-            {"args": ["epochs=1", "output_dir=/x"]},
-            [
-                (
-                    'spec.trainer.args[1]: must not set immutable config "output_dir" in trainer args; it is managed '
-                    "by the runtime"
-                )
-            ],
-        ),
+        (LLAMA, 2, {"args": [QLORA]}, [
+            "spec.trainer.numProcPerNode: must be auto or 1 for llama3_2/1B model when using QLoRA",
+            "spec.trainer.resourcesPerNode: must have gpu resource with value 1 for llama3_2/1B model when using QLoRA",
+        ]),
+        (LLAMA, 1, {"args": ["epochs=1", "output_dir=/x"]}, [
+            f"{IMMUTABLE}; it is managed by the runtime",
+        ]),
     ],
-)
+)  # fmt: skip
 def test_refusals(name: str, gpus: int, trainer: dict[str, Any], messages: list[str]) -> None:
     """Each with its path and the words that clients know."""
     assert [f"{error.path}: {error.message}" for error in tuned(name, gpus, **trainer).errors] == messages

@@ -63,21 +63,17 @@ def test_trainer_is_merged_over_the_runtime() -> None:
 
 
 @pytest.mark.parametrize(
-    ("default", "nodes", "count"), [(None, None, 1), (3, None, 3), (3, 5, 5), (None, 2, 2), (0, None, 1)]
+    ("default", "trainer", "count"),
+    [(None, None, 1), (None, {}, 1), (3, {}, 3), (3, {"numNodes": 5}, 5), (None, {"numNodes": 2}, 2), (0, {}, 1)],
 )
-def test_number_of_nodes(default: int | None, nodes: int | None, count: int) -> None:
+def test_number_of_nodes(default: int | None, trainer: JSON | None, count: int) -> None:
     """The TrainJob's, else the runtime's, else one; it is in the pods' environment and in the JobSet."""
-    trainer = {} if nodes is None else {"numNodes": nodes}
-    result = compiled(train_job(trainer=trainer), runtime({"numNodes": default, "torch": {}}))
-    [job] = component(result, "JobSet")["spec"]["replicatedJobs"]
-    spec = job["template"]["spec"]
-    assert (spec["parallelism"], spec["completions"], job["replicas"]) == (count, count, 1)
+    job = train_job() if trainer is None else train_job(trainer=trainer)
+    result = compiled(job, runtime({"numNodes": default, "torch": {}}))
+    [job_of_set] = component(result, "JobSet")["spec"]["replicatedJobs"]
+    spec = job_of_set["template"]["spec"]
+    assert (spec["parallelism"], spec["completions"], job_of_set["replicas"]) == (count, count, 1)
     assert env_of(container_of(result))["PET_NNODES"] == str(count)
-
-
-def test_environment_without_a_trainer() -> None:
-    """A TrainJob that says nothing of its trainer is set up as well."""
-    assert env_of(container_of(compiled(train_job(), runtime({"torch": {}}))))["PET_NNODES"] == "1"
 
 
 def test_any_subdomain_and_any_name() -> None:
