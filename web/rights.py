@@ -45,7 +45,7 @@ def listing(resource: Resource[Any], namespace: str = "", verb: str = "list") ->
 
 def may_i(client: Client, right: reviews.ResourceAttributes) -> bool:
     """Return True if the client's own user has a right."""
-    asked = reviews.SelfSubjectAccessReview(spec=reviews.SelfSubjectAccessReviewSpec(resource_attributes=right))
+    asked = reviews.SubjectAccessReview(spec=reviews.SubjectAccessReviewSpec(resource_attributes=right))
     return client.create(reviews.SELF_SUBJECT_ACCESS_REVIEWS, asked).status.allowed
 
 

@@ -50,13 +50,12 @@ class Debug:
         self._loop = loop
         self._began_s = time.monotonic()
 
-    def page(self, path: str) -> tuple[str, bytes] | None:
-        """Return the content type and body of a page; None if there is none of that path."""
-        if path == "/debug":
-            return "application/json", msgspec.json.format(msgspec.json.encode(self.summary(), enc_hook=str)) + b"\n"
-        if path == TASKS:
-            return "text/plain; charset=utf-8", waits(self._loop()).encode()
-        return ("text/plain; charset=utf-8", stacks().encode()) if path == THREADS else None
+    def page(self, path: str) -> Response:
+        """Return one of `PAGES`."""
+        if path in {TASKS, THREADS}:
+            return PlainTextResponse(waits(self._loop()) if path == TASKS else stacks())
+        text = msgspec.json.format(msgspec.json.encode(self.summary(), enc_hook=str)) + b"\n"
+        return Response(text, media_type="application/json")
 
     def summary(self) -> dict[str, Any]:
         """Return version, options with the settings, and sizes; times are in seconds."""
@@ -187,10 +186,9 @@ def _app(health: Health, registry: CollectorRegistry, debug: Debug | None) -> St
         return _said(health.ready())
 
     def page(request: Request) -> Response:  # in a thread: it may wait for the loop that it tells about
-        found = debug.page(request.scope["path"]) if debug and _is_local(request) else None
-        if found is None:
+        if debug is None or not _is_local(request):
             raise HTTPException(HTTPStatus.NOT_FOUND)
-        return Response(found[1], headers={"content-type": found[0]})
+        return debug.page(request.scope["path"])
 
     async def not_found(_: Request, _error: Exception) -> Response:
         return PlainTextResponse(_NOT_FOUND, HTTPStatus.NOT_FOUND)

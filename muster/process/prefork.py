@@ -6,7 +6,6 @@ So threads, caches and the status port are started by `on_worker_start`, after t
 
 import asyncio
 import ctypes
-import gc
 import logging
 import os
 import signal
@@ -31,6 +30,7 @@ from werkzeug.wrappers import Response
 from muster.api.base import prepare
 from muster.kube.loop import prefer_the_loop
 from muster.process import serve as servers
+from muster.process.memory import freeze
 from muster.process.tls import Files, ServerTLS, tell_end
 
 LARGE_BYTES = 64 * 1024
@@ -124,8 +124,7 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
         logging.getLogger("uvicorn.error").propagate = True  # the worker has set up a handler of its own
         prepare()
         prefer_the_loop()
-        gc.collect()
-        gc.freeze()  # each look of the collector through all modules would stop the worker for 50 ms
+        freeze()  # a collection that looks through all modules would stop the worker for 50 ms
         on_start()
         yield
         await asyncio.to_thread(on_stop)

@@ -1,5 +1,7 @@
 """TokenReview (authentication.k8s.io/v1) and SubjectAccessReview (authorization.k8s.io/v1), which are not stored."""
 
+from dataclasses import replace
+
 from msgspec import field
 
 from muster.api.base import Resource, Wire
@@ -18,10 +20,10 @@ class ResourceAttributes(Wire):
 
 
 class SubjectAccessReviewSpec(Wire):
-    """The user and the action."""
+    """The user and the action; a question about its sender names no user."""
 
-    user: str
     resource_attributes: ResourceAttributes
+    user: str = ""
     groups: list[str] = field(default_factory=list)
     uid: str = ""
     extra: dict[str, list[str]] = field(default_factory=dict)
@@ -53,27 +55,10 @@ SUBJECT_ACCESS_REVIEWS = Resource(
 )
 
 
-class SelfSubjectAccessReviewSpec(Wire):
-    """The action that the caller himself asks about."""
-
-    resource_attributes: ResourceAttributes
-
-
-class SelfSubjectAccessReview(Wire):
-    """The question whether its sender may do something, and the answer. It is not stored, and everybody may ask."""
-
-    spec: SelfSubjectAccessReviewSpec
-    status: SubjectAccessReviewStatus = field(default_factory=SubjectAccessReviewStatus)
-
-
-SELF_SUBJECT_ACCESS_REVIEWS = Resource(
-    "authorization.k8s.io",
-    "v1",
-    "selfsubjectaccessreviews",
-    "SelfSubjectAccessReview",
-    SelfSubjectAccessReview,
-    namespaced=False,
+SELF_SUBJECT_ACCESS_REVIEWS = replace(
+    SUBJECT_ACCESS_REVIEWS, plural="selfsubjectaccessreviews", kind="SelfSubjectAccessReview"
 )
+"""The question whether its sender may do something, which everybody may ask."""
 
 
 class TokenReviewSpec(Wire):
