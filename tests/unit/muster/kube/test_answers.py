@@ -1,14 +1,21 @@
 """What becomes of the answers of a server that misbehaves: the right answer or an error, never another request's."""
 
 import asyncio
+import socket
+import ssl
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scripted_server import answer, chunk, client_of, head_and_body
+from scripted_server import LONGEST_S, answer, chunk, client_of, head_and_body, scripted_server
 
+from certs.authority import Authority
+from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.kube.client import Client
+from muster.kube.config import Config
 from muster.kube.errors import APIError, Unreachable
+from muster.kube.loopclient import LoopClient
 
 pytestmark = pytest.mark.anyio
 
@@ -153,3 +160,124 @@ async def test_a_request_that_would_be_two_is_not_sent(bad: str) -> None:
             await client.on_loop.request("GET", f"/{bad}")
         with pytest.raises(ValueError, match="detected in headers"):
             await client.on_loop.request("POST", "/", body=b"x", content_type=bad)
+
+
+class Server:
+    """Answers each request with its body once `release` is set; with `headers` or `ends` the connection ends then."""
+
+    def __init__(self, headers: str = "", *, ends: bool = False) -> None:
+        self.headers, self.ends = headers, ends
+        self.release = asyncio.Event()
+        self.connections = 0
+        self.heads: list[bytes] = []
+        self.ended = asyncio.Queue[None]()
+
+    async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        self.connections += 1
+        try:
+            while True:
+                head, body = await head_and_body(reader)
+                self.heads.append(head)
+                await self.release.wait()
+                writer.write(answer(body, 201, self.headers))
+                if self.ends or self.headers:
+                    return
+        finally:
+            self.ended.put_nowait(None)
+
+
+@pytest.mark.parametrize(("headers", "ends"), [("", True), ("connection: close\r\n", False)], ids=["silently", "said"])
+async def test_a_connection_that_the_server_has_ended_is_not_used(headers: str, *, ends: bool) -> None:
+    """Whether it said so or not; the next request does not fail."""
+    server = Server(headers, ends=ends)
+    server.release.set()
+    async with client_of(server) as client:
+        assert await send(client) == b"hello"
+        session = client.on_loop._transport._session
+        assert session is not None
+        assert session.connector is not None
+        while any(kept.is_connected() for each in session.connector._conns.values() for kept, _ in each):  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        assert await send(client, b"again") == b"again"
+        assert server.connections == 2
+
+
+async def test_a_client_that_is_closed_ends_its_connection() -> None:
+    """One that it has used again and again until then, for bodies of any size."""
+    server = Server()
+    server.release.set()
+    async with client_of(server) as client:
+        for body in (b"a", b"", b"c" * 100_000):
+            assert await send(client, body) == body
+        assert server.connections == 1
+        client.close()
+        await server.ended.get()
+
+
+async def test_a_server_that_does_not_answer() -> None:
+    """The call gives up in time, and the connection, on which an answer may still come, is not used again."""
+    server = Server()
+    async with client_of(server) as client:
+        with pytest.raises(Unreachable, match=r"POST /: .*: no answer within 0\.1 s"):
+            await send(client, timeout_s=0.1)
+        server.release.set()
+        assert await send(client, b"new") == b"new"
+        assert server.connections == 2
+
+
+async def test_a_refusal_before_all_is_read() -> None:
+    """The answer counts, not that the rest cannot be sent; the connection stays open for a while, as API servers do."""
+    refused = asyncio.Event()
+
+    async def handler(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if refused.is_set():
+            await echo(reader, writer)
+        await reader.readuntil(b"\r\n\r\n")
+        refused.set()
+        writer.write(answer(b"", 413))
+        await asyncio.Event().wait()
+
+    async with client_of(handler) as client:
+        with pytest.raises(APIError) as caught:
+            await send(client, b"x" * 6_000_000)
+        assert caught.value.status == 413
+        assert await send(client) == b"hello"
+
+
+async def test_nobody_listens() -> None:
+    """The error is a sentence with the method and the path, and without a status."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, but not listening
+        client = LoopClient(Config(f"http://127.0.0.1:{taken.getsockname()[1]}"))
+        with pytest.raises(Unreachable, match=r"GET /version: .*no answer from the API server") as caught:
+            await client.request("GET", "/version")
+        assert caught.value.status == 0
+        client.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "path"), [("a b", "a%20b"), ("jöb", "j%C3%B6b"), ("a/b?c", "a%2Fb%3Fc"), ("a-1", "a-1")]
+)
+async def test_odd_names_are_asked_for(name: str, path: str) -> None:
+    """They come from users, in Commands for example; the API server says that there is no such object."""
+    server = Server()
+    server.release.set()
+    async with client_of(server) as client:
+        await client.on_loop.request("POST", CONFIG_MAPS.path("n", name), body=b"")
+    assert server.heads[0].startswith(f"POST /prefix/api/v1/namespaces/n/configmaps/{path} HTTP/1.1".encode())
+
+
+async def test_the_name_in_a_certificate(tmp_path: Path) -> None:
+    """The server's name counts, or the one that the configuration gives in its place."""
+    authority = Authority.create("test")
+    authority.issue("server", dns_names=["kube.test"], server=True).save(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
+    trusting = ssl.create_default_context(cadata=authority.cert_pem.decode())
+    async with scripted_server(echo, context) as address, asyncio.timeout(LONGEST_S):
+        named = LoopClient(Config(f"https://{address}", tls=trusting, server_name="kube.test"))
+        assert await named.request("POST", "/", body=b"hello") == b"hello"
+        with pytest.raises(Unreachable, match="certificate verify failed"):
+            await LoopClient(Config(f"https://{address}", tls=trusting)).request("GET", "/")
+        named.close()
