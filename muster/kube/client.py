@@ -45,7 +45,7 @@ class Steps(Iterator[R], Generic[R]):
 def _blocking(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["Client", P], R]:
-    """The call for a thread, which waits for its answer."""
+    """Return the call for a thread, which waits for its answer."""
 
     @wraps(call)
     def blocking(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -57,7 +57,7 @@ def _blocking(
 def _stepwise(
     call: Callable[Concatenate[LoopClient, P], AsyncGenerator[R]],
 ) -> Callable[Concatenate["Client", P], Steps[R]]:
-    """The call for a thread, which gets the items one by one; nothing is sent before the first is asked for."""
+    """Return the call for a thread, which gets the items one by one; nothing is sent before the first is asked for."""
 
     @wraps(call)
     def stepwise(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Steps[R]:
@@ -70,7 +70,7 @@ def _stepwise(
 def _opening(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, Watch[R]]],
 ) -> Callable[Concatenate["Client", P], Steps[tuple[str, R]]]:
-    """The call for a thread, which gets the events one by one from a stream that is open when it returns."""
+    """Return the call for a thread, which gets the events one by one from a stream that is open when it returns."""
     opened = _blocking(call)
 
     @wraps(call)

@@ -136,9 +136,9 @@ class Reads:
         timeout_s: float = 300,
         **selectors: Unpack[Selectors],
     ) -> Watch[T]:
-        """Events after `resource_version`, bookmarks included; the server ends the stream after about `timeout_s`.
+        """Open a stream of the events after `resource_version`, bookmarks included; raises `Gone`.
 
-        The stream is open when this returns. `Watch.close` ends it. Raises `Gone`.
+        The server ends it after about `timeout_s`, `Watch.close` at once.
         """
         query = _selected(**selectors) | {
             "watch": "1",

@@ -52,7 +52,7 @@ class Served:
         self._until_s = float("-inf")
 
     def __call__(self) -> bool:
-        """The newest answer; not for the loop's own thread."""
+        """Return the newest answer; not for the loop's own thread."""
         if self._monotonic_s() >= self._until_s and self._asking.acquire(blocking=False):
             try:
                 with suppress(APIError):

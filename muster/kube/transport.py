@@ -168,7 +168,7 @@ class Transport:
         )
 
     def _open(self) -> aiohttp.ClientSession:
-        """The session of the running loop, made when it is first needed."""
+        """Return the session of the running loop, made when it is first needed."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 limit=0, keepalive_timeout=_KEPT_S, ssl=self._config.tls or True, socket_factory=_watched_socket

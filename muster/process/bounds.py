@@ -54,7 +54,7 @@ class BoundedConnection(HttpToolsProtocol):
     _leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Gives the first request the time to begin that uvicorn gives to each later one."""
+        """Give the first request the time to begin that uvicorn gives to each later one."""
         super().connection_made(transport)
         OPEN.inc()
         self.begun_at_s = self.loop.time()
@@ -64,7 +64,7 @@ class BoundedConnection(HttpToolsProtocol):
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Ends the clocks."""
+        """End the clocks."""
         super().connection_lost(exc)
         OPEN.dec()
         _stop(self._request)
@@ -80,46 +80,46 @@ class BoundedConnection(HttpToolsProtocol):
                 self.send_400_response(f"the header is longer than {HEADER_BYTES} bytes")
 
     def on_message_begin(self) -> None:
-        """Starts the clock of a request."""
+        """Start the clock of a request."""
         super().on_message_begin()
         self._in_header, self._header_bytes, self._unread_bytes = True, 0, 0
         self._request = self.loop.call_later(REQUEST_S, self.drop, "request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Refuses a header that is too long, or has too many fields: the parser makes 400 of the error."""
+        """Refuse a header that is too long, or has too many fields: the parser makes 400 of the error."""
         super().on_header(name, value)
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > HEADER_BYTES or len(self.headers) > HEADER_FIELDS:
             raise ValueError(f"a header has at most {HEADER_BYTES} bytes in {HEADER_FIELDS} fields")
 
     def on_headers_complete(self) -> None:
-        """Makes this request the last one where the connection is old, or the server stops."""
+        """Make this request the last one where the connection is old, or the server stops."""
         self._in_header = False
         super().on_headers_complete()
         if self._leaving or self.loop.time() > self.begun_at_s + AGE_S:
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
-        """Stops the clock of a request."""
+        """Stop the clock of a request."""
         super().on_message_complete()
         _stop(self._request)
 
     def timeout_keep_alive_handler(self) -> None:
-        """Ends an idle connection, also one whose client has not taken its last answer."""
+        """End an idle connection, also one whose client has not taken its last answer."""
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Starts the clock of an answer, as not all of it can be sent at once."""
+        """Start the clock of an answer, as not all of it can be sent at once."""
         super().pause_writing()
         self._answer = self.loop.call_later(ANSWER_S, self.drop, "answer")
 
     def resume_writing(self) -> None:
-        """Stops the clock of an answer."""
+        """Stop the clock of an answer."""
         super().resume_writing()
         _stop(self._answer)
 
     def shutdown(self) -> None:
-        """Ends the connection with its answer, or soon if nothing is asked."""
+        """End the connection with its answer, or soon if nothing is asked."""
         self._leaving = True
         if self._is_idle:
             self.loop.call_later(LINGER_S, self._leave)
@@ -137,7 +137,7 @@ class BoundedConnection(HttpToolsProtocol):
         return self._is_idle or self.cycle.more_body
 
     def drop(self, reason: str) -> None:
-        """Closes the connection at once."""
+        """Close the connection at once."""
         DROPPED.labels(reason).inc()
         self.transport.abort()
 

@@ -204,7 +204,7 @@ def _said(reasons: Mapping[str, str]) -> Response:
 
 
 def _is_local(request: Request) -> bool:
-    """True for a request over loopback, by a name of this machine, which no web page in a browser here can send."""
+    """Return True for a request over loopback, by a name of this machine, which no web page can send."""
     address = (request.scope["server"] or ("",))[0]
     named = host_of(request.headers.get("host", ""))
     return is_loopback(address) and is_loopback(named) and "origin" not in request.headers

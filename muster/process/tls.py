@@ -28,7 +28,7 @@ class Files(NamedTuple):
     client_ca: Path | None = None
 
     def stamp(self) -> tuple[tuple[int, int, int] | None, ...]:
-        """A value that changes with the files and their content; None stands for a file that is not there."""
+        """Return a value that changes with the files and their content; None stands for a file that is not there."""
         return tuple(_stamp(file) for file in self if file)
 
 
@@ -94,7 +94,7 @@ def tell_end(tls: ServerTLS) -> None:
 
 
 def _context(*, asks: bool) -> ssl.SSLContext:
-    """A context without a certificate; `asks`: clients have to show one."""
+    """Return a context without a certificate; `asks`: clients have to show one."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_3 if asks else ssl.TLSVersion.TLSv1_2
     if asks:

@@ -19,13 +19,13 @@ _DURATIONS: Final = (NODE_FAULT_GRACE, AVOID_FAILED_NODE)
 
 
 def policy_of(annotations: Mapping[str, str]) -> Policy | None:
-    """The policy that a gang names; None without one, or with one that does not exist."""
+    """Return the policy that a gang names; None without one, or with one that does not exist."""
     named: dict[str, Policy] = {policy: policy for policy in get_args(Policy)}
     return named.get(annotations.get(ON_NODE_FAULT, ""))
 
 
 def seconds_of(annotations: Mapping[str, str], key: str) -> float | None:
-    """The seconds that an annotation names, 0 included; None without it, or where it is no duration up to the limit."""
+    """Return the seconds that an annotation names, 0 included; None where it is no duration up to the limit."""
     text = annotations.get(key)
     try:
         seconds = parse_duration_s(text) if text else None

@@ -39,14 +39,14 @@ class GpuShare:
     """True if it is asked for by Volcano's resource, which only nodes with Volcano's device plugin have."""
 
     def on(self, memory: int) -> int:
-        """Thousandths of a device with so much memory (MiB), rounded up; over 1000 if it is not enough."""
+        """Return thousandths of a device with so much memory (MiB), rounded up; over 1000 if it is not enough."""
         if self.portion:
             return self.portion
         return -(-self.memory * WHOLE // memory) if memory > 0 else WHOLE + 1
 
 
 def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
-    """The part that a pod asks for; None if it asks for none. ValueError names annotations that cannot be read."""
+    """Return the part that a pod asks for, if any. ValueError names annotations that cannot be read."""
     if names.GPU_FRACTION in annotations or names.GPU_MEMORY_ASKED in annotations:
         errors = list(_read_errors(annotations))
         if errors:
@@ -60,7 +60,7 @@ def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | Non
 
 
 def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[str, str] | None:
-    """Annotations that ask for exactly this part of GPUs, in place of another; None if they do so as they are."""
+    """Return annotations that ask for exactly this part of GPUs; None if they do so as they are."""
     wanted: dict[str, str] = {}
     if share is not None and not share.by_resource:
         wanted = (
@@ -75,7 +75,7 @@ def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[s
 
 
 def share_errors(annotations: Mapping[str, str], spec: PodSpec, path: str, spec_path: str) -> Iterator[FieldError]:
-    """The mistakes in the annotations and requests of a pod or template for parts of GPUs; paths as users see them."""
+    """Yield the mistakes of a pod or template that asks for parts of GPUs; paths are as users see them."""
     yield from _read_errors(annotations, path)
     asked = [name for name in (names.GPU_FRACTION, names.GPU_MEMORY_ASKED) if name in annotations]
     try:
@@ -130,7 +130,7 @@ def _portion(text: str) -> int:
 
 
 def _memory(text: str) -> int:
-    """MiB; a number without a unit is MiB as it is, one with a unit is rounded up to MiB."""
+    """Return the MiB; a number without a unit is MiB as it is, one with a unit is rounded up to MiB."""
     if _COUNT.fullmatch(text):
         return int(text)
     unit = bool(text) and text[-1].isalpha() and text[-1] not in "num"
@@ -144,7 +144,7 @@ def _memory(text: str) -> int:
 
 
 def counted(pod: Pod) -> Vector:
-    """The amounts that a pod on a node counts for its queue, with the part of GPUs that was noted when it was bound.
+    """Return what a pod on a node counts for its queue, with the part of GPUs that was noted when it was bound.
 
     That part counts whatever the pod asks for, and nothing else does: what was not noted was not given. ValueError
     names a quantity that is wrong.
@@ -159,7 +159,7 @@ def counted(pod: Pod) -> Vector:
 
 
 def device_memory(node: Node, amounts: Vector) -> int:
-    """MiB of each GPU of a node: by Volcano's device plugin, else by the node's label; 0: not known."""
+    """Return the MiB of each GPU of a node: by Volcano's device plugin, else by the node's label; 0: not known."""
     number = amounts.get(names.VOLCANO_GPU_NUMBER, 0)
     if number > 0:
         return amounts.get(names.VOLCANO_GPU_MEMORY, 0) // number
@@ -168,27 +168,27 @@ def device_memory(node: Node, amounts: Vector) -> int:
 
 
 def is_gpu(resource: str) -> bool:
-    """True for a resource whose units are GPUs or MIG devices."""
+    """Return True for a resource whose units are GPUs or MIG devices."""
     return resource in {GPU, names.VOLCANO_GPU_NUMBER} or resource.startswith(names.MIG_PREFIX)
 
 
 def is_divided(node: Node, amounts: Vector) -> bool:
-    """True for a node with MIG devices, under either of NVIDIA's strategies: they cannot be shared by parts."""
+    """Return True for a node with MIG devices, under either of NVIDIA's strategies: they cannot be shared by parts."""
     divided = any(amount > 0 and name.startswith(names.MIG_PREFIX) for name, amount in amounts.items())
     return divided or "-MIG-" in node.metadata.labels.get(names.GPU_PRODUCT, "")
 
 
 def format_portion(portion: int) -> str:
-    """Thousandths of a device as users write them."""
+    """Return thousandths of a device as users write them."""
     return f"0.{portion:03}".rstrip("0") if portion < WHOLE else "1"
 
 
 def given_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
-    """The devices that Muster noted when it bound a pod that asks for parts by annotations; empty for any other pod."""
+    """Return the devices that Muster noted when it bound a pod that asks for parts; empty for other pods."""
     return devices_of_text(annotations.get(names.GPU_DEVICES_CHOSEN, ""))
 
 
 def chosen_devices(annotations: Mapping[str, str]) -> tuple[int, ...]:
-    """The devices of a pod on a node, from its annotations; empty without any."""
+    """Return the devices of a pod on a node, from its annotations; empty without any."""
     text = annotations.get(names.GPU_DEVICES_CHOSEN) or annotations.get(names.VOLCANO_GPU_INDEX, "")
     return devices_of_text(text)

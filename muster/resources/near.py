@@ -10,7 +10,7 @@ _CLOSE: Final = 0.7
 
 
 def near_resource(name: str, known: Iterable[str]) -> str:
-    """The known resource that was meant: nearly the same name, with or without its domain; empty if none is."""
+    """Return the known resource that was meant: nearly the same name, with or without its domain; empty if none is."""
     there = sorted(known)
     lower = {each.lower(): each for each in there}
     if found := get_close_matches(name.lower(), lower, n=1, cutoff=_CLOSE):

@@ -17,7 +17,7 @@ _HUGE_PAGES = "hugepages-"
 
 
 def pod_requests(spec: PodSpec) -> Vector:
-    """The requests of the pod, always with one of `pods`; ValueError names a quantity that is wrong."""
+    """Return the requests of the pod, always with one of `pods`; ValueError names a quantity that is wrong."""
     return _total(spec, lambda container: _requests(container.resources), {})
 
 
@@ -34,7 +34,7 @@ class AmountsOnNode(NamedTuple):
 
 
 def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
-    """The amounts in a pod's status; None if it has none."""
+    """Return the amounts in a pod's status; None if it has none."""
     status = pod.status
     containers = {
         each.name: (each.resources, each.allocated_resources)
@@ -51,7 +51,7 @@ def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
 
 
 def requests_on_node(pod: Pod) -> Vector:
-    """The amounts that a pod takes of its node: a resize that is not carried out yet counts with the larger amounts.
+    """Return what a pod takes of its node: a resize that is not carried out yet counts with the larger amounts.
 
     As kube-scheduler counts up to 1.36: the maximum of requested, allocated and actual resources of each container,
     without the requested ones if kubelet reports that the resize is infeasible. Since 1.37 it takes the maximum of the
@@ -76,7 +76,7 @@ def requests_on_node(pod: Pod) -> Vector:
 
 
 def _total(spec: PodSpec, of: Callable[[Container], Vector], whole: Vector, *, infeasible: bool = False) -> Vector:
-    """The sum of the containers, pod-level resources in their place (`whole`: actual ones), overhead, one of `pods`."""
+    """Add up containers, or pod-level resources in their place (`whole`: actual ones), overhead, one of `pods`."""
     result = _container_requests(spec, of)
     if spec.resources:
         wanted, has = _pod_level_requests(spec.resources, result), _of_pods(whole)
@@ -88,19 +88,19 @@ def _total(spec: PodSpec, of: Callable[[Container], Vector], whole: Vector, *, i
 
 
 def resource_names(spec: PodSpec) -> set[str]:
-    """Every resource that the pod names in a request or limit."""
+    """Return every resource that the pod names in a request or limit."""
     asked = [container.resources for container in (*spec.containers, *spec.init_containers)]
     asked += [spec.resources] if spec.resources else []
     return {name for each in asked for name in (*each.requests, *each.limits)} | set(spec.overhead or ())
 
 
 def node_allocatable(node: Node) -> Vector:
-    """The amounts that a node has for pods."""
+    """Return the amounts that a node has for pods."""
     return vector(node.status.allocatable)
 
 
 def _requests(resources: ResourceRequirements) -> Vector:
-    """The requests, with a limit standing in where a request is missing, as the API server fills it in."""
+    """Return the requests, with a limit standing in where a request is missing, as the API server fills it in."""
     return vector({**resources.limits, **resources.requests})
 
 
@@ -126,7 +126,7 @@ def _is_sidecar(container: Container) -> bool:
 
 
 def _pod_level_requests(resources: ResourceRequirements, containers: Vector) -> Vector:
-    """Only CPU, memory and huge pages exist at pod level; a limit without a request counts where no container asks."""
+    """Return CPU, memory and huge pages; a limit without a request counts where no container asks."""
     limits = {
         name: amount
         for name, amount in vector(resources.limits).items()
@@ -155,7 +155,7 @@ class Usage(NamedTuple):
         return Usage(add(self.requests, other.requests), add(self.limits, other.limits))
 
     def times(self, count: int) -> "Usage":
-        """The usage of `count` such pods."""
+        """Return the usage of `count` such pods."""
         return Usage(scale(self.requests, count), scale(self.limits, count))
 
 
@@ -163,18 +163,18 @@ NOTHING = Usage({PODS: 0}, {})
 
 
 def template_usage(template: Mapping[str, Any]) -> Usage:
-    """The usage of one pod of a template; ValueError names a quantity that is wrong."""
+    """Return the usage of one pod of a template; ValueError names a quantity that is wrong."""
     return pod_usage(convert(template.get("spec") or {}, PodSpec))
 
 
 def pod_usage(spec: PodSpec) -> Usage:
-    """The usage of one pod."""
+    """Return the usage of one pod."""
     limits = pod_requests(_limits_as_requests(spec))
     return Usage(pod_requests(spec), {name: amount for name, amount in limits.items() if name != PODS})
 
 
 def _limits_as_requests(spec: PodSpec) -> PodSpec:
-    """The pod with its limits as requests, as limits are summed by the same rules; overhead counts if it is limited."""
+    """Return the pod with its limits as requests, which are summed alike; overhead counts if it is limited."""
     limited = {name for container in (*spec.containers, *spec.init_containers) for name in container.resources.limits}
     return structs.replace(
         spec,
@@ -190,7 +190,7 @@ def _limited(container: Container) -> Container:
 
 
 def quota(usage: Usage) -> dict[str, str]:
-    """The usage under the names of a quota: plain, `requests.` and `limits.` names, `pods` and `count/pods`."""
+    """Return the usage under the names of a quota: plain, `requests.` and `limits.` names, `pods` and `count/pods`."""
     requests = to_quantities(usage.requests)
     limits = to_quantities(usage.limits)
     pods = requests.pop(PODS)

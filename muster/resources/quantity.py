@@ -22,7 +22,7 @@ _PATTERN = re.compile(
 
 
 def parse(text: str | float, *, milli: bool = False) -> int:
-    """The amount in base units (or thousandths of them, when `milli`), rounded up; ValueError says what is wrong."""
+    """Return the amount in base units (thousandths of them, when `milli`), rounded up; ValueError says why not."""
     if isinstance(text, str):
         return _parse(text, milli)
     if isinstance(text, bool) or not isinstance(text, int | float):
@@ -41,13 +41,13 @@ def _parse(text: str, milli: bool) -> int:  # noqa: FBT001 - private, and positi
 
 
 def exact(text: str) -> Fraction:
-    """The amount in base units as it is written, neither rounded nor capped; ValueError says what is wrong."""
+    """Return the amount in base units as it is written, neither rounded nor capped; ValueError says what is wrong."""
     amount, tens = _read(text)
     return amount * Fraction(10) ** tens
 
 
 def _read(text: str) -> tuple[int, int]:
-    """A whole number, and the power of ten that it is to be multiplied by."""
+    """Return a whole number, and the power of ten that it is to be multiplied by."""
     match = _PATTERN.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if not match:
         raise ValueError(_complaint(text if len(text) <= _MAX_CHARS else f"{text[:20]}…"))
@@ -69,7 +69,7 @@ def _complaint(text: object) -> str:
 
 
 def format_quantity(value: int, *, milli: bool = False) -> str:
-    """The shortest exact text of an amount in base units (or thousandths, when `milli`).
+    """Return the shortest exact text of an amount in base units (or thousandths, when `milli`).
 
     Multiples of 2^20 are written with binary suffixes (they are bytes), everything else with decimal ones, as the API
     server writes counts: `parse(format_quantity(v)) == v`.

@@ -22,7 +22,7 @@ _BUDGET = re.compile(r"([0-9]+) in (\S+)")
 
 
 def parse_duration_ns(text: str) -> int:
-    """A duration in whole nanoseconds, equal for every spelling of it; ValueError says how to write one.
+    """Return a duration in whole nanoseconds, equal for every spelling of it; ValueError says how to write one.
 
     Negative durations, which Go and the schema know, are refused.
     """
@@ -37,12 +37,12 @@ def parse_duration_ns(text: str) -> int:
 
 
 def parse_duration_s(text: str) -> float:
-    """A duration in seconds, as clocks and timeouts count; else as `parse_duration_ns`."""
+    """Return a duration in seconds, as clocks and timeouts count; else as `parse_duration_ns`."""
     return parse_duration_ns(text) / _NS
 
 
 def parse_days_s(text: str) -> float:
-    """A duration in seconds that may begin with weeks and days, as KAI-Scheduler writes them: `5w4d12h`, `2d4h30m`."""
+    """Return a duration in seconds that may begin with weeks and days, as KAI-Scheduler's `5w4d12h`, `2d4h30m`."""
     found = _DAYS.fullmatch(text) if len(text) <= _MAX_CHARS else None
     weeks, days, rest = found.groups() if found else (None, None, text)
     whole_s = (7 * int(weeks or 0) + int(days or 0)) * _DAY_S
@@ -62,7 +62,7 @@ class Runtime:
     """The pod's activeDeadlineSeconds, after which it is ended."""
 
     def expected_s(self, otherwise: float | None) -> float | None:
-        """The time that it is expected to run; `otherwise` is its workload's default. None if it may run for ever."""
+        """Return the expected running time; `otherwise` is the workload's default. None if it may run for ever."""
         declared = otherwise if self.declared_s is None else self.declared_s
         known = [seconds for seconds in (declared, self.deadline_s) if seconds is not None]
         return min(known, default=None)
@@ -73,7 +73,7 @@ UNKNOWN = Runtime()
 
 
 def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | None) -> Runtime:
-    """The runtime by these annotations and this deadline. A deadline out of bounds is ignored."""
+    """Return the runtime by these annotations and this deadline. A deadline out of bounds is ignored."""
     declared = declared_s(annotations)
     deadline = active_deadline_seconds
     if deadline is None or not 0 < deadline <= SECONDS.value:
@@ -82,7 +82,7 @@ def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | No
 
 
 def declared_s(annotations: Mapping[str, str]) -> float | None:
-    """Seconds in the annotation `muster.dev/expected-runtime`; None without one.
+    """Return seconds in the annotation `muster.dev/expected-runtime`; None without one.
 
     A text that is no duration, a time of 0 and one over the limit of seconds are ignored.
     """
@@ -97,7 +97,7 @@ def declared_s(annotations: Mapping[str, str]) -> float | None:
 
 
 def notice_s(text: str | None) -> float | None:
-    """Seconds of an eviction notice (`muster.dev/evict-notice`, or the longest of a queue); None for anything else.
+    """Return the seconds of an eviction notice (`muster.dev/evict-notice`, or a queue's longest), None for no notice.
 
     A longer one than the limit counts as the limit. 0 is over at once: with it a queue switches notices off.
     """
@@ -109,7 +109,7 @@ def notice_s(text: str | None) -> float | None:
 
 
 def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """The mistakes in the eviction notice that these annotations, at this field path, ask for or allow."""
+    """Yield the mistakes in the eviction notice that these annotations, at this field path, ask for or allow."""
     for key in (EVICT_NOTICE, MAX_EVICT_NOTICE):
         text = annotations.get(key)
         if text is None:
@@ -135,7 +135,7 @@ class Budget:
 
 
 def restart_budget(annotations: Mapping[str, str]) -> Budget | None:
-    """The budget in the annotation `muster.dev/restart-budget`, `5 in 1h`; None without one that can be read."""
+    """Return the budget in the annotation `muster.dev/restart-budget`, `5 in 1h`; None without one that can be read."""
     text = annotations.get(RESTART_BUDGET, "")
     found = _BUDGET.fullmatch(text.strip()) if len(text) <= _MAX_CHARS else None
     if found is None:
@@ -151,7 +151,7 @@ def restart_budget(annotations: Mapping[str, str]) -> Budget | None:
 
 
 def budget_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """The mistake in the restart budget of these annotations, at this field path."""
+    """Yield the mistake in the restart budget of these annotations, at this field path."""
     text = annotations.get(RESTART_BUDGET)
     if text is not None and restart_budget(annotations) is None:
         message = (

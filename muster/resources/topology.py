@@ -78,7 +78,7 @@ _KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS))
 
 
 def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str], parts: Iterable[str] = ()) -> PodTopology | None:
-    """The wishes in these annotations of a pod or template; None, at once, without any.
+    """Return the wishes in these annotations of a pod or template; None, at once, without any.
 
     `parts` are the labels that tell pods in one pod set from each other.
     """
@@ -99,7 +99,7 @@ def _of_pods(given: tuple[tuple[str, str], ...], kind: str) -> PodTopology | Non
 
 
 def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
-    """Muster's wish; what it leaves open is Kueue's, so that no requirement is dropped."""
+    """Complete Muster's annotations by Kueue's, so that no requirement is dropped."""
     if own.required is not None:
         return own
     if own.preferred is not None:
@@ -108,14 +108,14 @@ def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
 
 
 def of_gang(annotations: Mapping[str, str]) -> Nearness:
-    """The wishes in `muster.dev/topology…` for a whole gang (on a workload or PodGroup), or for pods."""
+    """Return the wishes in `muster.dev/topology…` for a whole gang (on a workload or PodGroup), or for pods."""
     topology = annotations.get(names.TOPOLOGY, "")
     required = _level(topology, annotations.get(names.TOPOLOGY_REQUIRED, ""))
     return Nearness(topology, required, _level(topology, annotations.get(names.TOPOLOGY_PREFERRED, "")))
 
 
 def of_network(topology: NetworkTopology | None) -> Nearness:
-    """The wishes in Volcano's networkTopology: as near as possible; if hard, within the highest tier allowed.
+    """Return the wishes in Volcano's networkTopology: as near as possible; if hard, within the highest tier allowed.
 
     hard without a tier is as soft, as in Volcano: any tier will do, and the whole cluster.
     """
@@ -126,7 +126,7 @@ def of_network(topology: NetworkTopology | None) -> Nearness:
 
 
 def mistakes(annotations: Mapping[str, str], path: str, pods: int | None = None) -> Iterator[FieldError]:
-    """The mistakes in these annotations, at this field path; `pods` is the number of pods with them, if known."""
+    """Yield the mistakes in these annotations, at this field path; `pods` is the number of pods with them, if known."""
     if _KEYS.isdisjoint(annotations):
         return
     yield from _wrong_levels(annotations, path)

@@ -21,12 +21,12 @@ WHOLE = 1000
 
 
 def unit(resource: str) -> int:
-    """The amount of one whole of a resource."""
+    """Return the amount of one whole of a resource."""
     return WHOLE if resource in MILLI else 1
 
 
 def vector(quantities: Mapping[str, str | int | float]) -> Vector:
-    """Quantities as a vector; ValueError names the resource whose quantity is wrong."""
+    """Return quantities as a vector; ValueError names the resource whose quantity is wrong."""
     result: Vector = {}
     for name, quantity in quantities.items():
         try:
@@ -37,7 +37,7 @@ def vector(quantities: Mapping[str, str | int | float]) -> Vector:
 
 
 def add(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
-    """The sum of `a` and `b`."""
+    """Return the sum of `a` and `b`."""
     result = dict(a)
     for name, amount in b.items():
         result[name] = _capped(result.get(name, 0) + amount)
@@ -45,7 +45,7 @@ def add(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def subtract(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
-    """The difference of `a` and `b`, which may be negative."""
+    """Return the difference of `a` and `b`, which may be negative."""
     result = dict(a)
     for name, amount in b.items():
         result[name] = _capped(result.get(name, 0) - amount)
@@ -53,7 +53,7 @@ def subtract(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
-    """The larger amount of each resource."""
+    """Return the larger amount of each resource."""
     result = dict(a)
     for name, amount in b.items():
         result[name] = max(result.get(name, amount), amount)
@@ -61,7 +61,7 @@ def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
 
 
 def scale(a: Mapping[str, int], n: int) -> Vector:
-    """`n` times `a`."""
+    """Return `n` times `a`."""
     return {name: _capped(amount * n) for name, amount in a.items()}
 
 
@@ -70,7 +70,7 @@ def _capped(amount: int) -> int:
 
 
 def to_quantities(v: Mapping[str, int]) -> dict[str, str]:
-    """The vector as Kubernetes writes it; the inverse of `vector`."""
+    """Return the vector as Kubernetes writes it; the inverse of `vector`."""
     return {name: format_quantity(amount, milli=name in MILLI) for name, amount in v.items()}
 
 
@@ -81,7 +81,7 @@ _FIRST = (CPU, "memory")
 
 
 def amount_words(resource: str, amount: int) -> str:
-    """One amount without the resource's name: `1.5`, `16Gi`, `8`."""
+    """Return one amount without the resource's name: `1.5`, `16Gi`, `8`."""
     if resource in MILLI:
         return _short(amount / WHOLE)
     if resource.startswith(_BYTES):
@@ -92,17 +92,17 @@ def amount_words(resource: str, amount: int) -> str:
 
 
 def vector_words(vector: Mapping[str, int]) -> str:
-    """The requests of one pod: `4 cpu, 16Gi memory, 8 nvidia.com/gpu`, without the one of `pods`."""
+    """Return the requests of one pod: `4 cpu, 16Gi memory, 8 nvidia.com/gpu`, without the one of `pods`."""
     names = sorted((name for name, amount in vector.items() if amount and name != PODS), key=_rank)
     parts = [f"{amount_words(name, vector[name])} {name}" for name in names]
     return ", ".join(parts) or "nothing"
 
 
 def _rank(resource: str) -> tuple[int, str]:
-    """CPU and memory first, the others by name."""
+    """Return a key that sorts CPU and memory first, the others by name."""
     return (_FIRST.index(resource) if resource in _FIRST else len(_FIRST), resource)
 
 
 def _short(number: float) -> str:
-    """Three significant digits; whole numbers stay whole."""
+    """Format a number with three significant digits; whole numbers stay whole."""
     return str(round(number)) if number == round(number) or abs(number) >= _LONG else f"{number:.3g}"

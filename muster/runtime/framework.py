@@ -22,7 +22,7 @@ class CustomValidation(Plugin, Protocol):
     """Checks a workload when it is submitted."""
 
     def validate(self, info: Info) -> Findings:
-        """All mistakes, with field paths."""
+        """Return all mistakes, with field paths."""
 
 
 @runtime_checkable
@@ -32,7 +32,7 @@ class EnforceMLPolicy(Plugin, Protocol):
     framework: str
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Changes `info`; called only for its framework. Host names are not known yet: use `info.Late`."""
+        """Change `info`; called only for its framework. Host names are not known yet: use `info.Late`."""
 
 
 @runtime_checkable
@@ -40,7 +40,7 @@ class EnforcePodGroupPolicy(Plugin, Protocol):
     """Marks the pods as members of a gang."""
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Sets the gang of `info`, and the labels or annotations by which its pods are members."""
+        """Set the gang of `info`, and the labels or annotations by which its pods are members."""
 
 
 @runtime_checkable
@@ -48,7 +48,7 @@ class EnforcePodSpec(Plugin, Protocol):
     """Adds parts of pods that belong to neither a framework nor a gang."""
 
     def enforce_pod_spec(self, info: Info) -> None:
-        """Changes the pod sets of `info`; called for all of them."""
+        """Change the pod sets of `info`; called for all of them."""
 
 
 @runtime_checkable
@@ -56,7 +56,7 @@ class PodNetwork(Plugin, Protocol):
     """Sets the host names of the pods."""
 
     def identify_pod_network(self, info: Info) -> None:
-        """Changes `hosts` and `subdomain` of the pod sets in `info`."""
+        """Change `hosts` and `subdomain` of the pod sets in `info`."""
 
 
 @runtime_checkable
@@ -64,7 +64,7 @@ class ComponentBuilder(Plugin, Protocol):
     """Builds the objects that a workload needs beside its pods, or that make its pods."""
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Objects, ready to apply; none for a plan that is not its own."""
+        """Return objects, ready to apply; none for a plan that is not its own."""
 
 
 @runtime_checkable
@@ -72,7 +72,7 @@ class WatchExtension(Plugin, Protocol):
     """Names the kinds whose changes concern its workloads."""
 
     def watched(self) -> Iterable[str]:
-        """Kinds as `plural.group` (`configmaps` for the core group)."""
+        """Return kinds as `plural.group` (`configmaps` for the core group)."""
 
 
 @runtime_checkable
@@ -80,7 +80,7 @@ class TrainJobStatus(Plugin, Protocol):
     """Computes the status of a workload from its components; at most one plugin does."""
 
     def status(self, components: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-        """The status, or None if it is not known yet."""
+        """Return the status, or None if it is not known yet."""
 
 
 class Framework:
@@ -104,14 +104,14 @@ class Framework:
         _unique("have the same name", [plugin.name for plugin in plugins])
 
     def validate(self, info: Info) -> Findings:
-        """The errors and warnings of all plugins."""
+        """Return the errors and warnings of all plugins."""
         findings = Findings()
         for plugin in self.validations:
             findings.add(plugin.validate(info))
         return findings
 
     def plan(self, info: Info) -> Plan:
-        """ML policy, then pod-group policy, pods and network; the first InvalidFieldError ends it."""
+        """Run ML policy, pod-group policy, pods and network in turn; the first InvalidFieldError ends it."""
         for policy in self.ml_policies:
             if policy.framework == info.framework:
                 policy.enforce_ml_policy(info)
@@ -124,12 +124,12 @@ class Framework:
         return info.freeze()
 
     def build(self, plan: Plan) -> list[Component]:
-        """The objects of all component builders, in order of their stages and then of the builders."""
+        """Return the objects of all component builders, in order of their stages and then of the builders."""
         components = [component for builder in self.component_builders for component in builder.build(plan)]
         return sorted(components, key=lambda component: component.stage)
 
     def compile(self, info: Info) -> Compiled:
-        """Validates, plans and builds; `info` is used up."""
+        """Validate, plan and build; `info` is used up."""
         findings = self.validate(info)
         if findings.errors:
             return Compiled(None, (), findings)
@@ -141,7 +141,7 @@ class Framework:
         return Compiled(plan, tuple(self.build(plan)), findings)
 
     def watched(self) -> list[str]:
-        """The kinds (`plural.group`) that plugins watch, each once."""
+        """Return the kinds (`plural.group`) that plugins watch, each once."""
         return sorted({kind for plugin in self.watch_extensions for kind in plugin.watched()})
 
 

@@ -28,12 +28,12 @@ class Late:
 
 
 def resolved(value: Value | Late) -> Value:
-    """The value, now that the network is known."""
+    """Return the value, now that the network is known."""
     return value.of() if isinstance(value, Late) else value
 
 
 def text(value: Value | Late) -> str:
-    """The value as a text (for a command or a file); TypeError for a field of the pod."""
+    """Return the value as a text (for a command or a file); TypeError for a field of the pod."""
     result = resolved(value)
     if isinstance(result, FieldPath):
         raise TypeError(f"{result.path} is known only inside of the pod; it cannot be part of a text")
@@ -87,7 +87,7 @@ class Container:
             raise InvalidFieldError(FieldError(f"{self.path}.resources", message, wanted)) from error
 
     def set(self, plugin: str, variables: Variables) -> None:
-        """Adds variables, in order; one that another plugin has set stays."""
+        """Add variables, in order; one that another plugin has set stays."""
         there = {variable.name for variable in self.env}
         self.env += [
             Variable(name, value, plugin, source) for name, (value, source) in variables.items() if name not in there
@@ -162,7 +162,7 @@ class PodSet:
         return max(1, -(-requests.get(CPU, 0) // WHOLE))
 
     def port(self, number: int) -> None:
-        """Opens a TCP port in the container that runs the framework, unless a container of the pod has it already.
+        """Open a TCP port in the container that runs the framework, unless a container of the pod has it already.
 
         On the host's network two containers must not have the same port, and elsewhere one is enough.
         """
@@ -171,7 +171,7 @@ class PodSet:
             self.target.ports.append(number)
 
     def container(self, name: str) -> Container | None:
-        """A container or init container by name."""
+        """Return a container or init container by name."""
         return next((container for container in self.containers if container.name == name), None)
 
 
@@ -232,19 +232,19 @@ class Info:
         return sum(pod_set.count for pod_set in self.trainers)
 
     def setting(self, key: str) -> Setting | None:
-        """A setting, if the user has set it."""
+        """Return a setting, if the user has set it."""
         return self.settings.get(key)
 
     def leader(self) -> Value:
-        """The host name of rank 0; "" while there are no pods. Take it `Late`."""
+        """Return the host name of rank 0; "" while there are no pods. Take it `Late`."""
         return next((pod_set.endpoints[0] for pod_set in self.trainers if pod_set.count), "")
 
     def pod_set(self, name: str) -> PodSet | None:
-        """A pod set by name."""
+        """Return a pod set by name."""
         return next((pod_set for pod_set in self.pod_sets if pod_set.name == name), None)
 
     def freeze(self) -> Plan:
-        """The plan so far, immutable."""
+        """Return the plan so far, immutable."""
         return Plan(
             framework=self.framework,
             pod_sets=tuple(_freeze(pod_set) for pod_set in self.pod_sets),

@@ -27,14 +27,14 @@ class EnvVar:
     source: str
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON for a container."""
+        """Return it as JSON for a container."""
         if isinstance(self.value, FieldPath):
             reference = {"apiVersion": "v1", "fieldPath": self.value.path}
             return {"name": self.name, "valueFrom": {"fieldRef": reference}}
         return {"name": self.name, "value": self.value}
 
     def same(self, other: Mapping[str, Any]) -> bool:
-        """True if a container's variable has the same value."""
+        """Return True if a container's variable has the same value."""
         if isinstance(self.value, FieldPath):
             source = other.get("valueFrom")
             reference = source.get("fieldRef") if isinstance(source, Mapping) else None
@@ -51,7 +51,7 @@ class Mount:
     sub_path: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON for a container; Muster's mounts are read-only."""
+        """Return it as JSON for a container; Muster's mounts are read-only."""
         result = {"name": self.volume, "mountPath": self.path, "readOnly": True}
         return {**result, "subPath": self.sub_path} if self.sub_path else result
 
@@ -66,7 +66,7 @@ class Volume:
     reason: str
 
     def as_json(self) -> dict[str, Any]:
-        """As JSON for a pod."""
+        """Return it as JSON for a pod."""
         return {"name": self.name, **self.source}
 
 
@@ -131,7 +131,7 @@ class PodSetPlan:
     inits: tuple[InitPlan, ...] = ()
 
     def container(self, name: str) -> ContainerPlan | None:
-        """The plan of a container, by name."""
+        """Return the plan of a container, by name."""
         return next((container for container in self.containers if container.name == name), None)
 
 
@@ -166,7 +166,7 @@ class Plan:
     suspend: bool = False
 
     def pod_set(self, name: str) -> PodSetPlan | None:
-        """The plan of a pod set, by name."""
+        """Return the plan of a pod set, by name."""
         return next((pod_set for pod_set in self.pod_sets if pod_set.name == name), None)
 
 
@@ -214,12 +214,12 @@ class Compiled:
 
 
 def owned(owner: Owner, name: str) -> dict[str, Any]:
-    """The metadata of an object that is deleted with its workload."""
+    """Return the metadata of an object that is deleted with its workload."""
     return {"name": name, "namespace": owner.namespace, "ownerReferences": [owner.reference()]}
 
 
 def metadata_of(plan: Plan, name: str) -> dict[str, Any]:
-    """The metadata of an object that makes the pods of a workload: owner, labels and annotations of its template."""
+    """Return the metadata of an object that makes pods of a workload: owner, labels, annotations of its template."""
     result = owned(plan.owner, name)
     for key, values in (("labels", plan.labels), ("annotations", plan.annotations)):
         if values:

@@ -21,7 +21,7 @@ ENTRY_POINTS = "muster.runtime"
 
 
 def plugins() -> list[Plugin]:
-    """A new instance of each built-in plugin, in fixed order."""
+    """Return a new instance of each built-in plugin, in fixed order."""
     return [
         Rules(),
         Torch(),
@@ -38,7 +38,7 @@ def plugins() -> list[Plugin]:
 
 
 def framework(*more: Plugin) -> Framework:
-    """The framework with all plugins, those of other packages by name, and `more` at the end.
+    """Return the framework with all plugins, those of other packages by name, and `more` at the end.
 
     RuntimeError names a plugin that cannot be loaded, at start-up.
     """

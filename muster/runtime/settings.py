@@ -42,7 +42,7 @@ class Setting:
     source: str
 
     def invalid(self, message: str) -> InvalidFieldError:
-        """The error of this setting, with what would be right."""
+        """Return the error of this setting, with what would be right."""
         return InvalidFieldError(FieldError(self.path, message, self.text))
 
 
@@ -50,12 +50,12 @@ Settings = Mapping[str, Setting]
 
 
 def annotation(key: str) -> str:
-    """The annotation of a setting."""
+    """Return the annotation of a setting."""
     return f"{names.DOMAIN}/{key}"
 
 
 def from_annotations(*layers: tuple[str, Mapping[str, str]]) -> dict[str, Setting]:
-    """Settings from annotations, given as (their path, the annotations); the first layer that has one wins."""
+    """Return settings from annotations, given as (their path, the annotations); the first layer that has one wins."""
     result: dict[str, Setting] = {}
     for path, annotations in layers:
         for key in KEYS:
@@ -66,7 +66,7 @@ def from_annotations(*layers: tuple[str, Mapping[str, str]]) -> dict[str, Settin
 
 
 def of_train_job(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingRuntime) -> dict[str, Setting]:
-    """The settings of a TrainJob: its own fields, then annotations, then its runtime's fields.
+    """Return the settings of a TrainJob: its own fields, then annotations, then its runtime's fields.
 
     Errors of the runtime's fields have the path of the reference to it.
     """
@@ -82,7 +82,7 @@ def of_train_job(train_job: TrainJob, runtime: TrainingRuntime | ClusterTraining
 
 
 def nodes_of(train_job: TrainJob, settings: Settings) -> int | None:
-    """The number of nodes that a TrainJob asks for; None if it names none.
+    """Return the number of nodes that a TrainJob asks for; None if it names none.
 
     An elastic one may change it while it runs, within the bounds of its policy, by annotation `muster.dev/num-nodes`:
     `spec.trainer` is fixed, as in Kubeflow Trainer.
@@ -116,7 +116,7 @@ def _of_runtime(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingR
 
 
 def _elastic(policy: ElasticPolicy, train_job: TrainJob, default: int | None) -> dict[str, tuple[str, str]]:
-    """The bounds of an elastic training; a missing one is the number of nodes."""
+    """Return the bounds of an elastic training; a missing one is the number of nodes."""
     trainer = train_job.spec.trainer
     nodes = trainer.num_nodes if trainer and trainer.num_nodes is not None else default or 1
     least = nodes if policy.min_nodes is None else policy.min_nodes

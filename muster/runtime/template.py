@@ -24,7 +24,7 @@ _KEYS = {
 
 
 def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]], key: str) -> list[JSON]:
-    """`base` with elements of the same key replaced in their place, and new ones at the end."""
+    """Return `base` with elements of the same key replaced in their place, and new ones at the end."""
     result = [dict(each) for each in base]
     places = {each.get(key): index for index, each in enumerate(result)}
     for each in extra:
@@ -37,7 +37,7 @@ def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]]
 
 
 def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
-    """`base` with a patch of its shape, as a strategic merge patch; the parts that it names must exist."""
+    """Return `base` with a strategic merge patch of its shape; the parts that it names must exist."""
     result = dict(base)
     for key, value in patch.items():
         there = result.get(key)
@@ -57,7 +57,7 @@ def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 def with_trainer(
     container: Mapping[str, Any], trainer: Trainer, *, command: bool = True, resources: bool = True
 ) -> JSON:
-    """Container `node` with the TrainJob's fields for it; without `command` or `resources` those stay as they are."""
+    """Return container `node` with the TrainJob's fields; without `command` or `resources` those stay as they are."""
     result = dict(container)
     if trainer.image:
         result["image"] = trainer.image
@@ -73,7 +73,7 @@ def with_trainer(
 
 
 def with_resources(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
-    """Requests and limits merged resource by resource, claims by name."""
+    """Return requests and limits merged resource by resource, claims by name."""
     result = {key: {**(base.get(key) or {}), **(extra.get(key) or {})} for key in ("requests", "limits")}
     claims = by_key(base.get("claims") or [], extra.get("claims") or [], "name")
     merged = {**result, "claims": claims}
@@ -87,7 +87,7 @@ _BASIC = ("cpu", "memory", "ephemeral-storage")
 
 
 def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
-    """A copy of the template with metadata, volumes and containers as the plan has them.
+    """Return a copy of the template with metadata, volumes and containers as the plan has them.
 
     Variables of the plan stand first, so that all others may refer to them as $(NAME).
     """
@@ -122,7 +122,7 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
 
 
 def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
-    """The init container of a plan, made like this container of the same pod.
+    """Return the init container of a plan, made like this container of the same pod.
 
     It has the CPU and memory of `like`: the pod needs no more than before, and its quality of service stays.
     """
@@ -143,7 +143,7 @@ def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
 
 
 def _has_token(volume: Mapping[str, Any]) -> bool:
-    """True if a volume projects a token: then the API server requires a service account in the template."""
+    """Return True if a volume projects a token: then the API server requires a service account in the template."""
     sources = (volume.get("projected") or {}).get("sources") or []
     return any(source.get("serviceAccountToken") for source in sources)
 

@@ -40,7 +40,7 @@ _INITIALIZERS: Mapping[str, Role] = {DATASET_INITIALIZER: "dataset-initializer",
 
 
 def compile_train_job(train_job: TrainJob, runtime: Runtime, framework: Framework, target: Target = "Job") -> Compiled:
-    """Plan and components of a TrainJob; with errors only the findings, all together.
+    """Return plan and components of a TrainJob; with errors only the findings, all together.
 
     Errors have paths in the TrainJob (`spec.trainer.env`). Runtime patches are checked against the runtime's template
     before they are merged into it. Neither argument is changed.
@@ -49,7 +49,7 @@ def compile_train_job(train_job: TrainJob, runtime: Runtime, framework: Framewor
 
 
 def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> Info:
-    """A TrainJob for plugins: its pod sets from the merged template, its settings, its env.
+    """Return a TrainJob for plugins: its pod sets from the merged template, its settings, its env.
 
     It never fails: a missing container `node`, or a missing replicated job of a patch, is found by validation.
     """
@@ -78,13 +78,13 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
 
 
 def _of_the_gang(train_job: TrainJob, runtime: Runtime) -> dict[str, str]:
-    """The annotations about its gang and its restarts: those of the TrainJob, else of the runtime."""
+    """Return the annotations about its gang and its restarts: those of the TrainJob, else of the runtime."""
     given = {**runtime.metadata.annotations, **train_job.metadata.annotations}
     return {key: given[key] for key in names.OF_TRAIN_JOBS if key in given}
 
 
 def framework_of(policy: MLPolicy | None) -> str:
-    """The framework of a runtime: `plain` if its policy names none."""
+    """Return the framework of a runtime: `plain` if its policy names none."""
     if policy is None:
         return "plain"
     found = [name for name in ("torch", "mpi", "jax", "xgboost", "flux") if getattr(policy, name) is not None]
@@ -92,19 +92,19 @@ def framework_of(policy: MLPolicy | None) -> str:
 
 
 def step_of(job: Mapping[str, Any]) -> str:
-    """The step of the TrainJob that a replicated job is, from the label of its template; "" for others."""
+    """Return the step of the TrainJob that a replicated job is, from the label of its template; "" for others."""
     labels = (job["template"].get("metadata") or {}).get("labels") or {}
     return str(labels.get(ANCESTOR, ""))
 
 
 def pod_template(job: Mapping[str, Any]) -> JSON:
-    """The pod template of a replicated job."""
+    """Return the pod template of a replicated job."""
     template: JSON = (job["template"].get("spec") or {}).get("template") or {}
     return template
 
 
 def injections(info: Info) -> list[tuple[str, str, Container | None]]:
-    """The runtime's targets of envInjection: pod set, container, and the container itself if there is one."""
+    """Return the runtime's targets of envInjection: pod set, container, and the container itself if there is one."""
     policy = info.runtime.spec.ml_policy if info.runtime else None
     targets = policy.torch.env_injection.targets if policy and policy.torch and policy.torch.env_injection else []
     result = []
@@ -117,7 +117,7 @@ def injections(info: Info) -> list[tuple[str, str, Container | None]]:
 
 
 def merged(train_job: TrainJob, runtime: Runtime) -> JSON:
-    """The runtime's template (metadata and JobSet spec) with runtime patches, trainer and initializers merged in."""
+    """Return the runtime's template (metadata, JobSet spec) with patches, trainer and initializers merged in."""
     result: JSON = to_builtins(runtime.spec.template)
     for patch in train_job.spec.runtime_patches:
         if patch.training_runtime_spec and patch.training_runtime_spec.template:
@@ -144,7 +144,7 @@ def _merged_container(container: JSON, job: JSON, train_job: TrainJob, runtime: 
 
 
 def _merged_mpi(container: JSON, job: str, trainer: Trainer, runtime: Runtime) -> JSON:
-    """The launcher runs the user's command; the nodes run the processes, with the user's image, env and resources."""
+    """Merge the trainer: the launcher runs the command, the nodes run processes with its image and resources."""
     policy = runtime.spec.ml_policy
     computes = job == NODE or bool(policy and policy.mpi and policy.mpi.run_launcher_as_node)
     if job not in {NODE, LAUNCHER}:
@@ -173,7 +173,7 @@ def _wire(variable: JSON) -> EnvVar:
 
 
 def _pod_sets(base: JSON, runtime: Runtime, framework: str, nodes: int | None) -> list[PodSet]:
-    """The pod sets of a JobSet spec; in order, each waits until the one before is ready."""
+    """Return the pod sets of a JobSet spec; in order, each waits until the one before is ready."""
     pod_sets = [_pod_set(job, runtime, framework, nodes) for job in base.get("replicatedJobs") or []]
     if (base.get("startupPolicy") or {}).get("startupPolicyOrder") == "InOrder":
         for before, pod_set in pairwise(pod_sets):
@@ -216,7 +216,7 @@ def _role(job: JSON, framework: str) -> Role:
 
 
 def _count(job: JSON, role: Role, runtime: Runtime, framework: str, nodes: int | None) -> int:
-    """Nodes for the pod set that trains; the number of the template for others."""
+    """Return the nodes for the pod set that trains; the number of the template for others."""
     policy = runtime.spec.ml_policy
     spec = job["template"].get("spec") or {}
     parallelism = int(1 if spec.get("parallelism") is None else spec["parallelism"])

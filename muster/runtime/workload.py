@@ -21,7 +21,7 @@ TRAINER_CONTAINER = "node"
 
 
 def target_container(spec: PodSpec, annotations: Mapping[str, str]) -> str:
-    """The name of the container that runs the framework.
+    """Return the name of the container that runs the framework.
 
     The one that kubectl takes by default (annotation kubectl.kubernetes.io/default-container), else the one named
     `node` (Kubeflow's convention), else the first. Call it for the owner's template, not for a pod: another webhook may
@@ -43,7 +43,7 @@ def describe(
     settings: Mapping[str, Setting],
     pod: ObjectMeta | None = None,
 ) -> Info:
-    """A workload for plugins, whose pods look like `spec`, with the field path `path` (e.g. `spec`).
+    """Return a workload for plugins, whose pods look like `spec`, with the field path `path` (e.g. `spec`).
 
     `pod` is the pod that is being admitted, if it is one. InvalidFieldError if `spec` lacks the container that runs
     the framework.
@@ -74,19 +74,19 @@ def describe(
 
 
 def describe_pod(adapter: Adapter, spec: PodSpec, meta: ObjectMeta) -> Info:
-    """The workload of a labelled pod for plugins, from the pod as it is; raises InvalidFieldError."""
+    """Return the workload of a labelled pod for plugins, from the pod as it is; raises InvalidFieldError."""
     path = "metadata.annotations"
     settings = from_annotations((path, meta.annotations), (path, adapter.annotations))
     return describe(meta.labels[names.FRAMEWORK], adapter, spec, path="spec", settings=settings, pod=meta)
 
 
 def has_fs_group(template: Mapping[str, Any]) -> bool:
-    """True if the volumes of these pods belong to a group of their own (securityContext.fsGroup)."""
+    """Return True if the volumes of these pods belong to a group of their own (securityContext.fsGroup)."""
     return mapping(mapping(template.get("spec")).get("securityContext")).get("fsGroup") is not None
 
 
 def containers_of(spec: PodSpec, path: str) -> list[Container]:
-    """All containers, then the init containers."""
+    """Return all containers, then the init containers."""
     main = [Container(f"{path}.containers[{index}]", each) for index, each in enumerate(spec.containers)]
     init = [
         Container(f"{path}.initContainers[{index}]", each, init=True) for index, each in enumerate(spec.init_containers)
@@ -105,7 +105,7 @@ def _named(containers: Sequence[Container], name: str, path: str) -> Container:
 
 
 def _injections(containers: Sequence[Container], settings: Mapping[str, Setting], path: str) -> list[Container]:
-    """Further containers that get the framework's variables, by name, separated by commas."""
+    """Return further containers that get the framework's variables, by name, separated by commas."""
     setting = settings.get(INJECT_INTO)
     if setting is None:
         return []
@@ -119,13 +119,13 @@ def _injections(containers: Sequence[Container], settings: Mapping[str, Setting]
 
 
 def gpu_errors(template: Mapping[str, object], path: str) -> Iterator[FieldError]:
-    """The mistakes in the parts of GPUs that the raw pod template at `path` asks for."""
+    """Yield the mistakes in the parts of GPUs that the raw pod template at `path` asks for."""
     spec, _, annotations = template_of(template)
     yield from share_errors(annotations, spec, f"{path}.metadata.annotations", f"{path}.spec")
 
 
 def template_of(template: Mapping[str, object]) -> tuple[PodSpec, dict[str, str], dict[str, str]]:
-    """Spec, labels and annotations of a raw pod template; msgspec.ValidationError if it is malformed."""
+    """Return spec, labels and annotations of a raw pod template; msgspec.ValidationError if it is malformed."""
     metadata = msgspec.convert(template.get("metadata") or {}, dict[str, object])
     return (
         msgspec.convert(template.get("spec") or {}, PodSpec),

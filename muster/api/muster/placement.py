@@ -315,17 +315,17 @@ class PlacementContent(Wire):
 
     @classmethod
     def of(cls, placement: Placement | None) -> "PlacementContent":
-        """The content of a placement; empty without one."""
+        """Return the content of a placement; empty without one."""
         return cls() if placement is None else cls(spec=placement.spec, status=placement.status)
 
     def as_json(self) -> dict[str, Any]:
-        """The content as users read it: defaults are left out, but for epoch and phase."""
+        """Return the content as users read it: defaults are left out, but for epoch and phase."""
         content: dict[str, Any] = msgspec.to_builtins(self)
         content["spec"]["epoch"], content["status"]["phase"] = self.spec.epoch, self.status.phase
         return content
 
     def as_note(self) -> str:
-        """The text of the annotation of a PodGroup."""
+        """Return the text of the annotation of a PodGroup."""
         return msgspec.json.encode(self).decode()
 
 

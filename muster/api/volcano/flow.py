@@ -263,5 +263,5 @@ JOB_TEMPLATES = Resource("flow.volcano.sh", "v1alpha1", "jobtemplates", "JobTemp
 
 
 def job_name(flow: JobFlow, step: str) -> str:
-    """The name of the Job of a step."""
+    """Return the name of the Job of a step."""
     return f"{flow.metadata.name}-{step}"

@@ -57,7 +57,7 @@ class Unmapped(NamedTuple):
 
 
 def unmapped(base: Fields, members: Collection[str], framework: str) -> Iterator[Unmapped]:
-    """The fields that cannot be carried out; `members` are the replicated jobs that become tasks of the Job."""
+    """Yield the fields that cannot be carried out; `members` are the replicated jobs that become tasks of the Job."""
     yield from _network(base.get("network") or {}, framework)
     yield from _failures(base.get("failurePolicy") or {})
     yield from _success(base, members)
@@ -69,7 +69,7 @@ def unmapped(base: Fields, members: Collection[str], framework: str) -> Iterator
 
 
 def service(base: Fields) -> dict[str, list[str]]:
-    """Plugin svc, with names of pods that are not ready, unless the runtime's `network` switches either off."""
+    """Return plugin svc, with names of pods that are not ready, unless the runtime's `network` switches either off."""
     network = base.get("network") or {}
     if network.get("enableDNSHostnames") is False:
         return {}
@@ -77,14 +77,14 @@ def service(base: Fields) -> dict[str, list[str]]:
 
 
 def fails_at_once(base: Fields, job: str) -> bool:
-    """True if the set fails with this replicated job although restarts are left: the first rule for it decides."""
+    """Return True if the set fails with this replicated job while restarts are left: its first rule decides."""
     rules = (base.get("failurePolicy") or {}).get("rules") or []
     actions = (rule["action"] for rule in rules if job in (rule.get("targetReplicatedJobs") or [job]))
     return next(actions, _RESTART) == _FAIL
 
 
 def deciding(base: Fields, members: Sequence[str]) -> list[str]:
-    """The replicated jobs each of which ends the set when it succeeds; none if all have to."""
+    """Return the replicated jobs each of which ends the set when it succeeds; none if all have to."""
     policy = base.get("successPolicy") or {}
     targets = list(policy.get("targetReplicatedJobs") or ())
     if policy.get("operator") == "Any":
@@ -93,7 +93,7 @@ def deciding(base: Fields, members: Sequence[str]) -> list[str]:
 
 
 def claims(plan: Plan, plugin: str) -> Iterator[Component]:
-    """The claims, each made once; they are deleted with the TrainJob unless their policy retains them."""
+    """Yield the claims, each made once; they are deleted with the TrainJob unless their policy retains them."""
     for policy in plan.base.get("volumeClaimPolicies") or []:
         retained = (policy.get("retentionPolicy") or {}).get("whenDeleted") == "Retain"
         for template in policy.get("templates") or []:
@@ -113,7 +113,7 @@ def claims(plan: Plan, plugin: str) -> Iterator[Component]:
 
 
 def with_claims(plan: Plan, pods: dict[str, Any]) -> dict[str, Any]:
-    """A pod template with a volume for each claim that its containers mount."""
+    """Return a pod template with a volume for each claim that its containers mount."""
     spec = pods["spec"]
     mounted = _mounted(spec)
     there = {volume.get("name") for volume in spec.get("volumes") or []}
@@ -123,7 +123,7 @@ def with_claims(plan: Plan, pods: dict[str, Any]) -> dict[str, Any]:
 
 
 def claim_names(base: Fields) -> list[str]:
-    """The names of all claims of a JobSet spec, as its containers mount them."""
+    """Return the names of all claims of a JobSet spec, as its containers mount them."""
     return [
         str((template.get("metadata") or {}).get("name") or "")
         for policy in base.get("volumeClaimPolicies") or []
@@ -132,7 +132,7 @@ def claim_names(base: Fields) -> list[str]:
 
 
 def mounted_names(base: Fields) -> set[str]:
-    """The names of all volumes that any container of a JobSet spec mounts."""
+    """Return the names of all volumes that any container of a JobSet spec mounts."""
     jobs = [mapping(job["template"].get("spec")) for job in base.get("replicatedJobs") or []]
     return {name for job in jobs for name in _mounted(mapping(mapping(job.get("template")).get("spec")))}
 
@@ -205,7 +205,7 @@ class JobSet:
     name = "JobSet"
 
     def validate(self, info: Info) -> Findings:
-        """Refuses another number of nodes while it runs, and what has the pods of a gang made in turn.
+        """Refuse another number of nodes while it runs, and what has the pods of a gang made in turn.
 
         A restart budget is warned of: JobSet restarts by itself.
         """
@@ -243,7 +243,7 @@ class JobSet:
             pod_set.hosts = partial(_hosts, info.owner.name, pod_set.name, subdomain, pod_set.jobs)
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """The JobSet; a pod set without pods is left out, also of `dependsOn`."""
+        """Yield the JobSet; a pod set without pods is left out, also of `dependsOn`."""
         if plan.target != self.name:
             return
         spec: JSON = deepcopy(dict(plan.base))
@@ -258,7 +258,7 @@ class JobSet:
         yield Component(manifest, self.name, stage=1)
 
     def watched(self) -> Iterable[str]:
-        """JobSets."""
+        """Return JobSets."""
         return [f"{JOB_SETS.plural}.{JOB_SETS.group}"]
 
 

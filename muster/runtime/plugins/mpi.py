@@ -31,7 +31,7 @@ class MPI:
     framework = "mpi"
 
     def validate(self, info: Info) -> Findings:
-        """Refuses reserved variables, settings out of range, and runtimes without launcher or nodes."""
+        """Refuse reserved variables, settings out of range, and runtimes without launcher or nodes."""
         if info.framework != self.framework:
             return Findings()
         findings = Findings(_setting_errors(info))
@@ -41,7 +41,7 @@ class MPI:
         return findings
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Sets counts, slots, volumes, mounts and variables."""
+        """Set counts, slots, volumes, mounts and variables."""
         for error in _setting_errors(info):
             raise InvalidFieldError(error)
         launcher, nodes = _parts(info)
@@ -61,7 +61,7 @@ class MPI:
         self._launch(info, launcher, mpi_settings.slots(info, nodes[0]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """The key of a TrainJob, made once and never changed under running pods, and its hostfile."""
+        """Yield the key of a TrainJob, made once and never changed under running pods, and its hostfile."""
         if plan.framework != self.framework or not plan.target:
             return
         if SSH_SECRET not in plan.settings:
@@ -69,7 +69,7 @@ class MPI:
         yield mpi_objects.hostfile_map(plan)
 
     def watched(self) -> Iterable[str]:
-        """The kinds that `build` makes."""
+        """Return the kinds that `build` makes."""
         return ["configmaps", "secrets"]
 
     def _mount_keys(self, info: Info, pod_set: PodSet) -> None:
@@ -93,7 +93,7 @@ class MPI:
             pod_set.target.mounts.append(Mount(mpi_objects.SSH_VOLUME, path, _FOLDER))
 
     def _launch(self, info: Info, launcher: PodSet, number: int) -> None:
-        """Adds hostfile, variables and the wait for the hosts to the launcher."""
+        """Add hostfile, variables and the wait for the hosts to the launcher."""
         source: dict[str, object]
         item = {"key": mpi_objects.HOSTFILE_KEY, "path": mpi_objects.HOSTFILE_KEY, "mode": 0o444}
         if info.train_job:
@@ -117,7 +117,7 @@ class MPI:
 
 
 def shared_hostfile(info: Info, owner: Owner) -> Component | None:
-    """The ConfigMap that the pods of this workload mount; None if their annotations have the hostfile."""
+    """Return the ConfigMap that the pods of this workload mount; None if their annotations have the hostfile."""
     launcher, nodes = _parts(info)
     hosts = mpi_objects.hostfile_text(info, launcher, mpi_settings.slots(info, nodes[0]))
     return (
@@ -136,7 +136,7 @@ def _environment(info: Info, number: int) -> Variables:
 
 
 def _parts(info: Info) -> tuple[PodSet, list[PodSet]]:
-    """The launcher, and the pod sets that compute; InvalidFieldError if a part is missing."""
+    """Return the launcher, and the pod sets that compute; InvalidFieldError if a part is missing."""
     nodes = info.trainers
     launcher = next((pod_set for pod_set in info.pod_sets if pod_set.role == "launcher"), None)
     if launcher is None and not info.train_job and nodes:
@@ -159,7 +159,7 @@ def _setting_errors(info: Info) -> list[FieldError]:
 
 
 def _serve(pod_set: PodSet) -> None:
-    """Has a node run sshd unless it has a command of its own; it is ready as soon as ssh gets through."""
+    """Have a node run sshd unless it has a command of its own; it is ready as soon as ssh gets through."""
     target = pod_set.target
     if target is None:
         return

@@ -30,12 +30,12 @@ _DIGITS = 10
 
 
 def secret_name(workload: str) -> str:
-    """The name of a workload's Secret, unless its user names one."""
+    """Return the name of a workload's Secret, unless its user names one."""
     return f"{workload}-{SSH_VOLUME}"
 
 
 def ssh_secret(owner: Owner, keys: KeyKind) -> Component:
-    """The Secret of a workload; `certs.ssh` makes the keys."""
+    """Return the Secret of a workload; `certs.ssh` makes the keys."""
     manifest = {
         "apiVersion": "v1",
         "kind": "Secret",
@@ -47,7 +47,7 @@ def ssh_secret(owner: Owner, keys: KeyKind) -> Component:
 
 
 def hostfile_map(plan: Plan) -> Component:
-    """The ConfigMap with the hostfile of a TrainJob: a line for each pod that runs processes, pod set by pod set."""
+    """Return the ConfigMap with the hostfile of a TrainJob: a line for each pod that runs processes."""
     kind = implementation(plan.settings)
     lines = []
     for pod_set in plan.pod_sets:
@@ -58,17 +58,17 @@ def hostfile_map(plan: Plan) -> Component:
 
 
 def in_a_map(hosts: str) -> bool:
-    """True if a hostfile is too long for an annotation of each pod."""
+    """Return True if a hostfile is too long for an annotation of each pod."""
     return len(hosts) > ANNOTATION_BYTES
 
 
 def shared_name(workload: str, hosts: str) -> str:
-    """The ConfigMap of pods with this hostfile; a workload with other hosts, or several lists, has further ones."""
+    """Return the name of the ConfigMap with this hostfile; a workload with several lists has several."""
     return f"{workload}-{HOSTFILE_VOLUME}-{sha256(hosts.encode()).hexdigest()[:_DIGITS]}"
 
 
 def config_map(owner: Owner, name: str, hosts: str, *, once: bool = False) -> Component:
-    """The ConfigMap with a hostfile."""
+    """Return the ConfigMap with a hostfile."""
     manifest = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -80,7 +80,7 @@ def config_map(owner: Owner, name: str, hosts: str, *, once: bool = False) -> Co
 
 
 def hostfile_text(info: Info, launcher: PodSet, slots: int) -> str:
-    """The hostfile of pods that all look alike: the first of them launches."""
+    """Return the hostfile of pods that all look alike: the first of them launches."""
     kind = implementation(info.settings)
     _fits(info, launcher, len(launcher.endpoints))  # before the list is made: its length is user-supplied
     hosts = list(launcher.endpoints)
@@ -117,7 +117,7 @@ SCRIPT = re.sub("@[A-Z_]+@", lambda mark: _MARKS[mark[0]], _FILE.read_text(encod
 
 
 def waiter(info: Info, launcher: PodSet, plugin: str) -> InitPlan | None:
-    """The init container of the launcher; None if there are no other hosts, or waiting is switched off."""
+    """Return the init container of the launcher; None if there are no other hosts, or waiting is switched off."""
     timeout_s = wait_s(info.settings)
     others = sum(pod_set.count for pod_set in info.trainers if pod_set is not launcher)
     if launcher.role == "trainer":

@@ -96,7 +96,7 @@ IMPLEMENTATIONS = {each.name: each for each in (OPEN_MPI, INTEL_MPI, MPICH)}
 
 
 def implementation(settings: Settings) -> Implementation:
-    """The implementation; InvalidFieldError for an unknown one."""
+    """Return the implementation; InvalidFieldError for an unknown one."""
     setting = settings.get(MPI_IMPLEMENTATION)
     if setting is None:
         return OPEN_MPI
@@ -107,7 +107,7 @@ def implementation(settings: Settings) -> Implementation:
 
 
 def mount_path(settings: Settings) -> str:
-    """The folder where the keys are mounted."""
+    """Return the folder where the keys are mounted."""
     setting = settings.get(SSH_MOUNT_PATH)
     if setting is None:
         return DEFAULT_MOUNT_PATH
@@ -117,7 +117,7 @@ def mount_path(settings: Settings) -> str:
 
 
 def key_kind(settings: Settings) -> KeyKind:
-    """The kind of ssh key that is made for the hosts of one workload."""
+    """Return the kind of ssh key that is made for the hosts of one workload."""
     setting = settings.get(SSH_KEY)
     if setting is None or setting.text == "ed25519":
         return "ed25519"
@@ -127,13 +127,13 @@ def key_kind(settings: Settings) -> KeyKind:
 
 
 def cluster_domain(settings: Settings) -> str:
-    """The DNS domain of the cluster."""
+    """Return the DNS domain of the cluster."""
     setting = settings.get(CLUSTER_DOMAIN)
     return setting.text if setting else "cluster.local"
 
 
 def wait_s(settings: Settings) -> int:
-    """The longest time that the launcher waits for its hosts, in seconds; 0: it does not wait."""
+    """Return the longest time that the launcher waits for its hosts, in seconds; 0: it does not wait."""
     setting = settings.get(MPI_WAIT)
     if setting is None:
         return DEFAULT_WAIT_S
@@ -144,7 +144,7 @@ def wait_s(settings: Settings) -> int:
 
 
 def launcher_computes(info: Info) -> bool:
-    """True if the launcher runs processes too, as it always does where all pods are of one shape."""
+    """Return True if the launcher runs processes too, as it always does where all pods are of one shape."""
     setting = info.setting(LAUNCHER_AS_NODE)
     if not info.train_job or setting is None:
         return not info.train_job
@@ -154,7 +154,7 @@ def launcher_computes(info: Info) -> bool:
 
 
 def slots(info: Info, nodes: PodSet) -> int:
-    """Processes on each node: as set, else one for each GPU, else one."""
+    """Return the processes on each node: as set, else one for each GPU, else one."""
     setting = info.setting(NPROC_PER_NODE)
     if setting is None or setting.text == "auto":
         return max(1, nodes.gpus)

@@ -34,7 +34,7 @@ class MusterJob:
     name = "Job"
 
     def validate(self, info: Info) -> Findings:
-        """Refuses fields that only a JobSet can carry out, and checks the number of nodes of an elastic TrainJob."""
+        """Refuse fields that only a JobSet can carry out, and check the number of nodes of an elastic TrainJob."""
         if info.target != self.name:
             return Findings()
         errors = [*_check_nodes(info)]
@@ -53,7 +53,7 @@ class MusterJob:
             pod_set.hosts = partial(_hosts, info.owner.name, pod_set.name)
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Claims, initializers in the order of their dependencies, then the Job."""
+        """Yield claims, initializers in the order of their dependencies, then the Job."""
         if plan.target != self.name or plan.gang is None:
             return
         yield from claims(plan, self.name)
@@ -74,12 +74,12 @@ class MusterJob:
         yield Component(manifest, self.name, stage=1 + max(stages.values(), default=-1) + 1)
 
     def watched(self) -> Iterable[str]:
-        """Jobs of both kinds: Muster's for the pods that train, batch/v1 for initializers."""
+        """Return Jobs of both kinds: Muster's for the pods that train, batch/v1 for initializers."""
         return [f"{each.plural}.{each.group}" for each in (JOBS, core.INDEXED_JOBS)]
 
 
 def _check_nodes(info: Info) -> Iterable[FieldError]:
-    """`muster.dev/num-nodes` is for elastic training, and a number within its bounds."""
+    """Check that `muster.dev/num-nodes` is a number within the bounds of an elastic training."""
     text = info.train_job.metadata.annotations.get(names.NUM_NODES) if info.train_job else None
     if text is None:
         return
@@ -99,7 +99,7 @@ def _hosts(job: str, task: str, count: int) -> endpoints.Endpoints:
 
 
 def _pods(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any], restart: str) -> JSON:
-    """A pod template with the labels by which Kubeflow's clients find the pods of a step.
+    """Return a pod template with the labels by which Kubeflow's clients find the pods of a step.
 
     `restart` is the restart policy if the runtime names none: the API server would take Always.
     """
@@ -119,7 +119,7 @@ def _pods(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any], restart:
 
 
 def _coordinator(plan: Plan) -> str:
-    """The host name of the pod that a JobSet's `coordinator` names; "" without one, or if there is no such pod."""
+    """Return the host name of the pod that a JobSet's `coordinator` names; "" if there is no such pod."""
     wanted = plan.base.get("coordinator") or {}
     pod_set = plan.pod_set(wanted.get("replicatedJob", ""))
     if pod_set is None:
@@ -130,7 +130,7 @@ def _coordinator(plan: Plan) -> str:
 
 
 def _stages(before: list[PodSetPlan]) -> dict[str, int]:
-    """The number of other pod sets that must be complete before each: a dependency is always listed earlier."""
+    """Return the number of other pod sets that must be complete before each: a dependency is always listed earlier."""
     stages: dict[str, int] = {}
     for pod_set in before:
         stages[pod_set.name] = max((stages[name] + 1 for name in pod_set.after if name in stages), default=0)
@@ -138,7 +138,7 @@ def _stages(before: list[PodSetPlan]) -> dict[str, int]:
 
 
 def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
-    """An Indexed Job with a JobSet's name for it; its pods wait in the queue of the gang, each on its own."""
+    """Return an Indexed Job with a JobSet's name for it; its pods wait in the queue of the gang, each on its own."""
     spec = template.get("spec") or {}
     pods = _pods(plan, pod_set, template, "OnFailure")  # as a JobSet would fill in; the Job's backoffLimit ends it
     queue = (plan.gang.details if plan.gang else {}).get("queue") or names.DEFAULT_QUEUE
@@ -204,7 +204,7 @@ def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: 
 
 
 def _deciding(plan: Plan, members: list[PodSetPlan]) -> list[str]:
-    """The pod sets each of which ends the Job when it is complete; none if all have to be."""
+    """Return the pod sets each of which ends the Job when it is complete; none if all have to be."""
     launchers = [pod_set.name for pod_set in members if pod_set.role == "launcher"]
     if plan.framework == "mpi" and not (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs"):
         return launchers if len(launchers) == 1 else []  # sshd never ends by itself

@@ -26,7 +26,7 @@ class Volcano:
     name = "Volcano"
 
     def validate(self, info: Info) -> Findings:
-        """One policy at most, and a queue that is named must have a name."""
+        """Refuse two policies, and a queue that is named without a name."""
         findings = Findings()
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         if policy and policy.volcano and policy.coscheduling:
@@ -38,7 +38,7 @@ class Volcano:
         return findings
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Sets the gang; if the pods are a JobSet's, marks the members by annotation."""
+        """Set the gang; if the pods are a JobSet's, mark the members by annotation."""
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         wanted = policy.volcano if policy else None
         if policy and policy.coscheduling and info.target == JOBSET:
@@ -54,7 +54,7 @@ class Volcano:
             _mark(info, str(details["queue"]))
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """The PodGroup; the controller makes that of a Job."""
+        """Yield the PodGroup; the controller makes that of a Job."""
         if plan.target != JOBSET or plan.gang is None or plan.gang.plugin != self.name:
             return
         details = {key: value for key, value in plan.gang.details.items() if value}
@@ -69,7 +69,7 @@ class Volcano:
         yield Component(manifest, self.name)
 
     def watched(self) -> Iterable[str]:
-        """PodGroups."""
+        """Return PodGroups."""
         return ["podgroups.scheduling.volcano.sh"]
 
 
@@ -80,7 +80,7 @@ class CoScheduling:
     api_version = "scheduling.x-k8s.io/v1alpha1"
 
     def enforce_pod_group_policy(self, info: Info) -> None:
-        """Marks the members by label."""
+        """Mark the members by label."""
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         if policy is None or policy.coscheduling is None or info.target != JOBSET:
             return
@@ -90,7 +90,7 @@ class CoScheduling:
             pod_set.labels[names.COSCHEDULING_GROUP] = info.owner.name
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """The PodGroup, if this plugin has made the gang."""
+        """Yield the PodGroup, if this plugin has made the gang."""
         if plan.gang is None or plan.gang.plugin != self.name:
             return
         spec = {"minMember": plan.gang.minimum, "minResources": _quantities(plan), **plan.gang.details}
@@ -99,12 +99,12 @@ class CoScheduling:
         yield Component(manifest, self.name)
 
     def watched(self) -> Iterable[str]:
-        """PodGroups."""
+        """Return PodGroups."""
         return ["podgroups.scheduling.x-k8s.io"]
 
 
 def queue_of(info: Info) -> str:
-    """The queue that the TrainJob names by label or annotation, else the runtime's template, else the default one."""
+    """Return the queue that the TrainJob names by label or annotation, else its runtime, else the default one."""
     meta = info.train_job.metadata if info.train_job else None
     return (
         (meta and (meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)))
@@ -115,7 +115,7 @@ def queue_of(info: Info) -> str:
 
 
 def _mark(info: Info, queue: str) -> None:
-    """Has the pods of a JobSet name their gang, and, like its initializers, the queue by which Muster takes them."""
+    """Have the pods of a JobSet name their gang, and, like its initializers, the queue by which Muster takes them."""
     for pod_set in members(info):
         pod_set.annotations[names.GROUP_NAME] = info.owner.name
     for pod_set in info.pod_sets:
@@ -129,19 +129,19 @@ def _quantities(plan: Plan) -> dict[str, str]:
 
 
 def members(info: Info) -> list[PodSet]:
-    """The pod sets whose pods start together."""
+    """Return the pod sets whose pods start together."""
     return [pod_set for pod_set in together(info) if pod_set.count]
 
 
 def together(info: Info) -> list[PodSet]:
-    """The members, also those without pods now: all pod sets but those that must be complete before others begin."""
+    """Return the members, also without pods now: all pod sets that need not be complete before others begin."""
     before = {name for pod_set in info.pod_sets for name, status in pod_set.after.items() if status == "Complete"}
     initializers = {"dataset-initializer", "model-initializer"}
     return [pod_set for pod_set in info.pod_sets if pod_set.role not in initializers and pod_set.name not in before]
 
 
 def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> Gang:
-    """The gang of a workload.
+    """Return the gang of a workload.
 
     A pod that waits until others are ready does not exist while the gang is placed; if it counted in the minimum, the
     gang would never start. Of elastic pods the minimum counts. Limits stand in for missing requests.

@@ -27,7 +27,7 @@ class Rules:
     name = "Rules"
 
     def validate(self, info: Info) -> Findings:
-        """The mistakes that do not depend on framework and target."""
+        """Return the mistakes that do not depend on framework and target."""
         job, runtime = info.train_job, info.runtime
         if job is None or runtime is None:
             return Findings()
@@ -39,7 +39,7 @@ class Rules:
 
 
 def check_managers(job: trainer.TrainJob) -> Iterator[FieldError]:
-    """Each patch must name its manager by a domain-prefixed path; this check does not need the runtime."""
+    """Check that each patch names its manager by a domain-prefixed path; this does not need the runtime."""
     for index, patch in enumerate(job.spec.runtime_patches):
         if not _MANAGER.fullmatch(patch.manager):
             message = 'must be a domain-prefixed path (such as "acme.io/foo")'
@@ -57,7 +57,7 @@ def _framework(info: Info) -> Iterator[FieldError]:
 
 
 def _trainer(info: Info) -> Iterator[FieldError]:
-    """The pods that train need container `node`, which gets trainer, env and ports."""
+    """Check that pods that train have container `node`, which gets trainer, env and ports."""
     for pod_set in info.pod_sets:
         if pod_set.role in {"trainer", "launcher"} and pod_set.target is None:
             message = f"must refer to a runtime whose job {pod_set.name} has a container {trainer.NODE!r}"
@@ -68,7 +68,7 @@ def _trainer(info: Info) -> Iterator[FieldError]:
 
 
 def _initializers(job: trainer.TrainJob, runtime: Runtime) -> Iterator[FieldError]:
-    """Each initializer of the TrainJob must be a step of the runtime, with a container of its name."""
+    """Check that each initializer of the TrainJob is a step of the runtime, with a container of its name."""
     name = runtime.metadata.name
     for step in _wanted(job):
         jobs = [each for each in _jobs(runtime) if each["name"] == step or step_of(each) == step]
@@ -81,7 +81,7 @@ def _initializers(job: trainer.TrainJob, runtime: Runtime) -> Iterator[FieldErro
 
 
 def _without_mount(job: trainer.TrainJob, runtime: Runtime) -> Iterator[str]:
-    """A warning for each initializer without a volume for its data; Kubeflow Trainer refuses that."""
+    """Yield a warning for each initializer without a volume for its data; Kubeflow Trainer refuses that."""
     wanted = _wanted(job)
     for each in _jobs(runtime):
         step = str(step_of(each) or each["name"])

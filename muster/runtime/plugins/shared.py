@@ -8,7 +8,7 @@ from muster.runtime.info import Info, Late, PodSet, Variables, text
 
 
 def errors_of(info: Info, *checks: Callable[[Info], Any]) -> list[FieldError]:
-    """The errors that these checks raise."""
+    """Return the errors that these checks raise."""
     errors = []
     for check in checks:
         try:
@@ -19,7 +19,7 @@ def errors_of(info: Info, *checks: Callable[[Info], Any]) -> list[FieldError]:
 
 
 def reserved(info: Info, names: Sequence[str]) -> Findings:
-    """An error for each variable of these names that the user sets; one for all in a TrainJob, as clients know it."""
+    """Return an error for each of these variables that the user sets; one for all in a TrainJob."""
     findings = Findings()
     found = [(index, variable) for index, variable in enumerate(info.user_env.variables) if variable.name in names]
     if found and info.train_job:
@@ -35,7 +35,7 @@ def reserved(info: Info, names: Sequence[str]) -> Findings:
 
 
 def yielding(info: Info, variables: Variables) -> Variables:
-    """The variables without those that a TrainJob sets itself: unless an error forbids it, the user wins."""
+    """Return the variables without those that a TrainJob sets itself: unless an error forbids it, the user wins."""
     if info.train_job is None:
         return variables
     given = {variable.name for variable in info.user_env.variables}
@@ -43,23 +43,23 @@ def yielding(info: Info, variables: Variables) -> Variables:
 
 
 def give(info: Info, pod_set: PodSet, plugin: str, variables: Variables, port: int) -> None:
-    """Sets variables in the container that runs the framework and in injected ones, and opens a port."""
+    """Set variables in the container that runs the framework and in injected ones, and open a port."""
     for container in [*([pod_set.target] if pod_set.target else []), *info.injections]:
         container.set(plugin, variables)
     pod_set.port(port)
 
 
 def rank(info: Info, pod_set: PodSet) -> tuple[Late, str]:
-    """The pod's rank, and its source."""
+    """Return the pod's rank, and its source."""
     return Late(lambda: pod_set.rank), f"index of the pod in {info.workload}"
 
 
 def leader(info: Info, port: int | None = None) -> tuple[Late, str]:
-    """The host name of rank 0, with a port if one is given, and its source."""
+    """Return the host name of rank 0, with a port if one is given, and its source."""
     address = info.leader if port is None else lambda: f"{text(info.leader())}:{port}"
     return Late(address), f"rank 0 of {info.workload}"
 
 
 def size(info: Info) -> tuple[str, str]:
-    """The number of pods, and its source."""
+    """Return the number of pods, and its source."""
     return str(info.size), f"number of pods of {info.workload}"

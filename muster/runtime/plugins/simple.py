@@ -19,7 +19,7 @@ class PlainML:
     framework = "plain"
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Adds nothing."""
+        """Add nothing."""
 
 
 class JAX:
@@ -30,7 +30,7 @@ class JAX:
     RESERVED = ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "JAX_COORDINATOR_ADDRESS")
 
     def validate(self, info: Info) -> Findings:
-        """Refuses reserved variables; a TrainJob may override them, as in Kubeflow Trainer."""
+        """Refuse reserved variables; a TrainJob may override them, as in Kubeflow Trainer."""
         if info.framework != self.framework or info.train_job:
             return Findings()
         return reserved(info, self.RESERVED)
@@ -55,7 +55,7 @@ class XGBoost:
     RESERVED = ("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")
 
     def validate(self, info: Info) -> Findings:
-        """Refuses reserved variables; those of a TrainJob one by one, with the message that its clients know."""
+        """Refuse reserved variables; those of a TrainJob one by one, with the message that its clients know."""
         if info.framework != self.framework:
             return Findings()
         if not info.train_job:
@@ -94,7 +94,7 @@ class TensorFlow:
     RESERVED = ("TF_CONFIG", "TF_TASK_INDEX")
 
     def validate(self, info: Info) -> Findings:
-        """Refuses reserved variables."""
+        """Refuse reserved variables."""
         return reserved(info, self.RESERVED) if info.framework == self.framework else Findings()
 
     def enforce_ml_policy(self, info: Info) -> None:

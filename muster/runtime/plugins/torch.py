@@ -39,7 +39,7 @@ class Torch:
     framework = "torch"
 
     def validate(self, info: Info) -> Findings:
-        """Refuses reserved variables, and settings that torchrun cannot use."""
+        """Refuse reserved variables, and settings that torchrun cannot use."""
         findings = Findings()
         if info.framework != self.framework:
             return findings
@@ -57,7 +57,7 @@ class Torch:
         return findings
 
     def enforce_ml_policy(self, info: Info) -> None:
-        """Adds the variables, in the order of the reference, and the rendezvous port."""
+        """Add the variables, in the order of the reference, and the rendezvous port."""
         form(info)  # pods whose owner was not validated come here without it
         restarts(info)
         for pod_set in info.trainers:
@@ -76,7 +76,7 @@ class Torch:
 
 
 def _overriding(info: Info) -> list[str]:
-    """A warning for each variable of the user that disables the rendezvous."""
+    """Return a warning for each variable of the user that disables the rendezvous."""
     return [
         f"{info.user_env.path}[{index}].name: {variable.name} makes torchrun ignore the rendezvous that Muster sets "
         "up; remove it unless you mean that"
@@ -100,7 +100,7 @@ def _variables(info: Info, pod_set: PodSet, number: tuple[str, str]) -> Variable
 
 
 def _elastic(info: Info, number: tuple[str, str]) -> Variables:
-    """Pods come and go between a minimum and a maximum; ranks are given out at each rendezvous."""
+    """Return the variables of pods that come and go between two bounds, with ranks by each rendezvous."""
     count, source = nodes(info)
     return {
         "PET_NNODES": (count, source),
@@ -113,7 +113,7 @@ def _elastic(info: Info, number: tuple[str, str]) -> Variables:
 
 
 def _python(info: Info, pod_set: PodSet) -> Variables:
-    """One process in each pod, for torch's `env://` initialisation."""
+    """Return the variables of one process in each pod, for torch's `env://` initialisation."""
     return {
         "RANK": rank(info, pod_set),
         "WORLD_SIZE": size(info),
@@ -124,7 +124,7 @@ def _python(info: Info, pod_set: PodSet) -> Variables:
 
 
 def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
-    """PET_NPROC_PER_NODE, and its source."""
+    """Return PET_NPROC_PER_NODE, and its source."""
     setting = info.setting(NPROC_PER_NODE) or Setting("auto", "", "default (auto)")
     wanted, source = setting.text, setting.source
     if is_plain(info):
@@ -147,7 +147,7 @@ def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
 
 
 def form(info: Info) -> None:
-    """Checks that the form is torchrun or python, and elastic only with torchrun."""
+    """Check that the form is torchrun or python, and elastic only with torchrun."""
     setting, elastic = info.setting(TORCH_ENV), info.setting(ELASTIC)
     if setting and setting.text not in {"torchrun", "python"}:
         raise setting.invalid("must be torchrun (the default) or python")
@@ -156,7 +156,7 @@ def form(info: Info) -> None:
 
 
 def nodes(info: Info) -> tuple[str, str]:
-    """`minNodes:maxNodes`, and its source; empty if the world has a fixed size."""
+    """Return `minNodes:maxNodes`, and its source; empty if the world has a fixed size."""
     setting = info.setting(ELASTIC)
     if setting is None:
         return "", ""
@@ -170,7 +170,7 @@ def nodes(info: Info) -> tuple[str, str]:
 
 
 def restarts(info: Info) -> tuple[str, str]:
-    """The number of times that the workers of an elastic run may start again, and its source."""
+    """Return the number of times that the workers of an elastic run may start again, and its source."""
     setting = info.setting(MAX_RESTARTS)
     if setting is None:
         return "3", "default"
@@ -182,7 +182,7 @@ def restarts(info: Info) -> tuple[str, str]:
 
 
 def is_plain(info: Info) -> bool:
-    """True if the containers run `python` themselves, without torchrun."""
+    """Return True if the containers run `python` themselves, without torchrun."""
     setting = info.setting(TORCH_ENV)
     return setting is not None and setting.text == "python"
 
@@ -193,7 +193,7 @@ def _slots(pod_set: PodSet, number: str) -> int:
 
 
 def _number(digits: str) -> int:
-    """A number of ASCII digits, -1 for any other text."""
+    """Return a number of ASCII digits, -1 for any other text."""
     number = whole_number(digits)
     return -1 if number is None else number
 
@@ -213,7 +213,7 @@ def _is_torchtune(info: Info) -> bool:
 
 
 def _model_of(runtime: str) -> str:
-    """`torchtune-llama3.2-1b` → `llama3_2/1B`; empty for names of another form."""
+    """Return `llama3_2/1B` for `torchtune-llama3.2-1b`; empty for names of another form."""
     parts = runtime.split("-")
     return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == _NAME_PARTS else ""
 
@@ -229,7 +229,7 @@ def _recipe_of(tuning: _Tuning) -> tuple[str, str]:
 
 
 def _tune_command(info: Info, pod_set: PodSet) -> list[str | Late]:
-    """The whole command; the user's arguments follow it."""
+    """Return the whole command; the user's arguments follow it."""
     tuning = _tuning(info, pod_set)
     recipe, suffix = _recipe_of(tuning)
     rendezvous = [Late(lambda: f"--rdzv_endpoint={text(info.leader())}:{PORT}")] if tuning.spread else []
@@ -288,7 +288,7 @@ def _arguments(info: Info) -> list[str]:
 
 
 def _overrides(info: Info, pod_set: PodSet) -> list[str]:
-    """The paths of model and output, which the runtime's own command fixes."""
+    """Return the paths of model and output, which the runtime's own command fixes."""
     jobs = info.runtime.spec.template.spec.replicated_jobs if info.runtime else []
     templates = [pod_template({"template": job.template}) for job in jobs if job.name == pod_set.name]
     containers = [each for template in templates for each in (template.get("spec") or {}).get("containers") or []]
