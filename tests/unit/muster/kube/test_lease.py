@@ -4,9 +4,11 @@ from unittest.mock import Mock
 
 import pytest
 from builders.clocks import Clock
+from guarded_api import GuardedApi, Sent
 from structlog.testing import capture_logs
 
-from muster.api.kubernetes.core import Lease, LeaseSpec
+import muster.kube
+from muster.api.kubernetes.core import LEASES, Lease, LeaseSpec
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.errors import AlreadyExists, NotFound
@@ -132,3 +134,93 @@ def test_times_that_make_no_sense_are_refused(client: Client, seconds: tuple[flo
     duration, deadline, retry = seconds
     with pytest.raises(ValueError, match=r"lease duration .* > renew deadline .* > retry period"):
         Elector(client, "ns", "l", "me", lease_duration_s=duration, renew_deadline_s=deadline, retry_period_s=retry)
+
+
+class Candidate:
+    """A candidate for a lease, and the API server that has it."""
+
+    def __init__(self, holder: str = "") -> None:
+        self.now = 1000.0
+        self.api = GuardedApi(muster.kube)
+        if holder:
+            self.keep(holder)
+        self.stepped: list[str] = []
+        self.elector = Elector(
+            self.api,  # type: ignore[arg-type]  # the same methods
+            "ns",
+            "lease",
+            "me",
+            monotonic_s=lambda: self.now,
+            on_started=lambda: self.stepped.append("up"),
+            on_stopped=lambda: self.stepped.append("down"),
+        )
+
+    def keep(self, holder: str) -> Lease:
+        """Another candidate has the lease now."""
+        spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "2027-01-01T00:00:00.000000Z"}
+        self.api.kind(LEASES).clear()
+        return self.api.add(LEASES, {"metadata": {"name": "lease"}, "spec": spec}, "ns")  # type: ignore[no-any-return]
+
+    @property
+    def holder(self) -> str:
+        """Who has it."""
+        found: Lease = self.api.find(LEASES, "lease", "ns")
+        return found.spec.holder_identity or ""
+
+    def first(self, other: str) -> None:
+        """Another candidate takes it just before the next write."""
+
+        def meddle(_: Sent) -> None:
+            self.api.meddle = lambda _: None
+            self.keep(other)
+
+        self.api.meddle = meddle
+
+
+Step = tuple[float, str, str, list[str]]
+"""Seconds that pass, who meddles with the write of the next turn, and then the holder and the calls so far."""
+
+
+@pytest.mark.parametrize(
+    ("holder", "steps"),
+    [
+        pytest.param(
+            "old", [(0, "", "old", []), (15, "other", "other", []), (0, "", "other", []), (15, "", "me", ["up"])],
+            id="both have read that it is free, and the second write names a version that is over",
+        ),
+        pytest.param("", [(0, "other", "other", [])], id="of two that make it one leads, as the name is taken then"),
+        pytest.param(
+            "", [(0, "", "me", ["up"]), (9, "other", "other", ["up"]), (1, "", "other", ["up", "down"])],
+            id="who has lost it before a renewal goes on until it knows, or until its deadline",
+        ),
+        pytest.param("", [(0, "", "me", ["up"]), (9, "", "me", ["up"]), (9, "", "me", ["up"])], id="renewed in time"),
+        pytest.param(
+            "", [(0, "", "me", ["up"]), (10, "", "me", ["up", "down"]), (0, "", "me", ["up", "down", "up"])],
+            id="renewed too late, it is won again",
+        ),
+        pytest.param("me-too", [(0, "", "me-too", [])], id="a name that begins alike is another one"),
+    ],
+)  # fmt: skip
+def test_turns_of_a_candidate(holder: str, steps: list[Step]) -> None:
+    """It leads from when it is told to start until it is told to stop, and at no other time."""
+    candidate = Candidate(holder)
+    for passed_s, other, then, stepped in steps:
+        candidate.now += passed_s
+        if other:
+            candidate.first(other)
+        candidate.elector._turn()
+        assert (candidate.holder, candidate.stepped) == (then, stepped)
+        assert candidate.elector.leading == (stepped[-1:] == ["up"])
+
+
+@pytest.mark.parametrize(("moment", "holder"), [("", ""), ("before", "other"), ("between", "other")])
+def test_a_lease_is_given_up_unless_another_has_it(moment: str, holder: str) -> None:
+    """Whether that was seen, or it took it in that moment; without a holder the next candidate need not wait."""
+    candidate = Candidate()
+    candidate.elector._turn()
+    if moment == "before":
+        candidate.keep("other")
+    elif moment == "between":
+        candidate.first("other")
+    candidate.elector._release()
+    assert candidate.holder == holder

@@ -7,16 +7,15 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from guarded_api import GuardedApi, Sent, sites_of
+from guarded_api import sites_of
 
 import certs
 import history
 import muster.kube
 import webhook
 from muster.api.base import Resource
-from muster.api.kubernetes.core import CONFIG_MAPS, LEASES, PODS, Lease
+from muster.api.kubernetes.core import CONFIG_MAPS, PODS
 from muster.kube.config import Config
-from muster.kube.lease import Elector
 from muster.kube.loopclient import APPLY_PATCH, MERGE_PATCH, LoopClient
 
 Call = Callable[[LoopClient], Awaitable[Any]]
@@ -118,110 +117,3 @@ def test_only_who_may_takes_fields_from_others(*, force: bool) -> None:
 def test_nothing_else_is_written(package: ModuleType, writes: list[str]) -> None:
     """The webhook writes nothing that stays."""
     assert sites_of(package) == Counter(writes)
-
-
-class Candidate:
-    """A candidate for a lease, and the API server that has it."""
-
-    def __init__(self, holder: str = "") -> None:
-        self.now = 1000.0
-        self.api = GuardedApi(muster.kube)
-        if holder:
-            self.keep(holder)
-        self.stepped: list[str] = []
-        self.elector = Elector(
-            self.api,  # type: ignore[arg-type]  # the same methods
-            "ns",
-            "lease",
-            "me",
-            monotonic_s=lambda: self.now,
-            on_started=lambda: self.stepped.append("up"),
-            on_stopped=lambda: self.stepped.append("down"),
-        )
-
-    def keep(self, holder: str) -> Lease:
-        """Another candidate has the lease now."""
-        spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": "2027-01-01T00:00:00.000000Z"}
-        self.api.kind(LEASES).clear()
-        return self.api.add(LEASES, {"metadata": {"name": "lease"}, "spec": spec}, "ns")  # type: ignore[no-any-return]
-
-    @property
-    def holder(self) -> str:
-        """Who has it."""
-        found: Lease = self.api.find(LEASES, "lease", "ns")
-        return found.spec.holder_identity or ""
-
-    def first(self, other: str) -> None:
-        """Another candidate takes it just before the next write."""
-
-        def meddle(_: Sent) -> None:
-            self.api.meddle = lambda _: None
-            self.keep(other)
-
-        self.api.meddle = meddle
-
-
-def test_a_lease_that_another_has_taken_in_that_moment_is_not_taken() -> None:
-    """Both have read that it is free; the second write names a version that is over."""
-    candidate = Candidate(holder="old")
-    candidate.elector._turn()
-    candidate.now += 15.0
-    candidate.first("other")
-    candidate.elector._turn()
-    assert (candidate.holder, candidate.elector.leading, candidate.stepped) == ("other", False, [])
-    candidate.elector._turn()
-    assert (candidate.holder, candidate.stepped) == ("other", [])
-    candidate.now += 15.0
-    candidate.elector._turn()
-    assert (candidate.holder, candidate.elector.leading, candidate.stepped) == ("me", True, ["up"])
-
-
-def test_of_two_that_make_it_one_leads() -> None:
-    """The name is taken by then."""
-    candidate = Candidate()
-    candidate.first("other")
-    candidate.elector._turn()
-    assert (candidate.holder, candidate.elector.leading, candidate.stepped) == ("other", False, [])
-
-
-def test_who_has_lost_it_between_reading_and_renewing_does_not_lead_by_that_renewal() -> None:
-    """It goes on until it knows, or until its deadline, and then steps down."""
-    candidate = Candidate()
-    candidate.elector._turn()
-    assert candidate.stepped == ["up"]
-    candidate.now += 9.0
-    candidate.first("other")
-    candidate.elector._turn()
-    assert (candidate.holder, candidate.stepped) == ("other", ["up"])
-    candidate.now += 1.0
-    assert not candidate.elector.leading, "the last renewal that succeeded is ten seconds ago"
-    candidate.elector._turn()
-    assert (candidate.holder, candidate.stepped) == ("other", ["up", "down"])
-
-
-@pytest.mark.parametrize("moment", ["before", "between"])
-def test_a_lease_that_another_has_is_not_given_up(moment: str) -> None:
-    """Whether that was seen, or it took it in that moment."""
-    candidate = Candidate()
-    candidate.elector._turn()
-    if moment == "before":
-        candidate.keep("other")
-    else:
-        candidate.first("other")
-    candidate.elector._release()
-    assert candidate.holder == "other"
-
-
-def test_a_lease_that_is_given_up_has_no_holder() -> None:
-    """So that the next candidate need not wait."""
-    candidate = Candidate()
-    candidate.elector._turn()
-    candidate.elector._release()
-    assert candidate.holder == ""
-
-
-def test_a_holder_whose_name_begins_alike_is_another_one() -> None:
-    """A pod's name may begin with that of another pod."""
-    candidate = Candidate(holder="me-too")
-    candidate.elector._turn()
-    assert (candidate.holder, candidate.stepped) == ("me-too", [])
