@@ -94,7 +94,8 @@ def _of_pods(given: tuple[tuple[str, str], ...], kind: str) -> PodTopology | Non
     required, preferred = (annotations.get(key) or None for key in names.KUEUE_NEAR_KEYS)
     kueue = Nearness("", required, preferred, annotations.get(names.KUEUE_UNCONSTRAINED) == "true")
     near = _with_kueues(of_gang(annotations), kueue)
-    found = PodTopology(near, _slices(annotations, near.topology), _first(annotations, names.TOPOLOGY_GROUP), kind)
+    group = next((annotations[key] for key in names.TOPOLOGY_GROUP if annotations.get(key)), "")
+    found = PodTopology(near, _slices(annotations, near.topology), group, kind)
     return found if found.near or found.slices or found.group else None
 
 
@@ -215,10 +216,6 @@ def _slices(annotations: Mapping[str, str], topology: str) -> tuple[Slices, ...]
         if size and level is not None:
             return (Slices(size, Nearness(topology, level)),)
     return ()
-
-
-def _first(annotations: Mapping[str, str], keys: tuple[str, ...]) -> str:
-    return next((annotations[key] for key in keys if annotations.get(key)), "")
 
 
 def _level(topology: str, text: str) -> Level | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
-from muster.api.kubernetes import core, endpoints
+from muster.api.kubernetes import core
 from muster.api.limits import whole_number
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import JOBS
@@ -50,7 +50,7 @@ class MusterJob:
         for pod_set in info.pod_sets:
             pod_set.subdomain = info.owner.name
             pod_set.rank = annotation(names.TASK_INDEX)
-            pod_set.hosts = partial(_hosts, info.owner.name, pod_set.name)
+            pod_set.hosts = partial(pod_hosts, info.owner.name, pod_set.name, subdomain=info.owner.name)
 
     def build(self, plan: Plan) -> Iterable[Component]:
         """Yield claims, initializers in the order of their dependencies, then the Job."""
@@ -92,10 +92,6 @@ def _check_nodes(info: Info) -> Iterable[FieldError]:
     wanted = whole_number(text)
     if wanted is None or wanted < (least or 1) or (most is not None and wanted > most):
         yield FieldError(path, f"must be a number of nodes within {elastic.text} ({elastic.source})", text)
-
-
-def _hosts(job: str, task: str, count: int) -> endpoints.Endpoints:
-    return pod_hosts(job, task, count, subdomain=job)
 
 
 def _pods(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any], restart: str) -> JSON:
