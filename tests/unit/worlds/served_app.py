@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from http.client import HTTPSConnection
 from pathlib import Path
 
@@ -97,6 +98,7 @@ class Served:
             stderr=subprocess.PIPE,
             text=True,
         )
+        self._clients = ExitStack()
         wait_until(self.answers, "the first answer")
 
     def rotate(self, common_name: str) -> None:
@@ -106,11 +108,11 @@ class Served:
         self.cert.write_bytes(pair.cert_pem)
 
     def connect(self) -> HTTPSConnection:
-        """A new TLS connection."""
+        """A new TLS connection, until `hang_up`."""
         context = ssl.create_default_context(cadata=self.authority.cert_pem.decode())
         connection = HTTPSConnection("127.0.0.1", self.port, context=context, timeout=5)
         connection.connect()
-        return connection
+        return self._clients.enter_context(closing(connection))
 
     def answers(self) -> bool:
         """Whether it takes connections."""
@@ -135,8 +137,12 @@ class Served:
         return str(certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)[0].value)
 
     def tcp(self) -> socket.socket:
-        """A new connection without a handshake."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=5)
+        """A new connection without a handshake, until `hang_up`."""
+        return self._clients.enter_context(socket.create_connection(("127.0.0.1", self.port), timeout=5))
+
+    def hang_up(self) -> None:
+        """Closes all connections."""
+        self._clients.close()
 
     def metric(self, name: str) -> float:
         """The sum of a metric over its labels, or the one value with labels `name{...}`."""
@@ -148,6 +154,7 @@ class Served:
 
     def end(self) -> None:
         """Kills it if it still lives."""
+        self.hang_up()
         if self.process.poll() is None:
             self.process.kill()
         self.process.communicate()

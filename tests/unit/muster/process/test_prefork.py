@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,8 +27,6 @@ def test_new_certificate_from_the_next_connection_on(served: Served) -> None:
     assert served.common_name(old) == "first"
     assert served.common_name(new) == "second"
     assert served.pids(old) == served.pids(new) == before
-    old.close()
-    new.close()
 
 
 def test_half_written_pair_keeps_the_old_certificate(served: Served) -> None:
@@ -38,11 +35,9 @@ def test_half_written_pair_keeps_the_old_certificate(served: Served) -> None:
     served.key.write_bytes(pair.key_pem)
     connection = served.connect()
     assert served.common_name(connection) == "first"
-    connection.close()
     served.cert.write_bytes(pair.cert_pem)
     connection = served.connect()
     assert served.common_name(connection) == "third"
-    connection.close()
 
 
 def test_background_threads_start_in_the_worker(served: Served) -> None:
@@ -61,7 +56,6 @@ def test_a_defect_is_answered_and_the_server_goes_on(served: Served) -> None:
     assert (answer.status, b"a defect" in answer.read()) == (500, False)
     connection.request("POST", "/size", b"{}")
     assert connection.getresponse().read() == b"2"
-    connection.close()
 
 
 def test_sigterm_ends_in_order(served: Served) -> None:
@@ -75,16 +69,14 @@ def test_sigterm_ends_in_order(served: Served) -> None:
 
 def test_sigterm_with_idle_connections_ends_soon(served: Served) -> None:
     """Neither connections that are kept alive nor those that never asked anything hold it up, for seconds each."""
-    used, unused = served.connect(), served.connect()
-    served.pids(used)
-    bare = socket.create_connection(("127.0.0.1", served.port))
+    served.pids(served.connect())
+    served.connect()
+    served.tcp()
     started = time.monotonic()
     served.process.terminate()
     served.process.communicate(timeout=10)
     assert served.process.returncode == 0
     assert time.monotonic() - started < 4
-    for connection in (used, unused, bare):
-        connection.close()
 
 
 def test_sigterm_answers_what_was_asked(served: Served) -> None:
@@ -98,7 +90,6 @@ def test_sigterm_answers_what_was_asked(served: Served) -> None:
     for connection in (busy, idle):
         response = connection.getresponse()
         assert (response.status, response.read()) == (200, b"done")
-        connection.close()
     served.process.communicate(timeout=10)
     assert served.process.returncode == 0
 
@@ -106,11 +97,10 @@ def test_sigterm_answers_what_was_asked(served: Served) -> None:
 def test_connections_without_a_request_keep_nobody_waiting(served: Served) -> None:
     """More idle connections than there are threads, with and without a handshake, and others are answered at once."""
     silent = [served.connect() for _ in range(4)]
-    bare = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(4)]
+    for _ in range(4):
+        served.tcp()
     served.pids()
     assert served.pids(silent[0])["worker"]
-    for connection in (*silent, *bare):
-        connection.close()
 
 
 def test_killed_worker_is_replaced(served: Served) -> None:

@@ -46,6 +46,14 @@ def tight(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     yield from serve(tmp_path_factory.mktemp("tight"), TIGHT)
 
 
+@pytest.fixture(autouse=True)
+def _hang_up(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Close what a test has left open, before the next one counts connections."""
+    yield
+    for name in {"served", "short", "tight"} & {*request.fixturenames}:
+        request.getfixturevalue(name).hang_up()
+
+
 def hello(served: Served) -> bytes:
     """The first message of a handshake."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -96,8 +104,6 @@ class Drip:
     def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
-        for client, _bytes in self._clients:
-            client.close()
 
     def _run(self) -> None:
         position = 0
@@ -129,7 +135,6 @@ def test_fifty_slow_clients_keep_nobody_waiting(served: Served) -> None:
         for _ in range(5):
             assert ask(served) < SOON_S
             assert ask(served, known) < SOON_S
-    known.close()
 
 
 @pytest.mark.parametrize("kind", [slow_header, slow_body])
@@ -143,28 +148,22 @@ def test_whoever_does_not_finish_in_time_is_dropped(
         wait_until(lambda: short.metric(dropped) == before + 3, "the end of all three")
 
 
-def ask_for_much(served: Served) -> list[HTTPSConnection]:
+def ask_for_much(served: Served) -> None:
     """Have four clients ask for 12 MB each, of which they take nothing."""
-    clients = [served.connect() for _ in range(4)]
-    for client in clients:
-        client.request("GET", "/big")
-    return clients
+    for _ in range(4):
+        served.connect().request("GET", "/big")
 
 
 def test_clients_that_do_not_take_their_answers_keep_nobody_waiting(served: Served) -> None:
     """There are two threads for four answers of 12 MB."""
-    clients = ask_for_much(served)
+    ask_for_much(served)
     assert ask(served) < SOON_S
-    for client in clients:
-        client.close()
 
 
 def test_clients_that_do_not_take_their_answers_are_dropped(short: Served) -> None:
     """Once the time for that is over."""
-    clients = ask_for_much(short)
+    ask_for_much(short)
     wait_until(lambda: short.metric("muster_server_connections ") == 1, "the end of all four")
-    for client in clients:
-        client.close()
 
 
 def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(served: Served) -> None:
@@ -175,19 +174,17 @@ def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(served: Served) ->
     pieces = iter(lambda: answer.read(1_000_000), b"")
     assert sum(len(piece) for piece in pieces) == 12_000_000
     ask(served, client)
-    client.close()
 
 
 def test_beyond_the_bound_one_goes_that_asks_nothing(tight: Served) -> None:
     """The next client is answered all the same."""
     dropped = DROPPED + '{reason="connections"}'
     before = tight.metric(dropped)
-    strangers = [tight.connect() for _ in range(40)]
+    for _ in range(40):
+        tight.connect()
     ask(tight)
     assert tight.metric("muster_server_connections ") <= 5
     assert tight.metric(dropped) >= before + 36
-    for client in strangers:
-        client.close()
 
 
 def test_beyond_the_bound_those_stay_that_are_being_answered(tight: Served) -> None:
@@ -195,11 +192,10 @@ def test_beyond_the_bound_those_stay_that_are_being_answered(tight: Served) -> N
     busy = [tight.connect() for _ in range(2)]
     for client in busy:
         client.request("GET", "/slow")
-    strangers = [tight.connect() for _ in range(10)]
+    for _ in range(10):
+        tight.connect()
     for client in busy:
         assert client.getresponse().read() == b"done"
-    for client in (*busy, *strangers):
-        client.close()
 
 
 def test_requests_that_are_worked_on_take_nobody_his_connection(tight: Served) -> None:
@@ -215,8 +211,6 @@ def test_requests_that_are_worked_on_take_nobody_his_connection(tight: Served) -
         ask(tight, client)
     for client in busy:
         assert client.getresponse().read() == b"done"
-    for client in (*busy, *idle):
-        client.close()
 
 
 def test_unfinished_requests_may_not_fill_the_memory(tight: Served) -> None:
@@ -233,7 +227,6 @@ def test_unfinished_requests_may_not_fill_the_memory(tight: Served) -> None:
         assert tight.metric(DROPPED) == dropped
         never.close()
         assert answer.result(SOON_S) == b"700000"
-    later.close()
 
 
 @pytest.mark.parametrize(
@@ -251,7 +244,6 @@ def test_what_cannot_be_read_is_refused_and_the_connection_ends(served: Served, 
     client = served.connect().sock
     client.sendall(sent)
     assert b"".join(iter(lambda: client.recv(65536), b"")).startswith(b"HTTP/1.1 400")
-    client.close()
 
 
 def test_a_body_that_is_too_large_is_refused(served: Served) -> None:
@@ -262,8 +254,6 @@ def test_a_body_that_is_too_large_is_refused(served: Served) -> None:
     other = served.connect()
     other.request("POST", "/size", b"x" * 20_000_000)
     assert other.getresponse().status == 413
-    client.close()
-    other.close()
 
 
 HEADERS = {
@@ -286,8 +276,6 @@ def test_no_header_holds_up_the_server(served: Served, kind: str) -> None:
     assert ask(served, known) < SOON_S
     for client in odd:
         assert client.recv(65536).startswith(b"HTTP/1.1 ")
-        client.close()
-    known.close()
 
 
 def test_requests_that_come_together_are_answered_one_after_the_other(served: Served) -> None:
@@ -298,4 +286,3 @@ def test_requests_that_come_together_are_answered_one_after_the_other(served: Se
     client.sendall(head % (1, b"", b"x") + head % (20_000, b"", b"x" * 20_000) + last)
     answer = b"".join(iter(lambda: client.recv(65536), b""))
     assert [part.rpartition(b"\r\n\r\n")[2] for part in answer.split(b"HTTP/1.1 200 OK")[1:]] == [b"1", b"20000", b"3"]
-    client.close()
