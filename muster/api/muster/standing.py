@@ -28,7 +28,10 @@ def place_words(place: int, waiting: int = 0) -> str:
 def rough_start(moment: str) -> str | None:
     """Return an expected start (RFC 3339) as the end of its minute; None if it is empty or cannot be read."""
     seconds = readable_time(moment)
-    return None if seconds is None else format_time(ceil(seconds / MINUTE_S) * MINUTE_S)
+    try:
+        return None if seconds is None else format_time(ceil(seconds / MINUTE_S) * MINUTE_S)
+    except ValueError:  # a minute before or after all that the calendar has
+        return None
 
 
 def _step(place: int) -> int:

@@ -48,5 +48,9 @@ def test_a_start_is_told_to_the_minute(seconds: float) -> None:
     assert told is not None
     assert told % 60 == 0
     assert 0 <= told - int(seconds) < 60
-    assert rough_start("") is None
-    assert rough_start("tomorrow") is None
+
+
+@pytest.mark.parametrize("moment", ["", "tomorrow", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00"])
+def test_a_start_that_cannot_be_told_is_none(moment: str) -> None:
+    """Nor may one stop a cycle that is at an end of the calendar."""
+    assert rough_start(moment) is None
