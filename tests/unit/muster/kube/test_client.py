@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 import uvloop
-from scripted_server import Handler, head_and_body, scripted_server
+from scripted_server import LONGEST_S, answer, client_of, head_and_body, scripted_server
 
 from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.kube import loop
@@ -21,7 +21,6 @@ from muster.kube.config import Config
 from muster.kube.errors import Unreachable
 from muster.kube.loop import background_loop
 
-LONGEST_S = 20.0
 FORKED = """
 import os
 import sys
@@ -54,13 +53,14 @@ class Server:
 
     async def begin(self) -> None:
         """Listens."""
-        self.url = f"http://{await self._stack.enter_async_context(scripted_server(self._answer))}"
+        self.url = f"http://{await self._stack.enter_async_context(scripted_server(self.answer))}"
 
     async def end(self) -> None:
         """Does not listen any more."""
         await self._stack.aclose()
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
         self.connections += 1
         while True:
             await head_and_body(reader)
@@ -70,7 +70,7 @@ class Server:
                 await reader.read()
                 self.ended.set()
                 return
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+            writer.write(answer())
 
 
 def on_background(coroutine: Callable[[], Awaitable[None]]) -> None:
@@ -139,21 +139,14 @@ def test_a_call_that_would_wait_for_itself_is_refused(server: Server) -> None:
 def test_a_client_of_another_loop_works_there() -> None:
     """Threads wait for that loop, e.g. the one that serves."""
 
-    async def echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while True:
-            await head_and_body(reader)
-            writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
-
-    async def story(handler: Handler) -> Client:
-        async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-            client = Client(Config(f"http://{address}"), loop=asyncio.get_running_loop())
+    async def story() -> Client:
+        async with client_of(Server().answer) as client:
             assert client.loop is asyncio.get_running_loop()
             assert await asyncio.to_thread(client.request, "GET", "/") == b"{}"
             assert await client.on_loop.request("GET", "/") == b"{}"
-            client.close()
             return client
 
-    client = uvloop.run(story(echo))
+    client = uvloop.run(story())
     with pytest.raises(Unreachable, match="the event loop of the client has ended"):
         client.request("GET", "/")
     client.close()
