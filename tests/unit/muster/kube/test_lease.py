@@ -1,10 +1,12 @@
 """What an elector and a follower conclude from what they see, by the clock."""
 
+import threading
 from unittest.mock import Mock
 
 import pytest
 from builders.clocks import Clock
 from guarded_api import GuardedApi, Sent
+from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 import muster.kube
@@ -145,15 +147,20 @@ class Candidate:
         if holder:
             self.keep(holder)
         self.stepped: list[str] = []
+        self.up = threading.Event()
         self.elector = Elector(
             self.api,  # type: ignore[arg-type]  # the same methods
             "ns",
             "lease",
             "me",
             monotonic_s=lambda: self.now,
-            on_started=lambda: self.stepped.append("up"),
+            on_started=self._start,
             on_stopped=lambda: self.stepped.append("down"),
         )
+
+    def _start(self) -> None:
+        self.stepped.append("up")
+        self.up.set()
 
     def keep(self, holder: str) -> Lease:
         """Another candidate has the lease now."""
@@ -224,3 +231,49 @@ def test_a_lease_is_given_up_unless_another_has_it(moment: str, holder: str) -> 
         candidate.first("other")
     candidate.elector._release()
     assert candidate.holder == holder
+
+
+def led() -> float | None:
+    """What the metric of the lease says."""
+    return REGISTRY.get_sample_value("muster_kube_leading", {"lease": "lease"})
+
+
+def test_a_candidate_has_a_thread_of_its_own() -> None:
+    """It stands at once, and gives the lease up at the end, after it was told to stop."""
+    candidate = Candidate()
+    candidate.elector.stop()
+    candidate = Candidate()
+    candidate.elector.start()
+    assert candidate.up.wait(20)
+    assert (candidate.elector.leading, led()) == (True, 1)
+    candidate.elector.stop()
+    assert not candidate.elector._thread.is_alive()
+    assert (candidate.stepped, candidate.holder, led()) == (["up", "down"], "", 0)
+
+
+@pytest.mark.parametrize("fails", ["_on_started", "_on_stopped"])
+def test_a_defect_of_who_is_told_ends_no_candidacy(fails: str) -> None:
+    """Who cannot start leads no longer, and gives the lease up; whoever cannot stop does not lead all the same."""
+    candidate = Candidate()
+    setattr(candidate.elector, fails, Mock(side_effect=RuntimeError("a defect")))
+    with capture_logs() as logs:
+        candidate.elector._turn()
+        if fails == "_on_stopped":
+            candidate.now += 10
+            candidate.elector._turn()
+    assert [each["log_level"] for each in logs if each["log_level"] == "error"] == ["error"]
+    assert not candidate.elector.leading
+    assert candidate.stepped == (["down"] if fails == "_on_started" else ["up"])
+    assert candidate.holder == ("" if fails == "_on_started" else "me")
+
+
+def test_a_new_lease_is_whole() -> None:
+    """With the duration that others wait for, in full seconds."""
+    candidate = Candidate()
+    candidate.elector._lease_duration_s = 14.2
+    candidate.elector._turn()
+    spec = candidate.api.find(LEASES, "lease", "ns").spec
+    assert (spec.holder_identity, spec.lease_duration_seconds, spec.lease_transitions) == ("me", 15, 0)
+    assert spec.acquire_time == spec.renew_time
+    candidate.elector._release()
+    assert candidate.api.find(LEASES, "lease", "ns").spec.lease_duration_seconds == 1
