@@ -79,6 +79,7 @@ class ListWatchApi:
 
     def __init__(self) -> None:
         self.events = b""
+        self.watch_query: dict[str, str] = {}
         self.watching = asyncio.Event()
         self.watch_ended = asyncio.Event()
         self._more = asyncio.Event()
@@ -102,6 +103,7 @@ class ListWatchApi:
                 writer.write(piece)
                 await writer.drain()
         writer.write(CHUNKED)
+        self.watch_query = query
         self.watching.set()
         gone: asyncio.Task[Any] = asyncio.create_task(reader.read())
         gone.add_done_callback(lambda _: self.watch_ended.set())

@@ -144,3 +144,18 @@ def test_the_thread_is_free_again_after_one_that_failed(desk: Desk, error: Excep
     assert desk.recorder.flush(WAIT_S)
     desk.recorder.stop()
     assert desk.counts == [("u", 1)]
+    assert not desk.recorder._thread.is_alive()
+
+
+def test_events_are_written_in_the_order_in_which_they_were_noted(desk: Desk) -> None:
+    """Also those from before the thread; a recorder that never had one stops at once."""
+    desk.recorder.stop()
+    later = Desk()
+    for uid in "bac":
+        later.tell(uid)
+    later.recorder.start()
+    later.recorder.stop()
+    assert [each.involved_object["uid"] for each in later.api.all(EVENTS)] == ["b", "a", "c"]
+    dropped_before = EVENTS_DROPPED.labels("queue full")._value.get()
+    later.tell("late")
+    assert EVENTS_DROPPED.labels("queue full")._value.get() == dropped_before + 1

@@ -108,6 +108,7 @@ def test_transitions_and_acquisition_are_kept_while_renewing(client: Client, clo
 def test_leading_ends_by_the_clock(client: Client, clock: Clock) -> None:
     """Nobody has to tell: the deadline is enough."""
     elector = elector_of(client, clock)
+    assert elector._timeout_s == 4, "to read and to write fit into the deadline"
     assert not elector.leading
     elector._renewed_at = clock()
     clock.now += 9.9

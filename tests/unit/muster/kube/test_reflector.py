@@ -13,7 +13,7 @@ from scripted_server import LONGEST_S, ListWatchApi, answer, client_of, event, h
 from structlog.testing import capture_logs
 
 from muster.api.kubernetes.core import CONFIG_MAPS
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube import readable, reflector
 from muster.kube.reflector import Reflector
 
@@ -220,23 +220,30 @@ async def test_a_kind_of_which_nothing_changes_is_read_again_as_soon_as_it_is_wa
 
 
 @pytest.mark.parametrize(
-    ("may_be_absent", "random", "told"),
+    ("may_be_absent", "random", "told", "changes"),
     [
-        pytest.param(False, 0.9, ("info", "waiting until it can be read"), id="an installation is under way"),
-        pytest.param(True, 0.0, ("info", "not served by this cluster"), id="another gate"),
+        pytest.param(False, 0.9, ("info", "waiting until it can be read"), [("a", "added"), ("old", "deleted")],
+                     id="an installation is under way"),
+        pytest.param(True, 0.0, ("info", "not served by this cluster"), [("old", "deleted"), ("a", "added")],
+                     id="another gate"),
     ],
-)
+)  # fmt: skip
 async def test_a_kind_that_is_not_served_yet_is_looked_for_again_and_told_once(
-    monkeypatch: pytest.MonkeyPatch, *, may_be_absent: bool, random: float, told: tuple[str, str]
+    monkeypatch: pytest.MonkeyPatch, *, may_be_absent: bool, random: float, told: tuple[str, str], changes: Told
 ) -> None:
     """While an installation is under way that is no reason for a warning. One that may be absent has no objects."""
+    seen: Told = []
     monkeypatch.setattr(reflector, "_NOT_SERVED_S", 0.01)
     api = Api(config_map("a", 1), refusals=3, refusal=refusal(404, b"404 page not found"))
     with capture_logs() as logs:
         async with client_of(api) as client:
             one = Reflector(client, CONFIG_MAPS, random=lambda: random, may_be_absent=may_be_absent)
+            one.store.put(Object(metadata=ObjectMeta(namespace="ns", name="old", uid="old")))
+            one.add_handler(noting(seen, 2, asyncio.Event()))
             one.start()
             await api.watching.wait()
             assert one.size == 1
             one.stop()
+    assert seen == changes
+    assert int(api.watch_query["timeoutSeconds"]) == 300 * (1 + random)
     assert [(each["log_level"], each["event"]) for each in logs] == [told]

@@ -205,6 +205,7 @@ async def test_a_bookmark_has_a_version_and_nothing_else_that_counts(
     async with answering([CHUNKED, chunk(line), chunk(b"")]) as client:
         watch = await client.watch(resource, resource_version="1")
         assert [(kind, read(found)) async for kind, found in watch] == [("BOOKMARK", "42")]
+        assert watch._closed
 
 
 TEXTS = st.lists(st.binary(max_size=20).map(lambda line: line.replace(b"\n", b"")), max_size=10)

@@ -39,7 +39,11 @@ def test_what_is_no_duration(text: str) -> None:
 
 
 def test_the_longest() -> None:
-    """Go's clients hold some 292 years; nobody could read an object with more."""
+    """Go's clients hold some 292 years; nobody could read an object with more, nor need anybody write so much."""
+    for read in (parse_duration_s, parse_days_s):
+        assert read("0" * 255 + "s") == 0
+        with pytest.raises(ValueError, match="write it like"):
+            read("0" * 256 + "s")
     assert parse_duration_ns(f"{2**63 - 1}ns") == 2**63 - 1
     with pytest.raises(ValueError, match="longer than any duration"):
         parse_duration_ns("2562048h")

@@ -89,6 +89,8 @@ def test_huge_exponents_cost_nothing() -> None:
     assert parse("-1e999999999999") == -LARGEST
     assert parse("1e-999999999999") == 1
     assert parse("0e999999999999") == 0
+    assert parse(f"0.{'0' * 240}1e300") == LARGEST
+    assert parse(f"1{'0' * 240}e-300") == 1
 
 
 @given(st.integers(-LARGEST, LARGEST), st.booleans())
