@@ -141,8 +141,8 @@ def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
         if not gpus:
             raise setting.invalid(f"container {container} asks for no GPU: add one to its resources, or use cpu")
         return wanted, f"{source}: torchrun counts the GPUs it sees ({gpus} asked for)"
-    if 0 < _number(wanted) <= PROCESSES.value:
-        return str(_number(wanted)), source
+    if number := whole_number(wanted, PROCESSES.value):
+        return str(number), source
     raise setting.invalid(f"must be auto, cpu, gpu or a number of processes from 1 to {PROCESSES.value}")
 
 
@@ -161,8 +161,8 @@ def nodes(info: Info) -> tuple[str, str]:
     if setting is None:
         return "", ""
     low, colon, high = setting.text.partition(":")
-    least, most = _number(low), _number(high)
-    if not colon or not 1 <= least <= most:
+    least, most = whole_number(low), whole_number(high)
+    if not colon or not least or most is None or least > most:
         raise setting.invalid("must be minNodes:maxNodes, e.g. 2:4, with 1 <= minNodes <= maxNodes")
     if not least <= info.size <= most:
         raise setting.invalid(f"must include the number of pods of {info.workload} ({info.size})")
@@ -174,11 +174,12 @@ def restarts(info: Info) -> tuple[str, str]:
     setting = info.setting(MAX_RESTARTS)
     if setting is None:
         return "3", "default"
-    if _number(setting.text) < 0:
+    number = whole_number(setting.text)
+    if number is None:
         raise setting.invalid("must be a number of restarts of at least 0")
     if not info.setting(ELASTIC):
         raise setting.invalid(f"must be left out unless {annotation(ELASTIC)} is set")
-    return str(_number(setting.text)), setting.source
+    return str(number), setting.source
 
 
 def is_plain(info: Info) -> bool:
@@ -190,12 +191,6 @@ def is_plain(info: Info) -> bool:
 def _slots(pod_set: PodSet, number: str) -> int:
     """Return the number of processes of a pod; `number` may be a word, with which torchrun counts the GPUs."""
     return int(number) if number.isdecimal() else pod_set.gpus
-
-
-def _number(digits: str) -> int:
-    """Return a number of ASCII digits, -1 for any other text."""
-    number = whole_number(digits)
-    return -1 if number is None else number
 
 
 class _Tuning(NamedTuple):

@@ -16,9 +16,11 @@ def stepped(pods: JSON, **container: Any) -> Any:
     fetch = {"containers": [{"name": DATASET, "image": "i", **container}], **pods}
     train = {"containers": [{"name": "node", "image": "i"}], **pods}
     waits = [{"name": DATASET, "status": "Complete"}]
+    before = replicated_job(DATASET, DATASET, fetch)
+    before["template"]["spec"]["backoffLimit"] = 3
     return runtime(
         {"torch": {}},
-        replicated_job(DATASET, DATASET, fetch),
+        before,
         replicated_job("node", "trainer", train, dependsOn=waits),
     )
 
@@ -47,7 +49,7 @@ def test_a_suspended_train_job(*, suspend: bool) -> None:
     assert component(compiled(job, runtime({"torch": {}})), "JobSet")["spec"].get("suspend", False) == suspend
     jobs = [each.manifest for each in compiled(job, stepped({}), "Job").components]
     [before] = [each["spec"] for each in jobs if each["apiVersion"] == "batch/v1"]
-    assert before.get("suspend", False) == suspend
+    assert (before.get("suspend", False), before["backoffLimit"]) == (suspend, 3)
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,8 @@ def test_nodes_find_the_launcher(implementation: str) -> None:
     result = w.compiled(w.train_job(), w.mpi_runtime(mpiImplementation=implementation))
     assert w.pods_of(result)["spec"]["dnsConfig"] == {"searches": ["train.team.svc.cluster.local"]}
     assert hostfile(result) == ["train-node-0-0.train:1"]
+    alone = w.mpi_runtime(mpiImplementation=implementation, runLauncherAsNode=True)
+    assert hostfile(w.compiled(w.train_job(trainer={"numNodes": 1}), alone)) == ["train-launcher-0-0.train:1"]
 
 
 def test_job_ends_with_its_launcher() -> None:
@@ -188,9 +190,10 @@ def test_more_pods_than_a_gang_may_have(size: int) -> None:
     assert f"Invalid value: {size}: must be at most 20000" in str(error)
 
 
-def test_labelled_pods_carry_the_hostfile() -> None:
-    """The annotation is mounted at /etc/mpi; the key is the Secret that the user names."""
-    result = w.shaped(w.indexed_job(w.template("mpi", w.SECRET, {"limits": {GPU: 2}})))
+@pytest.mark.parametrize("more", [{}, {"muster.dev/mpi-launcher-as-node": "never"}])
+def test_labelled_pods_carry_the_hostfile(more: JSON) -> None:
+    """The annotation is mounted at /etc/mpi; the key is the Secret that the user names. All of them compute."""
+    result = w.shaped(w.indexed_job(w.template("mpi", {**w.SECRET, **more}, {"limits": {GPU: 2}})))
     assert not result.errors
     assert result.pod["metadata"]["annotations"]["muster.dev/mpi-hostfile"].splitlines() == [
         "train-0 slots=2",

@@ -98,7 +98,7 @@ def test_plan_is_the_same_every_time_and_cannot_change() -> None:
 def test_endpoints_in_rank_order() -> None:
     """Each rank's host name; thousands cost nothing until they are looked at."""
     [pod_set] = plan(container(), size=5000).pod_sets
-    assert (pod_set.count, len(pod_set.endpoints)) == (5000, 5000)
+    assert (pod_set.count, len(pod_set.endpoints), pod_set.jobs) == (5000, 5000, 1)
     assert (pod_set.endpoints[0], pod_set.endpoints[-1]) == ("train-0.train", "train-4999.train")
     assert pod_set.endpoints[1:3] == ["train-1.train", "train-2.train"]
 

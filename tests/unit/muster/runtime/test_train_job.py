@@ -17,6 +17,7 @@ from frameworks_world import (
 )
 
 from muster.runtime.plan import Plan
+from muster.runtime.train_job import describe
 
 JSON = dict[str, Any]
 GPU = "nvidia.com/gpu"
@@ -304,3 +305,24 @@ def test_what_a_train_job_says_of_its_gang_is_on_the_pod_group_of_a_job_set() ->
     silent = compiled(train_job(), runtime({"torch": {}}), "JobSet")
     assert "annotations" not in component(silent, "PodGroup")["metadata"]
     assert component(silent, "PodGroup")["spec"]["queue"] == "default"  # written, as it may have been another one
+    assert "status" not in component(silent, "PodGroup"), "the planner writes it"
+
+
+@pytest.mark.parametrize(("framework", "slots"), [("torch", 2), ("jax", 1), ("xgboost", 2), ("plain", None)])
+def test_processes_of_the_plan(framework: str, slots: int | None) -> None:
+    """One for each GPU where the framework has several in a pod."""
+    base = runtime({} if framework == "plain" else {framework: {}})
+    plan = plan_of(compiled(train_job(trainer={"resourcesPerNode": {"limits": {GPU: 2}}}), base))
+    assert [pod_set.slots for pod_set in plan.pod_sets] == [slots]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "wanted", "count"),
+    [({"minNodes": 2, "maxNodes": 4}, "3", 3), ({"minNodes": 2, "maxNodes": 4}, "1", 2),
+     ({"minNodes": 2, "maxNodes": 4}, "9", 4), ({"minNodes": 2, "maxNodes": 4}, "many", 4), ({"maxNodes": 9}, "1", 4),
+     (None, "3", 4)],
+)  # fmt: skip
+def test_an_elastic_training_may_change_its_size(bounds: JSON | None, wanted: str, count: int) -> None:
+    """By annotation, within the bounds of its policy; another one has the size of its trainer."""
+    job = train_job({"annotations": {"muster.dev/num-nodes": wanted}}, trainer={"numNodes": 4})
+    assert describe(job, runtime({"torch": {"elasticPolicy": bounds} if bounds else {}})).size == count
