@@ -4,7 +4,6 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from http import HTTPStatus
-from typing import NamedTuple
 
 import flask
 import msgspec
@@ -13,6 +12,7 @@ from prometheus_client import Counter, Histogram
 
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, TrainingRuntime
 from muster.api.kubernetes import admission, meta
+from muster.kube.codec import decoder
 from muster.kube.errors import APIError, TooManyRequests
 from muster.process.counters import from_zero
 from muster.process.tracing import SPANS, workload_of
@@ -22,7 +22,7 @@ from webhook import mutate, review, senders, validate
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups
 from webhook.mutate.creator import signed
-from webhook.review import BadReviewError, Handler, MalformedError
+from webhook.review import BadReviewError, Handler, MalformedError, Verdict
 from webhook.senders import Budgets
 from webhook.validate.volcano_job import job as validate_job
 
@@ -54,7 +54,7 @@ def routes(
         "/mutate/job": signed(mutate.job.reviewer(lookups.namespaces, queues, marks=marks, groups=groups)),
         "/mutate/workload": signed(mutate.workload.reviewer(lookups.namespaces)),
         "/mutate/podgroup": signed(mutate.queues.reviewer(lookups.namespaces, queues)),
-        "/mutate/creator": signed(mutate.creator.review),
+        "/mutate/creator": signed(lambda _request: Verdict()),  # nothing else is filled in
         "/mutate/queue": mutate.queues.review_queue,
         "/mutate/pod": signed(mutate.pod.reviewer(lookups, framework, marks=marks, groups=groups)),
         f"/mutate{_TRAINER}-trainjob": signed(
@@ -79,14 +79,6 @@ def routes(
     }
 
 
-class Answer(NamedTuple):
-    """An answer over HTTP: a review with its verdict, or a sentence about a body that is no review."""
-
-    body: bytes
-    status: HTTPStatus = HTTPStatus.OK
-    content_type: str = review.CONTENT_TYPE
-
-
 class Route:
     """One route: its path, the handler that decides there, and its metrics.
 
@@ -100,27 +92,33 @@ class Route:
         self._seconds = SECONDS.labels(path)
         from_zero(REVIEWS, _OUTCOMES, path)
 
-    def answer(self, body: bytes, query: str, peer: str = "") -> Answer:
-        """The answer to a review of this address; `query` is the URL's: it says how long the API server waits."""
-        started = time.perf_counter()
+    def answer(self) -> flask.Response:
+        """Answer the review in the body of Flask's request."""
+        started, sent = time.perf_counter(), flask.request
+        # Strict, and not only by taste: no browser sends this type to another site without asking first.
+        if sent.mimetype != review.CONTENT_TYPE:
+            return self._no_review(
+                HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send an AdmissionReview as {review.CONTENT_TYPE}"
+            )
         try:
-            request = review.read(body)
+            request = review.read(sent.get_data(cache=False))
         except BadReviewError as error:
             log.warning("not a review", route=self._path, why=str(error))
-            return self.refusal(HTTPStatus.BAD_REQUEST, str(error))
-        with review.deadline(query), senders.unknown(peer, self._budgets) if self._budgets else nullcontext():
+            return self._no_review(HTTPStatus.BAD_REQUEST, str(error))
+        sender = senders.unknown(sent.remote_addr or "", self._budgets) if self._budgets else nullcontext()
+        with review.deadline(sent.environ["QUERY_STRING"]), sender:
             result, outcome = _decide(self._path, self._handler, request)
         REVIEWS.labels(self._path, outcome).inc()
         took_s = time.perf_counter() - started
         self._seconds.observe(took_s)
         if SPANS.on:
             _trace(self._path, request, outcome, took_s)
-        return Answer(result)
+        return flask.Response(result, content_type=review.CONTENT_TYPE)
 
-    def refusal(self, status: HTTPStatus, text: str) -> Answer:
-        """An answer to something that is not a review; the API server shows it as the reason of the failed call."""
+    def _no_review(self, status: HTTPStatus, text: str) -> flask.Response:
+        """Answer something that is not a review; the API server shows the text as the reason of the failed call."""
         REVIEWS.labels(self._path, "malformed").inc()
-        return Answer(f"{text}\n".encode(), status, "text/plain; charset=utf-8")
+        return flask.Response(f"{text}\n", status, content_type="text/plain; charset=utf-8")
 
 
 class _Head(msgspec.Struct):
@@ -129,13 +127,10 @@ class _Head(msgspec.Struct):
     metadata: meta.ObjectMeta = msgspec.field(default_factory=meta.ObjectMeta)
 
 
-_HEAD = msgspec.json.Decoder(_Head)
-
-
 def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s: float) -> None:
     """Records the review in the trace of the object's workload, if it has a UID yet (when validated, and in pods)."""
     try:
-        metadata = _HEAD.decode(request.object).metadata
+        metadata = decoder(_Head).decode(request.object).metadata
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return  # refused, for that very reason
     now_s = time.time()
@@ -191,24 +186,6 @@ def create_app(handlers: Mapping[str, Handler], budgets: Budgets | None = None) 
     """The WSGI app that serves these routes; `budgets`: see Route."""
     app = flask.Flask("muster-webhook")
     app.config["MAX_CONTENT_LENGTH"] = review.MAX_BODY_BYTES
-    known = {path: Route(path, handler, budgets) for path, handler in handlers.items()}
-    for path, route in known.items():
-        app.add_url_rule(path, endpoint=path, view_func=_view(route), methods=["POST"])
+    for path, handler in handlers.items():
+        app.add_url_rule(path, endpoint=path, view_func=Route(path, handler, budgets).answer, methods=["POST"])
     return app
-
-
-def _view(route: Route) -> flask.typing.RouteCallable:
-    def view() -> flask.Response:
-        request = flask.request
-        # Strict, and not only by taste: no browser sends this type to another site without asking first.
-        if request.mimetype != review.CONTENT_TYPE:
-            text = f"send an AdmissionReview as {review.CONTENT_TYPE}"
-            return _response(route.refusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, text))
-        peer = request.remote_addr or ""
-        return _response(route.answer(request.get_data(cache=False), request.environ["QUERY_STRING"], peer))
-
-    return view
-
-
-def _response(answer: Answer) -> flask.Response:
-    return flask.Response(answer.body, status=answer.status, content_type=answer.content_type)

@@ -59,14 +59,16 @@ def of_grouped(groups: Sequence[ResourceGroup]) -> Conditions:
 
 def of_native(groups: Sequence[ResourceGroup]) -> Conditions:
     """Return the conditions of members of native PodGroups that name Muster's scheduler and are not sent otherwise."""
-    elsewhere = (("is-in-no-resource-group", f"!({in_a_group(groups)})"),) if groups else ()
-    return (("asks-for-muster", IN_A_NATIVE_GROUP), _NO_GATE, *elsewhere)
+    return (("asks-for-muster", IN_A_NATIVE_GROUP), _NO_GATE, *_of_no(groups))
 
 
 def of_namespaced(groups: Sequence[ResourceGroup]) -> Conditions:
     """Return the conditions of pods sent for their namespace alone; those that need no place pass without it."""
-    elsewhere = (("is-in-no-resource-group", f"!({in_a_group(groups)})"),) if groups else ()
-    return (*_NEEDS_A_PLACE, _NO_GATE, ("is-in-no-native-group", f"!({IN_A_NATIVE_GROUP})"), *elsewhere)
+    return (*_NEEDS_A_PLACE, _NO_GATE, ("is-in-no-native-group", f"!({IN_A_NATIVE_GROUP})"), *_of_no(groups))
+
+
+def _of_no(groups: Sequence[ResourceGroup]) -> Conditions:
+    return (("is-in-no-resource-group", f"!({in_a_group(groups)})"),) if groups else ()
 
 
 def _labelled(metadata: str) -> str:
@@ -133,15 +135,12 @@ def _or_empty(member: str) -> str:
 
 _NEW_ANNOTATIONS: Final = _or_empty(_ANNOTATIONS)
 _OLD_ANNOTATIONS: Final = _or_empty("oldObject.metadata.annotations")
+_OTHER_LABELS: Final = f"{_or_empty('object.metadata.labels')} != {_or_empty('oldObject.metadata.labels')}"
 _CHANGED: Final = (
-    "request.operation == 'CREATE' || object.spec != oldObject.spec || "
-    f"{_or_empty('object.metadata.labels')} != {_or_empty('oldObject.metadata.labels')} || "
+    f"request.operation == 'CREATE' || object.spec != oldObject.spec || {_OTHER_LABELS} || "
     f"{_NEW_ANNOTATIONS}.exists(key, key.startsWith('{names.DOMAIN}/') && "
     f"(!(key in {_OLD_ANNOTATIONS}) || {_OLD_ANNOTATIONS}[key] != {_NEW_ANNOTATIONS}[key]))"
 )
-
-
-_OTHER_LABELS: Final = f"{_or_empty('object.metadata.labels')} != {_or_empty('oldObject.metadata.labels')}"
 LABELLED_ANEW: Final = (
     ("asks-for-muster", _asks("object.metadata")),
     ("labels-change", f"request.operation == 'CREATE' || {_OTHER_LABELS}"),

@@ -183,27 +183,19 @@ class Cached(Generic[T]):
             return None
 
 
-class QueueLookup:
+class QueueLookup(Cached[Queue]):
     """`Queues` from a cache of all of them, indexed by their parents."""
 
     def __init__(self, client: Client) -> None:
-        self.cached = Cached(client, QUEUES, store=Store[Queue]({"parent": _parent}))
-
-    def get(self, name: str) -> Queue | None:
-        """Return the queue, from the API server if the cache does not have it yet."""
-        return self.cached.get(name)
-
-    def live(self, name: str) -> Queue | None:
-        """Return the queue as the API server has it now."""
-        return self.cached.live(name)
+        super().__init__(client, QUEUES, store=Store[Queue]({"parent": _parent}))
 
     def children(self, name: str) -> list[str]:
         """Return the children in the cache; one that is created at this moment is not in use yet."""
-        return sorted(queue.metadata.name for queue in self.cached.store.by_index("parent", name))
+        return sorted(queue.metadata.name for queue in self.store.by_index("parent", name))
 
     def names(self) -> list[str]:
         """Return the queues that are open and have no queues below them, without the root."""
-        known = (queue.metadata.name for queue in self.cached.store.list() if queue.open)
+        known = (queue.metadata.name for queue in self.store.list() if queue.open)
         return sorted(name for name in known if name != names.ROOT_QUEUE and not self.children(name))
 
 
@@ -240,17 +232,17 @@ class OwnerLookup:
         return found
 
 
-class NamespaceLookup:
+class NamespaceLookup(Cached[Namespace]):
     """`Namespaces` from a cache of all of them."""
 
     def __init__(self, client: Client) -> None:
-        self.cached = Cached(client, NAMESPACES, store=Store[Namespace]())
+        super().__init__(client, NAMESPACES, store=Store[Namespace]())
 
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
         """Return the cached metadata, or that of the API server if the cache lacks a queue that must be there."""
-        found = self.cached.get(name)
+        found = self.get(name)
         if found and with_queue and names.QUEUE not in found.metadata.labels:
-            found = self.cached.live(name)
+            found = self.live(name)
         return found.metadata if found else ObjectMeta()
 
 
@@ -278,8 +270,8 @@ class ClusterLookups:
         served = Served(client, NATIVE_POD_GROUPS) if native else None
         self.lookups = Lookups(queues, owners, namespaces, runtimes, dry_runs, rights, services, served)
         self.caches: list[Cached[Any]] = [
-            queues.cached,
-            namespaces.cached,
+            queues,
+            namespaces,
             runtimes.namespaced,
             runtimes.cluster,
             *owners.caches.values(),

@@ -22,6 +22,7 @@ import msgspec
 
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes import admission, meta
+from muster.kube.codec import decoder
 from muster.kube.errors import Unreachable
 from webhook.patch import Operation, Patch, Why
 
@@ -51,7 +52,6 @@ _REASONS = {
     HTTPStatus.TOO_MANY_REQUESTS: "TooManyRequests",
 }
 _REVIEW = msgspec.json.Decoder(admission.AdmissionReview)
-_OBJECT = msgspec.json.Decoder(dict[str, Any])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,11 @@ def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
 
     An update is let in unseen if the spec stays, or the object is being deleted.
     """
-    decoder = msgspec.json.Decoder(kind)
 
     def review(request: admission.AdmissionRequest) -> Verdict:
-        reviewed = decode(request.object, decoder)
+        reviewed = decode(request.object, kind)
         if request.operation == "UPDATE" and (
-            reviewed.metadata.deletion_timestamp or decode(request.old_object, decoder).spec == reviewed.spec
+            reviewed.metadata.deletion_timestamp or decode(request.old_object, kind).spec == reviewed.spec
         ):
             return Verdict()
         return Verdict.found(check(reviewed))
@@ -131,21 +130,21 @@ def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
     return review
 
 
-def decode(raw: msgspec.Raw, decoder: msgspec.json.Decoder[T]) -> T:
-    """Return the object of a review; raises `MalformedError`.
+def decode(raw: msgspec.Raw, kind: type[T]) -> T:
+    """Return the object of a review as a `kind`; raises `MalformedError`.
 
     A field with null counts as absent, as for the API server: it keeps `annotations: null` of a custom object that was
     applied with an empty map.
     """
     try:
-        return decoder.decode(raw)
+        return decoder(kind).decode(raw)
     except msgspec.ValidationError as error:
         if b"null" not in bytes(raw):
             raise MalformedError(str(error)) from error
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise MalformedError(str(error)) from error
     try:
-        return decoder.decode(msgspec.json.encode(without_nulls(msgspec.json.decode(raw))))
+        return decoder(kind).decode(msgspec.json.encode(without_nulls(msgspec.json.decode(raw))))
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
         raise MalformedError(str(error)) from error
 
@@ -159,7 +158,7 @@ def without_nulls(node: Any) -> Any:
 
 def generic(raw: msgspec.Raw) -> dict[str, Any]:
     """Return the object of a review as plain JSON; raises `MalformedError` if it is not a JSON object."""
-    return decode(raw, _OBJECT)
+    return decode(raw, dict[str, Any])
 
 
 def answer(request: admission.AdmissionRequest, verdict: Verdict) -> bytes:

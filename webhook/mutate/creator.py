@@ -35,12 +35,6 @@ _CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 _WHY: Final = Why("who created it", "the user of the request")
 
 
-def review(request: AdmissionRequest) -> Verdict:
-    """Admit an object of a kind in which nothing else is filled in."""
-    del request
-    return Verdict()
-
-
 def signed(handler: Handler) -> Handler:
     """Return the handler with the creator in its patches; an object that it refuses, or of no shape, is left to it."""
 

@@ -31,11 +31,7 @@ _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 
 
 def reviewer(
-    namespaces: Namespaces | None = None,
-    queues: Queues | None = None,
-    *,
-    marks: bool = False,
-    groups: Sequence[ResourceGroup] = (),
+    namespaces: Namespaces, queues: Queues, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()
 ) -> Handler:
     """Return the handler for Volcano Jobs: defaults, `groups`, `marks`, queue of the namespace, scheduler of the pool.
 
@@ -51,9 +47,7 @@ def reviewer(
             if old is not None and job.metadata.deletion_timestamp:
                 return Verdict()
             patch = _completed(job, document, old, request.namespace, groups, marks=marks)
-            queue = queue_of(job.spec)
-            if namespaces:
-                queue = set_queue(job, old, request.namespace, namespaces, patch)
+            queue = set_queue(job, old, request.namespace, namespaces, patch)
             _set_scheduler(job, old, queue, queues, patch)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
@@ -127,11 +121,11 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
         patch.set("spec", "plugins", plugin, value=[], why=_IMPLIED)
 
 
-def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: Queues | None, patch: Patch) -> None:
+def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: Queues, patch: Patch) -> None:
     """Write the scheduler of the queue's node pool; an update that names none of a pool's gets back the old one."""
     wanted, was = scheduler_of(job.spec), find(old, ("spec", "schedulerName"))
     if old is None:
-        wanted = scheduler_in(wanted, queue, queues) if queues else wanted
+        wanted = scheduler_in(wanted, queue, queues)
     else:
         of_a_pool = wanted in names.SCHEDULERS and isinstance(was, str) and pool_of_scheduler(was)
         wanted = was if of_a_pool else job.spec.scheduler_name

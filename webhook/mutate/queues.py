@@ -5,7 +5,6 @@ import msgspec
 from muster.api import names
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.unchecked import mapping
 from muster.api.volcano.batch import is_job
 from muster.kube.errors import APIError
@@ -19,7 +18,7 @@ _DEFAULT = Why("left out", "default")
 _ROOTED = Why("every path begins at the root", "default")
 
 
-def reviewer(namespaces: Namespaces, queues: Queues | None = None) -> Handler:
+def reviewer(namespaces: Namespaces, queues: Queues) -> Handler:
     """Return the handler for PodGroups, on CREATE, but for those of Volcano Jobs: their queue, and its node pool.
 
     A namespace that cannot be read changes nothing: a gang in the default queue runs, a refused one waits.
@@ -33,7 +32,7 @@ def reviewer(namespaces: Namespaces, queues: Queues | None = None) -> Handler:
                 return Verdict()
             own = mapping(group.get("spec")).get("queue")
             queue = annotated_queue(request.namespace, namespaces) if in_default_queue(own) else ""
-            pool = pool_of_queue(queue or own or names.DEFAULT_QUEUE, queues.get) if queues else DEFAULT_POOL
+            pool = pool_of_queue(queue or own or names.DEFAULT_QUEUE, queues.get)
         except (MalformedError, msgspec.ValidationError, APIError):
             return Verdict()  # the API server's schema refuses a malformed one
         patch = Patch(group)

@@ -7,8 +7,6 @@ namespace.
 
 from http import HTTPStatus
 
-from msgspec.json import Decoder
-
 from muster.api.fields import FieldError
 from muster.api.kubernetes import admission, meta, reviews
 from muster.api.names import CLOSE_QUEUE, ROOT_QUEUE
@@ -16,7 +14,6 @@ from muster.api.volcano import batch, scheduling
 from webhook.apiserver import Rights
 from webhook.review import Handler, Verdict, decode
 
-_COMMAND = Decoder(batch.Command)
 _VERB = "update"
 
 
@@ -24,7 +21,7 @@ def reviewer(rights: Rights | None) -> Handler:
     """Return the handler for Commands whose action or target is new; without `rights` (offline) every one passes."""
 
     def review(request: admission.AdmissionRequest) -> Verdict:
-        command = decode(request.object, _COMMAND)
+        command = decode(request.object, batch.Command)
         action = _action(command.target, request.namespace)
         if rights is None or action is None or (request.operation == "UPDATE" and _same(request, command)):
             return Verdict()
@@ -45,7 +42,7 @@ def _impossible(command: batch.Command) -> list[FieldError]:
 
 def _same(request: admission.AdmissionRequest, command: batch.Command) -> bool:
     """Return True if only metadata has changed: a Command must be able to go away."""
-    old = decode(request.old_object, _COMMAND)
+    old = decode(request.old_object, batch.Command)
     return (old.action, old.target) == (command.action, command.target)
 
 

@@ -6,8 +6,6 @@ Nothing is refused, so namespaces can be made and labelled while the webhook is 
 from collections.abc import Mapping
 from contextlib import suppress
 
-import msgspec
-
 from muster.api import names
 from muster.api.kubernetes import admission, core, meta
 from muster.kube.errors import APIError
@@ -15,7 +13,6 @@ from webhook.lookup import NamespaceQueues, Queues
 from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.review import Handler, Verdict, decode
 
-_NAMESPACE = msgspec.json.Decoder(core.Namespace)
 _PATH = f"metadata.labels[{names.QUEUE}]"
 _OF_NAMESPACES = frozenset({names.QUEUE, names.QUEUE_LOCKED, names.MANAGED})
 
@@ -35,7 +32,7 @@ def reviewer(queues: Queues) -> Handler:
     """Return the handler for namespaces, on CREATE and UPDATE."""
 
     def review(request: admission.AdmissionRequest) -> Verdict:
-        metadata = decode(request.object, _NAMESPACE).metadata
+        metadata = decode(request.object, core.Namespace).metadata
         usable = NamespaceQueues(queues, _Itself(metadata), metadata.name)
         return Verdict(warnings=[*unknown_keys({"labels": _unknown(metadata.labels)}), *_no_queue(metadata, usable)])
 

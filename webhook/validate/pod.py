@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from msgspec.json import Decoder
-
 from muster.api.fields import FieldError, Findings, InvalidFieldError
 from muster.api.kubernetes import admission, core
 from muster.api.limits import RESOURCES
@@ -25,7 +23,6 @@ from muster.runtime.workload import describe, template_of
 from muster.workloads.adapter import Adapter
 from webhook.review import Verdict, decode
 
-_POD = Decoder(core.Pod)
 _BUDGET = re.compile(r"[1-9][0-9]*|[1-9][0-9]?%")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 Templates = Sequence[tuple[Mapping[str, str], str, int | None]]
@@ -34,7 +31,7 @@ Templates = Sequence[tuple[Mapping[str, str], str, int | None]]
 
 def review(request: admission.AdmissionRequest) -> Verdict:
     """Review a new pod that `conditions.NEEDS_A_CHECK` selects; a controller's topology was checked in its workload."""
-    pod = decode(request.object, _POD)
+    pod = decode(request.object, core.Pod)
     annotations, path = pod.metadata.annotations, "metadata.annotations"
     return Verdict(
         errors=[

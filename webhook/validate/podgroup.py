@@ -10,8 +10,6 @@ as the Job itself does: it can only move back there.
 
 from collections.abc import Iterator
 
-from msgspec.json import Decoder
-
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes import admission, meta
@@ -30,7 +28,6 @@ from webhook.objects.names import unknown_queue, unusable_queue
 from webhook.objects.pools import wrong_label
 from webhook.review import Handler, Verdict, decode
 
-_POD_GROUP = Decoder(scheduling.PodGroup)
 _SYSTEM = "system-"
 
 
@@ -38,11 +35,11 @@ def reviewer(queues: Queues, namespaces: Namespaces, owners: Owners) -> Handler:
     """Return the handler for PodGroups, on CREATE, and on UPDATE for those that move."""
 
     def review(request: admission.AdmissionRequest) -> Verdict:
-        group = decode(request.object, _POD_GROUP)
+        group = decode(request.object, scheduling.PodGroup)
         usable = NamespaceQueues(queues, namespaces, request.namespace)
         if request.operation != "UPDATE":
             return Verdict(errors=[*too_long(request.object), *check(group, usable)], warnings=warn(group))
-        old = decode(request.old_object, _POD_GROUP)
+        old = decode(request.old_object, scheduling.PodGroup)
         if group.metadata.deletion_timestamp or (_queue(group) == _queue(old) and _pool(group) == _pool(old)):
             return Verdict()
         if _pool(group) != _pool(old):

@@ -9,8 +9,6 @@ and its pods name the scheduler of it, which cannot change. So a tree with gangs
 
 from collections.abc import Iterator
 
-from msgspec.json import Decoder
-
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
@@ -27,7 +25,6 @@ from webhook.senders import listed
 from webhook.validate.queueamounts import check_neighbours, check_own, quantities_of, read_amounts
 
 LARGEST_DEPTH = 5
-_QUEUE = Decoder(Queue)
 _PATH = f"metadata.annotations[{names.HIERARCHY}]"
 _WEIGHTS = f"metadata.annotations[{names.HIERARCHY_WEIGHTS}]"
 _POOL = f"metadata.labels[{names.NODE_POOL}]"
@@ -40,9 +37,9 @@ def reviewer(queues: Queues) -> Handler:
     def review(request: AdmissionRequest) -> Verdict:
         if request.operation == "DELETE":
             return Verdict(errors=list(check_delete(request.name, queues)))
-        queue = decode(request.object, _QUEUE)
+        queue = decode(request.object, Queue)
         if request.operation == "UPDATE":
-            return Verdict(errors=list(check_update(decode(request.old_object, _QUEUE), queue, queues)))
+            return Verdict(errors=list(check_update(decode(request.old_object, Queue), queue, queues)))
         return Verdict(errors=[*check_pool(queue, queues), *check(queue, queues)])
 
     return review

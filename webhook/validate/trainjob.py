@@ -13,7 +13,6 @@ from typing import Any
 
 import msgspec
 from msgspec import to_builtins
-from msgspec.json import Decoder
 
 from muster.api import names
 from muster.api.base import Wire
@@ -40,7 +39,6 @@ Against = Callable[[trainer.TrainJob, Runtime], Findings]
 """The check of a TrainJob by the plugins, on its runtime."""
 REFERENCE = "spec.runtimeRef"
 _KINDS = (trainingruntime.CLUSTER_TRAINING_RUNTIMES.kind, trainingruntime.TRAINING_RUNTIMES.kind)
-_JOB = Decoder(trainer.TrainJob)
 _ANY_POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -64,7 +62,9 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
     def review(request: admission.AdmissionRequest) -> Verdict:
         job = _read(request.object)
         if request.operation == "UPDATE":
-            findings = check_update(decode(request.old_object, _JOB), job, request.namespace, lookups, against)
+            findings = check_update(
+                decode(request.old_object, trainer.TrainJob), job, request.namespace, lookups, against
+            )
         else:
             findings = check(job, request.namespace, lookups, against)
         return Verdict(errors=findings.errors, warnings=findings.warnings, refusal=HTTPStatus.FORBIDDEN)
@@ -74,7 +74,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
 
 def _read(raw: msgspec.Raw) -> trainer.TrainJob:
     """Decode the TrainJob, its raw parts too, so that the checks below can rely on their shape."""
-    job = decode(raw, _JOB)
+    job = decode(raw, trainer.TrainJob)
     spec = job.spec
     steps = [spec.initializer.dataset, spec.initializer.model] if spec.initializer else []
     named = [each.env for each in (spec.trainer, *steps) if each]
@@ -247,21 +247,17 @@ class _Policied(Wire):
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
-_POLICY = Decoder(_Policied)
-
-
 def runtime_reviewer(
     kind: type[trainingruntime.TrainingRuntime | trainingruntime.ClusterTrainingRuntime], target: Target = "Job"
 ) -> Handler:
     """Return the handler for one of the two kinds, on CREATE and UPDATE."""
-    decoder = Decoder(kind)
 
     def review(request: admission.AdmissionRequest) -> Verdict:
-        runtime = decode(request.object, decoder)
+        runtime = decode(request.object, kind)
         policy, warnings = runtime.spec.ml_policy, []
         if policy and policy.flux is not None:
             warnings.append("spec.mlPolicy.flux: Muster does not run Flux; TrainJobs of this runtime will be refused")
-        if request.operation == "UPDATE" and _same_runtime(request, decoder):
+        if request.operation == "UPDATE" and _same_runtime(request, kind):
             return Verdict(warnings=warnings)  # only metadata has changed
         if request.operation == "CREATE":
             warnings += deprecation(runtime, f"{kind.__name__} {request.name or runtime.metadata.name}")
@@ -271,16 +267,14 @@ def runtime_reviewer(
     return review
 
 
-def _same_runtime(request: admission.AdmissionRequest, decoder: Decoder[Any]) -> bool:
+def _same_runtime(request: admission.AdmissionRequest, kind: type[Any]) -> bool:
     """Return True if the spec is unchanged, policies that Muster does not know included."""
-    return all(
-        decode(request.old_object, each).spec == decode(request.object, each).spec for each in (decoder, _POLICY)
-    )
+    return all(decode(request.old_object, each).spec == decode(request.object, each).spec for each in (kind, _Policied))
 
 
 def _check_policy(raw: msgspec.Raw) -> Iterator[FieldError]:
     """Refuse policies that Muster does not know, as TrainJobs would run without them."""
-    for name in sorted(set(decode(raw, _POLICY).spec.ml_policy or {}) - _POLICIES):
+    for name in sorted(set(decode(raw, _Policied).spec.ml_policy or {}) - _POLICIES):
         known = ", ".join(sorted(_POLICIES - {"numNodes", "flux"}))
         message = f"must be left out: Muster knows {known}, and runs no other"
         yield FieldError(f"spec.mlPolicy.{name}", message, name, "NotSupported")

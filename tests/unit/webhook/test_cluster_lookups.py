@@ -61,10 +61,10 @@ def test_queues_and_namespaces() -> None:
                  manifests.queue("c", state="Closed")):  # fmt: skip
         cluster.api.add(QUEUES, each)
         cluster.api.change(QUEUES, each["metadata"]["name"], {"status": each["status"]}, subresource="status")
-        queues.cached.store.put(cluster.api.find(QUEUES, each["metadata"]["name"]))
+        queues.store.put(cluster.api.find(QUEUES, each["metadata"]["name"]))
     assert (queues.names(), queues.children("root"), queues.children("a")) == (["b"], ["a", "c"], ["b"])
     assert queues.get("missing") is None
-    namespaces.cached.store.put(cluster.api.add(NAMESPACES, {"metadata": {"name": "n"}}))
+    namespaces.store.put(cluster.api.add(NAMESPACES, {"metadata": {"name": "n"}}))
     cluster.api.change(NAMESPACES, "n", {"metadata": {"labels": {"muster.dev/queue": "b"}}})
     assert namespaces.metadata("n").labels == {}
     assert namespaces.metadata("n", with_queue=True).labels == {"muster.dev/queue": "b"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind, UserInfo
 from muster.api.muster.creator import MOST_CHARS, UNKNOWN, creator_of, passed_on, written
 from muster.api.names import CREATED_BY
-from webhook.mutate.creator import review, signed
+from webhook.mutate.creator import signed
 from webhook.patch import Patch
 from webhook.review import Handler, Verdict
 
@@ -22,7 +22,12 @@ CONTROLLER = "system:serviceaccount:kube-system:job-controller"
 
 
 def admitted(
-    metadata: dict[str, Any], user: str, handler: Handler = review, *, kind: GroupVersionKind = JOB, **more: Any
+    metadata: dict[str, Any],
+    user: str,
+    handler: Handler = lambda _: Verdict(),
+    *,
+    kind: GroupVersionKind = JOB,
+    **more: Any,
 ) -> dict[str, Any]:
     """The object after admission."""
     document = {"metadata": metadata, "spec": more.get("spec", {})}

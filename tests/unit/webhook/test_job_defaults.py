@@ -6,16 +6,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from webhook_world import JSON, DownWorld, NamespaceWorld, apply, request, task, vcjob
+from webhook_world import JSON, DownWorld, NamespaceWorld, apply, job_defaults, request, task, vcjob
 
 from muster.kube.errors import Unreachable
-from webhook.mutate.job import reviewer
 from webhook.objects.canonical import same
 
 
 def defaulted(job: JSON) -> JSON:
     """The Job after the mutation."""
-    return apply(job, reviewer()(request(job)).patch)
+    return apply(job, job_defaults()(request(job)).patch)
 
 
 def test_an_almost_empty_job_is_complete() -> None:
@@ -63,7 +62,7 @@ def test_plugins_imply_others() -> None:
 
 def test_malformed_job_passes_unchanged() -> None:
     """The API server's schema refuses it next, naming every wrong field."""
-    assert reviewer()(request(vcjob({"replicas": "two"}))).outcome == "allowed"
+    assert job_defaults()(request(vcjob({"replicas": "two"}))).outcome == "allowed"
 
 
 TASKS = st.lists(
@@ -87,7 +86,7 @@ TASKS = st.lists(
 def test_defaults_are_idempotent_and_lose_nothing(tasks: list[Any], plugins: JSON, minimum: int) -> None:
     """A second review changes nothing, and every value that the user gave is still there."""
     once = defaulted(vcjob(*tasks, plugins=plugins, minAvailable=minimum))
-    assert reviewer()(request(once)).outcome == "allowed"
+    assert job_defaults()(request(once)).outcome == "allowed"
     for before, after in zip(tasks, once["spec"]["tasks"], strict=True):
         assert after["replicas"] == before["replicas"]
         assert {**after.get("template", {})}.get("metadata") == before.get("template", {}).get("metadata")
@@ -105,13 +104,13 @@ MANIFEST = vcjob(
 def applied(manifest: JSON, old: JSON, *, marks: bool = False, **kept: Any) -> JSON:
     """The manifest after the mutation, as an update of `old`; `kept` are fields of its spec that the client kept."""
     update = {**manifest, "spec": {**manifest["spec"], **kept}}
-    return apply(update, reviewer(marks=marks)(request(update, "UPDATE", old)).patch)
+    return apply(update, job_defaults(marks=marks)(request(update, "UPDATE", old)).patch)
 
 
 def test_a_manifest_can_replace_what_was_made_of_it() -> None:
     """Everything that creation had added is there again, markers too."""
     for marks in (False, True):
-        old = apply(MANIFEST, reviewer(marks=marks)(request(MANIFEST)).patch)
+        old = apply(MANIFEST, job_defaults(marks=marks)(request(MANIFEST)).patch)
         assert applied(MANIFEST, old, marks=marks) == old
 
 
@@ -119,7 +118,7 @@ def test_an_update_that_leaves_nothing_out_is_not_touched() -> None:
     """A label, a status, or the same spec in other words: no patch, also for Jobs made before there were defaults."""
     old = vcjob(task(maxRetry=0))
     new = {**vcjob(task()), "metadata": {"name": "train", "labels": {"a": "b"}}}
-    assert reviewer(marks=True)(request(new, "UPDATE", old)).outcome == "allowed"
+    assert job_defaults(marks=True)(request(new, "UPDATE", old)).outcome == "allowed"
 
 
 def test_what_the_old_job_lacks_is_not_added() -> None:
@@ -212,9 +211,9 @@ def test_templates_that_did_not_change_are_left_alone() -> None:
 def test_malformed_updates_pass_unchanged() -> None:
     """Whatever is wrong with the new or the old object is not ours to say."""
     for new, old in ((vcjob({"replicas": "two"}), vcjob()), (vcjob(), {"spec": {"tasks": 7}}), (vcjob(), {})):
-        assert not reviewer()(request(new, "UPDATE", old)).errors
+        assert not job_defaults()(request(new, "UPDATE", old)).errors
     leaving = {**vcjob(task()), "metadata": {"name": "train", "deletionTimestamp": "2026-01-01T00:00:00Z"}}
-    assert reviewer()(request(leaving, "UPDATE", defaulted(vcjob()))).outcome == "allowed"
+    assert job_defaults()(request(leaving, "UPDATE", defaulted(vcjob()))).outcome == "allowed"
 
 
 @given(TASKS, TASKS, st.integers(0, 3))
@@ -235,7 +234,7 @@ class TestQueueOfTheNamespace:
     def mutated(self, job: JSON, old: JSON | None = None) -> JSON:
         """The Job after the mutation."""
         asked = request(job, "UPDATE", old) if old else request(job)
-        return apply(job, reviewer(NamespaceWorld())(asked).patch)
+        return apply(job, job_defaults(NamespaceWorld())(asked).patch)
 
     @pytest.mark.parametrize(("queue", "expected"), [("default", "a"), ("", "a"), ("b", "b")])
     def test_creation(self, queue: str, expected: str) -> None:
@@ -260,6 +259,6 @@ class TestQueueOfTheNamespace:
     def test_a_namespace_that_cannot_be_read(self) -> None:
         """The Job is submitted again, rather than waiting in a queue that it should not be in."""
         with pytest.raises(Unreachable):
-            reviewer(DownWorld())(request(vcjob()))
-        assert not reviewer(DownWorld())(request(vcjob(queue="b"))).errors
-        assert not reviewer(DownWorld())(request(vcjob(task(replicas=5)), "UPDATE", defaulted(vcjob()))).errors
+            job_defaults(DownWorld())(request(vcjob()))
+        assert not job_defaults(DownWorld())(request(vcjob(queue="b"))).errors
+        assert not job_defaults(DownWorld())(request(vcjob(task(replicas=5)), "UPDATE", defaulted(vcjob()))).errors

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from webhook_world import JSON, apply, request, task, vcjob
+from webhook_world import JSON, apply, job_defaults, request, task, vcjob
 
 from webhook.config import ResourceGroup, parse
-from webhook.mutate.job import reviewer
 from webhook.validate.volcano_job.job import check_update
 
 NOTE = "muster.dev/grouped-templates"
@@ -38,7 +37,7 @@ MANIFEST = vcjob(task("a", template=GPU), {"replicas": 1, "template": {"spec": {
 
 def created(manifest: JSON, groups: Sequence[ResourceGroup] = GROUPS, *, marks: bool = False) -> JSON:
     """The Job as it is admitted; a second review changes nothing."""
-    review = reviewer(groups=groups, marks=marks)
+    review = job_defaults(groups=groups, marks=marks)
     after = apply(manifest, review(request(manifest)).patch)
     assert not review(request(after)).patch
     return after
@@ -46,7 +45,7 @@ def created(manifest: JSON, groups: Sequence[ResourceGroup] = GROUPS, *, marks: 
 
 def updated(new: JSON, old: JSON, groups: Sequence[ResourceGroup] = GROUPS, **options: Any) -> JSON:
     """The Job as an update of the old one is admitted."""
-    return apply(new, reviewer(groups=groups, **options)(request(new, "UPDATE", old)).patch)
+    return apply(new, job_defaults(groups=groups, **options)(request(new, "UPDATE", old)).patch)
 
 
 def specs(job: JSON) -> list[JSON]:
@@ -161,8 +160,8 @@ def test_a_foreign_note(note: str) -> None:
 def test_a_template_of_another_shape(template: JSON) -> None:
     """It is the API server's to refuse."""
     job = vcjob(task(template=template))
-    assert reviewer(groups=GROUPS)(request(job)).outcome == "allowed"
-    assert not reviewer(groups=GROUPS)(request(job, "UPDATE", created(MANIFEST))).errors
+    assert job_defaults(groups=GROUPS)(request(job)).outcome == "allowed"
+    assert not job_defaults(groups=GROUPS)(request(job, "UPDATE", created(MANIFEST))).errors
 
 
 def test_nulls_in_a_template() -> None:

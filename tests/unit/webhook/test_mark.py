@@ -3,10 +3,21 @@
 from typing import Any
 
 import pytest
-from webhook_world import JSON, OwnerWorld, apply, container, indexed_job, lookups, pod_of, request, task, vcjob
+from webhook_world import (
+    JSON,
+    OwnerWorld,
+    apply,
+    container,
+    indexed_job,
+    job_defaults,
+    lookups,
+    pod_of,
+    request,
+    task,
+    vcjob,
+)
 
 from muster.runtime import registry
-from webhook.mutate.job import reviewer
 from webhook.mutate.pod import mutate
 
 FRAMEWORK = registry.framework()
@@ -67,14 +78,14 @@ def test_tasks_of_a_volcano_job() -> None:
     """Their pods do not pass the webhook, so the templates are marked, where Muster places their pods."""
     other = {"spec": {"schedulerName": "other", "containers": [{"name": "main"}]}}
     job = vcjob(task("a"), task("b", template=other))
-    after = apply(job, reviewer(marks=True)(request(job)).patch)
+    after = apply(job, job_defaults(marks=True)(request(job)).patch)
     assert [limits({"spec": each["template"]["spec"]}) for each in after["spec"]["tasks"]] == [[MARKERS], [None]]
-    assert not reviewer(marks=True)(request(after)).patch
-    plain = apply(job, reviewer()(request(job)).patch)
+    assert not job_defaults(marks=True)(request(after)).patch
+    plain = apply(job, job_defaults()(request(job)).patch)
     assert limits({"spec": plain["spec"]["tasks"][0]["template"]["spec"]}) == [None]
 
 
 def test_a_template_of_another_shape() -> None:
     """It is the API server's to refuse."""
     job = vcjob(task(template={"spec": {"containers": [{"name": "a", "resources": 7}]}}))
-    assert reviewer(marks=True)(request(job)).outcome == "allowed"
+    assert job_defaults(marks=True)(request(job)).outcome == "allowed"

@@ -3,11 +3,22 @@
 from typing import Any
 
 import pytest
-from webhook_world import JSON, NamespaceWorld, OwnerWorld, QueueTree, apply, lookups, request, task, vcjob
+from webhook_world import (
+    JSON,
+    NamespaceWorld,
+    OwnerWorld,
+    QueueTree,
+    apply,
+    job_defaults,
+    lookups,
+    request,
+    task,
+    vcjob,
+)
 
 from muster.api.names import NODE_POOL
 from muster.runtime import registry
-from webhook.mutate import job, pod
+from webhook.mutate import pod
 from webhook.mutate import queues as mutate_queues
 from webhook.validate import podgroup, queue
 from webhook.validate.volcano_job.job import reviewer as validate_job
@@ -39,18 +50,18 @@ QUEUES = queues_of(a_queue("team-b", pool="b"), a_queue("b1", "team-b"), a_queue
 def test_a_job_gets_the_scheduler_of_its_queue(asked: str, queue_name: str, expected: str) -> None:
     """Whoever names none, or one of the default pool, gets the right one; a foreign one stays."""
     given = vcjob(task(replicas=1), queue=queue_name, schedulerName=asked)
-    done = apply(given, job.reviewer(queues=QUEUES)(request(given)).patch)
+    done = apply(given, job_defaults(queues=QUEUES)(request(given)).patch)
     assert done["spec"]["schedulerName"] == expected
-    assert not job.reviewer(queues=QUEUES)(request(done)).patch
+    assert not job_defaults(queues=QUEUES)(request(done)).patch
 
 
 @pytest.mark.parametrize("again", ["", "muster", "volcano"])
 def test_a_job_is_applied_again(again: str) -> None:
     """Its manifest does not name the scheduler of the pool, and the Job keeps it."""
     given = vcjob(task(replicas=1), queue="b1", schedulerName=again)
-    made = apply(given, job.reviewer(queues=QUEUES)(request(given)).patch)
+    made = apply(given, job_defaults(queues=QUEUES)(request(given)).patch)
     sent = {**given, "metadata": {**given["metadata"], "labels": {"new": "label"}}}
-    assert apply(sent, job.reviewer(queues=QUEUES)(request(sent, "UPDATE", made)).patch)["spec"] == made["spec"]
+    assert apply(sent, job_defaults(queues=QUEUES)(request(sent, "UPDATE", made)).patch)["spec"] == made["spec"]
 
 
 def test_a_job_of_another_pool_is_refused() -> None:

@@ -180,7 +180,7 @@ def test_jobs_and_pod_groups_in_a_locked_namespace_name_no_other_queue(kind: str
 def test_a_pod_group_of_a_locked_namespace_gets_its_queue_where_it_names_none() -> None:
     """The schema writes `default` for none."""
     obj = a_group("default")
-    assert apply(obj, mutate_queues.reviewer(HELD)(request(obj)).patch)["spec"]["queue"] == "free"
+    assert apply(obj, mutate_queues.reviewer(HELD, QUEUES)(request(obj)).patch)["spec"]["queue"] == "free"
 
 
 @pytest.mark.parametrize(("name", "told"), [("system-node-critical", True), ("high", False)])

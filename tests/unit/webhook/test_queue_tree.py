@@ -175,13 +175,13 @@ VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1", "name": "trai
 )
 def test_the_namespace_names_the_queue(group: JSON, expected: str) -> None:
     """Of a PodGroup that names none; that of which a Volcano Job is the controller is where its Job is."""
-    verdict = mutate_queues.reviewer(NamespaceWorld())(request(group))
+    verdict = mutate_queues.reviewer(NamespaceWorld(), TREE)(request(group))
     assert apply(group, verdict.patch)["spec"]["queue"] == expected
 
 
 def test_a_namespace_that_cannot_be_read_changes_no_group() -> None:
     """A controller makes most of them, and a gang in the default queue runs."""
-    assert mutate_queues.reviewer(DownWorld())(request({"spec": {"queue": "default"}})).outcome == "allowed"
+    assert mutate_queues.reviewer(DownWorld(), TREE)(request({"spec": {"queue": "default"}})).outcome == "allowed"
 
 
 def test_amounts_of_a_pod_group() -> None:

@@ -17,7 +17,11 @@ from muster.api.names import NAMESPACE_SELECTOR
 from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 from muster.kube.errors import Unreachable
 from webhook.lookup import Lookups, Runtime
+from webhook.mutate import job
+from webhook.offline.lookups import Documents
+from webhook.offline.lookups import lookups as lookups_in
 from webhook.patch import Operation
+from webhook.review import Handler
 
 JSON = dict[str, Any]
 
@@ -150,6 +154,12 @@ class DownWorld:
     def metadata(self, _name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # no answer
         """See webhook.lookup.Namespaces."""
         raise Unreachable("no answer")
+
+
+def job_defaults(namespaces: Any = None, queues: Any = None, **options: Any) -> Handler:
+    """The handler that completes Volcano Jobs, in a namespace without a queue unless namespaces are given."""
+    empty = lookups_in(Documents([], "team"))
+    return job.reviewer(namespaces or empty.namespaces, queues or empty.queues, **options)
 
 
 def request(obj: JSON, operation: str = "CREATE", old: JSON | None = None, **fields: Any) -> AdmissionRequest:

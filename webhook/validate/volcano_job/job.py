@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from msgspec.json import Decoder
-
 from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes import admission, core, reviews
@@ -27,7 +25,6 @@ from webhook.validate.volcano_job.spec import check_counts, check_limits, check_
 from webhook.validate.volcano_job.tasks import check_dependencies, check_frameworks, check_pods_of_tasks, check_tasks
 from webhook.validate.volcano_job.templates import check_priority, check_templates
 
-_JOB = Decoder(Job)
 MUTABLE = ("minAvailable", "priorityClassName")
 MUTABLE_IN_TASK = ("replicas", "minAvailable")
 _FIXED = (
@@ -47,7 +44,7 @@ def reviewer(
     """Return the handler for Jobs: templates, which cannot change, are tried on CREATE, a new priority on UPDATE."""
 
     def review(request: admission.AdmissionRequest) -> Verdict:
-        job = decode(request.object, _JOB)
+        job = decode(request.object, Job)
         for task in job.spec.tasks:
             template_of(task.template)  # raises here, so that the checks below can rely on its shape
         if request.operation == "UPDATE":
@@ -78,7 +75,7 @@ def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryR
     old, new = generic(request.old_object), generic(request.object)
     if job.metadata.deletion_timestamp or same(old, new):
         return Verdict()  # metadata only: none of our business, and a finalizer must be able to go
-    before = _check_changed(decode(request.old_object, _JOB))
+    before = _check_changed(decode(request.old_object, Job))
     errors = [*check_update(old, new), *_check_changed(job).since(before).errors]
     if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
         errors += check_priority(job, request.namespace, dry_runs)

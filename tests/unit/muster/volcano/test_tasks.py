@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import apply, request, task, vcjob
+from webhook_world import apply, job_defaults, request, task, vcjob
 
 from controller.job.rules.phases import Counts, next_phase
 from controller.job.rules.sync import dependencies_ready
@@ -13,7 +13,6 @@ from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.volcano.podgroup import pod_group
 from muster.volcano.tasks import minimum, partition_of, total_minimum
-from webhook.mutate.job import reviewer as defaults
 from webhook.validate.volcano_job.job import check
 
 TASKS = [
@@ -41,7 +40,7 @@ def job(sent: dict[str, Any], *, admitted: bool) -> Job:
     """A Job of this task `a` and of task `b`, which waits for it; as sent, or as admission completes it."""
     document = vcjob(task(name="a", **sent), task(name="b", replicas=1, dependsOn={"name": ["a"]}))
     return msgspec.convert(
-        apply(document, defaults()(request(document)).patch) if admitted else document, Job, strict=False
+        apply(document, job_defaults()(request(document)).patch) if admitted else document, Job, strict=False
     )
 
 
