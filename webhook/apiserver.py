@@ -26,7 +26,6 @@ from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, I
 from webhook import review
 from webhook.senders import count_question
 
-_TIMEOUT_S = 4.0  # the API server waits 10 s for the whole review
 _PODS_REMEMBERED_S = 20.0
 _RIGHTS_REMEMBERED_S = 5.0
 _MAX_REMEMBERED = 1024
@@ -64,7 +63,7 @@ class DryRuns:
     @cachedmethod(attrgetter("_admitted"), _pod_key, attrgetter("_lock"))
     def _create(self, pod: Mapping[str, Any], namespace: str) -> None:
         count_question()
-        self._client.create(core.PODS, pod, namespace, dry_run=True, timeout_s=review.time_left(_TIMEOUT_S))
+        self._client.create(core.PODS, pod, namespace, dry_run=True, timeout_s=review.time_left())
 
 
 class _ServiceSpec(Wire):
@@ -90,7 +89,7 @@ class Services:
         """Return the address of a Service, "None" of a headless one, None if there is none; APIError if unknown."""
         count_question()
         try:
-            return self._client.get(_SERVICES, name, namespace, timeout_s=review.time_left(_TIMEOUT_S)).spec.cluster_ip
+            return self._client.get(_SERVICES, name, namespace, timeout_s=review.time_left()).spec.cluster_ip
         except NotFound:
             return None
 
@@ -114,5 +113,5 @@ class Rights:
     def _review(self, spec: reviews.SubjectAccessReviewSpec) -> bool:
         count_question()
         asked = reviews.SubjectAccessReview(spec=spec)
-        timeout_s = review.time_left(_TIMEOUT_S)
+        timeout_s = review.time_left()
         return self._client.create(reviews.SUBJECT_ACCESS_REVIEWS, asked, timeout_s=timeout_s).status.allowed

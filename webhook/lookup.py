@@ -32,12 +32,13 @@ from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.budget import Budget
 from muster.kube.client import Client
 from muster.kube.codec import decoder
-from muster.kube.errors import NotFound
+from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.served import Served
 from muster.kube.store import Store, text_of
 from muster.volcano.access import Barrier, barrier
-from muster.workloads.table import CONTROLLERS, gang_rules
+from muster.workloads.adapter import OwnerError
+from muster.workloads.table import CONTROLLERS, gang_rules, source_of
 from webhook import review
 from webhook.apiserver import DryRuns, Rights, Services
 from webhook.senders import count_question
@@ -47,7 +48,6 @@ Runtime = TrainingRuntime | ClusterTrainingRuntime
 
 _RECENT_S = 1.0
 _MOST_RECENT_BYTES = 16 * 2**20
-_LIVE_TIMEOUT_S = 4.0  # the API server waits 10 s for the whole review
 
 
 class Queues(Protocol):
@@ -175,7 +175,7 @@ class Cached(Generic[T]):
 
     def live(self, name: str, namespace: str = "") -> T | None:
         """Return the object as the API server has it now."""
-        timeout_s = review.time_left(_LIVE_TIMEOUT_S)
+        timeout_s = review.time_left()
         count_question()
         try:
             return self._client.get(self._resource, name, namespace or None, timeout_s=timeout_s)
@@ -258,6 +258,19 @@ class RuntimeLookup:
         if reference.kind == TRAINING_RUNTIMES.kind:
             return self.namespaced.get(reference.name, namespace)
         return self.cluster.get(reference.name)
+
+
+def controller_of(meta: ObjectMeta, namespace: str, owners: Owners) -> Object | None:
+    """Return the controller of a pod, None if it has none or it is gone; OwnerError if its pods have no ranks."""
+    source, reference = source_of(meta), meta.controller
+    return owners.find(source, namespace, reference) if source and reference else None
+
+
+def known_controller(meta: ObjectMeta, namespace: str, owners: Owners) -> Object | None:
+    """Return the controller of a pod; None also if it cannot be read, or its pods have no ranks."""
+    with suppress(APIError, OwnerError):
+        return controller_of(meta, namespace, owners)
+    return None
 
 
 class ClusterLookups:

@@ -35,6 +35,8 @@ largest objects could be neither changed nor deleted."""
 CONTENT_TYPE = "application/json"
 API_VERSION = "admission.k8s.io/v1"
 DEFAULT_S = 10.0
+LOOKUP_S = 4.0
+"""The most for one look-up: a review may need two."""
 MARGIN_S = 0.5
 """Kept back for the answer itself."""
 _MOST_CHARS = 32_768
@@ -230,7 +232,7 @@ def deadline(query: str) -> Iterator[None]:
         _end.reset(token)
 
 
-def time_left(longest_s: float) -> float:
+def time_left(longest_s: float = LOOKUP_S) -> float:
     """Return the timeout of a look-up, at most `longest_s`; raises Unreachable when no time is left for one."""
     end = _end.get(None)
     left = longest_s if end is None else end - time.monotonic() - MARGIN_S

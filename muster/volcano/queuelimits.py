@@ -268,13 +268,12 @@ LARGEST_WEIGHT = 65_535.0
 _WEIGHT = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
 
 
-def read_weights(annotations: Mapping[str, str]) -> dict[str, float]:
-    """Return resource → weight, 0 or more; empty without the annotation. ValueError says what is wrong with it.
+def read_weights(text: str) -> dict[str, float]:
+    """Return resource → weight, 0 or more, as an annotation has them; ValueError says what is wrong with it.
 
     With 0 the queue gets nothing of what is left when every queue has what it deserves.
     """
     weights: dict[str, float] = {}
-    text = annotations.get(names.QUEUE_WEIGHTS, "")
     for part in filter(None, (each.strip() for each in text.split(","))):
         resource, _, number = (each.strip() for each in part.partition("="))
         if not resource or not _WEIGHT.fullmatch(number) or float(number) > LARGEST_WEIGHT:

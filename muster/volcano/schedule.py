@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Final, Protocol
+from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from cronsim import CronSim, CronSimError
@@ -41,28 +41,18 @@ class ScheduleError(ValueError):
     """A schedule or time zone that cannot be read; the message says what would be right."""
 
 
-class Schedule(Protocol):
-    """Times, in seconds since the epoch. `start_s` is when a schedule of intervals begins."""
-
-    def after(self, time_s: float, start_s: float) -> float:
-        """The first time later than that."""
-
-    def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
-        """The last time not later than `time_s`, but later than `since_s`; None if there is none."""
-
-
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A time each so many seconds after the start."""
+    """A time each so many seconds after the start. All times are in seconds since the epoch."""
 
     seconds: float
 
     def after(self, time_s: float, start_s: float) -> float:
-        """See Schedule."""
+        """Return the first time later than that; `start_s` is when the schedule begins."""
         return start_s + max(1, (time_s - start_s) // self.seconds + 1) * self.seconds
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
-        """See Schedule."""
+        """Return the last time not later than `time_s`, but later than `since_s`; None if there is none."""
         found = start_s + ((time_s - start_s) // self.seconds) * self.seconds
         return found if found > max(since_s, start_s) else None
 
@@ -75,12 +65,12 @@ class Fields:
     zone: ZoneInfo
 
     def after(self, time_s: float, start_s: float) -> float:  # noqa: ARG002 - for schedules of intervals
-        """See Schedule."""
+        """Return the same as `Every.after`."""
         # In the hour that the end of summer time repeats, the times of its first pass come first.
         return next(each for each in self._times(time_s) if each > time_s)
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
-        """See Schedule."""
+        """Return the same as `Every.latest`."""
         before = next(each for each in self._times(time_s + 1, reverse=True) if each <= time_s)
         following = self.after(before, start_s)  # in the repeated hour the step back may be one too far
         found = following if following <= time_s else before
@@ -89,6 +79,9 @@ class Fields:
     def _times(self, time_s: float, *, reverse: bool = False) -> Iterator[float]:
         begin = datetime.fromtimestamp(time_s, self.zone)
         return (each.timestamp() for each in CronSim(self.text, begin, reverse=reverse))
+
+
+Schedule = Every | Fields
 
 
 @lru_cache(maxsize=4096)

@@ -1,6 +1,7 @@
 """Jobs of batch/v1, whose pods have ranks if they have indexes; and CronJobs, which make Jobs."""
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import msgspec
 
@@ -14,7 +15,7 @@ from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
 from muster.workloads.evicted_jobs import forgiving, unforgiven
 from muster.workloads.job_scheduling import asked_level, asked_minimum, contradictions, native, parallelism
-from muster.workloads.kind import Addition, Admission, GangRules, Ranks, WorkloadKind
+from muster.workloads.kind import Admission, GangRules, Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of, pod_of
 
 _BACKOFF = "BackoffLimitExceeded"
@@ -70,16 +71,12 @@ def _at_once(job: IndexedJob, least: int = 1) -> int:
 
 def _failure(job: IndexedJob) -> str:
     """The reason for which a Job has failed; the API server's own words for the most frequent one name no number."""
-    failed = next((each for each in job.status.get("conditions") or [] if _holds_failed(each)), None)
+    failed = next((each for each in job.status.get("conditions") or [] if holds([each], "Failed")), None)
     if failed is None:
         return ""
     if failed.get("reason") == _BACKOFF and job.spec.backoff_limit is not None:
         return f"more of its pods failed than backoffLimit {job.spec.backoff_limit} allows"
     return str(failed.get("message") or failed.get("reason") or "the Job says no more")[:_MAX_CHARS]
-
-
-def _holds_failed(condition: JSON) -> bool:
-    return condition.get("type") == "Failed" and condition.get("status") == "True"
 
 
 def _service(job: IndexedJob) -> JSON:
@@ -130,11 +127,6 @@ def _running(job: JSON) -> Iterator[JSON]:
     return job_pods(job, range(_at_once(msgspec.convert(job, IndexedJob), least=0)))
 
 
-def _additions(job: JSON) -> Iterator[Addition]:
-    yield from forgiving(job)
-    yield from native(job)
-
-
 BATCH_JOB = WorkloadKind(
     INDEXED_JOBS,
     labelled=True,
@@ -158,7 +150,7 @@ BATCH_JOB = WorkloadKind(
     ),
     admission=Admission(
         own_queue=True,
-        additions=_additions,
+        additions=lambda job: chain(forgiving(job), native(job)),
         warnings=unforgiven,
         mistakes=contradictions,
         count=("spec", "parallelism"),

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
-from typing import Any
 
 import msgspec
 
@@ -14,6 +13,7 @@ from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob
 from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import whole_number
+from muster.api.unchecked import find
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads import batch_job
 from muster.workloads.adapter import Owner, Value
@@ -137,20 +137,15 @@ def _mistakes(jobset: JSON, together: Mapping[Place, str]) -> list[FieldError]:
 
 def _pods_of(jobset: JSON, place: Place) -> int:
     """The number of pods of each Job that is made of the pod template at `place`."""
-    node: Any = jobset
-    for step in place[: -len(TEMPLATE) + 1]:
-        node = node[step]
-    return msgspec.convert(mapping(node).get("parallelism") or 1, int)
+    job = mapping(find(jobset, place[: -len(TEMPLATE) + 1]))
+    return msgspec.convert(job.get("parallelism") or 1, int)
 
 
 def _metadata(jobset: JSON, place: Place) -> Iterator[tuple[Place, JSON]]:
     """The metadata that a pod of the template at `place` has its annotations from, each with its own place."""
-    node: Any = jobset
     for depth in range(len(place) + 1):
-        if isinstance(node, dict) and "metadata" in node:
-            yield (*place[:depth], "metadata"), mapping(node["metadata"])
-        if depth < len(place):
-            node = node[place[depth]]
+        where = (*place[:depth], "metadata")
+        yield where, mapping(find(jobset, where))
 
 
 def _samples(document: JSON) -> Iterator[SamplePod]:

@@ -183,8 +183,9 @@ def group_name(meta: ObjectMeta) -> str:
 
 def world_of(meta: ObjectMeta) -> tuple[Resource[Any], str] | None:
     """Kind and name of the workload whose world the pod is in; None if that is all pods of one controller, or none."""
-    ranks = next(((kind.resource, kind.ranks) for kind, _ in _worlds_of(meta)), None)
-    return (ranks[0], meta.labels[ranks[1].name_label]) if ranks and ranks[1] else None
+    for kind, _ in _worlds_of(meta):
+        return kind.resource, meta.labels[kind.ranks.name_label] if kind.ranks else ""
+    return None
 
 
 def world_size(pod: Pod, owner: Object | None) -> int | None:

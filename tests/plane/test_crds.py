@@ -13,7 +13,7 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import TOPOLOGIES
-from muster.crds.definitions import DEFINITIONS
+from muster.crds.files import DEFINITIONS
 from muster.crds.openapi import OPENAPI_PATH, committed_core, reduced
 from muster.kube.client import Client
 from muster.kube.errors import BadRequest, Invalid, NotFound

@@ -77,7 +77,7 @@ def _completed(
     job: Job, document: JSON, old: JSON | None, namespace: str, groups: Sequence[ResourceGroup], *, marks: bool
 ) -> Patch:
     """Return everything that is written into a Job; `old` is the Job that an update replaces."""
-    if old is not None and same(old, document):
+    if old is not None and same(old.get("spec"), document.get("spec")):
         patch = Patch(document)
         keep_record(document, old, patch)
         return patch

@@ -15,16 +15,15 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
 from muster.kube.errors import APIError
 from muster.runtime.framework import Framework
 from muster.volcano.access import pool_of_queue
-from muster.workloads.adapter import OwnerError
-from muster.workloads.table import group_name, min_member, native_gang_of, source_of
+from muster.workloads.table import group_name, min_member, native_gang_of
 from webhook.config import ResourceGroup
-from webhook.lookup import Lookups, NamespaceQueues, Namespaces, Owners
+from webhook.lookup import Lookups, NamespaceQueues, Namespaces, known_controller
 from webhook.mutate import optin
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
@@ -157,13 +156,5 @@ def _published_as(review: PodReview, lookups: Lookups) -> str:
     name = group_name(meta)
     if review.spec.get(_REFUSED_WITH) or named_gang(meta) not in {None, name} or not lookups.native_groups():
         return ""
-    pod = Pod(metadata=meta, spec=review.typed_spec)
-    return name if min_member(pod, _owner(review, lookups.owners)) > 1 else ""
-
-
-def _owner(review: PodReview, owners: Owners) -> Object | None:
-    """Return the pod's controller; None if it cannot be read, or pods of its kind have no ranks."""
-    with suppress(APIError, OwnerError):
-        source, reference = source_of(review.meta), review.meta.controller
-        return owners.find(source, review.namespace, reference) if source and reference else None
-    return None
+    pod, owner = Pod(metadata=meta, spec=review.typed_spec), known_controller(meta, review.namespace, lookups.owners)
+    return name if min_member(pod, owner) > 1 else ""

@@ -19,7 +19,7 @@ from muster.api import names
 from muster.api.unchecked import find
 from muster.api.volcano.batch import Job
 from muster.volcano.tasks import task_name
-from webhook.objects.canonical import canonical
+from webhook.objects.canonical import canonical, same
 from webhook.patch import UNSAID, Part, Patch, Why
 
 _ALWAYS = ("spec", "minAvailable")
@@ -59,8 +59,7 @@ class Reapply(Patch):
         index = int(task)
         if index not in self._unchanged:
             path = ("spec", "tasks", index, "template")
-            before, after = find(self._old, path), find(self._document, path)
-            self._unchanged[index] = before == after or canonical(before) == canonical(after)
+            self._unchanged[index] = same(find(self._old, path), find(self._document, path))
         return self._unchanged[index]
 
 

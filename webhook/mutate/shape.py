@@ -18,8 +18,8 @@ from muster.runtime.template import init_container
 from muster.runtime.workload import describe_pod
 from muster.workloads.adapter import OWNER_PATH, Adapter, OwnerError, own_rank
 from muster.workloads.kind import AskedPod
-from muster.workloads.table import adapter_for, slot_of, source_of
-from webhook.lookup import Owners
+from muster.workloads.table import adapter_for, slot_of
+from webhook.lookup import Owners, controller_of
 from webhook.mutate.podreview import JSON, PodReview
 from webhook.objects.names import unknown_framework
 from webhook.patch import Why
@@ -59,8 +59,7 @@ def _write_rank(adapter: Adapter, review: PodReview) -> None:
 
 def _adapter(review: PodReview, owners: Owners) -> Adapter:
     """Return the adapter of the pod's owner; OwnerError if there is none."""
-    source, reference = source_of(review.meta), review.meta.controller
-    owner = owners.find(source, review.namespace, reference) if source and reference else None
+    reference, owner = review.meta.controller, controller_of(review.meta, review.namespace, owners)
     if reference and owner is None:
         message = f"the {reference.kind} that owns this pod is gone, so the size of its group is unknown"
         raise OwnerError(message, reference.name)

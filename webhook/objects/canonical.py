@@ -45,10 +45,9 @@ def canonical(spec: Any) -> dict[str, Any]:
     return _members(spec) if isinstance(spec, dict) else {}
 
 
-def same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Return True if two Jobs (whole documents) have specs that mean the same."""
-    before, after = old.get("spec"), new.get("spec")
-    return before == after or canonical(before) == canonical(after)
+def same(old: Any, new: Any) -> bool:
+    """Return True if two specs of Jobs, or two parts of them, mean the same."""
+    return bool(old == new or canonical(old) == canonical(new))
 
 
 def _members(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -115,7 +115,9 @@ def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
         given = metadata.get(place)
         for key in given if isinstance(given, Mapping) else ():
             if str(key).startswith(_PREFIX) and key not in known | WRITTEN:
-                yield f"{path}.{place}[{key}]: Muster does not know this {place[:-1]}; {_advice(key, place)}"
+                meant = _meant(key, place)
+                advice = f"did you mean {meant}?" if meant else "it has no effect"
+                yield f"{path}.{place}[{key}]: Muster does not know this {place[:-1]}; {advice}"
             elif _is_near(str(key)) and (meant := _meant(f"{_PREFIX}{str(key).partition('/')[2]}")):
                 yield f"{path}.{place}[{key}]: Muster does not read this {place[:-1]}; did you mean {meant}?"
 
@@ -148,12 +150,6 @@ def _is_near(key: str) -> bool:
     """Return True for a key under a domain that may be taken for Muster's, as `muster.io/queue` is."""
     domain, slash, _ = key.partition("/")
     return bool(slash) and domain != names.DOMAIN and f"{domain}.".startswith("muster.")
-
-
-def _advice(key: str, place: str) -> str:
-    """Return what to do about a key that has no effect in this place."""
-    meant = _meant(key, place)
-    return f"did you mean {meant}?" if meant else "it has no effect"
 
 
 def _meant(key: str, place: str = "") -> str:

@@ -9,13 +9,11 @@ from muster.api.kubernetes import core, scheduling
 from muster.api.muster.native import binds_parts
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.errors import APIError
 from muster.volcano.native import group_of, is_gang, native_of
 from muster.volcano.podgroup import pod_group
-from muster.workloads.adapter import OwnerError
 from muster.workloads.podgroup import pod_group as group_of_pod
-from muster.workloads.table import group_name, source_of
-from webhook.lookup import Owners
+from muster.workloads.table import group_name
+from webhook.lookup import Owners, known_controller
 from webhook.offline.lookups import JSON
 
 
@@ -49,7 +47,7 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
         named = (manifest.get("spec") or {}).get("schedulingGroup")
         pod = msgspec.convert(manifest, core.Pod)
         if named and named.get("podGroupName") == group_name(pod.metadata):
-            groups[named["podGroupName"]] = group_of_pod(pod, _owner(pod, owners, namespace))
+            groups[named["podGroupName"]] = group_of_pod(pod, known_controller(pod.metadata, namespace, owners))
     for group in groups.values():
         if is_gang(group):
             native = native_of(group)
@@ -67,14 +65,6 @@ def _templates(
         composite = msgspec.convert(document, scheduling.CompositePodGroupTemplate)
         why = f"; Muster does not plan it, as it is a part of composite group {composite.name}"
         yield from _templates(composite, aside or (why if binds_parts(composite) else ""))
-
-
-def _owner(pod: core.Pod, owners: Owners, namespace: str) -> Any:
-    try:
-        source, reference = source_of(pod.metadata), pod.metadata.controller
-        return owners.find(source, namespace, reference) if source and reference else None
-    except (APIError, OwnerError):
-        return None
 
 
 def _plain(obj: Any) -> JSON:

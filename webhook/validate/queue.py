@@ -7,7 +7,7 @@ A whole tree has one pool, and the two queues that always exist have the default
 and its pods name the scheduler of it, which cannot change. So a tree with gangs in it keeps its pool.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from muster.api import names
 from muster.api.fields import FieldError
@@ -92,8 +92,7 @@ def check(queue: Queue, queues: Queues, *, moved: bool = True) -> Iterator[Field
     yield from errors
     yield from check_own(amounts)
     yield from check_hierarchy(queue, queues)
-    yield from check_selector(queue)
-    yield from check_weights(queue)
+    yield from check_readable(queue.metadata.annotations)
     yield from notice_mistakes(queue.metadata.annotations, "metadata.annotations")
     yield from queuelimits.mistakes(queue.metadata.annotations, "metadata.annotations")
     wrong = list(check_parent(queue, queues, moved=moved))
@@ -159,22 +158,14 @@ def check_hierarchy(queue: Queue, queues: Queues) -> Iterator[FieldError]:
             yield FieldError(_PATH, message, path)
 
 
-def check_weights(queue: Queue) -> Iterator[FieldError]:
-    """Check that the weights by resource can be read."""
-    try:
-        read_weights(queue.metadata.annotations)
-    except ValueError as error:
-        text = queue.metadata.annotations.get(names.QUEUE_WEIGHTS, "")
-        yield FieldError(f"metadata.annotations[{names.QUEUE_WEIGHTS}]", str(error), text)
-
-
-def check_selector(queue: Queue) -> Iterator[FieldError]:
-    """Check that the selector of namespaces can be read, which else selects none."""
-    text = queue.metadata.annotations.get(names.NAMESPACE_SELECTOR, "")
-    try:
-        read_selector(text)
-    except ValueError as error:
-        yield FieldError(f"metadata.annotations[{names.NAMESPACE_SELECTOR}]", str(error), text)
+def check_readable(annotations: Mapping[str, str]) -> Iterator[FieldError]:
+    """Check that the selector of namespaces, which else selects none, and the weights by resource can be read."""
+    for key, read in ((names.NAMESPACE_SELECTOR, read_selector), (names.QUEUE_WEIGHTS, read_weights)):
+        text = annotations.get(key, "")
+        try:
+            read(text)
+        except ValueError as error:
+            yield FieldError(f"metadata.annotations[{key}]", str(error), text)
 
 
 def _positive(text: str) -> bool:
@@ -210,14 +201,19 @@ def check_pool(queue: Queue, queues: Queues) -> Iterator[FieldError]:
         message = f"must be lower-case letters, digits and '-', at most {LONGEST_NAME}, without '-' at the ends"
         yield FieldError(_POOL, message, label)
     else:
-        top = root_of(name, lambda other: queue if other == name else queues.get(other))
-        of_tree = pool_of_queue(name, lambda other: queue if other == name else queues.get(other))
+        tree = _with(queue, queues)
+        top, of_tree = root_of(name, tree), pool_of_queue(name, tree)
         if top and of_tree != label:
             message = (
                 f"says {words(label)}, and its root queue {top.metadata.name!r} is of {words(of_tree)}: a tree of "
                 "queues has one pool; leave the label out, or put the queue below a root queue of that pool"
             )
             yield FieldError(_POOL, message, label)
+
+
+def _with(queue: Queue, queues: Queues) -> Callable[[str], Queue | None]:
+    """Return the look-up of queues by name in a tree with this queue as it is given."""
+    return lambda name: queue if name == queue.metadata.name else queues.get(name)
 
 
 def check_pool_change(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]:
@@ -230,8 +226,7 @@ def check_pool_change(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldE
         return
     wrong = list(check_pool(new, queues))
     yield from wrong
-    before = pool_of_queue(name, lambda other: old if other == name else queues.get(other))
-    after = pool_of_queue(name, lambda other: new if other == name else queues.get(other))
+    before, after = (pool_of_queue(name, _with(each, queues)) for each in (old, new))
     if wrong or before == after:
         return
     tree = [new, *(each for each in _below(name, queues) if each.metadata.name != name)]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from extender.planner.state.access import parents_of
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
-from muster.api.names import ROOT_QUEUE
+from muster.api.names import QUEUE_WEIGHTS, ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.resources.vector import GPU, WHOLE, Vector, vector
 from muster.volcano.queuelimits import UNNAMED, read_weights
@@ -130,7 +130,7 @@ def _weights(
     for row, name in enumerate(names):
         said: dict[str, float] = {}
         with suppress(ValueError):  # admission refuses it
-            said = read_weights(queues[name].metadata.annotations) if name in queues else {}
+            said = read_weights(queues[name].metadata.annotations.get(QUEUE_WEIGHTS, "")) if name in queues else {}
         if UNNAMED in said:
             weights[row, quoted if quoted.any() else slice(None)] = said[UNNAMED]
         for resource, weight in said.items():

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from webhook_world import JSON, indexed_job, pod_of, task, vcjob
@@ -18,9 +19,9 @@ QUEUED = {"muster.dev/queue": "default"}
 BOTH = {**QUEUED, "muster.dev/framework": "torch"}
 
 
-def admission(*documents: JSON, groups: tuple[ResourceGroup, ...] = ()) -> OfflineAdmission:
+def admission(*documents: JSON, **options: Any) -> OfflineAdmission:
     """The admission of objects into namespace `team`, where these are known."""
-    return OfflineAdmission(Documents(documents, "team"), FRAMEWORK, groups=groups)
+    return OfflineAdmission(Documents(documents, "team"), FRAMEWORK, **options)
 
 
 def pod(**spec: object) -> JSON:

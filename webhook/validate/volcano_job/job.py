@@ -73,7 +73,7 @@ def _may_create_pods(request: admission.AdmissionRequest, rights: Rights | None)
 
 def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> Verdict:
     old, new = generic(request.old_object), generic(request.object)
-    if job.metadata.deletion_timestamp or same(old, new):
+    if job.metadata.deletion_timestamp or same(old.get("spec"), new.get("spec")):
         return Verdict()  # metadata only: none of our business, and a finalizer must be able to go
     before = _check_changed(decode(request.old_object, Job))
     errors = [*check_update(old, new), *_check_changed(job).since(before).errors]

@@ -8,8 +8,7 @@ import pytest
 from msgspec import Meta, field
 
 from muster.api.base import Wire
-from muster.crds.definitions import DEFINITIONS
-from muster.crds.files import kind_schemas
+from muster.crds.files import DEFINITIONS, kind_schemas
 from muster.crds.openapi import PLAIN, ROOTS, committed_core, embedded_schemas
 from muster.crds.schema import QUANTITY, Schema, definitions_of, field_descriptions, merged
 
