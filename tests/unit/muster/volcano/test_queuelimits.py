@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from muster.api import names
 from muster.api.limits import LIMIT_WINDOWS
-from muster.volcano.queuelimits import NONE, Budget, is_model, limits_of, mistakes
+from muster.volcano.queuelimits import NONE, Budget, is_model, limits_of, mistakes, read_weights
 
 SAID = {
     names.MAX_PER_USER: "nvidia.com/gpu=16, pods=100",
@@ -133,3 +133,30 @@ def test_a_window_ends_when_it_says(moment: int) -> None:
 def test_a_model_is_a_part_of_the_label(model: str, product: str, meant: bool) -> None:  # noqa: FBT001 - a table
     """Whole words beside each other, in any case."""
     assert is_model(model, product) is meant
+
+
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        ("", {}),
+        ("nvidia.com/gpu=0", {"nvidia.com/gpu": 0.0}),
+        ("nvidia.com/gpu=0.5, cpu = 3,", {"nvidia.com/gpu": 0.5, "cpu": 3.0}),
+        ("*=0,cpu=65535", {"*": 0.0, "cpu": 65535.0}),
+    ],
+)
+def test_weights_are_read(text: str, weights: dict[str, float]) -> None:
+    """By resource, also for all."""
+    assert read_weights(text) == weights
+
+
+@pytest.mark.parametrize("text", ["cpu", "=1", "cpu=-1", "cpu=x", "cpu=1=2", "cpu=70000", "cpu=1e3", "cpu=nan"])
+def test_what_is_no_weight_is_refused(text: str) -> None:
+    """With an example."""
+    with pytest.raises(ValueError, match="write it like"):
+        read_weights(text)
+
+
+def test_a_resource_has_one_weight() -> None:
+    """Two would leave open which counts."""
+    with pytest.raises(ValueError, match="two weights"):
+        read_weights("cpu=1,cpu=2")

@@ -1,6 +1,9 @@
 """The table of workload kinds is all there is: admission, the controller and `muster shape` know the same kinds."""
 
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -185,3 +188,16 @@ def test_rows_follow_what_they_are_made_of() -> None:
         if kind.ranks and kind.ranks.controller:
             assert kind.ranks.controller in seen
     assert len(set(seen)) == len(seen)
+
+
+PROGRAM = Path(__file__).parents[2] / "worlds" / "invented_table.py"
+
+
+def test_pods_of_an_invented_kind_are_a_gang() -> None:
+    """To admission, the controller, the planner and a simulation, none of which knows the kind.
+
+    In a process of its own: the table is read when its module is imported, and there is one.
+    """
+    told = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = subprocess.run([sys.executable, PROGRAM], env=told, capture_output=True, text=True, check=False, timeout=120)
+    assert (run.returncode, run.stderr) == (0, "")
