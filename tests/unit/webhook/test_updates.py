@@ -1,57 +1,27 @@
 """An update is refused for what it makes wrong, and for nothing that was wrong before."""
 
 import copy
-from collections.abc import Callable
 from itertools import permutations
 from typing import Any
 
 import pytest
 from webhook_world import JSON, NamespaceWorld, QueueWorld, request, task, vcjob
-from workload_kinds import KINDS, template
+from workload_kinds import KINDS, Change, annotated, ask, env, labelled, template
 
 from muster.runtime import registry
-from webhook.review import Verdict
-from webhook.validate import workload
 from webhook.validate.volcano_job import job as volcano_job
 
 FRAMEWORK = registry.framework()
 
 
-def env(*names: str) -> Callable[[JSON], None]:
-    """Variables of the container."""
-
-    def change(pods: JSON) -> None:
-        pods["spec"]["containers"][0]["env"] = [{"name": name, "value": "1"} for name in names]
-
-    return change
-
-
-def annotated(key: str, value: str) -> Callable[[JSON], None]:
-    """An annotation of the template."""
-
-    def change(pods: JSON) -> None:
-        pods["metadata"].setdefault("annotations", {})[f"muster.dev/{key}"] = value
-
-    return change
-
-
-def labelled(key: str, value: str) -> Callable[[JSON], None]:
-    """A label of the template."""
-
-    def change(pods: JSON) -> None:
-        pods["metadata"]["labels"][f"muster.dev/{key}"] = value
-
-    return change
-
-
-MISTAKES: dict[str, tuple[Callable[[JSON], None], str]] = {
+MISTAKES: dict[str, tuple[Change, str]] = {
     "a reserved variable": (env("PET_NNODES"), "spec.containers[0].env[0].name"),
     "a minimum above all pods": (annotated("min-member", "9"), "metadata.annotations[muster.dev/min-member]"),
     "no processes": (annotated("nproc-per-node", "0"), "metadata.annotations[muster.dev/nproc-per-node]"),
     "no such queue": (labelled("queue", "none"), "metadata.labels[muster.dev/queue]"),
 }
 # The same field, wrong before and wrong otherwise now.
-OTHERWISE: dict[str, tuple[Callable[[JSON], None], Callable[[JSON], None]]] = {
+OTHERWISE: dict[str, tuple[Change, Change]] = {
     "another reserved variable": (env("PET_NNODES"), env("PET_NODE_RANK")),
     "another minimum": (annotated("min-member", "9"), annotated("min-member", "10")),
     "another number of processes": (annotated("nproc-per-node", "0"), annotated("nproc-per-node", "-1")),
@@ -59,7 +29,7 @@ OTHERWISE: dict[str, tuple[Callable[[JSON], None], Callable[[JSON], None]]] = {
 }
 
 
-def made(kind: str, *changes: Callable[[JSON], None]) -> JSON:
+def made(kind: str, *changes: Change) -> JSON:
     """A workload whose template has been changed."""
     make, _ = KINDS[kind]
     pods = template()
@@ -68,11 +38,6 @@ def made(kind: str, *changes: Callable[[JSON], None]) -> JSON:
     document = make(pods)
     document["metadata"]["labels"] = {}
     return document
-
-
-def ask(new: JSON, old: JSON) -> Verdict:
-    """The verdict on an update."""
-    return workload.reviewer(QueueWorld(), NamespaceWorld(), FRAMEWORK)(request(new, "UPDATE", old))
 
 
 def paths(new: JSON, old: JSON, place: str) -> list[str]:
@@ -125,7 +90,8 @@ def test_warnings_are_told_when_they_are_new(kind: str) -> None:
 
 # A Volcano Job: what cannot change may be wrong since before this version, or while the webhook was away.
 
-TWICE = {"policies": [{"event": "PodFailed", "action": "RestartJob"}, {"event": "PodFailed", "action": "AbortJob"}]}
+RESTART = {"event": "PodFailed", "action": "RestartJob"}
+TWICE = {"policies": [RESTART, {"event": "PodFailed", "action": "AbortJob"}]}
 UNEQUAL = {"partitionPolicy": {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 3}}
 OLD: dict[str, JSON] = {
     "two policies for one event": vcjob(task(replicas=4, **TWICE), minAvailable=2),
@@ -166,3 +132,69 @@ def test_a_volcano_job_whose_counts_were_wrong() -> None:
     otherwise = copy.deepcopy(wrong)
     otherwise["spec"]["tasks"][0]["minAvailable"] = 6
     assert job_paths(otherwise, wrong) == ["spec.tasks[0].minAvailable"]
+
+
+CHANGES: dict[str, tuple[JSON, JSON, list[str]]] = {
+    "replicas and minimums": (
+        vcjob(),
+        vcjob(task(replicas=5, minAvailable=3), minAvailable=3, priorityClassName="high"),
+        [],
+    ),
+    "minimum over replicas": (vcjob(), vcjob(task(replicas=1, minAvailable=2)), ["spec.tasks[0].minAvailable"]),
+    "minimum over all": (vcjob(), vcjob(minAvailable=7), ["spec.minAvailable"]),
+    "another task": (vcjob(), vcjob(task(), task("b")), ["spec.tasks"]),
+    "image": (
+        vcjob(),
+        vcjob(task(template={"spec": {"containers": [{"name": "main", "image": "new"}]}})),
+        ["spec.tasks[0].template.spec.containers[0].image"],
+    ),
+    "another container": (
+        vcjob(),
+        vcjob(task(template={"spec": {"containers": [{"name": "main"}, {"name": "side"}]}})),
+        ["spec.tasks[0].template.spec.containers"],
+    ),
+    "label": (
+        vcjob(task(template={"metadata": {"labels": {"muster.dev/framework": "torch"}}})),
+        vcjob(task(template={"metadata": {"labels": {"muster.dev/framework": "jax"}}})),
+        ["spec.tasks[0].template.metadata.labels[muster.dev/framework]"],
+    ),
+    "queue and plugins": (
+        vcjob(plugins={"svc": []}),
+        vcjob(queue="fresh", plugins={"env": [], "svc": ["--x"]}),
+        ["spec.plugins[env]", "spec.plugins[svc]", "spec.queue"],
+    ),
+    "the same in other words": (
+        vcjob(task(maxRetry=3), policies=[{**RESTART, "timeout": "1h"}]),
+        vcjob(task(maxRetry=3, topologyPolicy=""), policies=[{**RESTART, "timeout": "1h0m0s"}]),
+        [],
+    ),
+    "claim name where one was made up": (
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaim": {}}]),
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaim": {}, "volumeClaimName": "train-pvc-1"}]),
+        ["spec.volumes[0].volumeClaimName"],
+    ),
+    "claim name changed": (
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "x"}]),
+        vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "y"}]),
+        ["spec.volumes[0].volumeClaimName"],
+    ),
+    "invalid before, only metadata changes": (vcjob(minAvailable=9), vcjob(minAvailable=9), []),
+    "scaled beyond the longest name": (
+        vcjob(name="x" * 52),
+        vcjob(task(replicas=1001), name="x" * 52),
+        ["spec.tasks[0].name"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "paths"), CHANGES.values(), ids=CHANGES.keys())
+def test_updates(old: JSON, new: JSON, paths: list[str]) -> None:
+    """Counts and priority may change, nothing else; each refused field is named."""
+    assert job_paths(new, old) == paths
+
+
+def test_a_job_that_goes_away_is_not_checked() -> None:
+    """Nothing stands in the way of a deletion."""
+    new = vcjob(queue="other")
+    new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    assert job_paths(new, vcjob()) == []

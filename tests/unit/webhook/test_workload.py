@@ -1,20 +1,26 @@
 """Workloads of every kind are refused for what their pods would be refused for, in the same words, at creation."""
 
 import copy
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import JSON, NamespaceWorld, QueueWorld, request
-from workload_kinds import KINDS, job_spec, jobset, made, template, with_annotation
+from webhook_world import JSON
+from workload_kinds import (
+    KINDS,
+    Change,
+    annotated,
+    ask,
+    env,
+    job_spec,
+    jobset,
+    labelled,
+    made,
+    template,
+    with_annotation,
+)
 
-from muster.runtime import registry
-from webhook.review import MalformedError, Verdict
-from webhook.validate import workload
-
-FRAMEWORK = registry.framework()
-
+from webhook.review import MalformedError
 
 JOBSET_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
 UNRANKED = {
@@ -25,52 +31,23 @@ UNRANKED = {
 }
 
 
-def ask(document: JSON, old: JSON | None = None) -> Verdict:
-    """The verdict on a new workload, or on an update."""
-    asked = request(document, "UPDATE" if old else "CREATE", old)
-    return workload.reviewer(QueueWorld(), NamespaceWorld(), FRAMEWORK)(asked)
-
-
 def errors(document: JSON, old: JSON | None = None) -> dict[str, str]:
     """Field path → message of each error."""
     return {error.path: error.cause for error in ask(document, old).errors}
 
 
-def labelled(key: str, value: str) -> Callable[[JSON], None]:
-    """Another label, on the workload and its template."""
-
-    def change(pods: JSON) -> None:
-        pods["metadata"]["labels"][key] = value
-
-    return change
-
-
-def annotated(key: str, value: str) -> Callable[[JSON], None]:
-    """An annotation in the template."""
-
-    def change(pods: JSON) -> None:
-        pods["metadata"]["annotations"] = {key: value}
-
-    return change
-
-
-def reserved(pods: JSON) -> None:
-    """A variable that Muster sets."""
-    pods["spec"]["containers"][0]["env"] = [{"name": "PET_NNODES", "value": "4"}]
-
-
 # What is wrong → the change of the template, the path ("T" for the template's), and words of the message.
-MISTAKES: dict[str, tuple[Callable[[JSON], None], str, str]] = {
-    "reserved env": (reserved, "T.spec.containers[0].env[0].name", "is set by Muster for framework torch; remove it"),
-    "unknown framework": (labelled("muster.dev/framework", "tortch"), "metadata.labels[muster.dev/framework]",
-                          "one of"),
-    "unknown queue": (labelled("muster.dev/queue", "none"), "metadata.labels[muster.dev/queue]",
+MISTAKES: dict[str, tuple[Change, str, str]] = {
+    "reserved env": (env("PET_NNODES"), "T.spec.containers[0].env[0].name",
+                     "is set by Muster for framework torch; remove it"),
+    "unknown framework": (labelled("framework", "tortch"), "metadata.labels[muster.dev/framework]", "one of"),
+    "unknown queue": (labelled("queue", "none"), "metadata.labels[muster.dev/queue]",
                       "unable to find job queue"),
-    "no processes": (annotated("muster.dev/nproc-per-node", "0"), "T.metadata.annotations[muster.dev/nproc-per-node]",
+    "no processes": (annotated("nproc-per-node", "0"), "T.metadata.annotations[muster.dev/nproc-per-node]",
                      '"0"'),
-    "minimum above all pods": (annotated("muster.dev/min-member", "9"), "T.metadata.annotations[muster.dev/min-member]",
+    "minimum above all pods": (annotated("min-member", "9"), "T.metadata.annotations[muster.dev/min-member]",
                                "from 1 to"),
-    "unknown container": (annotated("muster.dev/inject-into", "x"), "T.metadata.annotations[muster.dev/inject-into]",
+    "unknown container": (annotated("inject-into", "x"), "T.metadata.annotations[muster.dev/inject-into]",
                           '"x"'),
 }  # fmt: skip
 

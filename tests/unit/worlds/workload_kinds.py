@@ -3,7 +3,15 @@
 from collections.abc import Callable
 from typing import Any
 
-from webhook_world import JSON
+from webhook_world import JSON, NamespaceWorld, QueueWorld, request
+
+from muster.runtime import registry
+from webhook.review import Verdict
+from webhook.validate import workload
+
+FRAMEWORK = registry.framework()
+Change = Callable[[JSON], None]
+"""The change of a pod template, in place."""
 
 
 def template(**spec: Any) -> JSON:
@@ -60,3 +68,24 @@ KINDS: dict[str, tuple[Callable[[JSON], JSON], str]] = {
     "LeaderWorkerSet": (leader_worker, "spec.leaderWorkerTemplate.workerTemplate"),
 }
 """Kind → what makes a workload of a pod template, and the path of that template."""
+
+
+def labelled(key: str, value: str) -> Change:
+    """Another label of Muster's."""
+    return lambda pods: pods["metadata"]["labels"].update({f"muster.dev/{key}": value})
+
+
+def annotated(key: str, value: str) -> Change:
+    """An annotation of Muster's."""
+    return lambda pods: pods["metadata"].setdefault("annotations", {}).update({f"muster.dev/{key}": value})
+
+
+def env(*names: str) -> Change:
+    """Variables of the container."""
+    return lambda pods: pods["spec"]["containers"][0].update(env=[{"name": name, "value": "1"} for name in names])
+
+
+def ask(document: JSON, old: JSON | None = None) -> Verdict:
+    """The verdict on a new workload, or on an update."""
+    asked = request(document, "UPDATE" if old else "CREATE", old)
+    return workload.reviewer(QueueWorld(), NamespaceWorld(), FRAMEWORK)(asked)
