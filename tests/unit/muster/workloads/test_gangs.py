@@ -1,4 +1,4 @@
-"""What owners say of the gangs of their pods."""
+"""What owners say of the gangs of their pods, and the PodGroup of workloads other than Volcano Jobs."""
 
 from typing import Any
 
@@ -8,9 +8,14 @@ import pytest
 from muster.api.base import Resource
 from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubernetes.apps import DAEMON_SETS, REPLICA_SETS, STATEFUL_SETS
-from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob, Pod
+from muster.api.kubernetes.core import INDEXED_JOBS, Container, IndexedJob, Pod, PodSpec
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
+from muster.api.kubernetes.scheduling import JobScheduling, PodSchedulingGroup
+from muster.api.volcano.batch import JOBS
 from muster.workloads.kind import GangRules
+from muster.workloads.podgroup import group_to_make, in_the_queue_of, queue_of
+from muster.workloads.podgroup import pod_group as group_of
+from muster.workloads.podgroup import update as update_of_workload
 from muster.workloads.table import gang_rules, min_member
 
 SHAPED = {"labels": {"muster.dev/framework": "torch"}}
@@ -21,9 +26,11 @@ def owned(resource: Resource[Any]) -> OwnerReference:
     return OwnerReference(api_version=resource.api_version, kind=resource.kind, name="train", uid="t", controller=True)
 
 
-def pod(resource: Resource[Any] | None = INDEXED_JOBS, **metadata: Any) -> Pod:
-    """A pod of an owner, or of nobody."""
-    return Pod(metadata=ObjectMeta(name="x", owner_references=[owned(resource)] if resource else [], **metadata))
+def pod(resource: Resource[Any] | None = INDEXED_JOBS, scheduler: str = "muster", **metadata: Any) -> Pod:
+    """A pod of UID `p`, of an owner or of nobody."""
+    references = [owned(resource)] if resource else []
+    meta = ObjectMeta(name="x", namespace="n", uid="p", owner_references=references, **metadata)
+    return Pod(metadata=meta, spec=PodSpec(scheduler_name=scheduler, containers=[Container(name="c")]))
 
 
 def batch_job(parallelism: int | None, completions: int | None, **metadata: Any) -> IndexedJob:
@@ -122,3 +129,72 @@ def test_the_service_of_a_job() -> None:
             "selector": {"batch.kubernetes.io/job-name": "train"},
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("of", "name"),
+    [
+        (pod(None), "podgroup-p"),
+        (pod(scheduler="volcano"), "podgroup-t"),
+        (pod(labels={"muster.dev/gang": "podgroup-t"}), "podgroup-t"),
+        (pod(scheduler="default-scheduler"), None),
+        (pod(JOBS, "volcano"), None),
+        (pod(annotations={"scheduling.k8s.io/group-name": "mine"}), None),
+        (pod(None, labels={"scheduling.x-k8s.io/pod-group": "mine"}), None),
+        (pod(None, deletion_timestamp="2026-01-01T00:00:00Z"), None),
+    ],
+)
+def test_which_pods_get_a_group(of: Pod, name: str | None) -> None:
+    """Those of our schedulers without a group of their own, and not those of Volcano Jobs."""
+    assert group_to_make(of) == name
+
+
+def in_a_group(of: Pod) -> Pod:
+    """The pod, in a native PodGroup."""
+    of.spec.scheduling_group = PodSchedulingGroup(pod_group_name="g")
+    return of
+
+
+def test_a_pod_whose_gang_is_a_native_podgroup_gets_no_other() -> None:
+    """That of a Job which asks for nothing is none: the Job controller gives every Job a group."""
+    assert group_to_make(in_a_group(pod(None))) is None
+    assert group_to_make(in_a_group(pod(annotations={"muster.dev/native-group": "true"}))) is None
+    assert group_to_make(in_a_group(pod())) == "podgroup-t"
+
+
+def test_a_job_with_scheduling_of_which_no_native_group_was_made() -> None:
+    """As of a CronJob's: its gang is what it asks for all the same."""
+    scheduling_constraints = {"topology": [{"key": "example.com/rack"}]}
+    asked = {"schedulingPolicy": {"gang": {"minCount": 3}}, "schedulingConstraints": scheduling_constraints}
+    job = batch_job(4, 4)
+    job.spec.scheduling = msgspec.convert(asked, JobScheduling)
+    group = group_of(pod(), job)
+    assert group.spec.min_member == 3
+    assert group.metadata.annotations["muster.dev/topology-required"] == "example.com/rack"
+    assert "muster.dev/independent-pods" not in group.metadata.annotations
+
+
+def test_group_of_a_workload() -> None:
+    """Owned by the workload, in its queue, with the resources of its members."""
+    labels = {"muster.dev/queue": "q", "muster.dev/framework": "torch"}
+    group = group_of(pod(labels=labels), batch_job(4, 4))
+    assert (group.metadata.name, group.metadata.namespace) == ("podgroup-t", "n")
+    assert (group.metadata.owner_references[0].name, group.spec.queue) == ("train", "q")
+    assert (group.spec.min_member, group.spec.min_resources) == (4, {"pods": "4", "count/pods": "4"})
+    single = group_of(pod(None), None)
+    assert (single.metadata.owner_references[0].kind, single.spec.queue) == ("Pod", "default")
+
+
+def test_which_queue_is_named() -> None:
+    """By the pod, else by its owner; where neither says a word nobody has named one."""
+    annotated = {"annotations": {"scheduling.volcano.sh/queue-name": "a"}}
+    assert queue_of(pod(labels={"muster.dev/queue": "q"}), batch_job(1, 1, **annotated)) == "q"
+    assert queue_of(pod(), batch_job(1, 1, **annotated)) == "a"
+    assert queue_of(pod(), batch_job(1, 1)) == queue_of(pod(), None) == ""
+
+
+def test_a_gang_stays_in_its_queue() -> None:
+    """Scaling writes no queue when the group is in that of its namespace."""
+    existing = group_of(pod(labels={"muster.dev/queue": "a"}), batch_job(1, 1))
+    wanted = in_the_queue_of(existing, group_of(pod(), batch_job(4, 4, **SHAPED)))
+    assert set(update_of_workload(existing, wanted)["spec"]) == {"minMember", "minResources"}
