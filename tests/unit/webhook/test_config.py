@@ -11,8 +11,9 @@ from webhook_world import JSON
 
 from muster.api.kubernetes.constraints import Toleration
 from muster.process.settings import text_of
+from webhook import settings
 from webhook.config import ResourceGroup, load, parse
-from webhook.settings import WebhookSettings
+from webhook.settings import Options, WebhookSettings
 
 TEXT = """
 resourceGroups:
@@ -253,3 +254,15 @@ def test_the_process_ends_at_a_mistake(tmp_path: Path) -> None:
     record = json.loads(line)
     assert (record["event"], record["level"]) == ("cannot start", "error")
     assert record["why"].startswith(f"{file}: admission configuration: groups: ")
+
+
+def test_every_default() -> None:
+    """Nothing has to be given."""
+    assert settings.parse([]) == Options(kubeconfig="", host="127.0.0.1", settings=WebhookSettings())
+
+
+def test_every_flag() -> None:
+    """Each flag sets the field of its name."""
+    assert settings.parse(["--kubeconfig=k", "--host=::"]) == Options(
+        kubeconfig="k", host="::", settings=WebhookSettings()
+    )
