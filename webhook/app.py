@@ -128,7 +128,7 @@ class _Head(msgspec.Struct):
 
 
 def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s: float) -> None:
-    """Records the review in the trace of the object's workload, if it has a UID yet (when validated, and in pods)."""
+    """Record the review in the trace of the object's workload, if it has a UID yet (when validated, and in pods)."""
     try:
         metadata = decoder(_Head).decode(request.object).metadata
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
@@ -146,7 +146,7 @@ def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s
 
 
 def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -> tuple[bytes, str]:
-    """The answer, and one word for it. Whatever goes wrong here refuses: an unchecked object must not get through."""
+    """Return the answer, and its outcome in one word. Any failure refuses: no object may pass unchecked."""
     bound = log.bind(
         uid=request.uid,
         route=route,
@@ -183,7 +183,7 @@ def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -
 
 
 def create_app(handlers: Mapping[str, Handler], budgets: Budgets | None = None) -> flask.Flask:
-    """The WSGI app that serves these routes; `budgets`: see Route."""
+    """Return the WSGI app that serves these routes; `budgets`: see Route."""
     app = flask.Flask("muster-webhook")
     app.config["MAX_CONTENT_LENGTH"] = review.MAX_BODY_BYTES
     for path, handler in handlers.items():

@@ -1,4 +1,4 @@
-"""The webhook process: builds what the routes need, fills the caches, and serves until it is told to end."""
+"""The webhook process: builds what the routes need, fills the caches, and serves until SIGTERM."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,7 +28,7 @@ THREADS = 4
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Serves until SIGTERM; gives the exit code."""
+    """Serve until SIGTERM, and return the exit code."""
     options = parse(argv)
     settings = options.settings
     logs.configure("webhook", settings.log_level)

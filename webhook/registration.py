@@ -29,7 +29,7 @@ from webhook.validate.workload import VALIDATED
 
 NAME = names.WEBHOOKS
 TIMEOUT_S = 10
-# While a webhook does not answer, its name is the only text of Muster that users read, so it says how to go on.
+# While a webhook does not answer, its name is the only text of Muster that users read, so it names the remedy.
 _HINT = "start-the-muster-webhook"
 _POD_HINT = "start-the-muster-webhook-or-label-the-pod-managed-false"
 _CHANGES = ("CREATE", "UPDATE")

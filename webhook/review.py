@@ -40,7 +40,7 @@ LOOKUP_S = 4.0
 MARGIN_S = 0.5
 """Kept back for the answer itself."""
 _MOST_CHARS = 32_768
-"""Of the errors that an answer tells."""
+"""Of the errors in an answer."""
 _MOST_WARNINGS = 100
 _MOST_OF_A_WARNING = 1_000
 """Characters. The API server passes on 4,096 bytes of them in all."""
@@ -118,7 +118,7 @@ def read(body: bytes) -> admission.AdmissionRequest:
 def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
     """Return the handler for a kind whose objects are checked alone, on CREATE and UPDATE.
 
-    An update is let in unseen if the spec stays, or the object is being deleted.
+    An update is admitted unchecked if the spec stays, or the object is being deleted.
     """
 
     def review(request: admission.AdmissionRequest) -> Verdict:
@@ -164,7 +164,7 @@ def generic(raw: msgspec.Raw) -> dict[str, Any]:
 
 
 def answer(request: admission.AdmissionRequest, verdict: Verdict) -> bytes:
-    """Return the review that tells the API server the verdict."""
+    """Return the review with the verdict, for the API server."""
     warnings = [warning[:_MOST_OF_A_WARNING] for warning in verdict.warnings[:_MOST_WARNINGS]] or None
     response = admission.AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=warnings)
     if verdict.errors:
@@ -201,7 +201,7 @@ def _refusal(request: admission.AdmissionRequest, verdict: Verdict) -> admission
 
 
 def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], int]:
-    """Return the errors that are told, and the number of others; a single one that is too long is cut."""
+    """Return the errors that are shown, and the number of others; a single one that is too long is cut."""
     shown: list[FieldError] = []
     chars = 0
     for error in errors:

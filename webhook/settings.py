@@ -57,7 +57,7 @@ class Options:
 
 
 def parse(argv: Sequence[str] | None = None) -> Options:
-    """Reads the arguments, by default those of this process; mistakes end the process with code 2."""
+    """Read the arguments, by default those of this process; mistakes end the process with code 2."""
     parser = settings.parser_of("webhook", "Muster's admission webhook.")
     parser.add_argument("--host", default="127.0.0.1", help="address of both ports [default: %(default)s]")
     return Options(**settings.parse(parser, argv, WebhookSettings))

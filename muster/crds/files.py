@@ -68,7 +68,7 @@ OVERLAYS: Final[dict[str, Schema]] = _read("overlays.yaml")
 
 
 def kind_schemas(embedded: Mapping[str, Schema]) -> dict[str, Schema]:
-    """The structural schema of each of Muster's kinds, by kind."""
+    """Return the structural schema of each of Muster's kinds, by kind."""
     types = tuple(definition.resource.type for definition in DEFINITIONS)
     schemas = definitions_of(types, OVERLAYS, embedded)
     for schema in schemas.values():
@@ -77,7 +77,7 @@ def kind_schemas(embedded: Mapping[str, Schema]) -> dict[str, Schema]:
 
 
 def manifests(core: Mapping[str, Any]) -> dict[str, str]:
-    """The CRDs as files (charts/muster/files/crds): name → text."""
+    """Return the CRDs as files (charts/muster/files/crds): name → text."""
     schemas = kind_schemas(embedded_schemas(core))
     return {
         f"{definition.resource.plural}.{definition.resource.group}.yaml": HEADER
@@ -87,7 +87,7 @@ def manifests(core: Mapping[str, Any]) -> dict[str, str]:
 
 
 def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
-    """The CustomResourceDefinition of one kind."""
+    """Return the CustomResourceDefinition of one kind."""
     resource = definition.resource
     names: dict[str, Any] = {
         "categories": ["muster"],  # so that `kubectl get muster` shows them all
@@ -121,7 +121,7 @@ def custom_resource(definition: Definition, schema: Schema) -> dict[str, Any]:
 
 
 def to_yaml(value: Any) -> str:
-    """YAML without aliases and folded lines, keys sorted: the same bytes on every machine."""
+    """Return YAML without aliases and folded lines, keys sorted: the same bytes on every machine."""
     return yaml.dump(value, Dumper=_Plain, sort_keys=True, width=10_000, allow_unicode=True)
 
 
@@ -147,7 +147,7 @@ _SEPARATOR = "|---|---|---|---|\n"
 
 
 def reference() -> str:
-    """The text of docs/api.md: each kind with all of its fields."""
+    """Return the text of docs/api.md: each kind with all of its fields."""
     # A template's own fields are Kubernetes' business; here they are one row.
     schemas = kind_schemas({name: {"type": name} for name in ROOTS} | PLAIN)
     tables: dict[str, str] = {}
@@ -178,7 +178,7 @@ def _table(schema: Schema) -> str:
 
 
 def _rows(prefix: str, schema: Schema, shown: dict[str, str]) -> Iterator[str]:
-    """One row a field; `shown` remembers where the members of an object type stand, so that they stand there only."""
+    """Yield one row a field; `shown` has the place where the members of an object type stand: they stand once."""
     required = schema.get("required", [])
     for name, field in schema["properties"].items():
         path, inner = f"{prefix}{name}", field
@@ -231,7 +231,7 @@ def _cell(text: str) -> str:
 
 
 def as_lines(definition: JSON) -> list[str]:
-    """A definition as sorted lines: the last part of a path, indented below its parent, and a JSON object of its facts.
+    """Return a definition as sorted lines: each has the last part of a path, indented, and the facts there as JSON.
 
     Later definitions are held against those of the last release (charts/released), as they only grow.
     """
@@ -240,7 +240,7 @@ def as_lines(definition: JSON) -> list[str]:
 
 
 def facts_of(definition: JSON) -> dict[str, JSON]:
-    """The facts at each path: of the definition, of its versions, and of their fields."""
+    """Return the facts at each path: of the definition, of its versions, and of their fields."""
     spec = definition["spec"]
     names = {name: spec["names"][name] for name in ("kind", "plural", "singular")}
     found: dict[str, JSON] = {"definition": {"group": spec["group"], "scope": spec["scope"], "names": names}}
@@ -252,7 +252,7 @@ def facts_of(definition: JSON) -> dict[str, JSON]:
 
 
 def _fields(node: Mapping[str, Any], path: str) -> Iterator[tuple[str, JSON]]:
-    """Every node below a path, and the path itself."""
+    """Yield every node below a path, and the path itself."""
     yield path, {name: value for name, value in node.items() if name not in _STRUCTURE}
     for name, each in node.get("properties", {}).items():
         yield from _fields(each, f"{path}.{name}")

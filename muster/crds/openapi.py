@@ -56,7 +56,7 @@ _ZEROS: dict[str, Any] = {"string": "", "integer": 0, "boolean": False}
 
 
 def reduced(document: Mapping[str, Any]) -> dict[str, Any]:
-    """The part of an OpenAPI v3 document of batch/v1 (core/v1 included) that core.json keeps."""
+    """Return the part of an OpenAPI v3 document of batch/v1 (core/v1 included) that core.json keeps."""
     source = document["components"]["schemas"]
     found: dict[str, Schema] = {}
     waiting = list(ROOTS.values())
@@ -69,25 +69,25 @@ def reduced(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def core_text(core: Mapping[str, Any]) -> str:
-    """core.json as text: one definition a line, so that a new Kubernetes version makes a readable diff."""
+    """Return core.json as text: one definition a line, so that a new Kubernetes version makes a readable diff."""
     lines = [f"  {json.dumps(name)}: {json.dumps(schema, sort_keys=True)}" for name, schema in core["schemas"].items()]
     body = ",\n".join(lines)
     return f'{{"kubernetes": {json.dumps(core["kubernetes"])}, "schemas": {{\n{body}\n}}}}\n'
 
 
 def embedded_schemas(core: Mapping[str, Any]) -> dict[str, Schema]:
-    """The complete structural schema of each root, by its short name."""
+    """Return the complete structural schema of each root, by its short name."""
     return PLAIN | {short: _inlined({"$ref": name}, core["schemas"]) for short, name in ROOTS.items()}
 
 
 def committed_core() -> dict[str, Any]:
-    """The schemas that are committed with the code, so that `make generate` needs no cluster."""
+    """Return the schemas that are committed with the code, so that `make generate` needs no cluster."""
     core: dict[str, Any] = json.loads(CORE_FILE.read_text(encoding="utf-8"))
     return core
 
 
 def _reference(node: Mapping[str, Any]) -> str | None:
-    """The definition that a node stands for: a `$ref`, or an `allOf` of one (OpenAPI's way to add a default to it)."""
+    """Return the name of the definition that a node refers to, by `$ref` or by an `allOf` of one with a default."""
     target = node.get("$ref") or next((part["$ref"] for part in node.get("allOf", []) if "$ref" in part), None)
     return str(target).removeprefix("#/components/schemas/") if target else None
 

@@ -25,7 +25,7 @@ QUANTITY: Schema = {**INT_OR_STRING, "pattern": rf"^[-+]?{_NUMBER}([KMGTPE]i|[nu
 def definitions_of(
     types: tuple[type[msgspec.Struct], ...], overlays: Mapping[str, Schema], embedded: Mapping[str, Schema]
 ) -> dict[str, Schema]:
-    """The structural schema of each of the types, by class name.
+    """Return the structural schema of each of the types, by class name.
 
     `overlays` are laid over the schema of the Struct of their name, and a ValueError names those without one;
     `embedded` holds what fields name by `x-muster-schema`.
@@ -41,7 +41,7 @@ def definitions_of(
 
 
 def field_descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
-    """Wire name → the string that follows the field in the class body."""
+    """Return wire name → the string that follows the field in the class body."""
     wire_names = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
     body = ast.parse(dedent(inspect.getsource(struct))).body[0]
     if not isinstance(body, ast.ClassDef):  # pragma: no cover - inspect gives the class statement
@@ -55,7 +55,7 @@ def field_descriptions(struct: type[msgspec.Struct]) -> dict[str, str]:
 
 
 def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Schema:
-    """The schema with the schemas that it is made of changed: of its fields, its elements and its values."""
+    """Return the schema with the schemas that it is made of changed: of its fields, its elements and its values."""
     result = dict(schema)
     if "properties" in result:
         result["properties"] = {name: change(part) for name, part in result["properties"].items()}
@@ -66,7 +66,7 @@ def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Sc
 
 
 def merged(schema: Schema, overlay: Mapping[str, Any]) -> Schema:
-    """The schema with the overlay laid over it; nested objects are merged, everything else is replaced."""
+    """Return the schema with the overlay laid over it; nested objects are merged, everything else is replaced."""
     result = dict(schema)
     for key, value in overlay.items():
         known = result.get(key)
@@ -77,7 +77,7 @@ def merged(schema: Schema, overlay: Mapping[str, Any]) -> Schema:
 
 
 def _structs(types: tuple[type[msgspec.Struct], ...]) -> list[type[msgspec.Struct]]:
-    """The Structs that these types are made of, themselves included."""
+    """Return the Structs that these types are made of, themselves included."""
     found: dict[type[msgspec.Struct], None] = {}
     waiting: list[msgspec.inspect.Type] = list(msgspec.inspect.multi_type_info(types))
     while waiting:
@@ -108,7 +108,7 @@ class _Converter:
         self._embedded = embedded
 
     def named(self, name: str) -> Schema:
-        """The definition of this name."""
+        """Return the definition of this name."""
         return merged(self._converted(self._components[name]), self._overlays.get(name, {}))
 
     def _converted(self, node: Schema) -> Schema:

@@ -16,7 +16,7 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector, selects
 
 DEPTH = 64
-"""Levels that are looked at; admission allows fewer."""
+"""Most levels that are followed; admission allows fewer."""
 NAME_LABEL = "kubernetes.io/metadata.name"
 """The label that the API server gives to each namespace; files may lack it."""
 

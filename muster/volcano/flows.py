@@ -20,7 +20,7 @@ _NO_DAG = "jobflow flow is not dag"
 
 
 def targets(flow: Flow) -> list[str]:
-    """Steps that come before this one, each once."""
+    """Return the names of the steps that come before this one, each once."""
     return list(dict.fromkeys(flow.depends_on.targets)) if flow.depends_on else []
 
 
@@ -46,7 +46,7 @@ def check_steps(job_flow: JobFlow) -> Iterator[FieldError]:
 
 
 def circle(needs: Mapping[str, Sequence[str]]) -> list[str]:
-    """A circle, its first name repeated at the end; empty without one."""
+    """Return a circle, its first name repeated at the end; empty without one."""
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

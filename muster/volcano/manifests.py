@@ -19,37 +19,37 @@ MAX_VARIABLE_BYTES = 131_072
 
 
 def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
-    """The pod's containers, with its init containers unless `init` is False."""
+    """Return the pod's containers, with its init containers unless `init` is False."""
     spec = manifest["spec"]
     return [*((spec.get("initContainers") or []) if init else []), *(spec.get("containers") or [])]
 
 
 def variables(values: Mapping[str, str]) -> list[Manifest]:
-    """Variables with these values, as JSON for a container."""
+    """Return variables with these values, as JSON for a container."""
     return [{"name": name, "value": value} for name, value in values.items()]
 
 
 def add_env(container: Manifest, wanted: Sequence[Manifest]) -> None:
-    """Adds variables that the container does not have yet."""
+    """Add variables that the container does not have yet."""
     env = container["env"] = list(container.get("env") or [])
     present = {variable["name"] for variable in env}
     env.extend(variable for variable in wanted if variable["name"] not in present)
 
 
 def fits_env(name: str, value: str) -> bool:
-    """True if a program can be started with this variable."""
+    """Return True if a program can be started with this variable."""
     return len(name) + len(value.encode()) + len("=\0") <= MAX_VARIABLE_BYTES
 
 
 def add_port(container: Manifest, name: str, port: int) -> None:
-    """Opens a port that the container does not open yet."""
+    """Open a port that the container does not open yet."""
     ports = container["ports"] = list(container.get("ports") or [])
     if all(other.get("containerPort") != port for other in ports):
         ports.append({"name": name, "containerPort": port, "protocol": "TCP"})
 
 
 def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -> None:
-    """Opens a port in every container, with `init` in the init containers too.
+    """Open a port in every container, with `init` in the init containers too.
 
     On the node's own network only one container can have a port: there the first one opens it, unless another has it.
     """
@@ -63,7 +63,7 @@ def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -
 
 
 def add_volume(manifest: Manifest, volume: Manifest, *, path: str, sub_path: str = "", init: bool = True) -> None:
-    """Adds a volume, and mounts it in every container that has no mount at that path.
+    """Add a volume, and mount it in every container that has no mount at that path.
 
     If the template has a volume of that name, it is the user's, and nothing is changed.
     """
@@ -84,17 +84,17 @@ _MAX_PREFIX_CHARS = 50
 
 
 def claim_name(job: Job, volume: VolumeSpec) -> str:
-    """The name of the claim behind a volume."""
+    """Return the name of the claim behind a volume."""
     return volume.volume_claim_name or f"{job.metadata.name}-pvc-{_digest(job.metadata.uid + volume.mount_path)}"
 
 
 def claim_names(job: Job) -> list[str]:
-    """The claims behind the Job's volumes, each once."""
+    """Return the claims behind the Job's volumes, each once."""
     return list(dict.fromkeys(claim_name(job, volume) for volume in job.spec.volumes))
 
 
 def claims(job: Job) -> list[Manifest]:
-    """The claims to create; they are deleted with the Job."""
+    """Return the claims to create; they are deleted with the Job."""
     return [
         {"metadata": {"name": claim_name(job, volume)}, "spec": volume.volume_claim}
         for volume in job.spec.volumes
@@ -103,7 +103,7 @@ def claims(job: Job) -> list[Manifest]:
 
 
 def mount(job: Job, manifest: Manifest) -> None:
-    """Adds the volumes to a pod, each claim once, and mounts them in its containers; changed in place.
+    """Add the volumes to a pod, each claim once, and mount them in its containers; changed in place.
 
     A container with a mount of its own at the same path keeps that.
     """

@@ -13,12 +13,12 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
 
 
 def is_gang(group: PodGroup) -> bool:
-    """True if pods start together: there is something to keep whole. A PodGroup that has ended is none any more."""
+    """Return True if pods start together, and have not ended: there is something to keep together."""
     return group.spec.min_member > 1 and group.status.phase != "Completed" and not group.metadata.deletion_timestamp
 
 
 def native_of(group: PodGroup) -> scheduling.NativePodGroup:
-    """The native PodGroup of a gang: its minimum and priority; preemption ends all of it, or none."""
+    """Return the native PodGroup of a gang: its minimum and priority; preemption ends all of it, or none."""
     meta = group.metadata
     owner = OwnerReference.to(POD_GROUPS, meta, controller=True)
     return scheduling.NativePodGroup(
@@ -36,13 +36,13 @@ def native_of(group: PodGroup) -> scheduling.NativePodGroup:
 
 
 def group_of(native: scheduling.NativePodGroup) -> PodGroup:
-    """The PodGroup of Muster's that a user would write in its place: as the planner reads it, without its marks.
+    """Return the PodGroup of Muster's that a user would write in its place: as the planner reads it, without its marks.
 
     A gang of Muster's is always ended whole or down to its minimum, so nothing stands for `disruptionMode`.
     """
     gang, meta = as_group(native, queue_of(native) or names.DEFAULT_QUEUE), native.metadata
-    said = gang.metadata.annotations
-    kept = {key: said[key] for key in said if key.startswith(f"{names.DOMAIN}/") and key not in MARKS | {names.QUEUE}}
+    given = gang.metadata.annotations
+    kept = {key: given[key] for key in given if key.startswith(f"{names.DOMAIN}/") and key not in MARKS | {names.QUEUE}}
     return replace(
         gang,
         api_version=POD_GROUPS.api_version,

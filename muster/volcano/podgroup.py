@@ -24,7 +24,7 @@ _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "
 
 
 def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: OwnerReference) -> PodGroup:
-    """A PodGroup as it is created: it belongs to its owner, and to the node pool of the scheduler of its pods."""
+    """Return a PodGroup as it is created: of its owner, and of the node pool of its pods' scheduler."""
     labels = {key: value for key, value in meta.labels.items() if key != names.NODE_POOL}
     labels |= labels_of(pool_of_scheduler(scheduler) or DEFAULT_POOL)
     return PodGroup(
@@ -37,7 +37,7 @@ def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: Owner
 
 
 def spec_changes(existing: PodGroup, wanted: PodGroup, computed: Collection[str]) -> dict[str, Any]:
-    """The part of a merge patch that brings these fields of a PodGroup's spec up to date; empty if they are.
+    """Return the part of a merge patch that brings these fields of a PodGroup's spec up to date; empty if they are.
 
     Other clients may have written the rest.
     """
@@ -48,17 +48,17 @@ def spec_changes(existing: PodGroup, wanted: PodGroup, computed: Collection[str]
 
 
 def group_name(job: Job) -> str:
-    """The name of the Job's PodGroup."""
+    """Return the name of the Job's PodGroup."""
     return f"{job.metadata.name}-{job.metadata.uid}"
 
 
 def group_key(job: Job) -> str:
-    """Namespace and name of the Job's PodGroup."""
+    """Return namespace and name of the Job's PodGroup."""
     return f"{job.metadata.namespace}/{group_name(job)}"
 
 
 def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = ()) -> PodGroup:
-    """The PodGroup as it is created; `priorities` are the values of the PriorityClasses.
+    """Return the PodGroup as it is created; `priorities` are the values of the PriorityClasses.
 
     `later` are the tasks that wait for others: the gang's minimum leaves them out until they have started.
     """
@@ -82,7 +82,7 @@ def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = 
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
-    """The merge patch that brings an existing PodGroup up to date; empty if nothing has changed.
+    """Return the merge patch that brings an existing PodGroup up to date; empty if nothing has changed.
 
     Queue, labels, annotations and topology are written once, when the group is created.
     """
@@ -92,7 +92,7 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _without(job: Job, later: Collection[str]) -> Job:
-    """The Job as if these tasks did not exist: its minimum loses theirs, if it covers the minimums of all tasks."""
+    """Return the Job without these tasks: its minimum loses theirs if it covers the minimums of all tasks."""
     spec = job.spec
     tasks = [task for task in spec.tasks if task.name not in later]
     least = spec.min_available
@@ -114,7 +114,7 @@ def _sub_group(task: TaskSpec, partitions: PartitionPolicy) -> SubGroupPolicy:
 
 
 def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
-    """The resources of the smallest gang, as a quota counts them."""
+    """Return the resources of the smallest gang, as a quota counts them."""
     usage = NOTHING
     for task, pods in _smallest_gang(job, priorities):
         if pods:
@@ -123,7 +123,7 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 
 
 def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSpec, int]]:
-    """The pods of each task in the smallest gang, with those of tasks with a higher priority first.
+    """Return the pods of each task in the smallest gang, with those of tasks with a higher priority first.
 
     If the Job's minimum is less than the minimums of its tasks together, whole tasks are taken in that order; else each
     task gets its minimum and the rest is filled up in that order.

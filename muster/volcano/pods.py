@@ -29,7 +29,7 @@ _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 
 
 def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[Plugin]) -> Manifest:
-    """The pod with the Job's volumes and the additions of its plugins, before it is pinned or gated.
+    """Return the pod with the Job's volumes and the additions of its plugins, before it is pinned or gated.
 
     Its label says if the review of its Job covers it: not if template or plugins add annotations that need a review.
     """
@@ -47,7 +47,7 @@ def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[Plugin]) -> Manifest
 
 
 def pod(job: Job, slot: PodSlot) -> Manifest:
-    """The pod as the Job and its template have it, without volumes and plugins."""
+    """Return the pod as the Job and its template have it, without volumes and plugins."""
     template = deepcopy(slot.task.template)
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     spec["schedulerName"] = _scheduler(spec.get("schedulerName") or "", scheduler_of(job.spec))
@@ -72,13 +72,13 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
 
 
 def _scheduler(own: str, of_job: str) -> str:
-    """The template's own, else the Job's; one of the default node pool becomes that of the Job's pool."""
+    """Return the template's own, else the Job's; one of the default node pool becomes that of the Job's pool."""
     pool = pool_of_scheduler(of_job)
     return in_pool(own, pool) if own in names.SCHEDULERS and pool else own or of_job
 
 
 def task_labels(job: Job, task: TaskSpec) -> dict[str, str]:
-    """The labels that all pods of a task share."""
+    """Return the labels that all pods of a task share."""
     return {
         names.TASK_SPEC: task.name,
         names.JOB_NAME: job.metadata.name,
@@ -117,12 +117,12 @@ def _annotations(job: Job, slot: PodSlot) -> dict[str, str]:
 
 
 def copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
-    """The labels or annotations with these keys."""
+    """Return the labels or annotations with these keys."""
     return {key: source[key] for key in keys if key in source}
 
 
 def usable(placement: Placement | None, pod_group_uid: str) -> bool:
-    """True if pods may be born pinned by this placement: it is for exactly this gang, and still being carried out."""
+    """Return True if pods may be created pinned by this placement: it is of this very gang, and still carried out."""
     return (
         placement is not None
         and placement.spec.pod_group_uid == pod_group_uid
@@ -131,7 +131,7 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
 
 
 def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
-    """True if nodes are kept for members of this gang that were evicted, for a repair or a move: they come again there.
+    """Return True if nodes are held for members of this gang that were evicted for a repair or a move.
 
     Its placement names its own members as victims until they have gone, and its own gang as one that made room then.
     """
@@ -142,7 +142,7 @@ def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
 
 
 def in_native_group(manifest: Manifest, name: str) -> Manifest:
-    """The pod as a member of this PodGroup of Kubernetes' own, unless it is in another; changed in place.
+    """Return the pod as a member of this PodGroup of Kubernetes' own, unless it is in another; changed in place.
 
     One with `evictionResponders` stays outside: the API server refuses the two together.
     """
@@ -153,7 +153,7 @@ def in_native_group(manifest: Manifest, name: str) -> Manifest:
 
 
 def pinned_or_gated(manifest: Manifest, slot: PodSlot, placement: Placement | None) -> Manifest:
-    """The pod, pinned to the node that the (usable) placement has for it, or gated; changed in place.
+    """Return the pod, pinned to the node that the (usable) placement has for it, or gated; changed in place.
 
     Muster's own gates in the template are ignored: they come and go with the placement.
     """

@@ -119,7 +119,7 @@ class QueueLimits(NamedTuple):
     budgets: tuple[Budget, ...] = ()
     """Each counts for itself."""
     enforced: bool = False
-    """False: the budgets are only told."""
+    """False: exceeded budgets are only reported."""
 
     def __bool__(self) -> bool:
         """Return True if there is any limit."""
@@ -131,8 +131,8 @@ NONE: Final = QueueLimits()
 
 def limits_of(annotations: Mapping[str, str]) -> QueueLimits:
     """Return the limits in these annotations of a Queue, without those that cannot be read."""
-    said = tuple(annotations.get(key, "") for key in names.QUEUE_LIMIT_KEYS)
-    return _limits(said) if any(said) else NONE
+    texts = tuple(annotations.get(key, "") for key in names.QUEUE_LIMIT_KEYS)
+    return _limits(texts) if any(texts) else NONE
 
 
 def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
@@ -160,8 +160,8 @@ def is_model(model: str, product: str) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _limits(said: tuple[str, ...]) -> QueueLimits:
-    per_user, by_model, windows, budget, mode = said
+def _limits(texts: tuple[str, ...]) -> QueueLimits:
+    per_user, by_model, windows, budget, mode = texts
     return QueueLimits(
         _or(read_amounts, per_user, {}),
         _or(_read_models, by_model, {}),

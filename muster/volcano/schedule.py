@@ -86,7 +86,7 @@ Schedule = Every | Fields
 
 @lru_cache(maxsize=4096)
 def read(text: str, time_zone: str | None) -> Schedule:
-    """The schedule; raises ScheduleError."""
+    """Return the schedule; raises ScheduleError."""
     if len(text) > MOST_CHARS:
         raise ScheduleError(f"must have at most {MOST_CHARS} characters")
     if "TZ=" in text:
@@ -109,7 +109,7 @@ def read(text: str, time_zone: str | None) -> Schedule:
 
 
 def zone_of(name: str | None) -> ZoneInfo:
-    """The time zone of this name, UTC without one; raises ScheduleError."""
+    """Return the time zone of this name, UTC without one; raises ScheduleError."""
     if name is None:
         return ZoneInfo("UTC")
     if not _ZONE.fullmatch(name) or name.lower() in {"local", "localtime"}:
@@ -131,7 +131,7 @@ def _interval_s(words: list[str]) -> float:
 
 
 def _field(index: int, word: str) -> str:
-    """The field without what only one of Volcano and cronsim knows: `?`, L, # and W, and steps of stars."""
+    """Return the field without what only one of Volcano and cronsim knows: `?`, L, # and W, and steps of stars."""
     plain = word.replace("?", "*")
     if not _CHARS.fullmatch(plain) or not _NAMES.issuperset(re.findall("[a-z]+", plain)):
         raise ScheduleError(

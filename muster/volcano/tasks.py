@@ -18,56 +18,56 @@ DEFAULT_MAX_RETRY = 3
 
 
 def minimum(task: TaskSpec) -> int:
-    """The minimum of pods of a task: its own field, else that of its partitions, else all."""
+    """Return the minimum of pods of a task: its own field, else that of its partitions, else all."""
     if task.min_available is not None:
         return task.min_available
     return partition_minimum(task) or task.replicas
 
 
 def partition_minimum(task: TaskSpec) -> int:
-    """Pods in the partitions that must start together; 0 without a minimum of partitions."""
+    """Return the number of pods in the partitions that must start together; 0 without a minimum of partitions."""
     partitions = task.partition_policy
     return max(0, partitions.min_partitions * partitions.partition_size) if partitions else 0
 
 
 def total_minimum(spec: JobSpec) -> int:
-    """The sum of the minimums of all tasks, which is the default of the Job's `minAvailable`."""
+    """Return the sum of the minimums of all tasks, which is the default of the Job's `minAvailable`."""
     return sum(minimum(task) for task in spec.tasks)
 
 
 def total_replicas(spec: JobSpec) -> int:
-    """Pods of all tasks."""
+    """Return the number of pods of all tasks."""
     return sum(task.replicas for task in spec.tasks)
 
 
 def partition_of(task: TaskSpec, index: int) -> str:
-    """The number of a pod's partition, as its label has it; "" without partitions."""
+    """Return the number of a pod's partition, as its label has it; "" without partitions."""
     size = task.partition_policy.partition_size if task.partition_policy else 0
     return str(index // size) if size > 0 else ""
 
 
 def queue_of(spec: JobSpec) -> str:
-    """The queue whose share the Job uses."""
+    """Return the queue whose share the Job uses."""
     return spec.queue or names.DEFAULT_QUEUE
 
 
 def scheduler_of(spec: JobSpec) -> str:
-    """The scheduler of pods whose template names none."""
+    """Return the scheduler of pods whose template names none."""
     return spec.scheduler_name or names.VOLCANO_SCHEDULER
 
 
 def max_retry(spec: JobSpec) -> int:
-    """The number of restarts that ends the Job: 3 means one run and two more."""
+    """Return the number of restarts that ends the Job: 3 means one run and two more."""
     return spec.max_retry or DEFAULT_MAX_RETRY
 
 
 def task_max_retry(task: TaskSpec) -> int:
-    """The number of container restarts that fails a task; -1 if none does."""
+    """Return the number of container restarts that fails a task; -1 if none does."""
     return task.max_retry or DEFAULT_MAX_RETRY
 
 
 def task_name(index: int, task: TaskSpec) -> str:
-    """The name of a task, by default from `index`, its place in the list."""
+    """Return the name of a task, by default from `index`, its place in the list."""
     return task.name or f"default{index}"
 
 
@@ -81,17 +81,17 @@ class PodSlot:
 
 
 def slot(job: Job, task: TaskSpec, index: int) -> PodSlot:
-    """The task's pod of this index."""
+    """Return the task's pod of this index."""
     return PodSlot(task, index, pod_name(job.metadata.name, task.name, index))
 
 
 def slots(job: Job) -> list[PodSlot]:
-    """Every pod that the Job wants, task by task, in rank order."""
+    """Return every pod that the Job wants, task by task, in rank order."""
     return [slot(job, task, index) for task in job.spec.tasks for index in range(task.replicas)]
 
 
 def pod_name(job: str, task: str, index: int | str) -> str:
-    """The name of a task's pod; the index is a number, or its text as pods have it."""
+    """Return the name of a task's pod; the index is a number, or its text as pods have it."""
     return f"{_prefix(job, task)}{index}"
 
 
@@ -100,17 +100,17 @@ def _prefix(job: str, task: str) -> str:
 
 
 def pod_hosts(job: str, task: str, count: int, subdomain: str) -> Run:
-    """The host names of `count` pods of a task in rank order, if each is its pod's own name."""
+    """Return the host names of `count` pods of a task in rank order, if each is its pod's own name."""
     return Run(_prefix(job, task), f".{subdomain}", count)
 
 
 def subdomain(job: Job, task: TaskSpec) -> str:
-    """The template's subdomain, else the Service of `svc`, which has the Job's name."""
+    """Return the template's subdomain, else the Service of `svc`, which has the Job's name."""
     return str((task.template.get("spec") or {}).get("subdomain") or job.metadata.name)
 
 
 def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
-    """The host names of a task's pods in rank order; a template with a host name has only one."""
+    """Return the host names of a task's pods in rank order; a template with a host name has only one."""
     below = subdomain(job, task)
     hostname = (task.template.get("spec") or {}).get("hostname")
     if hostname:
@@ -131,17 +131,17 @@ class JobRef(NamedTuple):
 
 
 def reference(job: Job) -> JobRef:
-    """The reference of objects of this Job."""
+    """Return the reference of objects of this Job."""
     return JobRef(job.metadata.key, job.metadata.uid)
 
 
 def owner_of(job: Job) -> OwnerReference:
-    """The owner reference of everything that belongs to the Job."""
+    """Return the owner reference of everything that belongs to the Job."""
     return OwnerReference.to(JOBS, job.metadata, controller=True, block_owner_deletion=True)
 
 
 def job_of(meta: ObjectMeta) -> JobRef | None:
-    """The Volcano Job that controls the object, or None."""
+    """Return the Volcano Job that controls the object, or None."""
     owner = meta.controller
     if owner is None or not is_job(owner):
         return None
@@ -149,7 +149,7 @@ def job_of(meta: ObjectMeta) -> JobRef | None:
 
 
 def job_of_pod(meta: ObjectMeta) -> JobRef | None:
-    """The Volcano Job that a pod belongs to; None for a pod that only claims to.
+    """Return the Volcano Job that a pod belongs to; None for a pod that only claims to.
 
     Any client that creates an object can set an owner reference. So the pod must have the name that the Job gives to
     the pod of its task and index; a namespace has only one pod of that name.

@@ -23,7 +23,7 @@ class FieldPath:
     path: str
 
     def of(self, pod: ObjectMeta) -> str | None:
-        """The value of this field of the pod; None if it is missing, or no label or annotation."""
+        """Return the value of this field of the pod; None if it is missing, or no label or annotation."""
         found = _FIELD.fullmatch(self.path)
         values = pod.labels if found and found["map"] == "labels" else pod.annotations
         return values.get(found["key"]) if found else None
@@ -45,14 +45,14 @@ class Owner:
 
     @classmethod
     def of(cls, resource: Resource[Any], meta: ObjectMeta) -> "Owner":
-        """The object of this kind with this metadata."""
+        """Return the object of this kind with this metadata."""
         return cls(resource.api_version, resource.kind, meta.name, meta.namespace, meta.uid)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
 
     def reference(self, *, blocking: bool = True) -> dict[str, Any]:
-        """The owner reference of an object that is deleted with the workload; `blocking`: before it, if foreground."""
+        """Return the owner reference of an object; `blocking`: deleted before the workload, if in the foreground."""
         return {
             "apiVersion": self.api_version,
             "kind": self.kind,
@@ -85,41 +85,41 @@ class Adapter(ABC):
 
     @abstractmethod
     def errors(self) -> list[FieldError]:
-        """The reasons for which the owner's pods cannot form a group, with paths in the owner."""
+        """Return the reasons for which the owner's pods cannot form a group, with paths in the owner."""
 
     @abstractmethod
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """The source of a pod's rank, 0-based; without a pod, that of most pods of the owner."""
+        """Return the source of a pod's rank, 0-based; without a pod, that of most pods of the owner."""
 
     @abstractmethod
     def size(self) -> int:
-        """The number of pods."""
+        """Return the number of pods."""
 
     @abstractmethod
     def subdomain(self) -> str:
-        """The headless Service of the pods."""
+        """Return the headless Service of the pods."""
 
     @abstractmethod
     def endpoints(self) -> Endpoints:
-        """The host name of each pod, in rank order; rank 0 comes first."""
+        """Return the host name of each pod, in rank order; rank 0 comes first."""
 
 
 def label(key: str) -> FieldPath:
-    """The value of a label."""
+    """Return the value of a label."""
     return FieldPath(f"metadata.labels['{key}']")
 
 
 def annotation(key: str) -> FieldPath:
-    """The value of an annotation."""
+    """Return the value of an annotation."""
     return FieldPath(f"metadata.annotations['{key}']")
 
 
 def needed(size: int, elastic: str | None) -> int:
-    """The ranks out of `size` that must start together: of an elastic world (`minNodes:maxNodes`) its minimum."""
+    """Return how many of `size` ranks must start together: of an elastic world (`minNodes:maxNodes`) its minimum."""
     least = whole_number((elastic or "").partition(":")[0].strip())
     return min(least, size) if least else size
 
 
 def own_rank(rank: Value, pod: ObjectMeta) -> int | None:
-    """The rank of this very pod, if `rank` is its source; None if it is not known yet."""
+    """Return the rank of this very pod, if `rank` is its source; None if it is not known yet."""
     return whole_number(rank.of(pod) if isinstance(rank, FieldPath) else rank)

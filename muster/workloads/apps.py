@@ -25,7 +25,7 @@ class StatefulSetAdapter(Adapter):
         self._start = self._spec.ordinals.start if self._spec.ordinals else 0
 
     def errors(self) -> list[FieldError]:
-        """Pods need a name in DNS, and a gang whose pods wait for each other must not be created one by one."""
+        """Refuse pods without a name in DNS, and a gang whose pods wait for each other and are created one by one."""
         result = []
         if not self._spec.service_name:
             message = f"must name a headless Service for {names.FRAMEWORK}: the pods find each other under it"
@@ -40,7 +40,7 @@ class StatefulSetAdapter(Adapter):
         return [*result, *PODS.exceeded("spec.replicas", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """The label with the ordinal (Kubernetes 1.28); a literal if it is missing or ordinals don't start at 0."""
+        """Return the label with the ordinal; a literal if it is missing (before 1.28), or ordinals don't start at 0."""
         if pod is None or (names.POD_INDEX in pod.labels and not self._start):
             return label(names.POD_INDEX)
         own = whole_number(pod.labels.get(names.POD_INDEX))
@@ -49,15 +49,15 @@ class StatefulSetAdapter(Adapter):
         return label(names.POD_INDEX) if own is None else str(own - self._start)
 
     def size(self) -> int:
-        """All replicas."""
+        """Return the number of replicas."""
         return 1 if self._spec.replicas is None else self._spec.replicas
 
     def subdomain(self) -> str:
-        """The Service of the StatefulSet."""
+        """Return the Service of the StatefulSet."""
         return self._spec.service_name
 
     def endpoints(self) -> Endpoints:
-        """`<stateful set>-<ordinal>.<service>`."""
+        """Return `<stateful set>-<ordinal>.<service>`."""
         return Run(f"{self.owner.name}-", f".{self.subdomain()}", self.size(), self._start)
 
     @property
@@ -69,7 +69,7 @@ class StatefulSetAdapter(Adapter):
 
 
 def _samples(stateful_set: JSON) -> Iterator[SamplePod]:
-    """The first pod, also of the StatefulSets of a LeaderWorkerSet, whose own webhook has its place written first."""
+    """Yield the first pod; of a LeaderWorkerSet's StatefulSet with the place that its own webhook writes before."""
     spec = mapping(stateful_set.get("spec"))
     start = str(mapping(spec.get("ordinals")).get("start", 0))
     template = mapping(spec.get("template"))
@@ -94,7 +94,7 @@ STATEFUL_SET = WorkloadKind(
 
 
 def _of_deployment(deployment: JSON) -> Iterator[SamplePod]:
-    """A pod of the ReplicaSet that its controller makes."""
+    """Yield a pod of the ReplicaSet that its controller makes."""
     replica_set = part_of(deployment, REPLICA_SETS, f"{name_of(deployment)}-1", mapping(deployment.get("spec")))
     template = mapping(replica_set["spec"].get("template"))
     about = f"a pod of Deployment {name_of(deployment)}"

@@ -31,7 +31,7 @@ class IndexedJobAdapter(Adapter):
         self._spec = job.spec
 
     def errors(self) -> list[FieldError]:
-        """Pods without an index have no rank; with fewer pods than completions the group is never whole."""
+        """Refuse pods without an index, which have no rank, and fewer pods than completions: a group of a part."""
         spec = self._spec
         result = []
         if spec.completion_mode != "Indexed":
@@ -46,21 +46,21 @@ class IndexedJobAdapter(Adapter):
         return [*result, *PODS.exceeded("spec.completions", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """The completion index: a label since Kubernetes 1.28, an annotation before that."""
+        """Return the completion index: a label since Kubernetes 1.28, an annotation before that."""
         by_annotation = pod and names.COMPLETION_INDEX not in pod.labels and names.COMPLETION_INDEX in pod.annotations
         return (annotation if by_annotation else label)(names.COMPLETION_INDEX)
 
     def size(self) -> int:
-        """All completions run at once."""
+        """Return the completions: all run at once."""
         return parallelism(self._job) if self._spec.completions is None else self._spec.completions
 
     def subdomain(self) -> str:
-        """The template's, else a Service named as the Job."""
+        """Return the template's, else a Service named as the Job."""
         spec = self._spec.template.get("spec") or {}
         return str(spec.get("subdomain") or self._job.metadata.name)
 
     def endpoints(self) -> Endpoints:
-        """`<job>-<index>.<subdomain>`: the Job controller sets the host names."""
+        """Return `<job>-<index>.<subdomain>`: the Job controller sets the host names."""
         return Run(f"{self._job.metadata.name}-", f".{self.subdomain()}", self.size())
 
 
@@ -70,7 +70,7 @@ def _at_once(job: IndexedJob, least: int = 1) -> int:
 
 
 def _failure(job: IndexedJob) -> str:
-    """The reason for which a Job has failed; the API server's own words for the most frequent one name no number."""
+    """Return the reason why a Job has failed; Kubernetes' own message of the most frequent one names no number."""
     failed = next((each for each in job.status.get("conditions") or [] if holds([each], "Failed")), None)
     if failed is None:
         return ""
@@ -80,7 +80,7 @@ def _failure(job: IndexedJob) -> str:
 
 
 def _service(job: IndexedJob) -> JSON:
-    """The headless Service of a Job, with its name. Pods are found before they are ready: they wait for each other."""
+    """Return the headless Service named as the Job. Pods are found before they are ready: they wait for each other."""
     meta = job.metadata
     owner = Owner.of(INDEXED_JOBS, meta).reference(blocking=False)
     selector = {names.BATCH_JOB_NAME: meta.name}
@@ -91,7 +91,7 @@ def _service(job: IndexedJob) -> JSON:
 
 
 def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
-    """The pods with these indexes, as the Job controller makes them; the label that older clusters lack is there."""
+    """Yield the pods with these indexes, as the Job controller makes them, with the label that older clusters lack."""
     name, spec = name_of(job), mapping(job.get("spec"))
     indexed = spec.get("completionMode") == "Indexed"
     for index in indexes:
@@ -102,13 +102,13 @@ def job_pods(job: JSON, indexes: Iterable[int]) -> Iterator[JSON]:
 
 
 def fill_in(spec: JSON) -> None:
-    """Sets completions and parallelism, as the API server does in a Job that has neither."""
+    """Set completions and parallelism, as the API server does in a Job that has neither."""
     if spec.get("completions") is None and spec.get("parallelism") is None:
         spec |= {"completions": 1, "parallelism": 1}
 
 
 def samples(job: JSON) -> Iterator[SamplePod]:
-    """The pod with index 0."""
+    """Yield the pod with index 0."""
     for pod in job_pods(job, [0]):
         yield SamplePod(pod, f"the first pod of Job {name_of(job)}")
 
@@ -123,7 +123,7 @@ def _cron_samples(cron_job: JSON) -> Iterator[SamplePod]:
 
 
 def _running(job: JSON) -> Iterator[JSON]:
-    """All pods that run at once: in an indexed Job they are told apart."""
+    """Yield all pods that run at once, with their indexes in an indexed Job."""
     return job_pods(job, range(_at_once(msgspec.convert(job, IndexedJob), least=0)))
 
 

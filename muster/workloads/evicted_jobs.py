@@ -39,7 +39,7 @@ def unforgiven(job: JSON, places: Collection[Place]) -> Iterator[str]:
 
 
 def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
-    """Warn of the Jobs of a JobSet that one eviction would fail: its controller is told so too late, and tells nobody.
+    """Warn of the Jobs of a JobSet that one eviction would fail: its controller reports nothing.
 
     Where a template names no restartPolicy, JobSet's own webhook has filled in OnFailure.
     """
@@ -51,7 +51,7 @@ def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
 
 
 def _may_have_a_policy(job: JSON, spec: JSON) -> bool:
-    """True if neither the Job has a policy of its own nor a controller that is not known."""
+    """Return True if neither the Job has a policy of its own nor a controller that is not known."""
     owners = find(job, ("metadata", "ownerReferences"))
     given = (mapping(owner) for owner in (owners if isinstance(owners, list) else ()))
     kinds = {(str(owner.get("apiVersion")).partition("/")[0], str(owner.get("kind"))) for owner in given}

@@ -26,12 +26,12 @@ _TEMPLATE = "spec.template."
 
 
 def parallelism(job: IndexedJob) -> int:
-    """The number of pods at a time."""
+    """Return the number of pods at a time."""
     return 1 if job.spec.parallelism is None else job.spec.parallelism
 
 
 def asked_minimum(job: IndexedJob) -> int | None:
-    """The pods that must start together by the Job's `spec.scheduling`: 1 if it says `basic`; None without it.
+    """Return how many pods must start together by the Job's `spec.scheduling`: 1 if it is `basic`; None without it.
 
     Left out, the Job controller takes the parallelism for it.
     """
@@ -43,7 +43,7 @@ def asked_minimum(job: IndexedJob) -> int | None:
 
 
 def asked_level(job: IndexedJob) -> str:
-    """The node label by which the pods must be together, by the Job's `spec.scheduling`; empty without it."""
+    """Return the node label by which the pods must be together, by the Job's `spec.scheduling`; empty without it."""
     constraints = job.spec.scheduling.scheduling_constraints if job.spec.scheduling else None
     return next((each.key for each in constraints.topology), "") if constraints else ""
 
@@ -115,7 +115,7 @@ def _other_topology(job: IndexedJob, template: ObjectMeta) -> Iterator[FieldErro
     if not key:
         return
     for path, meta in (("", job.metadata), (_TEMPLATE, template)):
-        said = meta.annotations.get(names.TOPOLOGY_REQUIRED)
-        if said is not None and said != key:
+        required = meta.annotations.get(names.TOPOLOGY_REQUIRED)
+        if required is not None and required != key:
             where = f"{path}metadata.annotations[{names.TOPOLOGY_REQUIRED}]"
-            yield FieldError(where, f"must be {key!r} or left out: {_KEY} is {key!r}", said)
+            yield FieldError(where, f"must be {key!r} or left out: {_KEY} is {key!r}", required)

@@ -43,7 +43,7 @@ _RESOURCE = Resource(JOB_SETS.group, JOB_SETS.version, JOB_SETS.plural, JOB_SETS
 
 
 def hosts(jobset: str, replicated_job: str, subdomain: str, *, jobs: int, pods: int) -> Endpoints:
-    """The host names of a replicated job's pods in rank order: `jobs` Jobs, of `pods` pods each."""
+    """Return the host names of a replicated job's pods in rank order: `jobs` Jobs, of `pods` pods each."""
     runs = tuple(Run(f"{jobset}-{replicated_job}-{job}-", f".{subdomain}", pods) for job in range(jobs))
     return runs[0] if len(runs) == 1 else Joined(runs)
 
@@ -61,7 +61,7 @@ class JobSetAdapter(IndexedJobAdapter):
         """Pods of the Jobs before this one."""
 
     def errors(self) -> list[FieldError]:
-        """Also, the JobSet controller has to label the Job with its place in the JobSet."""
+        """Refuse also a Job that the JobSet controller has not labelled with its place in the JobSet."""
         result = super().errors()
         for key in (JOBSET_NAME, REPLICATED_JOB, REPLICAS, JOB_INDEX):
             text = self._job.metadata.labels.get(key)
@@ -71,23 +71,23 @@ class JobSetAdapter(IndexedJobAdapter):
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """The completion index if there is one Job; else a literal that counts on from the Jobs before."""
+        """Return the completion index if there is one Job; else a literal that counts on from the Jobs before."""
         own = None
         if pod and (self._jobs > 1 or self._before):
             own = whole_number(pod.labels.get(names.COMPLETION_INDEX) or pod.annotations.get(names.COMPLETION_INDEX))
         return super().rank(pod) if own is None else str(self._before + own)
 
     def size(self) -> int:
-        """The pods of all Jobs of the replicated job."""
+        """Return the pods of all Jobs of the replicated job."""
         return self._jobs * super().size()
 
     def subdomain(self) -> str:
-        """The template's, set by the JobSet controller, else a Service named as the JobSet."""
+        """Return the template's, set by the JobSet controller, else a Service named as the JobSet."""
         spec = self._spec.template.get("spec") or {}
         return str(spec.get("subdomain") or self._job.metadata.labels.get(JOBSET_NAME, ""))
 
     def endpoints(self) -> Endpoints:
-        """`<jobset>-<replicated job>-<job index>-<index>.<subdomain>`."""
+        """Return `<jobset>-<replicated job>-<job index>-<index>.<subdomain>`."""
         labels = self._job.metadata.labels
         name, part = labels.get(JOBSET_NAME, ""), labels.get(REPLICATED_JOB, "")
         return hosts(name, part, self.subdomain(), jobs=self._jobs, pods=super().size())
@@ -99,7 +99,7 @@ def _adapter(job: IndexedJob, _pod: AskedPod) -> JobSetAdapter | None:
 
 
 def _world(pod: ObjectMeta) -> str:
-    """One gang for all Jobs of a replicated job, also after the JobSet has restarted them."""
+    """Return one gang for all Jobs of a replicated job, also after the JobSet has restarted them."""
     labels = pod.labels
     if JOBSET_NAME not in labels or REPLICATED_JOB not in labels:
         return ""
@@ -107,7 +107,7 @@ def _world(pod: ObjectMeta) -> str:
 
 
 def why_not_exclusive(level: str, why: str) -> str:
-    """The reason for which pods that start together cannot have an exclusive topology, and what they can have."""
+    """Return the reason why pods that start together cannot have an exclusive topology, and what they can have."""
     key, size = names.TOPOLOGY_SLICE_KEYS
     return (
         f"must be left out for {why}: JobSet makes the other pods of a Job only when its first one has a node, and a "
@@ -117,13 +117,13 @@ def why_not_exclusive(level: str, why: str) -> str:
 
 
 def exclusive(annotations: Iterable[JSON]) -> str | None:
-    """The level of an exclusive topology that JobSet's webhook keeps; None if there is none, or nodes are labelled."""
+    """Return the level of an exclusive topology that JobSet's webhook keeps; None without one, or by node labels."""
     given = {key: value for each in annotations for key, value in each.items()}
     return None if _BY_NODE_SELECTOR in given else given.get(EXCLUSIVE)
 
 
 def _mistakes(jobset: JSON, together: Mapping[Place, str]) -> list[FieldError]:
-    """Refuses exclusive topologies of gangs whose Jobs have more than one pod."""
+    """Refuse exclusive topologies of gangs whose Jobs have more than one pod."""
     result = []
     for place, why in together.items():
         given = {dotted(path): mapping(found.get("annotations")) for path, found in _metadata(jobset, place)}
@@ -136,20 +136,20 @@ def _mistakes(jobset: JSON, together: Mapping[Place, str]) -> list[FieldError]:
 
 
 def _pods_of(jobset: JSON, place: Place) -> int:
-    """The number of pods of each Job that is made of the pod template at `place`."""
+    """Return the number of pods of each Job that is made of the pod template at `place`."""
     job = mapping(find(jobset, place[: -len(TEMPLATE) + 1]))
     return msgspec.convert(job.get("parallelism") or 1, int)
 
 
 def _metadata(jobset: JSON, place: Place) -> Iterator[tuple[Place, JSON]]:
-    """The metadata that a pod of the template at `place` has its annotations from, each with its own place."""
+    """Yield the metadata that a pod of the template at `place` has its annotations from, each with its own place."""
     for depth in range(len(place) + 1):
         where = (*place[:depth], "metadata")
         yield where, mapping(find(jobset, where))
 
 
 def _samples(document: JSON) -> Iterator[SamplePod]:
-    """The first pod of each replicated job, labelled, with a subdomain unless names are switched off."""
+    """Yield the first pod of each replicated job, labelled, with a subdomain unless names are switched off."""
     spec = mapping(document.get("spec"))
     network = mapping(spec.get("network"))
     for replicated in msgspec.convert(spec.get("replicatedJobs") or [], list[JSON]):

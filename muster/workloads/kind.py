@@ -57,7 +57,7 @@ class GangRules:
     wants_none: Callable[[Any], bool] | None = None
     """True if the owner is scaled to zero or suspended: its gang is over until it wants pods again."""
     is_over: Callable[[Any], bool] | None = None
-    """True if the owner has ended, one way or the other; None for a kind that goes on until it is deleted."""
+    """True if the owner has ended, one way or the other; None for a kind that runs until it is deleted."""
     failure: Callable[[Any], str] | None = None
     """The reason for which the owner has failed, in words; "" if it has not."""
     service: Callable[[Any], JSON] | None = None
@@ -75,7 +75,7 @@ class World:
     uid_label: str = ""
     """The label of pods that has the workload's UID; empty if they have none."""
     part_label: str = ""
-    """The label of pods that tells the parts of a workload from each other, also where they are one gang."""
+    """The label of pods that distinguishes the parts of a workload, also where they are one gang."""
 
 
 class Addition(NamedTuple):
@@ -156,12 +156,12 @@ class WorkloadKind:
 
 
 def dotted(place: Place) -> str:
-    """The path of a place in a document, as messages have it."""
+    """Return the path of a place in a document, as messages have it."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
 
 
 def pod_templates(workload: Any, paths: Iterable[Path]) -> Iterator[tuple[Place, Mapping[str, Any]]]:
-    """The templates at these paths, with their places. The API server refuses values of another shape."""
+    """Yield the templates at these paths, with their places. The API server refuses values of another shape."""
     for path in paths:
         yield from _below(workload, path, ())
 

@@ -39,7 +39,7 @@ class LeaderWorkerSetAdapter(Adapter):
         super().__init__(owner, stateful_set.spec.template, stateful_set.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """The LeaderWorkerSet's own webhook has to have written the pod's place on it."""
+        """Refuse a pod on which LeaderWorkerSet's own webhook has not written its place."""
         result = []
         if not self.size():
             message = f"must be set by the LeaderWorkerSet controller for {names.FRAMEWORK}"
@@ -54,20 +54,20 @@ class LeaderWorkerSetAdapter(Adapter):
         return [*result, *PODS.exceeded(f"metadata.annotations[{LWS_SIZE}]", self.size())]
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """The index in the group: the leader has 0."""
+        """Return the index in the group: the leader has 0."""
         del pod
         return label(LWS_WORKER)
 
     def size(self) -> int:
-        """Leader and workers of one group."""
+        """Return the number of pods of one group: its leader and workers."""
         return whole_number(self._pod.annotations.get(LWS_SIZE)) or 0
 
     def subdomain(self) -> str:
-        """The pod's, else that of its StatefulSet, else the LeaderWorkerSet's name."""
+        """Return the pod's, else that of its StatefulSet, else the LeaderWorkerSet's name."""
         return self._subdomain
 
     def endpoints(self) -> Endpoints:
-        """`<set>-<group>.<subdomain>` for the leader, `<set>-<group>-<index>.<subdomain>` for workers."""
+        """Return `<set>-<group>.<subdomain>` for the leader, `<set>-<group>-<index>.<subdomain>` for workers."""
         leader = f"{self._name}-{self._pod.labels.get(LWS_GROUP, '')}"
         suffix = f".{self.subdomain()}"
         workers = Run(f"{leader}-", suffix, max(self.size() - 1, 0), start=1)
@@ -75,7 +75,7 @@ class LeaderWorkerSetAdapter(Adapter):
 
 
 def place_of_pod(labels: JSON, ordinal: str) -> dict[str, str]:
-    """The labels that the LeaderWorkerSet webhook writes on a pod of a StatefulSet with these labels in its template.
+    """Return the labels that LeaderWorkerSet's webhook writes on a pod of a StatefulSet with these template labels.
 
     The ordinal of a leader is its group's index; that of a worker, whose template has the group's, is its own.
     """
@@ -89,13 +89,13 @@ def _adapter(stateful_set: StatefulSet, pod: AskedPod) -> LeaderWorkerSetAdapter
 
 
 def _world(pod: ObjectMeta) -> str:
-    """Leader and workers of one group: they belong to two StatefulSets."""
+    """Return one gang for leader and workers of a group: they belong to two StatefulSets."""
     labels = pod.labels
     return f"podgroup-lws-{labels[LWS_NAME]}.{labels[LWS_GROUP]}" if LWS_NAME in labels and LWS_GROUP in labels else ""
 
 
 def _mistakes(workload: JSON, together: Mapping[Place, str]) -> list[FieldError]:
-    """Refuses what has the workers of a group made later than its leader: LeaderReady, and an exclusive topology."""
+    """Refuse what has the workers of a group made later than its leader: LeaderReady, and an exclusive topology."""
     spec, annotations = mapping(workload.get("spec")), mapping(mapping(workload.get("metadata")).get("annotations"))
     policy, size = spec.get("startupPolicy"), mapping(spec.get("leaderWorkerTemplate")).get("size", 1)
     if names.FRAMEWORK not in together.values() or size == 1:
@@ -119,7 +119,7 @@ def _mistakes(workload: JSON, together: Mapping[Place, str]) -> list[FieldError]
 
 
 def _samples(workload: JSON) -> Iterator[SamplePod]:
-    """The leader of the first group, and a worker where that has a template of its own."""
+    """Yield the leader of the first group, and a worker where that has a template of its own."""
     template = mapping(mapping(workload.get("spec")).get("leaderWorkerTemplate"))
     size = msgspec.convert(template.get("size", 1), int)
     worker = mapping(template.get("workerTemplate"))
@@ -143,7 +143,7 @@ LEADER_WORKER_SET = WorkloadKind(
     templates=(("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "leaderWorkerTemplate", "workerTemplate")),
     labelled=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
-    # A group without pods has been scaled away, or is about to be made anew.
+    # A group without pods has been scaled away, or is about to be created again.
     world=World(_world, GangRules(wants_none=lambda _workload: True)),
     admission=Admission(mistakes=_mistakes),
     samples=_samples,

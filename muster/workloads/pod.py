@@ -25,7 +25,7 @@ class BarePodAdapter(Adapter):
         super().__init__(owner, pod.document, {})
 
     def errors(self) -> list[FieldError]:
-        """Rank, size and leader must fit together; a pod alone needs none of them."""
+        """Refuse rank, size and leader that do not fit together; a pod alone needs none of them."""
         rank, size = self._given(names.RANK), self._given(names.SIZE)
         result = []
         for key, text, least in ((names.RANK, rank, 0), (names.SIZE, size, 1)):
@@ -46,20 +46,20 @@ class BarePodAdapter(Adapter):
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """The annotation."""
+        """Return the annotation with the rank, else 0."""
         del pod
         return annotation(names.RANK) if self._given(names.RANK) is not None else "0"
 
     def size(self) -> int:
-        """The annotation, else 1."""
+        """Return the number in the annotation, else 1."""
         return whole_number(self._given(names.SIZE)) or 1
 
     def subdomain(self) -> str:
-        """The pod's."""
+        """Return the pod's subdomain."""
         return self._spec.subdomain
 
     def endpoints(self) -> Endpoints:
-        """The leader, and empty names for the others."""
+        """Return the leader, and empty names for the others."""
         leader = self._given(names.LEADER) or self._own or "127.0.0.1"
         return (leader, *[""] * (self.size() - 1))
 

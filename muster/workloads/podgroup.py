@@ -28,7 +28,7 @@ _COMPUTED = ("minMember", "queue", "priorityClassName", "minResources", "network
 
 
 def group_to_make(pod: Pod) -> str | None:
-    """The name of the PodGroup that the controller makes for this pod; None if it makes none."""
+    """Return the name of the PodGroup that the controller makes for this pod; None if it makes none."""
     meta = pod.metadata
     if not is_musters(pod.spec.scheduler_name) or pod.finished or meta.deletion_timestamp or job_of(meta):
         return None
@@ -37,7 +37,7 @@ def group_to_make(pod: Pod) -> str | None:
 
 
 def inherited(owner: Object, above: Object | None) -> Object:
-    """The owner with the labels and annotations of its own owner, where it has none of the same key."""
+    """Return the owner with the labels and annotations of its own owner, where it has none of the same key."""
     if above is None:
         return owner
     metadata = structs.replace(
@@ -49,7 +49,7 @@ def inherited(owner: Object, above: Object | None) -> Object:
 
 
 def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> PodGroup:
-    """The PodGroup of this pod and its siblings; `owner` is their controller, if it can be read.
+    """Return the PodGroup of this pod and its siblings; `owner` is their controller, if it can be read.
 
     `world` is the workload of a gang with pods of several controllers. Admission moves a group in the default queue to
     that of its namespace.
@@ -87,12 +87,12 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> Po
 
 
 def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
-    """The group in the queue of the existing one: a running gang does not move unless its pods name another queue."""
+    """Return the group in the queue of the existing one: a gang moves only if its pods name another queue."""
     return structs.replace(wanted, spec=structs.replace(wanted.spec, queue=existing.spec.queue))
 
 
 def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
-    """The merge patch that brings an existing PodGroup up to date; empty if nothing has changed. Its pool stays."""
+    """Return the merge patch that brings a PodGroup up to date; empty if nothing has changed. Its pool stays."""
     patch = spec_changes(existing, wanted, _COMPUTED)
     for name in ("labels", "annotations"):
         old, new = getattr(existing.metadata, name), getattr(wanted.metadata, name)
@@ -103,7 +103,7 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
-    """The topology that a pod's annotations ask for; an unknown mode counts as hard."""
+    """Return the topology that a pod's annotations ask for; an unknown mode counts as hard."""
     mode, tier = annotations.get(_TOPOLOGY_MODE), annotations.get(_TOPOLOGY_TIER, "")
     if mode is None and not tier:
         return None
@@ -112,7 +112,7 @@ def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
 
 
 def queue_of(pod: Pod, owner: Object | None) -> str:
-    """The queue that the pod or its owner names; "" if neither does."""
+    """Return the queue that the pod or its owner names; "" if neither does."""
     for meta in (pod.metadata, owner.metadata) if owner else (pod.metadata,):
         queue = meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)
         if queue:
@@ -121,6 +121,6 @@ def queue_of(pod: Pod, owner: Object | None) -> str:
 
 
 def _reference(workload: Object) -> OwnerReference:
-    """The reference to a workload, or to a pod without owner, which may have come without its kind."""
+    """Return the reference to a workload, or to a pod without owner, which may have come without its kind."""
     meta, api_version, kind = workload.metadata, workload.api_version or "v1", workload.kind or "Pod"
     return OwnerReference(api_version=api_version, kind=kind, name=meta.name, uid=meta.uid, controller=True)

@@ -29,18 +29,18 @@ class SamplePod:
 
 
 def uid_of(name: str) -> str:
-    """A stand-in for the UID of an object that does not exist yet."""
+    """Return a stand-in for the UID of an object that does not exist yet."""
     return f"uid-of-{name}"
 
 
 def name_of(document: Mapping[str, Any]) -> str:
-    """The name of an object, or the beginning of a generated one."""
+    """Return the name of an object, or the beginning of a generated one."""
     metadata = document["metadata"]
     return str(metadata.get("name") or metadata.get("generateName") or "")
 
 
 def part_of(owner: JSON, resource: Resource[Any], name: str, spec: Mapping[str, Any]) -> JSON:
-    """An object between the workload and its pods, as the workload's controller makes it."""
+    """Return an object between the workload and its pods, as the workload's controller makes it."""
     metadata = {"name": name, "ownerReferences": [_reference(owner)], "uid": uid_of(name)}
     if owner["metadata"].get("namespace"):
         metadata["namespace"] = owner["metadata"]["namespace"]
@@ -49,7 +49,7 @@ def part_of(owner: JSON, resource: Resource[Any], name: str, spec: Mapping[str, 
 
 
 def pod_of(owner: JSON, template: JSON, name: str, labels: Mapping[str, str], place: JSON) -> JSON:
-    """A pod of a template, with the labels that its controller adds; `place` is the name that it has in DNS."""
+    """Return a pod of a template, with the labels that its controller adds; `place` is the name that it has in DNS."""
     metadata = mapping(template.get("metadata"))
     namespace = owner["metadata"].get("namespace")
     return {
@@ -67,12 +67,12 @@ def pod_of(owner: JSON, template: JSON, name: str, labels: Mapping[str, str], pl
 
 
 def mapping(value: Any) -> JSON:
-    """A map, empty if there is none; msgspec.ValidationError for any other value."""
+    """Return a map, empty if there is none; msgspec.ValidationError for any other value."""
     return msgspec.convert(value or {}, JSON)
 
 
 def holds(conditions: Iterable[Mapping[str, Any]], *types: str) -> bool:
-    """True if a condition of one of these types is True."""
+    """Return True if a condition of one of these types is True."""
     return any(each.get("type") in types and each.get("status") == "True" for each in conditions)
 
 

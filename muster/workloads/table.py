@@ -49,7 +49,7 @@ INDEXES = tuple(dict.fromkeys(kind.ranks.index for kind in KINDS if kind.ranks a
 """Labels in which controllers write the index of a pod."""
 
 PART_LABELS = tuple(kind.world.part_label for kind in KINDS if kind.world and kind.world.part_label)
-"""Labels that tell the pods of parts of a workload from each other."""
+"""Labels that distinguish the pods of parts of a workload."""
 
 _BY_NAME: Mapping[tuple[str, str], WorkloadKind] = {
     (kind.resource.api_version, kind.resource.kind): kind for kind in KINDS
@@ -67,23 +67,23 @@ _NO_POD = AskedPod()
 
 
 def kind_of(api_version: str, kind: str) -> WorkloadKind | None:
-    """The row of a kind; None for one that Muster does not know."""
+    """Return the row of a kind; None for one that Muster does not know."""
     return _BY_NAME.get((api_version, kind))
 
 
 def row_of(owner: OwnerReference | None) -> WorkloadKind | None:
-    """The row of an owner's kind; None without an owner, or for a kind that Muster does not know."""
+    """Return the row of an owner's kind; None without an owner, or for a kind that Muster does not know."""
     return _BY_NAME.get((owner.api_version, owner.kind)) if owner else None
 
 
 def gang_rules(owner: OwnerReference | None) -> GangRules | None:
-    """The rules for the gang of an owner; None without an owner, or if only its pods' own labels count."""
+    """Return the rules for the gang of an owner; None without an owner, or if only its pods' own labels count."""
     kind = row_of(owner)
     return kind.gang if kind else None
 
 
 def source_of(meta: ObjectMeta) -> Resource[Any] | None:
-    """The kind of the owner that must be read before `adapter_for`; None for a pod without an owner.
+    """Return the kind of the owner that must be read before `adapter_for`; None for a pod without an owner.
 
     Raises OwnerError if pods of the owner's kind have no ranks.
     """
@@ -98,13 +98,13 @@ def source_of(meta: ObjectMeta) -> Resource[Any] | None:
 
 
 def why_no_ranks(kind: str) -> str:
-    """The reason for which pods of this kind have no ranks, with kinds to use instead; "" if they may have some."""
+    """Return the reason why pods of this kind have no ranks, with kinds to use instead; "" if they may have some."""
     reason = _NO_RANKS.get(kind, "")
     return f"{reason}{_ADVICE}" if reason else ""
 
 
 def adapter_for(owner: Object | None, pod: AskedPod = _NO_POD) -> Adapter:
-    """The adapter for a pod, or for any pod of the owner; `owner` is of the kind that `source_of` names."""
+    """Return the adapter for a pod, or for any pod of the owner; `owner` is of the kind that `source_of` names."""
     for kind in reversed(KINDS):  # a kind that makes another one stands behind it, and comes first here
         if kind.ranks is None:
             continue
@@ -175,21 +175,21 @@ _WORLDS = [(kind, kind.world) for kind in KINDS if kind.world]
 
 
 def group_name(meta: ObjectMeta) -> str:
-    """The name of the PodGroup of a pod that names none itself: all pods of its world, or of its owner, share it."""
+    """Return the name of the PodGroup that all pods of a pod's world, or else of its owner, share."""
     for _, world in _worlds_of(meta):
         return world
     return group_name_for_owner(meta.controller.uid if meta.controller else meta.uid)
 
 
 def world_of(meta: ObjectMeta) -> tuple[Resource[Any], str] | None:
-    """Kind and name of the workload whose world the pod is in; None if that is all pods of one controller, or none."""
+    """Return kind and name of the workload of the pod's world; None if its world is that of one controller."""
     for kind, _ in _worlds_of(meta):
         return kind.resource, meta.labels[kind.ranks.name_label] if kind.ranks else ""
     return None
 
 
 def world_size(pod: Pod, owner: Object | None) -> int | None:
-    """The number of ranks in the world of a pod, as in its environment; None for a pod without a framework.
+    """Return the number of ranks in the world of a pod, as in its environment; None for a pod without a framework.
 
     `owner` is the pod's controller. None also if pods of its kind have no ranks, or it could not be read.
     """
@@ -201,15 +201,15 @@ def world_size(pod: Pod, owner: Object | None) -> int | None:
 
 
 def is_independent(pod: Pod, owner: Object | None) -> bool:
-    """True if nothing says that the pod starts together with others: no framework and no minimum."""
+    """Return True if the pod need not start together with others: it has no framework and no minimum."""
     given = [meta.annotations for meta in ((owner.metadata, pod.metadata) if owner else (pod.metadata,))]
-    told = any(key in each for each in given for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER))
+    annotated = any(key in each for each in given for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER))
     labels = pod.metadata.labels | (owner.metadata.labels if owner else {})
-    return not told and _asked(pod, owner) == 1 and names.FRAMEWORK not in labels
+    return not annotated and _asked(pod, owner) == 1 and names.FRAMEWORK not in labels
 
 
 def min_member(pod: Pod, owner: Object | None) -> int:
-    """The pods that must start together: as annotated, else a framework's world, else by `spec.scheduling`, else 1.
+    """Return how many pods must start together: as annotated, a framework's world, by `spec.scheduling`, or 1.
 
     Never more than exist at a time: the owner may have been scaled down since, or have its JobSet's annotation. `owner`
     is the pod's controller, if it can be read.
@@ -229,7 +229,7 @@ def min_member(pod: Pod, owner: Object | None) -> int:
 
 
 def _asked(pod: Pod, owner: Object | None) -> int:
-    """The minimum by the owner's own fields, as `spec.scheduling` of a batch Job; 1 without it, or if it has none."""
+    """Return the minimum by the owner's own fields, such as `spec.scheduling` of a batch Job; 1 without any."""
     rules = gang_rules(pod.metadata.controller)
     return min(rules.minimum(owner) or 1, PODS.value) if owner and rules and rules.minimum else 1
 

@@ -31,7 +31,7 @@ class VolcanoJobAdapter(Adapter):
         super().__init__(Owner.of(JOBS, job.metadata), self._task.template, job.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """Without plugin svc the pods have no names; the task must exist, and its pods must not share a host name."""
+        """Refuse Jobs without plugin svc, which names the pods, a missing task, and pods that share a host name."""
         result = []
         if "svc" not in self._job.spec.plugins:
             message = f"must hold svc for {names.FRAMEWORK}: the pods find each other by the names that it gives them"
@@ -47,21 +47,21 @@ class VolcanoJobAdapter(Adapter):
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """The index in the task; a literal in tasks that come after others."""
+        """Return the index in the task; a literal in tasks that come after others."""
         before = sum(task.replicas for task in takewhile(lambda each: each is not self._task, self._tasks))
         own = whole_number(pod.annotations.get(names.TASK_INDEX)) if pod else None
         return annotation(names.TASK_INDEX) if not before or own is None else str(before + own)
 
     def size(self) -> int:
-        """The pods of all tasks with the framework."""
+        """Return the pods of all tasks with the framework."""
         return sum(task.replicas for task in self._tasks)
 
     def subdomain(self) -> str:
-        """The template's, else the Service that `svc` makes."""
+        """Return the template's, else the Service that `svc` makes."""
         return subdomain(self._job, self._task)
 
     def endpoints(self) -> Endpoints:
-        """`<job>-<task>-<index>.<subdomain>`, task by task."""
+        """Return `<job>-<task>-<index>.<subdomain>`, task by task."""
         runs = tuple(task_hosts(self._job, task) for task in self._tasks)
         return runs[0] if len(runs) == 1 else Joined(runs)
 
@@ -72,7 +72,7 @@ def _shaped(task: TaskSpec) -> bool:
 
 
 def _samples(document: JSON) -> Iterator[SamplePod]:
-    """The first pod of each task, complete but for the pin or gate of its gang.
+    """Yield the first pod of each task, complete but for the pin or gate of its gang.
 
     PluginError if a plugin of the Job is not installed.
     """

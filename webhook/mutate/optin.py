@@ -1,4 +1,4 @@
-"""Opting in to Muster: the queue of a pod, said by the pod, its workload or its namespace; the nearest to the pod wins.
+"""Opting in to Muster: the queue of a pod, named by itself, its workload or its namespace; the nearest to the pod wins.
 
 1. the pod itself, which has the labels of its template;
 2. its workload: labels of a Job, Deployment, … are copied to the template when the workload is created, unless the

@@ -4,7 +4,7 @@ An update gets back what creation filled in, and nothing new: a Job keeps what i
 DNS policy), even if defaults or configuration have changed since.
 
 * `Reapply` is the patch of an update: it writes only where the old Job has a value too.
-* Templates cannot be told apart by their members, as groups and markers stand in them beside the user's own. An
+* Templates cannot be distinguished by their members, as groups and markers stand in them beside the user's own. An
   annotation of the Job holds a digest of each template that creation changed, as it was sent; a template with the same
   digest is the old one, sent again, and gets the old content back.
 """

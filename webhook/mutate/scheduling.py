@@ -5,7 +5,7 @@ Volcano's annotation. Muster lifts the gates when it pins the pod.
 
 *Markers* are resources: a scheduler that is shared with the cluster asks Muster only about pods that request them. Only
 a container's resources can carry them, so one container gets a limit of 1 for each, of which the API server makes a
-request. kube-scheduler is configured to ignore them when it looks for room.
+request. kube-scheduler is configured to ignore them when it counts free resources.
 
 A pod that shares GPUs learns which from variables that refer to annotations, which Muster writes with the binding: that
 is before kubelet starts a container. Volcano's resource of GPU memory needs none: its device plugin sets them.

@@ -70,7 +70,7 @@ def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Pa
 
 
 def _note_version(job: JSON, namespace: str, runtimes: Runtimes, patch: Patch) -> None:
-    """Note the version of the runtime that a new TrainJob is checked against; validation tells if it is missing."""
+    """Note the version of the runtime that a new TrainJob is checked against; validation reports a missing one."""
     reference = msgspec.convert(msgspec.convert(job.get("spec") or {}, JSON).get("runtimeRef") or {}, RuntimeRef)
     try:
         runtime = runtimes.find(reference, namespace)

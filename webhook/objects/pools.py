@@ -1,10 +1,10 @@
 """The node pool of what enters a queue: its scheduler and its label are those of the pool of the queue.
 
-Who names no scheduler, `muster` or `volcano`, gets that of the pool. Who names the scheduler or the label of another
-pool than that of his queue is refused: a gang has the nodes of one pool, and the queue says which.
+A pod that names no scheduler, `muster` or `volcano`, gets the scheduler of the pool. A scheduler or label of another
+pool than the queue's is refused: a gang has the nodes of one pool, which the queue names.
 
-What a single node of a pool has at most its planner tells at the root queue. Pods that ask for more are warned of and
-not refused: nodes may be added, and the numbers are some seconds old.
+The planner of a pool writes the most that one of its nodes has at the root queue. Pods that ask for more are admitted
+with a warning: nodes may be added, and the numbers are some seconds old.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def scheduler_in(scheduler: str, queue: str, queues: Queues) -> str:
 def wrong_scheduler(path: str, scheduler: str, queue: str, queues: Queues) -> list[FieldError]:
     """Refuse a scheduler of another pool than that of the queue; one that is not Muster's is somebody else's matter."""
     if not is_musters(scheduler) or scheduler in names.SCHEDULERS:
-        return []  # a name of the default pool is written anew
+        return []  # a name of the default pool is replaced
     pool = pool_of_queue(queue, queues.get)
     if pool_of_scheduler(scheduler) == pool:
         return []
@@ -61,8 +61,8 @@ def beyond_every_node(path: str, spec: PodSpec, queue: str, queues: Queues) -> l
     """Return a warning for each resource of which a pod in this queue asks for more than any node of its pool has."""
     with suppress(APIError, ValueError):  # a warning is not worth a refusal; wrong quantities the API server refuses
         named = pool_of_queue(queue, queues.get) != DEFAULT_POOL
-        told = root_of(queue, queues.get) if named else queues.get(names.ROOT_QUEUE)
-        largest = vector(told.status.largest_node) if told else {}
+        root = root_of(queue, queues.get) if named else queues.get(names.ROOT_QUEUE)
+        largest = vector(root.status.largest_node) if root else {}
         if largest:
             return list(_beyond(path, pod_requests(spec), largest))
     return []

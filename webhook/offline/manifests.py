@@ -41,7 +41,7 @@ class _Loader(yaml.SafeLoader):
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's way to say it
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's
-        """The members, by keys that are texts: in Python 1 and True would be one key."""
+        """Return the members, by keys that are texts: in Python 1 and True would be one key."""
         self.flatten_mapping(node)
         return {self._key(key): self.construct_object(value, deep) for key, value in node.value}
 
@@ -54,11 +54,11 @@ class _Loader(yaml.SafeLoader):
         return str(key).lower() if isinstance(key, bool) else str(key)
 
     def is_true(self, node: yaml.ScalarNode) -> bool:
-        """True for a truth value, of which YAML 1.1 has many spellings, that means true."""
+        """Return True for a truth value, of which YAML 1.1 has many spellings, that means true."""
         return str(self.construct_scalar(node)).lower() in _TRUE
 
     def number(self, node: yaml.ScalarNode) -> float | str:
-        """The number that a text without quotes stands for."""
+        """Return the number that a text without quotes stands for."""
         return _number(str(self.construct_scalar(node)))
 
 
@@ -88,7 +88,7 @@ def documents_in(text: str, file: str) -> Iterator[JSON]:
 
 
 def as_yaml(content: JSON) -> str:
-    """An object as YAML that kubectl reads back as it was."""
+    """Return an object as YAML that kubectl reads back as it was."""
     return yaml.dump(content, Dumper=KubectlDumper, sort_keys=False, allow_unicode=True).rstrip("\n")
 
 
@@ -112,7 +112,7 @@ def _parsed(text: str) -> list[Any]:
 
 
 def _number(text: str) -> float | str:
-    """A number as kubectl takes it: a leading 0 is octal, what has more than 64 bits loses digits."""
+    """Return a number as kubectl takes it: a leading 0 is octal, what has more than 64 bits loses digits."""
     plain = text.replace("_", "")
     try:
         whole = int(plain, 8) if _OCTAL.fullmatch(plain) else int(plain, 0)
@@ -185,7 +185,7 @@ def _element(value: Any, path: Place, indent: int) -> Iterator[YAMLLine]:
 
 
 def _is_text(value: str) -> bool:
-    """True if a string can be written as a block without loss: printable lines, one line break at the end."""
+    """Return True if a string can be written as a block without loss: printable lines, one line break at the end."""
     rows = value.removesuffix("\n").split("\n")
     return (
         value.endswith("\n")
@@ -198,7 +198,7 @@ def _is_text(value: str) -> bool:
 
 
 def _scalar(value: Any) -> str:
-    """One line: as kubectl reads it back, in double quotes where it would break the line."""
+    """Return one line, as kubectl reads it back: in double quotes where it would break the line."""
     style = '"' if isinstance(value, str) and not value.isprintable() else None
     written: str = yaml.dump(
         value, Dumper=KubectlDumper, default_flow_style=True, width=1_000_000, allow_unicode=True, default_style=style

@@ -18,14 +18,14 @@ from webhook.offline.lookups import JSON
 
 
 def in_musters_words(document: JSON) -> Iterator[tuple[JSON, str]]:
-    """Yield the PodGroups of Muster's that say what a native PodGroup, or a template of a Workload, says; and whose."""
+    """Yield Muster's PodGroup for a native PodGroup, or for each template of a Workload, and a description."""
     kind = (document.get("apiVersion"), document.get("kind"))
     if kind == (scheduling.NATIVE_POD_GROUPS.api_version, scheduling.NATIVE_POD_GROUPS.kind):
         native = msgspec.convert(document, scheduling.NativePodGroup)
         yield _plain(group_of(native)), f"what PodGroup {native.metadata.name} of Kubernetes' own says"
     elif kind == (scheduling.WORKLOADS.api_version, scheduling.WORKLOADS.kind):
         workload = msgspec.convert(document, scheduling.Workload)
-        for template, aside in _templates(workload.spec):
+        for template, note in _templates(workload.spec):
             spec = scheduling.NativePodGroupSpec(
                 scheduling_policy=template.scheduling_policy,
                 scheduling_constraints=template.scheduling_constraints,
@@ -33,7 +33,7 @@ def in_musters_words(document: JSON) -> Iterator[tuple[JSON, str]]:
             )
             name = f"{workload.metadata.name}-{template.name}"
             meta = msgspec.structs.replace(workload.metadata, name=name)
-            about = f"what template {template.name} of Workload {workload.metadata.name} says{aside}"
+            about = f"what template {template.name} of Workload {workload.metadata.name} says{note}"
             yield _plain(group_of(scheduling.NativePodGroup(metadata=meta, spec=spec))), about
 
 
@@ -56,19 +56,19 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
 
 
 def _templates(
-    of: scheduling.WorkloadSpec | scheduling.CompositePodGroupTemplate, aside: str = ""
+    of: scheduling.WorkloadSpec | scheduling.CompositePodGroupTemplate, note: str = ""
 ) -> Iterator[tuple[scheduling.PodGroupTemplate, str]]:
-    """Yield the templates of PodGroups in a Workload, or in a template of composite groups, and what is to be said."""
+    """Yield the templates of PodGroups in a Workload, or in a template of composite groups, with a note on it."""
     for template in of.pod_group_templates or ():
-        yield template, aside
+        yield template, note
     for document in of.composite_pod_group_templates:
         composite = msgspec.convert(document, scheduling.CompositePodGroupTemplate)
         why = f"; Muster does not plan it, as it is a part of composite group {composite.name}"
-        yield from _templates(composite, aside or (why if binds_parts(composite) else ""))
+        yield from _templates(composite, note or (why if binds_parts(composite) else ""))
 
 
 def _plain(obj: Any) -> JSON:
-    """The object as a user would write it."""
+    """Return the object as a user would write it."""
     document: JSON = msgspec.to_builtins(obj)
     document.pop("status", None)
     return document

@@ -32,7 +32,7 @@ UID = "simulated"
 
 
 class Submission:
-    """Takes manifests; `items` is what they make in the cluster, and `ignored` says what is not placed, e.g. Services.
+    """Manifests that are submitted: `items` are the objects that follow, `ignored` those that are not placed.
 
     `now` is seconds since the epoch; the namespaces may opt in to Muster; the queues name their node pools;
     `groups` are those of the webhook, and `user` is who submits them.
@@ -70,7 +70,7 @@ class Submission:
             self._read_one(file, document)
 
     def finish(self) -> None:
-        """Adds the PodGroups of pods that have none, as the controller makes them."""
+        """Add the PodGroups of pods that have none, as the controller makes them."""
         there = {item.metadata.key for resource, item in self.items if resource is POD_GROUPS}
         for _, pod in list(self.items):
             if not isinstance(pod, Pod):
@@ -114,7 +114,7 @@ class Submission:
         self._group(msgspec.to_builtins(group_of_job(job, self._priorities)))
 
     def _workload(self, content: JSON, kind: WorkloadKind, running: Callable[[JSON], Iterator[JSON]]) -> None:
-        """A workload, and all of its pods that run at once."""
+        """Add a workload, and all of its pods that run at once."""
         content = self._admitted(content)
         workload: Object = msgspec.convert(content, kind.resource.type)
         templates = [template.get("metadata") or {} for _, template in pod_templates(content, kind.templates)]
@@ -141,7 +141,7 @@ class Submission:
         self.items.append((POD_GROUPS, group))
 
     def _admitted(self, content: JSON) -> JSON:
-        """The object as admission changes it; ValueError if it is refused."""
+        """Return the object as admission changes it; ValueError if it is refused."""
         admitted = self._admission.admit(content)
         if admitted.errors:
             raise ValueError("; ".join(f"{error.path}: {error.message}" for error in admitted.errors))

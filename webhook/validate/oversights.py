@@ -111,7 +111,7 @@ def no_service(kind: WorkloadKind, workload: Mapping[str, Any], namespace: str, 
 
 
 def _was_written(given: Labelled) -> bool:
-    """Return True if the user has named the scheduler, as far as that can be told: `kubectl apply` notes it."""
+    """Return True if the user has named the scheduler, as far as `kubectl apply` notes it."""
     applied = mapping(find(given.workload, ("metadata", "annotations"))).get(names.LAST_APPLIED)
     place = (*given.place, "spec", "schedulerName")
     with suppress(msgspec.DecodeError, RecursionError):  # an annotation like any other: whoever likes can write it

@@ -219,7 +219,7 @@ def _with(queue: Queue, queues: Queues) -> Callable[[str], Queue | None]:
 def check_pool_change(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]:
     """Refuse another pool for queues with gangs, by the label or by another parent; and labels below that say another.
 
-    An update that leaves label and parent alone is not looked at.
+    An update that leaves label and parent alone is not checked.
     """
     name, labels = new.metadata.name, (old.metadata.labels, new.metadata.labels)
     if labels[0].get(names.NODE_POOL) == labels[1].get(names.NODE_POOL) and old.spec.parent == new.spec.parent:

@@ -122,7 +122,7 @@ def check(job: trainer.TrainJob, namespace: str, lookups: Lookups, against: Agai
 
 
 def _too_large(job: trainer.TrainJob, lookups: Lookups) -> list[str]:
-    """Return a warning for each resource of a node's pod that no node has, as far as the TrainJob itself says it."""
+    """Return a warning for each resource of a node's pod that no node has, if the TrainJob itself names resources."""
     given = job.spec.trainer.resources_per_node if job.spec.trainer else None
     if not given:
         return []

@@ -24,7 +24,7 @@ class Parsed(NamedTuple):
 
 
 def parse(arguments: Sequence[str], defaults: Flags) -> Parsed:
-    """The flags among `arguments`. An unknown one is ignored with its value; an unfit value leaves the default."""
+    """Return the flags in `arguments`. An unknown one is ignored with its value; an unfit value leaves the default."""
     result = Parsed(dict(defaults), [], [])
     words = list(arguments)
     while words:
@@ -52,7 +52,7 @@ _HIGHEST_PORT = 65535
 
 
 def _value(text: str, default: Default) -> Default | None:
-    """The value in the type of the flag's default; None if it does not fit. Every number is a port or a time in s."""
+    """Return the value in the type of the flag's default, None if it does not fit. Numbers are ports or seconds."""
     if isinstance(default, bool):
         return True if text in _TRUE else False if text in _FALSE else None
     if isinstance(default, int):
@@ -62,7 +62,7 @@ def _value(text: str, default: Default) -> Default | None:
 
 
 def flag_warnings(plugin: str, arguments: Sequence[str], defaults: Flags) -> list[str]:
-    """A sentence for each ignored flag of a plugin, with the flags that it has."""
+    """Return a sentence for each ignored flag of a plugin, with the flags that it has."""
     parsed = parse(arguments, defaults)
     known = f"its flags are {', '.join(defaults)}" if defaults else "it has no flags"
     return [
@@ -98,10 +98,10 @@ class KeyMaker(Protocol):
     """The maker of pairs of ssh keys (`certs.ssh`): plugins draw no random numbers."""
 
     def key_pair(self, kind: Literal["ed25519", "rsa"], /) -> KeyPair:
-        """A new pair."""
+        """Return a new pair."""
 
     def pair_of(self, private: bytes, /) -> KeyPair:
-        """The pair of a private key; ValueError if it cannot be read."""
+        """Return the pair of a private key; ValueError if it cannot be read."""
 
 
 class Owned(NamedTuple):
@@ -136,12 +136,12 @@ class Plugin:
         """The flags as the Job has them."""
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """The mistakes of a new Job with tasks, for which admission refuses it."""
+        """Return the mistakes of a new Job with tasks, for which admission refuses it."""
         del job
         return ()
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
-        """The ports, by name, that `shape` opens in the task's pods.
+        """Return the ports, by name, that `shape` opens in the task's pods.
 
         On the node's own network the planner counts them as taken on the node, before the pods exist.
         """
@@ -149,22 +149,22 @@ class Plugin:
         return {}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Variables for the containers of the slot's pod, added unless a container has one of that name."""
+        """Return variables for the containers of the slot's pod, added unless a container has one of that name."""
         del job, slot
         return ()
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """The objects that must exist before the Job's pods; without owner, which the controller adds."""
+        """Return the objects that must exist before the Job's pods; without owner, which the controller adds."""
         del job
         return ()
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Adds everything else to the pod of `slot`, in place; it has its variables already."""
+        """Add everything else to the pod of `slot`, in place; it has its variables already."""
         del job, slot, manifest
 
 
 def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
-    """For `check`: an error if the Job's name is no name of a Service.
+    """Yield an error, for `check`, if the Job's name is no name of a Service.
 
     Names of Services are stricter than those of pods (RFC 1035) in all but the newest Kubernetes.
     """
@@ -178,7 +178,7 @@ def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:
 
 
 def missing_task(job: Job, plugin: str, flag: str, task: str) -> Iterator[FieldError]:
-    """For `check`: an error if the Job has no task of this name, which `flag` of the plugin gives."""
+    """Yield an error, for `check`, if the Job has no task of this name, which `flag` of the plugin gives."""
     there = [each.name for each in job.spec.tasks]
     if task not in there:
         message = (

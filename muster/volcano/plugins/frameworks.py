@@ -36,12 +36,12 @@ class PyTorch(Plugin):
     env_in_init_containers = False
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
-        """The master's port, in the pods of every task."""
+        """Return the master's port, in the pods of every task."""
         del task
         return {PYTORCH_PORT: self.values["port"]} if self._master(job) else {}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Masters have rank 0, workers follow; a pod of another task has no rank."""
+        """Return address and rank: masters have rank 0, workers follow; a pod of another task has none."""
         master = self._master(job)
         if master is None:
             return ()
@@ -58,7 +58,7 @@ class PyTorch(Plugin):
         return variables(found)
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Opens the port, and adds the wait to workers if the flags ask for it."""
+        """Open the port, and add the wait to workers if the flags ask for it."""
         for name, port in self.ports(job, slot.task).items():
             open_port(manifest, name, port)
         master = self._master(job)
@@ -69,7 +69,7 @@ class PyTorch(Plugin):
         return next((task for task in job.spec.tasks if task.name == self.values["master"]), None)
 
     def _wait(self, manifest: Manifest, address: str) -> None:
-        """Adds an init container that waits for the master, unless the template has one of its name."""
+        """Add an init container that waits for the master, unless the template has one of its name."""
         waiting = manifest["spec"].get("initContainers") or []
         if any(container.get("name") == WAIT_NAME for container in waiting):
             return
@@ -83,7 +83,7 @@ class PyTorch(Plugin):
 
 
 def _address(job: Job, master: TaskSpec) -> str:
-    """The host name of rank 0; empty while the master has no pods."""
+    """Return the host name of rank 0; empty while the master has no pods."""
     return next(iter(task_hosts(job, master)), "")
 
 
@@ -105,13 +105,13 @@ class TensorFlow(Plugin):
         self._cluster = ""
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """The variable; a Job of one pod is no cluster."""
+        """Return the variable; a Job of one pod is no cluster."""
         if len(job.spec.tasks) == 1 and job.spec.tasks[0].replicas == 1:
             return ()
         return variables({TF_CONFIG: self._config(job, slot.task.name, slot.index)})
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """None; PluginError if no program could be started with the variable."""
+        """Return no objects; PluginError if no program could be started with the variable."""
         text = self._config(job, "worker", max((task.replicas for task in job.spec.tasks), default=0))
         if not fits_env(TF_CONFIG, text):
             raise PluginError(
@@ -121,13 +121,13 @@ class TensorFlow(Plugin):
         return ()
 
     def _config(self, job: Job, task: str, index: int) -> str:
-        """TF_CONFIG of one pod. A task without a role is its own type."""
+        """Return TF_CONFIG of one pod. A task without a role is its own type."""
         self._cluster = self._cluster or self._addresses(job)
         role = self._roles().get(task, task)
         return f'{{"cluster":{self._cluster},"task":{_json({"type": role, "index": index})}}}'
 
     def _addresses(self, job: Job) -> str:
-        """The part of TF_CONFIG that all pods share, as JSON: addresses per role; tasks without a role have none."""
+        """Return the part of TF_CONFIG that all pods share: JSON with the addresses of each role."""
         roles = self._roles()
         found = {
             roles[task.name]: [f"{host}:{self.values['port']}" for host in task_hosts(job, task)]
@@ -137,7 +137,7 @@ class TensorFlow(Plugin):
         return _json({role: found[role] for role in ROLES if role in found})
 
     def _roles(self) -> Mapping[str, str]:
-        """Task → role; a task that several flags name has the first role."""
+        """Return task → role; a task that several flags name has the first role."""
         return {self.values[role]: role for role in reversed(ROLES)}
 
 
@@ -162,16 +162,16 @@ class MPI(Plugin):
         self._hosts: str | None = None
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """Refuses a Job without a master."""
+        """Refuse a Job without a master."""
         return missing_task(job, self.name, "master", self.values["master"])
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
-        """The port, in the pods of every task."""
+        """Return the port, in the pods of every task."""
         del job, task
         return {MPI_PORT: self.values["port"]}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """The names of the workers, separated by commas, in the master's pods; none if there is no such task.
+        """Return the names of the workers, separated by commas, in the master's pods; none if there is no such task.
 
         A list that is too long for a variable is in the file of plugin svc, for `mpiexec --hostfile`.
         """
@@ -181,14 +181,14 @@ class MPI(Plugin):
         return variables({HOST: hosts} if fits_env(HOST, hosts) else {HOSTFILE: hosts_file(self.values["worker"])})
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """None; PluginError without a master."""
+        """Return no objects; PluginError without a master."""
         master = self.values["master"]
         if master not in {task.name for task in job.spec.tasks}:
             raise PluginError(f"spec.plugins[mpi]: no task is named {master!r}; name the master's with --master")
         return ()
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Opens the port everywhere."""
+        """Open the port everywhere."""
         for name, port in self.ports(job, slot.task).items():
             open_port(manifest, name, port, init=True)
 
@@ -215,16 +215,16 @@ class Ray(Plugin):
     requires = ("svc",)
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """Refuses a Job without a head."""
+        """Refuse a Job without a head."""
         return missing_task(job, self.name, "head", self.values["head"])
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
-        """Those of the head."""
+        """Return the ports of the head, in its pods only."""
         del job
         return self._head_ports() if task.name == self.values["head"] else {}
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """The Service of the head."""
+        """Return the Service of the head."""
         selector = {
             names.JOB_NAME: job.metadata.name,
             names.JOB_NAMESPACE: job.metadata.namespace,
@@ -238,7 +238,7 @@ class Ray(Plugin):
         return [Owned(SERVICES, {"metadata": metadata, "spec": {"selector": selector, "ports": ports}})]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Replaces the commands of the head's and the workers' container, and opens the head's ports."""
+        """Replace the commands of the head's and the workers' container, and open the head's ports."""
         head, role = self._head(job), slot.task.name
         for container in containers(manifest, init=False):
             if (role, container.get("name")) == (self.values["head"], self.values["headContainer"]):

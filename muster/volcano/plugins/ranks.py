@@ -15,7 +15,7 @@ class Env(Plugin):
     name = "env"
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """The index."""
+        """Return the variables with the index."""
         del job
         return variables({"VK_TASK_INDEX": str(slot.index), "VC_TASK_INDEX": str(slot.index)})
 
@@ -31,14 +31,14 @@ class HCCLRank(Plugin):
     flags: ClassVar[Flags] = {"master": "master", "worker": "worker"}
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Annotates the pod, unless the template has done so; RANK of a container (pytorch sets it) comes first."""
+        """Annotate the pod, unless the template has done so; RANK of a container (pytorch sets it) comes first."""
         variables = [each for container in containers(manifest, init=False) for each in container.get("env") or []]
         named = (each["value"] for each in variables if each["name"] == _RANK and each.get("value"))
         if value := next(named, "") or self._rank(job, slot):
             manifest["metadata"]["annotations"].setdefault(ANNOTATION, value)
 
     def _rank(self, job: Job, slot: PodSlot) -> str:
-        """Masters count first, then workers; pods of other tasks have no rank."""
+        """Return the rank: masters count first, then workers; pods of other tasks have none."""
         if slot.task.name == self.values["master"]:
             return str(slot.index)
         if slot.task.name == self.values["worker"]:

@@ -44,7 +44,7 @@ class ThirdParty:
         return [str(name) for name in found] if isinstance(found, tuple | list) else ()
 
     def __call__(self, arguments: Sequence[str], /) -> Plugin:
-        """The plugin; PluginError if it cannot be loaded."""
+        """Return the plugin; PluginError if it cannot be loaded."""
         return Guarded(self._entry, arguments)
 
     def _said(self, attribute: str) -> Any:
@@ -115,13 +115,13 @@ BUILT_IN: Mapping[str, type[Plugin]] = {
 
 @cache
 def known() -> Mapping[str, type[Plugin] | ThirdParty]:
-    """Every installed plugin by name, in order; other packages cannot replace built-in ones."""
+    """Return every installed plugin by name, in order; other packages cannot replace built-in ones."""
     entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     return {**BUILT_IN, **{name: ThirdParty(entries[name]) for name in sorted(entries.keys() - BUILT_IN.keys())}}
 
 
 def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[Plugin]:
-    """The Job's plugins in order. Raises PluginError with the names of all missing plugins."""
+    """Return the Job's plugins in order. Raises PluginError with the names of all missing plugins."""
     found = known()
     missing = [name for name in wanted if name not in found]
     if missing:
@@ -130,13 +130,13 @@ def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[Plugin]:
 
 
 def required(wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    """The plugins that the wanted ones need and that are not among them."""
+    """Return the plugins that the wanted ones need and that are not among them."""
     needs = [need for name, factory in known().items() if name in wanted for need in factory.requires]
     return [name for name in dict.fromkeys(needs) if name not in wanted]
 
 
 def check(job: Job) -> Iterator[FieldError]:
-    """The mistakes of a new Job, for which admission refuses it: missing plugins, and the findings of the others."""
+    """Yield the mistakes for which admission refuses a new Job: missing plugins, and the findings of the others."""
     found = known()
     for name in sorted(job.spec.plugins.keys() - found.keys()):
         message = f"unable to find job plugin: {name}; the plugins are {', '.join(found)}"
@@ -146,7 +146,7 @@ def check(job: Job) -> Iterator[FieldError]:
 
 
 def warnings(wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    """A sentence for each ignored flag: existing manifests have some, so they are no reason to refuse a Job."""
+    """Return a sentence for each ignored flag: existing manifests have some, so they are no reason to refuse a Job."""
     return [
         sentence
         for name, factory in known().items()
@@ -156,7 +156,7 @@ def warnings(wanted: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def ports(job: Job, task: TaskSpec) -> list[int]:
-    """The ports that plugins open in each pod of the task."""
+    """Return the ports that plugins open in each pod of the task."""
     opened: list[int] = []
     for plugin in _possible(job):
         with suppress(PluginError):
@@ -165,7 +165,7 @@ def ports(job: Job, task: TaskSpec) -> list[int]:
 
 
 def _possible(job: Job) -> Iterator[Plugin]:
-    """The Job's plugins that can be made; the controller reports the others, and makes no pod of such a Job."""
+    """Yield the Job's plugins that can be made; the controller reports the others, and makes no pod of such a Job."""
     for name, factory in known().items():
         if name in job.spec.plugins:
             try:

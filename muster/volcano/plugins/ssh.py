@@ -42,13 +42,13 @@ class SSH(Plugin):
             raise PluginError(f"spec.plugins[ssh]: ssh-key-type must be one of {', '.join(kinds)}")
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """The Secret: the hosts of the Job in `config`, and the keys, which are made once."""
+        """Return the Secret: the hosts of the Job in `config`, and the keys, which are made once."""
         data = {CONFIG: b64encode(config(job, self.values["ssh-port"]).encode()).decode()}
         manifest = {"metadata": {"name": secret_name(job)}, "type": "Opaque", "data": data}
         return [Owned(core.SECRETS, manifest, keys=self._files)]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Mounts the Secret; outside of root's folder with a mode that lets all users read it."""
+        """Mount the Secret; outside of root's folder with a mode that lets all users read it."""
         del slot
         path = self.values["ssh-key-file-path"]
         name = secret_name(job)
@@ -60,7 +60,7 @@ class SSH(Plugin):
         add_volume(manifest, {"name": name, "secret": secret}, path=path, sub_path=_FOLDER)
 
     def _files(self, keys: KeyMaker) -> Mapping[str, str]:
-        """The user's own keys, else new ones; the public one is derived from the private one if left out."""
+        """Return the user's own keys, else new ones; the public one is derived from the private one if left out."""
         private, public = self.values["ssh-private-key"], self.values["ssh-public-key"]
         if not private:
             pair = keys.key_pair(self.values["ssh-key-type"])
@@ -74,12 +74,12 @@ class SSH(Plugin):
 
 
 def secret_name(job: Job) -> str:
-    """The Secret's name, which is also the volume's."""
+    """Return the Secret's name, which is also the volume's."""
     return f"{job.metadata.name}-ssh"
 
 
 def config(job: Job, port: int) -> str:
-    """The client's configuration: no questions about unknown hosts, and short names for all pods of the Job.
+    """Return the client's configuration: no questions about unknown hosts, and short names for all pods of the Job.
 
     A pattern for each task, so that its size does not grow with the number of pods: a Secret holds 1 MiB. ssh takes the
     first pattern that fits, so longer, more exact ones come first; names with a dot are complete.
@@ -92,7 +92,7 @@ def config(job: Job, port: int) -> str:
 
 
 def _patterns(job: Job) -> Iterator[tuple[str, str]]:
-    """The short names of each task's pods, as ssh_config matches them, and the whole name; %h stands for the short."""
+    """Yield each task's pattern of short names for ssh_config, and the full name; %h stands for the short one."""
     for task in job.spec.tasks:
         hosts = task_hosts(job, task)
         if isinstance(hosts, endpoints.Run):

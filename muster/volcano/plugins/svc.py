@@ -35,7 +35,7 @@ class Svc(Plugin):
         self._known: list[Manifest] | None = None
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """Refuses a name that is none for a Service, and lists of hosts that do not fit into a ConfigMap."""
+        """Refuse a name that is none for a Service, and lists of hosts that do not fit into a ConfigMap."""
         yield from unfit_for_a_service(job, self.name)
         size = sum(_file_bytes(job, task) for task in job.spec.tasks)
         if size > CONFIG_MAP_BYTES:
@@ -46,14 +46,14 @@ class Svc(Plugin):
             yield FieldError("spec.plugins[svc]", message, reason="Forbidden")
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """References to the ConfigMap: the hosts of each task, and their number."""
+        """Return references to the ConfigMap: the hosts of each task, and their number."""
         del slot
         if self._known is None:
             self._known = self._variables(job)
         return self._known
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """The ConfigMap, the Service and the NetworkPolicy."""
+        """Return the ConfigMap, the Service and the NetworkPolicy."""
         name = job.metadata.name
         selector = {names.JOB_NAME: name, names.JOB_NAMESPACE: job.metadata.namespace}
         service = {
@@ -79,7 +79,7 @@ class Svc(Plugin):
         return result if self.values["disable-network-policy"] else [*result, Owned(core.NETWORK_POLICIES, policy)]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Sets host name and subdomain, and mounts the ConfigMap."""
+        """Set host name and subdomain, and mount the ConfigMap."""
         spec = manifest["spec"]
         spec["hostname"] = spec.get("hostname") or slot.name
         spec["subdomain"] = spec.get("subdomain") or job.metadata.name
@@ -97,17 +97,17 @@ class Svc(Plugin):
 
 
 def config_map_name(job: Job) -> str:
-    """The ConfigMap's name, which is also the volume's."""
+    """Return the ConfigMap's name, which is also the volume's."""
     return f"{job.metadata.name}-svc"
 
 
 def hosts_file(task: str) -> str:
-    """The file with the hosts of a task, one on each line, in the containers."""
+    """Return the file with the hosts of a task, one on each line, in the containers."""
     return f"{MOUNT_PATH}/{_file(task)}"
 
 
 def hosts_data(job: Job) -> dict[str, str]:
-    """The ConfigMap's data: per task the hosts in the form of files and of environments, and their number."""
+    """Return the ConfigMap's data: per task the hosts in the form of files and of environments, and their number."""
     data = {}
     for task in job.spec.tasks:
         hosts = task_hosts(job, task)
@@ -122,7 +122,7 @@ def hosts_data(job: Job) -> dict[str, str]:
 
 
 def _file_bytes(job: Job, task: TaskSpec) -> int:
-    """The size of the task's file of hosts with its count, computed as the number of pods is not checked yet."""
+    """Return the size of the task's file of hosts with its count, computed as the number of pods is not checked yet."""
     hosts = task_hosts(job, task)
     if isinstance(hosts, endpoints.Run):
         count, size = max(0, hosts.size), hosts.characters

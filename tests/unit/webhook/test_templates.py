@@ -242,7 +242,10 @@ def test_a_good_verdict_holds_for_a_moment() -> None:
     assert dry_runs.attempt(pod, "n") is None
     assert dry_runs.attempt(pod, "n") is None
     assert isinstance(dry_runs.attempt(other, "n"), Invalid)
-    now[0] += 60
+    now[0] += 19.9
+    assert dry_runs.attempt(pod, "n") is None
+    assert len(server.answers) == 2
+    now[0] += 0.2
     assert dry_runs.attempt(pod, "n") is None
     with pytest.raises(Unreachable):
         dry_runs.attempt(pod, "another namespace")

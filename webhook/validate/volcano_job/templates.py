@@ -45,7 +45,7 @@ _ADVICE = {
 """By the sender's being known."""
 
 MayKnow = Callable[[], bool]
-"""Tells whether the user may create pods in the namespace; called only where a refusal would quote the namespace."""
+"""True if the user may create pods in the namespace; called only where a refusal would quote the namespace."""
 
 
 @dataclass(frozen=True, slots=True)
