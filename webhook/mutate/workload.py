@@ -1,6 +1,6 @@
 """A workload that opts in to Muster, or whose namespace does: its labels go to its pods, where Muster sees them."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.unchecked import find, mapping
 from muster.volcano.access import locked_to
-from muster.workloads.kind import TEMPLATE, Path, Place, WorkloadKind, pod_templates
+from muster.workloads.kind import Place, WorkloadKind, pod_templates
 from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
 from webhook.mutate import optin
@@ -32,13 +32,12 @@ def reviewer(namespaces: Namespaces) -> Handler:
         if kind is None:
             return Verdict()
         workload = generic(request.object)
-        own_queue = kind.admission.own_queue
+        own_queue, patch = kind.admission.own_queue, Patch(workload)
         with_queue = own_queue and not _has_own_label(workload, kind)
         of_namespace = namespaces.metadata(request.namespace, with_queue=with_queue).labels
-        inherited = of_namespace if own_queue else {}
         locked = locked_to(of_namespace)
-        patch = labelled(workload, kind.templates, inherited, locked)
-        warnings = [optin.set_back(path, queue, locked) for path, queue in _said(workload, kind, locked)]
+        warnings = _set_back(workload, kind, locked, patch)
+        _label(workload, kind, of_namespace if own_queue else {}, locked, patch)
         opting_in = list(_opting_in(workload, kind, patch))
         if opting_in:
             for place, value, reason, source in kind.admission.additions(workload):
@@ -49,26 +48,26 @@ def reviewer(namespaces: Namespaces) -> Handler:
     return review
 
 
-def labelled(
-    workload: JSON,
-    paths: Iterable[Path] = (TEMPLATE,),
-    inherited: Mapping[str, str] | None = None,
-    locked: str = "",
-) -> Patch:
-    """Copy the workload's labels to its templates, or else the queue in the namespace's labels (`inherited`).
+def _set_back(workload: JSON, kind: WorkloadKind, locked: str, patch: Patch) -> list[str]:
+    """Set labels of workload and templates that name another queue back to the locked one, if any; return warnings."""
+    warnings = []
+    for place, node in ((), workload), *pod_templates(workload, kind.templates):
+        labels, path = _labels(node), (*place, "metadata", "labels")
+        if locked and labels.get(names.QUEUE, locked) != locked and not optin.opted_out(labels):
+            why = Why("the namespace is locked to its queue", f"label {names.QUEUE_LOCKED}")
+            patch.set(*path, names.QUEUE, value=locked, why=why)
+            warnings.append(optin.set_back(f"{'.'.join(map(str, path))}[{names.QUEUE}]", labels[names.QUEUE], locked))
+    return warnings
 
-    Other queues than the one that the namespace is locked to, if it is, are set back to that.
-    """
-    patch, paths = Patch(workload), list(paths)
-    for place, _ in _others(workload, paths, locked):
-        why = Why("the namespace is locked to its queue", f"label {names.QUEUE_LOCKED}")
-        patch.set(*place, "metadata", "labels", names.QUEUE, value=locked, why=why)
+
+def _label(workload: JSON, kind: WorkloadKind, inherited: Mapping[str, str], locked: str, patch: Patch) -> None:
+    """Copy the workload's labels to its templates, or else the queue in the namespace's labels (`inherited`)."""
     labels = _labels(workload)
     own = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}
     if locked and names.QUEUE in own:
         own[names.QUEUE] = locked
-    opt_in = None if optin.is_explicit(labels) else optin.from_namespace("", inherited or {})
-    for place, template in pod_templates(workload, paths):
+    opt_in = None if optin.is_explicit(labels) else optin.from_namespace("", inherited)
+    for place, template in pod_templates(workload, kind.templates):
         there = _labels(template)
         wanted = {} if optin.is_explicit(there) else dict(own)
         if opt_in and not optin.is_explicit(there) and _may_inherit(template):
@@ -79,22 +78,6 @@ def labelled(
             if key not in there:
                 source = f"metadata.labels[{key}]" if key in labels else "namespace"
                 patch.set(*place, "metadata", "labels", key, value=value, why=Why("so that its pods have it", source))
-    return patch
-
-
-def _others(workload: JSON, paths: Iterable[Path], locked: str) -> Iterator[tuple[tuple[str | int, ...], str]]:
-    """Yield places of the workload and its templates that name another queue than the locked one, with that queue."""
-    for place, node in ((), workload), *pod_templates(workload, paths):
-        labels = _labels(node)
-        if locked and labels.get(names.QUEUE, locked) != locked and not optin.opted_out(labels):
-            yield tuple(place), labels[names.QUEUE]
-
-
-def _said(workload: JSON, kind: WorkloadKind, locked: str) -> Iterator[tuple[str, str]]:
-    """Yield the same with the path of the label."""
-    for place, queue in _others(workload, kind.templates, locked):
-        steps = ".".join(map(str, (*place, "metadata", "labels")))
-        yield f"{steps}[{names.QUEUE}]", queue
 
 
 def _has_own_label(workload: JSON, kind: WorkloadKind) -> bool:

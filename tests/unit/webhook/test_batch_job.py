@@ -8,11 +8,15 @@ from webhook_world import JSON, NamespaceWorld, QueueWorld, apply, container, in
 
 from muster.runtime import registry
 from webhook.mutate import workload as mutate_workload
-from webhook.mutate.workload import labelled
-from webhook.review import MalformedError
+from webhook.review import MalformedError, Verdict
 from webhook.validate.workload import reviewer
 
-TORCH = {"muster.dev/framework": "torch"}
+OF_BATCH: JSON = {"apiVersion": "batch/v1", "kind": "Job"}
+
+
+def mutated(workload: JSON) -> Verdict:
+    """What admission adds to a workload."""
+    return mutate_workload.reviewer(NamespaceWorld())(request(workload))
 
 
 def errors(job: JSON) -> dict[str, str]:
@@ -25,17 +29,18 @@ def errors(job: JSON) -> dict[str, str]:
 def test_labels_are_copied(template: JSON) -> None:
     """Queue and framework go to the template, whatever is there; nothing else does."""
     labels = {"muster.dev/queue": "default", "muster.dev/framework": "torch", "team": "a"}
-    job: JSON = {"metadata": {"labels": labels}, "spec": {"template": template}}
-    after = apply(job, labelled(job).operations)["spec"]["template"]["metadata"]["labels"]
-    assert {**after, "app": "x"} == {"muster.dev/queue": "default", "muster.dev/framework": "torch", "app": "x"}
-    assert not labelled(apply(job, labelled(job).operations)).operations
+    job = {**OF_BATCH, "metadata": {"labels": labels}, "spec": {"template": template}}
+    after = apply(job, mutated(job).patch)
+    copied = after["spec"]["template"]["metadata"]["labels"]
+    assert {**copied, "app": "x"} == {"muster.dev/queue": "default", "muster.dev/framework": "torch", "app": "x"}
+    assert not mutated(after).patch
 
 
 def test_label_of_the_template_wins() -> None:
     """A queue that stands in the template stays."""
     labels = {"labels": {"muster.dev/queue": "a"}}
-    job = {"metadata": {"labels": {"muster.dev/queue": "b"}}, "spec": {"template": {"metadata": labels}}}
-    assert not labelled(job).operations
+    job = {**OF_BATCH, "metadata": {"labels": {"muster.dev/queue": "b"}}, "spec": {"template": {"metadata": labels}}}
+    assert not mutated(job).patch
 
 
 def annotated(**annotations: Any) -> JSON:
@@ -155,7 +160,7 @@ def reviewed(spec: JSON, **metadata: Any) -> tuple[JSON, list[str]]:
     template = {"metadata": {}, "spec": {"restartPolicy": "Never", **spec.pop("pod", {})}}
     job = indexed_job(labels={"muster.dev/queue": "default"}, template=template, **spec)
     job["metadata"] |= metadata
-    verdict = mutate_workload.reviewer(NamespaceWorld())(request(job))
+    verdict = mutated(job)
     return apply(job, verdict.patch), list(verdict.warnings)
 
 
@@ -217,10 +222,10 @@ def test_a_job_set_that_one_eviction_would_fail(pods: JSON, spec: JSON, warns: l
         "metadata": {"name": "set", "labels": {"muster.dev/queue": "default"}},
         "spec": {"replicatedJobs": [{"name": "node", "template": {"spec": job["spec"]}}]},
     }
-    told = mutate_workload.reviewer(NamespaceWorld())(request(one)).warnings
+    told = mutated(one).warnings
     assert [each[: len(start)] for each, start in zip(told, warns, strict=True)] == warns
     one["metadata"]["labels"] = {}
-    assert list(mutate_workload.reviewer(NamespaceWorld())(request(one)).warnings) == []
+    assert list(mutated(one).warnings) == []
 
 
 @pytest.mark.parametrize(("spec", "warns"), [({}, False), ({"backoffLimit": 3}, True), ({"size": 7}, True)])
