@@ -10,9 +10,10 @@ also on days on which the clock is changed. One that ends at or before its begin
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final, Literal, NamedTuple, TypeVar
+from typing import Any, Final, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from muster.api import names
@@ -23,7 +24,6 @@ from muster.resources.quantity import parse
 from muster.resources.vector import MILLI, Vector
 from muster.volcano.schedule import ScheduleError, zone_of
 
-T = TypeVar("T")
 Mode = Literal["enforce", "warn"]
 MODES: Final[tuple[Mode, ...]] = ("enforce", "warn")
 HOUR_S: Final = 3600
@@ -75,9 +75,7 @@ class Window(NamedTuple):
 def read_window(days: str, hours: str, zone: str | None, limits: Vector) -> Window:
     """Return the window; ValueError says which word cannot be read, and how to write it."""
     found = _HOURS.fullmatch(hours)
-    if found is None:
-        raise ValueError(f"{hours!r} is no time of day from 00:00-24:00; {_WINDOW_EXAMPLE}")
-    begin, end = (int(found[each]) * 60 + int(found[each + 1]) for each in (1, 3))
+    begin, end = (int(found[each]) * 60 + int(found[each + 1]) for each in (1, 3)) if found else (0, 0)
     if max(begin, end) > _MINUTES or begin == end:
         raise ValueError(f"{hours!r} is no time of day from 00:00-24:00; {_WINDOW_EXAMPLE}")
     try:
@@ -141,7 +139,7 @@ def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
         text = annotations.get(key)
         if text is not None:
             try:
-                _READERS[key](text)
+                _READERS[key][1](text)
             except ValueError as error:
                 yield FieldError(f"{path}[{key}]", str(error), text)
     if names.BUDGET_MODE in annotations and names.BUDGET not in annotations:
@@ -161,21 +159,13 @@ def is_model(model: str, product: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _limits(texts: tuple[str, ...]) -> QueueLimits:
-    per_user, by_model, windows, budget, mode = texts
-    return QueueLimits(
-        _or(read_amounts, per_user, {}),
-        _or(_read_models, by_model, {}),
-        _or(_read_windows, windows, ()),
-        _or(_read_budgets, budget, ()),
-        _or(_read_mode, mode, "warn") == "enforce",
-    )
-
-
-def _or(read: Callable[[str], T], text: str, otherwise: T) -> T:
-    try:
-        return read(text) if text else otherwise
-    except ValueError:
-        return otherwise
+    found: dict[str, Any] = {}
+    for key, text in zip(names.QUEUE_LIMIT_KEYS, texts, strict=True):
+        field, read = _READERS[key]
+        with suppress(ValueError):
+            if text:
+                found[field] = read(text)
+    return QueueLimits(**found)
 
 
 def read_amounts(text: str) -> Vector:
@@ -202,10 +192,10 @@ def _read_budgets(text: str) -> tuple[Budget, ...]:
     return (*found.values(),)
 
 
-def _read_mode(text: str) -> str:
+def _is_enforced(text: str) -> bool:
     if text not in MODES:
         raise ValueError(f"{text!r} is none of {', '.join(MODES)}")
-    return text
+    return text == "enforce"
 
 
 def _read_windows(text: str) -> tuple[Window, ...]:
@@ -253,13 +243,14 @@ def _amount(resource: str, number: str) -> int:
     return amount
 
 
-_READERS: Final[Mapping[str, Callable[[str], object]]] = {
-    names.MAX_PER_USER: read_amounts,
-    names.MAX_BY_MODEL: _read_models,
-    names.WINDOWS: _read_windows,
-    names.BUDGET: _read_budgets,
-    names.BUDGET_MODE: _read_mode,
+_READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
+    names.MAX_PER_USER: ("per_user", read_amounts),
+    names.MAX_BY_MODEL: ("by_model", _read_models),
+    names.WINDOWS: ("windows", _read_windows),
+    names.BUDGET: ("budgets", _read_budgets),
+    names.BUDGET_MODE: ("enforced", _is_enforced),
 }
+"""Annotation → the field of `QueueLimits` that it sets, and its reader; ValueError says what is wrong with a text."""
 
 
 UNNAMED = "*"
