@@ -26,35 +26,6 @@ from webhook.review import Handler
 JSON = dict[str, Any]
 
 
-class QueueWorld:
-    """`Queues` of a test: name → (parent, state); `selectors` are those of namespaces by the queue that has one."""
-
-    def __init__(self, selectors: Mapping[str, str] | None = None, /, **queues: tuple[str, str]) -> None:
-        self._queues = {"root": ("", "Open"), "default": ("root", "Open"), **queues}
-        self._selectors = selectors or {}
-
-    def get(self, name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
-        if name not in self._queues:
-            return None
-        parent, state = self._queues[name]
-        status: Any = QueueStatus(state=state)  # type: ignore[arg-type] # tests also use states that clients write
-        said = {NAMESPACE_SELECTOR: self._selectors[name]} if name in self._selectors else {}
-        return Queue(metadata=ObjectMeta(name=name, annotations=said), spec=QueueSpec(parent=parent), status=status)
-
-    def live(self, name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
-        return self.get(name)
-
-    def children(self, name: str) -> list[str]:
-        """See webhook.lookup.Queues."""
-        return [child for child, (parent, _) in self._queues.items() if parent == name]
-
-    def names(self) -> list[str]:
-        """See webhook.lookup.Queues."""
-        return [name for name, (_, state) in self._queues.items() if name != "root" and state in {"", "Open"}]
-
-
 class QueueTree:
     """`Queues` with whole objects, in place of the cache of queues."""
 
@@ -76,6 +47,22 @@ class QueueTree:
     def names(self) -> list[str]:
         """See webhook.lookup.Queues."""
         return list(self._queues)
+
+
+class QueueWorld(QueueTree):
+    """`Queues` of a test: name → (parent, state); `selectors` are those of namespaces by the queue that has one."""
+
+    def __init__(self, selectors: Mapping[str, str] | None = None, /, **queues: tuple[str, str]) -> None:
+        super().__init__()
+        for name, (parent, state) in {"root": ("", "Open"), "default": ("root", "Open"), **queues}.items():
+            status: Any = QueueStatus(state=state)  # type: ignore[arg-type] # tests also use states that clients write
+            said = {NAMESPACE_SELECTOR: selectors[name]} if selectors and name in selectors else {}
+            meta = ObjectMeta(name=name, annotations=said)
+            self._queues[name] = Queue(metadata=meta, spec=QueueSpec(parent=parent), status=status)
+
+    def names(self) -> list[str]:
+        """See webhook.lookup.Queues."""
+        return [name for name, each in self._queues.items() if name != "root" and each.open]
 
 
 class OwnerWorld:
