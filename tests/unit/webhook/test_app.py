@@ -2,6 +2,7 @@
 
 import json
 from base64 import b64decode
+from http import HTTPStatus
 from typing import Any
 
 import pytest
@@ -15,10 +16,11 @@ from webhook_world import DownWorld, indexed_job, lookups, pod_of, task, vcjob
 
 from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
+from muster.kube.errors import TooManyRequests, Unreachable
 from muster.process.tracing import SPANS, trace_id
 from muster.runtime import registry
 from webhook.app import create_app, routes
-from webhook.review import MAX_BODY_BYTES, Verdict, answer
+from webhook.review import MAX_BODY_BYTES, MalformedError, Verdict, answer
 
 
 def client(queues: Any = None, owners: Any = None) -> FlaskClient:
@@ -59,7 +61,8 @@ def test_refusal_lists_all_errors() -> None:
     assert response["allowed"] is False
     status = response["status"]
     assert (status["code"], status["reason"]) == (422, "Invalid")
-    assert (status["details"]["kind"], status["details"]["name"]) == ("Job", "train")
+    details = status["details"]
+    assert (details["kind"], details["group"], details["name"]) == ("Job", "batch.volcano.sh", "train")
     causes = {cause["field"]: cause for cause in status["details"]["causes"]}
     assert list(causes) == [
         "spec.tasks[0].minAvailable",
@@ -72,10 +75,10 @@ def test_refusal_lists_all_errors() -> None:
     assert all(f"{field}: {cause['message']}" in status["message"] for field, cause in causes.items())
 
 
-def refusal(*errors: FieldError, warnings: list[str] | None = None) -> dict[str, Any]:
+def refusal(*errors: FieldError, **more: Any) -> dict[str, Any]:
     """What the API server is answered."""
     request = AdmissionRequest(uid="1", operation="CREATE")
-    response = json.loads(answer(request, Verdict(errors=errors, warnings=warnings or [])))["response"]
+    response = json.loads(answer(request, Verdict(errors=errors, **more)))["response"]
     assert isinstance(response, dict)
     return response
 
@@ -90,6 +93,12 @@ def test_of_thousands_of_errors_the_first_are_told_and_the_others_counted() -> N
     assert 100 < told < 1000
     assert status["message"].startswith(str(many[0]))
     assert status["message"].endswith(f"; and {9999 - told} more errors")
+
+
+def test_a_refusal_that_clients_of_kubeflow_know() -> None:
+    """It is Forbidden, and not Invalid as that of a schema."""
+    status = refusal(FieldError("spec", "no"), refusal=HTTPStatus.FORBIDDEN)["status"]
+    assert (status["code"], status["reason"]) == (403, "Forbidden")
 
 
 def test_an_error_that_is_too_long_is_cut() -> None:
@@ -124,8 +133,10 @@ def test_an_error_that_is_too_long_is_cut() -> None:
 )
 def test_what_is_no_review(body: bytes, content_type: str, code: int, words: str) -> None:
     """Wrong types and malformed bodies are refused with a status and a sentence, never a stack trace."""
+    before = counted("reviews_total", route="/mutate/pod", outcome="malformed")
     response = client().post("/mutate/pod", data=body, content_type=content_type)
     assert response.status_code == code
+    assert counted("reviews_total", route="/mutate/pod", outcome="malformed") == before + 1
     assert words in response.text
     assert "Traceback" not in response.text
 
@@ -180,22 +191,47 @@ def test_odd_objects_get_a_verdict(obj: Any) -> None:
         assert app.post(route, json=review(obj)).status_code == 200
 
 
-def test_failing_handler_refuses() -> None:
-    """When a handler fails, the object is refused with a message that names the review, not the failure."""
+def counted(name: str, **labels: str) -> float:
+    """The value of a metric, 0 if there is none."""
+    return REGISTRY.get_sample_value(f"muster_webhook_{name}", labels) or 0.0
+
+
+LIMITED = TooManyRequests("wait", status=429, reason="TooManyRequests", where="review")
+
+
+@pytest.mark.parametrize(
+    ("failure", "code", "reason", "outcome", "words"),
+    [
+        (
+            RuntimeError("secret"),
+            500,
+            "InternalError",
+            "error",
+            "Muster's webhook failed on this request; its log says",
+        ),
+        (MalformedError("at spec"), 400, "BadRequest", "denied", "the object can not be read: at spec"),
+        (ValueError("'x' is not"), 400, "BadRequest", "denied", "the object can not be read: 'x' is not"),
+        (LIMITED, 429, "TooManyRequests", "limited", "looks nothing up for the moment (review u-1): wait"),
+        (Unreachable("secret"), 503, "ServiceUnavailable", "error", "could not look up what it needs to decide"),
+    ],
+)
+def test_failing_handler_refuses(failure: Exception, code: int, reason: str, outcome: str, words: str) -> None:
+    """When a handler fails, the object is refused with a message, which has no secret; it is counted and timed."""
 
     def handler(_request: AdmissionRequest) -> Verdict:
-        raise RuntimeError("secret details")
+        raise failure
 
-    before = REGISTRY.get_sample_value("muster_webhook_reviews_total", {"route": "/x", "outcome": "error"}) or 0
-    response = create_app({"/x": handler}).test_client().post("/x", json=review({}))
+    app = create_app({"/x": handler}).test_client()
+    count, timed = counted("reviews_total", route="/x", outcome=outcome), counted("review_seconds_count", route="/x")
+    response = app.post("/x", json=review({}))
     assert response.status_code == 200
     answer = response.get_json()["response"]
-    assert answer["allowed"] is False
-    assert answer["status"]["code"] == 500
-    assert "u-1" in answer["status"]["message"]
+    assert (answer["allowed"], answer["uid"]) == (False, "u-1")
+    assert (answer["status"]["code"], answer["status"]["reason"]) == (code, reason)
+    assert words in answer["status"]["message"]
     assert "secret" not in response.text
-    after = REGISTRY.get_sample_value("muster_webhook_reviews_total", {"route": "/x", "outcome": "error"})
-    assert after == before + 1
+    assert counted("reviews_total", route="/x", outcome=outcome) == count + 1
+    assert counted("review_seconds_count", route="/x") == timed + 1
 
 
 @pytest.mark.parametrize(
@@ -229,3 +265,6 @@ def test_reviews_are_spans_of_the_workload() -> None:
     assert {span.context.trace_id for span in spans} == {trace_id("of-the-job")}
     told = [(span.name, (span.attributes or {})["outcome"]) for span in spans]
     assert told == [("review /mutate/pod", "allowed"), ("review /validate/job", "allowed")]
+    assert all(span.start_time < span.end_time for span in spans)
+    kinds = [((span.attributes or {})["operation"], (span.attributes or {})["kind"]) for span in spans]
+    assert kinds == [("CREATE", "Pod"), ("CREATE", "")]
