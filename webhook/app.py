@@ -49,11 +49,10 @@ def routes(
     target: Target = "Job",
 ) -> dict[str, Handler]:
     """Return the handler of each path. `marks`: pods get marker resources; `target` makes the pods of TrainJobs."""
-    queues, namespaces = lookups.queues, lookups.namespaces
     return {
-        "/mutate/job": signed(mutate.job.reviewer(lookups.namespaces, queues, marks=marks, groups=groups)),
+        "/mutate/job": signed(mutate.job.reviewer(lookups, marks=marks, groups=groups)),
         "/mutate/workload": signed(mutate.workload.reviewer(lookups.namespaces)),
-        "/mutate/podgroup": signed(mutate.queues.reviewer(lookups.namespaces, queues)),
+        "/mutate/podgroup": signed(mutate.queues.reviewer(lookups)),
         "/mutate/creator": signed(lambda _request: Verdict()),  # nothing else is filled in
         "/mutate/queue": mutate.queues.review_queue,
         "/mutate/pod": signed(mutate.pod.reviewer(lookups, framework, marks=marks, groups=groups)),
@@ -65,13 +64,13 @@ def routes(
         f"/validate{_TRAINER}-clustertrainingruntime": validate.trainjob.runtime_reviewer(
             ClusterTrainingRuntime, target
         ),
-        "/validate/job": validate_job.reviewer(queues, namespaces, framework, lookups.dry_runs, lookups.rights),
-        "/validate/workload": validate.workload.reviewer(queues, namespaces, framework, lookups.services),
-        "/validate/namespace": validate.namespace.reviewer(queues),
+        "/validate/job": validate_job.reviewer(lookups, framework),
+        "/validate/workload": validate.workload.reviewer(lookups, framework),
+        "/validate/namespace": validate.namespace.reviewer(lookups.queues),
         "/validate/command": validate.command.reviewer(lookups.rights),
         "/validate/pod": validate.pod.review,
-        "/validate/podgroup": validate.podgroup.reviewer(queues, namespaces, lookups.owners),
-        "/validate/queue": validate.queue.reviewer(queues),
+        "/validate/podgroup": validate.podgroup.reviewer(lookups),
+        "/validate/queue": validate.queue.reviewer(lookups.queues),
         "/validate/hypernode": validate.hypernode.review,
         "/validate/cronjob": validate.jobtemplates.cron_reviewer(framework),
         "/validate/jobflow": validate.jobtemplates.review_flow,

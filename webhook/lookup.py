@@ -141,6 +141,10 @@ class Lookups:
     native_groups: Callable[[], bool] | None = None
     """True while gangs are published as Kubernetes' own PodGroups; None if they never are."""
 
+    def queues_for(self, namespace: str) -> NamespaceQueues:
+        """Return the queues as this namespace sees them."""
+        return NamespaceQueues(self.queues, self.namespaces, namespace)
+
 
 class Cached(Generic[T]):
     """One kind: its reflector's store, and a live read of an object that the store does not have.

@@ -14,7 +14,7 @@ from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.plugins.registry import required
 from muster.volcano.tasks import max_retry, minimum, queue_of, scheduler_of, task_max_retry, task_name, total_minimum
 from webhook.config import ResourceGroup
-from webhook.lookup import Namespaces, Queues
+from webhook.lookup import Lookups, Queues
 from webhook.mutate.optin import set_queue
 from webhook.mutate.reapply import Reapply, keep_record, remember, restore
 from webhook.mutate.resourcegroup import assign_groups, group_of_template
@@ -30,9 +30,7 @@ _IMPLIED = Why("another plugin cannot do without", "spec.plugins")
 _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 
 
-def reviewer(
-    namespaces: Namespaces, queues: Queues, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()
-) -> Handler:
+def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()) -> Handler:
     """Return the handler for Volcano Jobs: defaults, `groups`, `marks`, queue of the namespace, scheduler of the pool.
 
     An UPDATE gets back only what creation had added and `kubectl apply` or `replace` left out. An object without a
@@ -47,8 +45,8 @@ def reviewer(
             if old is not None and job.metadata.deletion_timestamp:
                 return Verdict()
             patch = _completed(job, document, old, request.namespace, groups, marks=marks)
-            queue = set_queue(job, old, request.namespace, namespaces, patch)
-            _set_scheduler(job, old, queue, queues, patch)
+            queue = set_queue(job, old, request.namespace, lookups.namespaces, patch)
+            _set_scheduler(job, old, queue, lookups.queues, patch)
         except (MalformedError, msgspec.ValidationError):
             return Verdict()
         return Verdict.of(patch)

@@ -23,7 +23,7 @@ from muster.runtime.framework import Framework
 from muster.volcano.access import pool_of_queue
 from muster.workloads.table import group_name, min_member, native_gang_of
 from webhook.config import ResourceGroup
-from webhook.lookup import Lookups, NamespaceQueues, Namespaces, known_controller
+from webhook.lookup import Lookups, Namespaces, known_controller
 from webhook.mutate import optin
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
@@ -94,7 +94,7 @@ def _queue_errors(review: PodReview, opt_in: OptIn, lookups: Lookups) -> list[Fi
 
     One that was closed, or restricted, after its workload was admitted still takes the pods: the planner decides.
     """
-    queues = NamespaceQueues(lookups.queues, lookups.namespaces, review.namespace)
+    queues = lookups.queues_for(review.namespace)
     errors = unknown_queue(opt_in.path, opt_in.queue, queues)
     if not errors and review.meta.controller is None:
         with suppress(APIError):  # so that pods can be created while namespaces cannot be read

@@ -9,7 +9,7 @@ from muster.api.unchecked import mapping
 from muster.api.volcano.batch import is_job
 from muster.kube.errors import APIError
 from muster.volcano.access import pool_of_queue
-from webhook.lookup import Namespaces, Queues
+from webhook.lookup import Lookups
 from webhook.mutate.optin import ANNOTATED, annotated_queue, in_default_queue
 from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, Verdict, generic
@@ -18,7 +18,7 @@ _DEFAULT = Why("left out", "default")
 _ROOTED = Why("every path begins at the root", "default")
 
 
-def reviewer(namespaces: Namespaces, queues: Queues) -> Handler:
+def reviewer(lookups: Lookups) -> Handler:
     """Return the handler for PodGroups, on CREATE, but for those of Volcano Jobs: their queue, and its node pool.
 
     A namespace that cannot be read changes nothing: a gang in the default queue runs, a refused one waits.
@@ -31,8 +31,8 @@ def reviewer(namespaces: Namespaces, queues: Queues) -> Handler:
             if is_job(metadata.controller):
                 return Verdict()
             own = mapping(group.get("spec")).get("queue")
-            queue = annotated_queue(request.namespace, namespaces) if in_default_queue(own) else ""
-            pool = pool_of_queue(queue or own or names.DEFAULT_QUEUE, queues.get)
+            queue = annotated_queue(request.namespace, lookups.namespaces) if in_default_queue(own) else ""
+            pool = pool_of_queue(queue or own or names.DEFAULT_QUEUE, lookups.queues.get)
         except (MalformedError, msgspec.ValidationError, APIError):
             return Verdict()  # the API server's schema refuses a malformed one
         patch = Patch(group)

@@ -23,7 +23,7 @@ from muster.resources.runtime import notice_mistakes
 from muster.resources.topology import mistakes
 from muster.resources.vector import CPU
 from muster.volcano.tasks import queue_of
-from webhook.lookup import NamespaceQueues, Namespaces, Owners, Queues
+from webhook.lookup import Lookups, NamespaceQueues, Owners
 from webhook.objects.names import unknown_queue, unusable_queue
 from webhook.objects.pools import wrong_label
 from webhook.review import Handler, Verdict, decode
@@ -31,12 +31,12 @@ from webhook.review import Handler, Verdict, decode
 _SYSTEM = "system-"
 
 
-def reviewer(queues: Queues, namespaces: Namespaces, owners: Owners) -> Handler:
+def reviewer(lookups: Lookups) -> Handler:
     """Return the handler for PodGroups, on CREATE, and on UPDATE for those that move."""
 
     def review(request: admission.AdmissionRequest) -> Verdict:
         group = decode(request.object, scheduling.PodGroup)
-        usable = NamespaceQueues(queues, namespaces, request.namespace)
+        usable = lookups.queues_for(request.namespace)
         if request.operation != "UPDATE":
             return Verdict(errors=[*too_long(request.object), *check(group, usable)], warnings=warn(group))
         old = decode(request.old_object, scheduling.PodGroup)
@@ -49,7 +49,7 @@ def reviewer(queues: Queues, namespaces: Namespaces, owners: Owners) -> Handler:
             return Verdict(
                 errors=[FieldError(f"metadata.labels[{names.NODE_POOL}]", message, _pool(group), "Forbidden")]
             )
-        return Verdict(errors=_move_errors(old, group, request.namespace, usable, owners))
+        return Verdict(errors=_move_errors(old, group, request.namespace, usable, lookups.owners))
 
     return review
 

@@ -29,7 +29,7 @@ from muster.runtime.plugins.rules import check_managers
 from muster.runtime.train_job import Target, compile_train_job, pod_template
 from muster.runtime.training_runtime import check as check_runtime
 from webhook.apiserver import DryRuns
-from webhook.lookup import Lookups, NamespaceQueues, Runtime
+from webhook.lookup import Lookups, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node
 from webhook.review import Handler, Verdict, decode
@@ -133,8 +133,8 @@ def _too_large(job: trainer.TrainJob, lookups: Lookups) -> list[str]:
 
 
 def _check_queue(job: trainer.TrainJob, namespace: str, lookups: Lookups) -> list[FieldError]:
-    queues = NamespaceQueues(lookups.queues, lookups.namespaces, namespace)
-    return unusable_queue(f"metadata.labels[{names.QUEUE}]", job.metadata.labels[names.QUEUE], queues)
+    path, queue = f"metadata.labels[{names.QUEUE}]", job.metadata.labels[names.QUEUE]
+    return unusable_queue(path, queue, lookups.queues_for(namespace))
 
 
 def _check_priorities(runtime: Runtime, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:

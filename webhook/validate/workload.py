@@ -21,8 +21,7 @@ from muster.workloads.adapter import Adapter
 from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, dotted, pod_templates
 from muster.workloads.sample import SamplePod
 from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
-from webhook.apiserver import Services
-from webhook.lookup import NamespaceQueues, Namespaces, Queues
+from webhook.lookup import Lookups, NamespaceQueues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import Handler, MalformedError, Verdict, generic
@@ -36,7 +35,7 @@ VALIDATED = tuple(kind for kind in KINDS if kind.labelled or kind.no_ranks)
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in VALIDATED}
 
 
-def reviewer(queues: Queues, namespaces: Namespaces, framework: Framework, services: Services | None = None) -> Handler:
+def reviewer(lookups: Lookups, framework: Framework) -> Handler:
     """Return the handler for workloads, on CREATE and UPDATE."""
 
     def review(request: AdmissionRequest) -> Verdict:
@@ -44,12 +43,12 @@ def reviewer(queues: Queues, namespaces: Namespaces, framework: Framework, servi
         workload = generic(request.object)
         if kind is None or mapping(workload.get("metadata")).get("deletionTimestamp"):
             return Verdict()
-        usable = NamespaceQueues(queues, namespaces, request.namespace)
+        usable = lookups.queues_for(request.namespace)
         findings = check(kind, workload, usable, framework)
         if request.operation == "UPDATE":
             findings = findings.since(check(kind, generic(request.old_object), usable, framework))
-        elif services and kind.admission.service_name:
-            findings.warnings += no_service(kind, workload, request.namespace, services)
+        elif lookups.services and kind.admission.service_name:
+            findings.warnings += no_service(kind, workload, request.namespace, lookups.services)
         return Verdict.found(findings)
 
     return review

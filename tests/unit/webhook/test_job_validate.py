@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from webhook_world import JSON, NamespaceWorld, QueueWorld, request, task, vcjob
+from webhook_world import JSON, QueueWorld, lookups, request, task, vcjob
 
 from muster.runtime import registry
 from webhook.validate.volcano_job.job import reviewer
@@ -14,7 +14,7 @@ QUEUES = QueueWorld(fresh=("root", ""), closed=("root", "Closed"), parent=("root
 
 def errors(job: JSON) -> dict[str, str]:
     """Field path → message of each error."""
-    verdict = reviewer(QUEUES, NamespaceWorld(), FRAMEWORK)(request(job))
+    verdict = reviewer(lookups(QUEUES), FRAMEWORK)(request(job))
     return {error.path: error.cause for error in verdict.errors}
 
 
@@ -342,7 +342,7 @@ FLAG_WARNINGS = {
 @pytest.mark.parametrize(("plugins", "words"), FLAG_WARNINGS.values(), ids=FLAG_WARNINGS.keys())
 def test_flags_that_mean_nothing_are_warnings(plugins: JSON, words: str) -> None:
     """The Job is let through, and the user is told which flags there are."""
-    verdict = reviewer(QUEUES, NamespaceWorld(), FRAMEWORK)(request(vcjob(task("master"), plugins=plugins)))
+    verdict = reviewer(lookups(QUEUES), FRAMEWORK)(request(vcjob(task("master"), plugins=plugins)))
     assert not verdict.errors
     assert list(verdict.warnings) == [words]
 
@@ -356,7 +356,7 @@ def test_unknown_compat_is_a_warning() -> None:
     """Unknown quirks are named, with the known ones."""
     manifest = vcjob()
     manifest["metadata"]["annotations"] = {"muster.dev/compat": "resume-counts, old-bug"}
-    (warning,) = reviewer(QUEUES, NamespaceWorld(), FRAMEWORK)(request(manifest)).warnings
+    (warning,) = reviewer(lookups(QUEUES), FRAMEWORK)(request(manifest)).warnings
     words = "old-bug means nothing; there are resume-counts, ttl-spares-aborted"
     assert warning == f"metadata.annotations[muster.dev/compat]: {words}"
 
@@ -368,7 +368,7 @@ def test_a_restart_budget_needs_a_policy_that_restarts(event: str, action: str, 
     """Without one it is let through, with a warning; one that cannot be read is refused."""
     manifest = vcjob(policies=[{"event": event, "action": action}])
     manifest["metadata"]["annotations"] = {"muster.dev/restart-budget": "5 in 1h"}
-    verdict = reviewer(QUEUES, NamespaceWorld(), FRAMEWORK)(request(manifest))
+    verdict = reviewer(lookups(QUEUES), FRAMEWORK)(request(manifest))
     assert not verdict.errors
     assert any("no policy restarts anything" in each for each in verdict.warnings) is warned
     manifest["metadata"]["annotations"] = {"muster.dev/restart-budget": "often"}
@@ -377,6 +377,6 @@ def test_a_restart_budget_needs_a_policy_that_restarts(event: str, action: str, 
 
 def test_foreign_scheduler_is_a_warning() -> None:
     """A Job for a foreign scheduler is admitted, and the user is told."""
-    verdict = reviewer(QUEUES, NamespaceWorld(), FRAMEWORK)(request(vcjob(schedulerName="default-scheduler")))
+    verdict = reviewer(lookups(QUEUES), FRAMEWORK)(request(vcjob(schedulerName="default-scheduler")))
     assert not verdict.errors
     assert "spec.schedulerName" in verdict.warnings[0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from msgspec import convert
-from webhook_world import NamespaceWorld, OwnerWorld, QueueWorld, request
+from webhook_world import QueueWorld, lookups, request
 
 from controller.job.rules.sync import over_limits
 from muster.api.kubernetes.meta import ObjectMeta
@@ -74,7 +74,7 @@ def test_a_pod_group_is_at_most_as_long_as_is_read(tasks: int, told: list[str]) 
     """Else it would be admitted, and left out by all who plan it."""
     minimums = {f"worker-with-a-longer-name-{number:04}": 1 for number in range(tasks)}
     group = {"metadata": {"name": "g"}, "spec": {"queue": "free", "minTaskMember": minimums}}
-    review = podgroup.reviewer(QueueWorld(free=("root", "Open")), NamespaceWorld(), OwnerWorld())
+    review = podgroup.reviewer(lookups(QueueWorld(free=("root", "Open"))))
     errors = review(request(group)).errors
     assert [error.path for error in errors if 'limit "bytes of a PodGroup\'s spec"' in error.message] == told
     assert len(errors) == len(told)

@@ -58,7 +58,7 @@ def admitted(workload: JSON) -> JSON:
 
 def errors(workload: JSON) -> dict[str, str]:
     """Field path → message of each error."""
-    verdict = reviewer(QueueWorld(), NamespaceWorld(), FRAMEWORK)(request(workload))
+    verdict = reviewer(lookups(), FRAMEWORK)(request(workload))
     return {error.path: error.cause for error in verdict.errors}
 
 

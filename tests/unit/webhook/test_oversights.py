@@ -59,7 +59,7 @@ def job(whole: JSON | None = None, own: JSON | None = None, metadata: JSON | Non
 def ask(document: JSON, namespaces: Any = None, services: Any = None, old: JSON | None = None) -> Verdict:
     """The verdict on a workload."""
     asked = request(document, "UPDATE" if old else "CREATE", old)
-    return workload.reviewer(SizedQueues(), namespaces or NamespaceWorld(), FRAMEWORK, services)(asked)
+    return workload.reviewer(lookups(SizedQueues(), namespaces=namespaces, services=services), FRAMEWORK)(asked)
 
 
 def warnings(document: JSON, **world: Any) -> list[str]:
@@ -173,7 +173,7 @@ def test_it_is_said_of_volcano_jobs_and_plain_pods_too() -> None:
     """Not of the pods of a workload, which was told already."""
     containers = [{"name": "main", "image": "i", "resources": {"limits": {"nvidia.com/gpus": "8"}}}]
     asked = request(vcjob({**task(), "template": {"spec": {"containers": containers}}}))
-    told = validate_job.reviewer(SizedQueues(), NamespaceWorld(), FRAMEWORK)(asked)
+    told = validate_job.reviewer(lookups(SizedQueues()), FRAMEWORK)(asked)
     assert list(told.warnings) == [f"spec.tasks[0].template.spec: {UNKNOWN}"]
     world = lookups(SizedQueues())
     pod: JSON = {"metadata": {"name": "one", "labels": QUEUE}, "spec": {"containers": containers}}

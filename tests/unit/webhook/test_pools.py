@@ -5,8 +5,6 @@ from typing import Any
 import pytest
 from webhook_world import (
     JSON,
-    NamespaceWorld,
-    OwnerWorld,
     QueueTree,
     apply,
     job_defaults,
@@ -68,7 +66,7 @@ def test_a_job_of_another_pool_is_refused() -> None:
     """The message has both pools, for the Job and for a template."""
     given = vcjob(task(replicas=1, template={"spec": {"schedulerName": "muster-c", "containers": []}}), queue="b1")
     given["spec"]["schedulerName"] = "muster-c"
-    verdict = validate_job(QUEUES, NamespaceWorld(), registry.framework())(request(given))
+    verdict = validate_job(lookups(QUEUES), registry.framework())(request(given))
     told = {error.path: error.message for error in verdict.errors}
     for path in ("spec.schedulerName", "spec.tasks[0].template.spec.schedulerName"):
         assert "node pool 'c'" in told[path]
@@ -118,7 +116,7 @@ def a_group(queue_name: str, pool: str | None = None) -> JSON:
 
 def test_a_pod_group_gets_the_label_of_its_queue() -> None:
     """In the default pool there is none."""
-    reviewer = mutate_queues.reviewer(NamespaceWorld(), QUEUES)
+    reviewer = mutate_queues.reviewer(lookups(QUEUES))
     assert apply(a_group("b1"), reviewer(request(a_group("b1"))).patch)["metadata"]["labels"] == {NODE_POOL: "b"}
     assert not reviewer(request(a_group("plain"))).patch
     assert not reviewer(request(a_group("b1", "b"))).patch
@@ -126,7 +124,7 @@ def test_a_pod_group_gets_the_label_of_its_queue() -> None:
 
 def test_a_pod_group_stays_in_its_pool() -> None:
     """Neither its label nor its queue can take it to another one."""
-    review = podgroup.reviewer(QUEUES, NamespaceWorld(), OwnerWorld())
+    review = podgroup.reviewer(lookups(QUEUES))
     assert not review(request(a_group("b1", "b"))).errors
     assert not review(request(a_group("plain"))).errors
     (error,) = review(request(a_group("b1", "c"))).errors

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import JSON, DownWorld, NamespaceWorld, OwnerWorld, QueueTree, QueueWorld, apply, request
+from webhook_world import JSON, DownWorld, OwnerWorld, QueueTree, QueueWorld, apply, lookups, request
 
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import Queue, QueueSpec
@@ -133,9 +133,7 @@ def test_pod_group(name: str, owner: str, refused: bool) -> None:  # noqa: FBT00
     """A user's needs an open leaf, a controller's may enter a closing one; a Volcano Job, which was asked, any."""
     reference = {"apiVersion": owner, "kind": "Job", "name": "x", "uid": "u", "controller": True}
     metadata: JSON = {"name": "g", "ownerReferences": [reference] if owner else []}
-    verdict = podgroup.reviewer(QUEUES, NamespaceWorld(), OwnerWorld())(
-        request({"metadata": metadata, "spec": {"queue": name}})
-    )
+    verdict = podgroup.reviewer(lookups(QUEUES))(request({"metadata": metadata, "spec": {"queue": name}}))
     assert bool(verdict.errors) == refused
 
 
@@ -169,7 +167,7 @@ def a_group(name: str, *owners: JSON, **metadata: object) -> JSON:
 )
 def test_a_pod_group_that_moves(old: JSON, new: JSON, words: str) -> None:
     """It needs what a new one needs; that of a Volcano Job is in the Job's queue or on its way back there."""
-    errors = podgroup.reviewer(QUEUES, NamespaceWorld(), OwnerWorld(JOB))(request(new, "UPDATE", old)).errors
+    errors = podgroup.reviewer(lookups(QUEUES, OwnerWorld(JOB)))(request(new, "UPDATE", old)).errors
     assert [error.path for error in errors] == ["spec.queue"] * bool(words)
     assert words in "".join(map(str, errors))
 
@@ -347,19 +345,18 @@ VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1", "name": "trai
 )
 def test_the_namespace_names_the_queue(group: JSON, expected: str) -> None:
     """Of a PodGroup that names none; that of which a Volcano Job is the controller is where its Job is."""
-    verdict = mutate_queues.reviewer(NamespaceWorld(), TREE)(request(group))
+    verdict = mutate_queues.reviewer(lookups(TREE))(request(group))
     assert apply(group, verdict.patch)["spec"]["queue"] == expected
 
 
 def test_a_namespace_that_cannot_be_read_changes_no_group() -> None:
     """A controller makes most of them, and a gang in the default queue runs."""
-    assert mutate_queues.reviewer(DownWorld(), TREE)(request({"spec": {"queue": "default"}})).outcome == "allowed"
+    review = mutate_queues.reviewer(lookups(TREE, namespaces=DownWorld()))
+    assert review(request({"spec": {"queue": "default"}})).outcome == "allowed"
 
 
 def test_amounts_of_a_pod_group() -> None:
     """An amount that the planner could not read is refused at its field."""
     spec = {"queue": "default", "minTaskMember": {"w": -1}, "minResources": {"requests.cpu": "500m", "memory": "much"}}
-    errors = podgroup.reviewer(TREE, NamespaceWorld(), OwnerWorld())(
-        request({"metadata": {"name": "g"}, "spec": spec})
-    ).errors
+    errors = podgroup.reviewer(lookups(TREE))(request({"metadata": {"name": "g"}, "spec": spec})).errors
     assert [error.path for error in errors] == ["spec.minTaskMember[w]", "spec.minResources[memory]"]

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from webhook_world import JSON, NamespaceWorld, OwnerWorld, QueueWorld, RuntimeWorld, apply, lookups, request, vcjob
+from webhook_world import JSON, NamespaceWorld, QueueWorld, RuntimeWorld, apply, lookups, request, vcjob
 
 from muster.runtime import registry
+from webhook.lookup import Lookups
 from webhook.mutate import pod as mutate_pod
 from webhook.mutate import queues as mutate_queues
 from webhook.mutate import trainjob as mutate_trainjob
@@ -27,6 +28,11 @@ QUEUES = QueueWorld(
     closing=("root", "Closing"),
 )
 Ask = Callable[[str, NamespaceWorld], Verdict]
+
+
+def seen_by(namespaces: NamespaceWorld) -> Lookups:
+    """The queues, and these namespaces."""
+    return lookups(QUEUES, namespaces=namespaces)
 
 
 def a_pod(name: str, **meta: Any) -> JSON:
@@ -55,25 +61,23 @@ def a_group(name: str, owner: str = "") -> JSON:
 
 def ask_group(owner: str) -> Ask:
     """The review of a PodGroup with an owner of this group and version."""
-    return lambda name, seen: podgroup.reviewer(QUEUES, seen, OwnerWorld())(request(a_group(name, owner)))
+    return lambda name, seen: podgroup.reviewer(seen_by(seen))(request(a_group(name, owner)))
 
 
 ENTERS: dict[str, Ask] = {
-    "Job": lambda name, seen: volcano_job.reviewer(QUEUES, seen, FRAMEWORK)(request(vcjob(queue=name))),
+    "Job": lambda name, seen: volcano_job.reviewer(seen_by(seen), FRAMEWORK)(request(vcjob(queue=name))),
     "PodGroup": ask_group(""),
     "PodGroup of a workload": ask_group("apps/v1"),
     "PodGroup of a Job": ask_group("batch.volcano.sh/v1alpha1"),
-    "workload": lambda name, seen: workload.reviewer(QUEUES, seen, FRAMEWORK)(request(a_deployment(name))),
-    "TrainJob": lambda name, seen: trainjob.reviewer(lookups(QUEUES, namespaces=seen), FRAMEWORK)(
-        request(a_train_job(name))
-    ),
-    "moved TrainJob": lambda name, seen: trainjob.reviewer(lookups(QUEUES, namespaces=seen), FRAMEWORK)(
+    "workload": lambda name, seen: workload.reviewer(seen_by(seen), FRAMEWORK)(request(a_deployment(name))),
+    "TrainJob": lambda name, seen: trainjob.reviewer(seen_by(seen), FRAMEWORK)(request(a_train_job(name))),
+    "moved TrainJob": lambda name, seen: trainjob.reviewer(seen_by(seen), FRAMEWORK)(
         request(a_train_job(name), "UPDATE", a_train_job("free"))
     ),
-    "moved PodGroup": lambda name, seen: podgroup.reviewer(QUEUES, seen, OwnerWorld())(
+    "moved PodGroup": lambda name, seen: podgroup.reviewer(seen_by(seen))(
         request(a_group(name), "UPDATE", a_group("free"))
     ),
-    "pod": lambda name, seen: mutate_pod.reviewer(lookups(QUEUES, namespaces=seen), FRAMEWORK)(request(a_pod(name))),
+    "pod": lambda name, seen: mutate_pod.reviewer(seen_by(seen), FRAMEWORK)(request(a_pod(name))),
 }
 
 
@@ -134,7 +138,7 @@ HELD = NamespaceWorld(team={QUEUE: "free", LOCKED: "true"})
 def test_a_pod_in_a_locked_namespace_is_set_back_to_its_queue() -> None:
     """With a warning; without the lock its own label counts."""
     obj = a_pod("default")
-    verdict = mutate_pod.reviewer(lookups(QUEUES, namespaces=HELD), FRAMEWORK)(request(obj))
+    verdict = mutate_pod.reviewer(seen_by(HELD), FRAMEWORK)(request(obj))
     assert apply(obj, verdict.patch)["metadata"]["labels"][QUEUE] == "free"
     [warning] = verdict.warnings
     assert "is 'free' in place of 'default': the namespace is locked" in warning
@@ -164,7 +168,7 @@ def test_a_train_job_in_a_locked_namespace_is_set_back() -> None:
     after = apply(obj, verdict.patch)
     assert after["metadata"]["labels"][QUEUE] == "free"
     assert len(verdict.warnings) == 1
-    review = trainjob.reviewer(lookups(QUEUES, namespaces=HELD), FRAMEWORK)
+    review = trainjob.reviewer(seen_by(HELD), FRAMEWORK)
     assert refusals(review(request(obj, "UPDATE", after)))
 
 
@@ -180,7 +184,7 @@ def test_jobs_and_pod_groups_in_a_locked_namespace_name_no_other_queue(kind: str
 def test_a_pod_group_of_a_locked_namespace_gets_its_queue_where_it_names_none() -> None:
     """The schema writes `default` for none."""
     obj = a_group("default")
-    assert apply(obj, mutate_queues.reviewer(HELD, QUEUES)(request(obj)).patch)["spec"]["queue"] == "free"
+    assert apply(obj, mutate_queues.reviewer(seen_by(HELD))(request(obj)).patch)["spec"]["queue"] == "free"
 
 
 @pytest.mark.parametrize(("name", "told"), [("system-node-critical", True), ("high", False)])
@@ -191,6 +195,6 @@ def test_a_pod_group_that_names_a_class_of_the_system_is_told_that_its_pods_deci
     """The planner believes it as far as its pods have it."""
     obj = a_group("free")
     obj["spec"]["priorityClassName"] = name
-    verdict = podgroup.reviewer(QUEUES, NamespaceWorld(), OwnerWorld())(request(obj))
+    verdict = podgroup.reviewer(lookups(QUEUES))(request(obj))
     assert not verdict.errors
     assert bool(verdict.warnings) == told

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import JSON, NamespaceWorld, QueueWorld, request
+from webhook_world import JSON, lookups, request
 
 from muster.api.base import Resource
 from muster.api.kubernetes.admission import UserInfo
@@ -125,9 +125,8 @@ def test_the_sender_is_asked_for() -> None:
             return False
 
     def review(refusal: APIError) -> str:
-        handler = validate_job.reviewer(
-            QueueWorld(), NamespaceWorld(), registry.framework(), Verdicts(t0=refusal), NoRights()
-        )
+        world = lookups(dry_runs=Verdicts(t0=refusal), rights=NoRights())
+        handler = validate_job.reviewer(world, registry.framework())
         [error] = handler(request(a_job(), user_info=UserInfo(username="anne"))).errors
         return str(error)
 
@@ -180,7 +179,7 @@ def test_a_sample_opts_out_of_muster() -> None:
 def test_templates_are_tried_once_on_create_and_not_on_update() -> None:
     """They cannot change; other errors are told together with theirs."""
     dry_runs = Verdicts(t0=Invalid("no", details={"causes": CAUSES}))
-    review = validate_job.reviewer(QueueWorld(), NamespaceWorld(), registry.framework(), dry_runs)
+    review = validate_job.reviewer(lookups(dry_runs=dry_runs), registry.framework())
     document = a_job(queue="nowhere")
     paths = [error.path for error in review(request(document)).errors]
     assert paths == [
@@ -210,7 +209,7 @@ def test_a_new_priority_is_tried(changes: JSON, refusal: str, paths: list[str], 
     """On UPDATE one pod shows whether the class exists; templates may have a class of their own."""
     template = {"spec": {"priorityClassName": "own"}}
     dry_runs = Verdicts(t0=Forbidden(refusal))
-    review = validate_job.reviewer(QueueWorld(), NamespaceWorld(), registry.framework(), dry_runs)
+    review = validate_job.reviewer(lookups(dry_runs=dry_runs), registry.framework())
     old, new = a_job(template, {}, priorityClassName="low"), a_job(template, {}, **changes)
     errors = review(request(new, "UPDATE", old)).errors
     assert [error.path for error in errors] == paths

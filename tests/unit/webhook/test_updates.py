@@ -5,7 +5,7 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from webhook_world import JSON, NamespaceWorld, QueueWorld, request, task, vcjob
+from webhook_world import JSON, lookups, request, task, vcjob
 from workload_kinds import KINDS, Change, annotated, ask, env, labelled, template
 
 from muster.runtime import registry
@@ -103,7 +103,7 @@ OLD: dict[str, JSON] = {
 
 def job_paths(new: JSON, old: JSON) -> list[str]:
     """The paths of all errors of an update of a Volcano Job."""
-    review = volcano_job.reviewer(QueueWorld(), NamespaceWorld(), FRAMEWORK)
+    review = volcano_job.reviewer(lookups(), FRAMEWORK)
     return [error.path for error in review(request(new, "UPDATE", old)).errors]
 
 

@@ -7,7 +7,7 @@ from extender_world import World, of, slots
 from invented_kind import BEE, SWARMS, pods
 from simulated_api import Api
 from simulated_faults import Faults
-from webhook_world import JSON, NamespaceWorld, OwnerWorld, QueueWorld, apply, lookups, request
+from webhook_world import JSON, NamespaceWorld, OwnerWorld, apply, lookups, request
 
 from controller.caches import Caches
 from controller.gangs.podgroups import PodGroups
@@ -59,7 +59,7 @@ def shaped(made: JSON) -> list[JSON]:
 
 def refused(made: JSON) -> set[str]:
     """The paths of what is wrong with a Swarm."""
-    review = validate.workload.reviewer(QueueWorld(), NamespaceWorld(), FRAMEWORK)
+    review = validate.workload.reviewer(lookups(), FRAMEWORK)
     return {error.path for error in review(request(made)).errors}
 
 

@@ -108,11 +108,12 @@ class RuntimeWorld:
         return self._runtimes.get((reference.kind, reference.name))
 
 
-def lookups(queues: Any = None, owners: Any = None, namespaces: Any = None, runtimes: Any = None) -> Lookups:
+def lookups(
+    queues: Any = None, owners: Any = None, namespaces: Any = None, runtimes: Any = None, **more: Any
+) -> Lookups:
     """All look-ups of handlers, from worlds; those left out are empty."""
-    return Lookups(
-        queues or QueueWorld(), owners or OwnerWorld(), namespaces or NamespaceWorld(), runtimes or RuntimeWorld()
-    )
+    worlds = (queues or QueueWorld(), owners or OwnerWorld(), namespaces or NamespaceWorld())
+    return Lookups(*worlds, runtimes or RuntimeWorld(), **more)
 
 
 class DownWorld:
@@ -146,7 +147,8 @@ class DownWorld:
 def job_defaults(namespaces: Any = None, queues: Any = None, **options: Any) -> Handler:
     """The handler that completes Volcano Jobs, in a namespace without a queue unless namespaces are given."""
     empty = lookups_in(Documents([], "team"))
-    return job.reviewer(namespaces or empty.namespaces, queues or empty.queues, **options)
+    world = lookups(queues or empty.queues, namespaces=namespaces or empty.namespaces)
+    return job.reviewer(world, **options)
 
 
 def request(obj: JSON, operation: str = "CREATE", old: JSON | None = None, **fields: Any) -> AdmissionRequest:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from webhook_world import JSON, NamespaceWorld, QueueWorld, request
+from webhook_world import JSON, lookups, request
 
 from muster.runtime import registry
 from webhook.review import Verdict
@@ -88,4 +88,4 @@ def env(*names: str) -> Change:
 def ask(document: JSON, old: JSON | None = None) -> Verdict:
     """The verdict on a new workload, or on an update."""
     asked = request(document, "UPDATE" if old else "CREATE", old)
-    return workload.reviewer(QueueWorld(), NamespaceWorld(), FRAMEWORK)(asked)
+    return workload.reviewer(lookups(), FRAMEWORK)(asked)

@@ -1,6 +1,7 @@
 """Validation of a Volcano Job as a whole: what must hold on CREATE, and what may change on UPDATE."""
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from muster.api import names
@@ -14,7 +15,7 @@ from muster.runtime.workload import template_of
 from muster.volcano.plugins import registry as plugins
 from muster.volcano.tasks import queue_of
 from webhook.apiserver import DryRuns, Rights
-from webhook.lookup import NamespaceQueues, Namespaces, Queues
+from webhook.lookup import Lookups
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
@@ -34,13 +35,7 @@ _FIXED = (
 _KEYED = TEXTS | AMOUNTS | {PLUGINS}
 
 
-def reviewer(
-    queues: Queues,
-    namespaces: Namespaces,
-    framework: Framework,
-    dry_runs: DryRuns | None = None,
-    rights: Rights | None = None,
-) -> Handler:
+def reviewer(lookups: Lookups, framework: Framework) -> Handler:
     """Return the handler for Jobs: templates, which cannot change, are tried on CREATE, a new priority on UPDATE."""
 
     def review(request: admission.AdmissionRequest) -> Verdict:
@@ -48,18 +43,19 @@ def reviewer(
         for task in job.spec.tasks:
             template_of(task.template)  # raises here, so that the checks below can rely on its shape
         if request.operation == "UPDATE":
-            return _review_update(request, job, dry_runs)
-        usable = NamespaceQueues(queues, namespaces, request.namespace)
+            return _review_update(request, job, lookups.dry_runs)
+        usable = lookups.queues_for(request.namespace)
         found = Findings([*check(job), *unusable_queue("spec.queue", job.spec.queue, usable)], warn(job))
-        found.errors += wrong_scheduler("spec.schedulerName", job.spec.scheduler_name, queue_of(job.spec), queues)
+        found.errors += wrong_scheduler("spec.schedulerName", job.spec.scheduler_name, queue_of(job.spec), usable)
         for index, task in enumerate(job.spec.tasks):
             spec, _, _ = template_of(task.template)
             place = f"spec.tasks[{index}].template.spec"
-            found.errors += wrong_scheduler(f"{place}.schedulerName", spec.scheduler_name, queue_of(job.spec), queues)
+            found.errors += wrong_scheduler(f"{place}.schedulerName", spec.scheduler_name, queue_of(job.spec), usable)
             found.warnings += beyond_every_node(place, spec, queue_of(job.spec), usable)
         found.add(check_frameworks(job, framework))
-        if dry_runs:
-            found.add(check_templates(job, request.namespace, dry_runs, lambda: _may_create_pods(request, rights)))
+        if lookups.dry_runs:
+            may_know = partial(_may_create_pods, request, lookups.rights)
+            found.add(check_templates(job, request.namespace, lookups.dry_runs, may_know))
         return Verdict.found(found)
 
     return review
