@@ -2,7 +2,7 @@
 
 import msgspec
 import pytest
-from webhook_world import JSON, RuntimeWorld, lookups, request, task, vcjob
+from webhook_world import FRAMEWORK, JSON, RuntimeWorld, lookups, request, task, vcjob
 
 from muster.api import names
 from muster.api.kubeflow.trainer import TrainJob
@@ -10,7 +10,6 @@ from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.api.volcano.batch import Job
 from muster.resources.faults import mistakes, policy_of, seconds_of
 from muster.resources.runtime import notice_s
-from muster.runtime import registry
 from muster.runtime.train_job import compile_train_job
 from webhook.objects.names import _OF_USERS, LABELS, WRITTEN, unknown_keys
 from webhook.validate.pod import check_annotations
@@ -131,13 +130,13 @@ def test_a_train_job_is_checked_and_its_job_gets_what_it_says() -> None:
     said = {ON_FAULT: "restart", names.CREATED_BY: "alice"}
     job = {"metadata": {"name": "t", "annotations": said}, "spec": {"runtimeRef": {"name": "r"}}}
     compiled = compile_train_job(
-        msgspec.convert(job, TrainJob), msgspec.convert(runtime, ClusterTrainingRuntime), registry.framework()
+        msgspec.convert(job, TrainJob), msgspec.convert(runtime, ClusterTrainingRuntime), FRAMEWORK
     )
     [made] = [each.manifest for each in compiled.components if each.manifest["kind"] == "Job"]
     assert made["metadata"]["annotations"] == {ON_FAULT: "restart", GRACE: "1m", names.CREATED_BY: "alice"}
     wrong = {**job, "kind": "TrainJob", "metadata": {"name": "t", "annotations": {ON_FAULT: "repair"}}}
     world = lookups(runtimes=RuntimeWorld({**runtime, "kind": "ClusterTrainingRuntime"}))
-    verdict = reviewer(world, registry.framework())(request(wrong, "CREATE", None))
+    verdict = reviewer(world, FRAMEWORK)(request(wrong, "CREATE", None))
     assert [error.path for error in verdict.errors] == [f"metadata.annotations[{ON_FAULT}]"]
 
 

@@ -12,20 +12,19 @@ from hypothesis import strategies as st
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client import REGISTRY
-from webhook_world import DownWorld, indexed_job, lookups, pod_of, task, vcjob
+from webhook_world import FRAMEWORK, DownWorld, indexed_job, lookups, pod_of, task, vcjob
 
 from muster.api.fields import FieldError
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.kube.errors import TooManyRequests, Unreachable
 from muster.process.tracing import SPANS, trace_id
-from muster.runtime import registry
 from webhook.app import create_app, routes
 from webhook.review import MAX_BODY_BYTES, MalformedError, Verdict, answer
 
 
 def client(queues: Any = None, owners: Any = None) -> FlaskClient:
     """The app without a server."""
-    return create_app(routes(lookups(queues, owners), registry.framework())).test_client()
+    return create_app(routes(lookups(queues, owners), FRAMEWORK)).test_client()
 
 
 def review(obj: Any, operation: str = "CREATE", **fields: Any) -> dict[str, Any]:
@@ -158,7 +157,7 @@ def test_too_large() -> None:
     assert response.status_code == 413
 
 
-@pytest.mark.parametrize("route", list(routes(lookups(), registry.framework())))
+@pytest.mark.parametrize("route", list(routes(lookups(), FRAMEWORK)))
 @pytest.mark.parametrize(
     "obj",
     [None, 7, "x", [], {}, {"metadata": None, "spec": None}, {"metadata": 3}, {"metadata": {"labels": [1]}, "spec": 2}],

@@ -4,9 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import JSON, NamespaceWorld, apply, container, indexed_job, lookups, request
+from webhook_world import FRAMEWORK, JSON, NamespaceWorld, apply, container, indexed_job, lookups, request
 
-from muster.runtime import registry
 from webhook.mutate import workload as mutate_workload
 from webhook.review import MalformedError, Verdict
 from webhook.validate.workload import reviewer
@@ -21,7 +20,7 @@ def mutated(workload: JSON) -> Verdict:
 
 def errors(job: JSON) -> dict[str, str]:
     """Field path → message of each error."""
-    verdict = reviewer(lookups(), registry.framework())(request(job))
+    verdict = reviewer(lookups(), FRAMEWORK)(request(job))
     return {error.path: error.cause for error in verdict.errors}
 
 
@@ -136,7 +135,7 @@ def test_variables_that_switch_ours_off_are_warned_of() -> None:
     """PET_STANDALONE and the like are allowed, but the user is told what they do."""
     job = indexed_job(container(env=[{"name": "PET_STANDALONE", "value": "1"}]))
     in_a_queue = NamespaceWorld(team={"muster.dev/queue": "default"})
-    verdict = reviewer(lookups(namespaces=in_a_queue), registry.framework())(request(job))
+    verdict = reviewer(lookups(namespaces=in_a_queue), FRAMEWORK)(request(job))
     assert not verdict.errors
     assert "makes torchrun ignore" in verdict.warnings[0]
 

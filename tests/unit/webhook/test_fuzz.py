@@ -17,9 +17,19 @@ from builders import manifests
 from flask.testing import FlaskClient
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from webhook_world import NamespaceWorld, OwnerWorld, RuntimeWorld, container, indexed_job, lookups, pod_of, task, vcjob
+from webhook_world import (
+    FRAMEWORK,
+    NamespaceWorld,
+    OwnerWorld,
+    RuntimeWorld,
+    container,
+    indexed_job,
+    lookups,
+    pod_of,
+    task,
+    vcjob,
+)
 
-from muster.runtime import registry
 from webhook.app import create_app, routes
 from webhook.config import parse
 
@@ -197,7 +207,7 @@ def client() -> Iterator[FlaskClient]:
     with pytest.MonkeyPatch.context() as patch:
         silent = structlog.make_filtering_bound_logger(logging.CRITICAL)
         patch.setattr("webhook.app.log", structlog.wrap_logger(structlog.PrintLogger(), wrapper_class=silent))
-        yield create_app(routes(world, registry.framework(), marks=True, groups=GROUPS)).test_client()
+        yield create_app(routes(world, FRAMEWORK, marks=True, groups=GROUPS)).test_client()
 
 
 def check(client: FlaskClient, case: Any) -> None:

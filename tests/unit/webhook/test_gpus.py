@@ -4,14 +4,12 @@ from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import apply, lookups
+from webhook_world import FRAMEWORK, apply, lookups
 
 from muster.api.kubernetes.core import PodSpec
 from muster.resources.gpus import GpuShare, share_errors, share_of
-from muster.runtime import registry
 from webhook.mutate.pod import mutate
 
-FRAMEWORK = registry.framework()
 BAD: dict[str, tuple[dict[str, str], dict[str, Any], list[str]]] = {
     "nothing": ({"gpu-fraction": "0"}, {}, ["a[gpu-fraction]"]),
     "a whole one": ({"gpu-fraction": "1"}, {}, ["a[gpu-fraction]"]),

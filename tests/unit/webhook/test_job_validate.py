@@ -3,12 +3,10 @@
 from typing import Any
 
 import pytest
-from webhook_world import JSON, QueueWorld, lookups, request, task, vcjob
+from webhook_world import FRAMEWORK, JSON, QueueWorld, lookups, request, task, vcjob
 
-from muster.runtime import registry
 from webhook.validate.volcano_job.job import reviewer
 
-FRAMEWORK = registry.framework()
 QUEUES = QueueWorld(fresh=("root", ""), closed=("root", "Closed"), parent=("root", "Open"), leaf=("parent", "Open"))
 
 

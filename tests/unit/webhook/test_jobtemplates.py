@@ -5,18 +5,17 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from webhook_world import JSON, request
+from webhook_world import FRAMEWORK, JSON, request
 
 from muster.api.limits import STEP_NEEDS, STEPS
-from muster.runtime import registry
 from webhook.validate.jobtemplates import cron_reviewer, review_flow, template_reviewer
 
 TASK: JSON = {"name": "t", "replicas": 2, "template": {"spec": {"containers": [{"name": "main", "image": "none"}]}}}
 UNNAMED = {key: value for key, value in TASK.items() if key != "name"}
 REVIEWS = {
     "JobFlow": review_flow,
-    "JobTemplate": template_reviewer(registry.framework()),
-    "CronJob": cron_reviewer(registry.framework()),
+    "JobTemplate": template_reviewer(FRAMEWORK),
+    "CronJob": cron_reviewer(FRAMEWORK),
 }
 
 

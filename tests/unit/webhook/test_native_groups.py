@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from builders import manifests
 from webhook_world import (
+    FRAMEWORK,
     JSON,
     DownWorld,
     NamespaceWorld,
@@ -21,13 +22,11 @@ from webhook_world import (
 
 from muster.api import names
 from muster.api.kubernetes.core import IndexedJob, Pod
-from muster.runtime import registry
 from muster.workloads.table import is_independent, min_member
 from webhook.mutate import workload as mutate_workload
 from webhook.mutate.pod import mutate
 from webhook.validate.workload import reviewer
 
-FRAMEWORK = registry.framework()
 QUEUED = {"muster.dev/queue": "default"}
 GATED = [{"name": "muster.dev/gang"}]
 

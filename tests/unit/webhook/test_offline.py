@@ -8,9 +8,8 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from webhook_world import JSON, indexed_job, pod_of, task, vcjob
+from webhook_world import FRAMEWORK, JSON, indexed_job, pod_of, task, vcjob
 
-from muster.runtime import registry
 from muster.workloads.batch_job import job_pods
 from muster.workloads.sample import SamplePod
 from webhook.config import ResourceGroup
@@ -18,7 +17,6 @@ from webhook.offline.admission import OfflineAdmission, admit_all
 from webhook.offline.lookups import Documents
 from webhook.offline.manifests import yaml_lines
 
-FRAMEWORK = registry.framework()
 QUEUED = {"muster.dev/queue": "default"}
 BOTH = {**QUEUED, "muster.dev/framework": "torch"}
 

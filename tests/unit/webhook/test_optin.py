@@ -5,13 +5,11 @@ from typing import Any
 
 import pytest
 from builders import manifests
-from webhook_world import JSON, DownWorld, NamespaceWorld, QueueWorld, apply, lookups, request
+from webhook_world import FRAMEWORK, JSON, DownWorld, NamespaceWorld, QueueWorld, apply, lookups, request
 
-from muster.runtime import registry
 from webhook.mutate import workload
 from webhook.mutate.pod import mutate
 
-FRAMEWORK = registry.framework()
 QUEUE, MANAGED = "muster.dev/queue", "muster.dev/managed"
 QUEUES = QueueWorld(**dict.fromkeys(("pod", "job", "ns"), ("root", "Open")))
 SAYS: dict[str, JSON] = {

@@ -6,11 +6,21 @@ from typing import Any
 
 import pytest
 from builders import manifests
-from webhook_world import JSON, DownWorld, NamespaceWorld, QueueWorld, RuntimeWorld, lookups, request, task, vcjob
+from webhook_world import (
+    FRAMEWORK,
+    JSON,
+    DownWorld,
+    NamespaceWorld,
+    QueueWorld,
+    RuntimeWorld,
+    lookups,
+    request,
+    task,
+    vcjob,
+)
 
 from muster.api.volcano.scheduling import Queue
 from muster.kube.errors import Unreachable
-from muster.runtime import registry
 from webhook.mutate import pod as mutate_pod
 from webhook.review import Verdict
 from webhook.validate import namespace as validate_namespace
@@ -18,7 +28,6 @@ from webhook.validate import trainjob as validate_trainjob
 from webhook.validate import workload
 from webhook.validate.volcano_job import job as validate_job
 
-FRAMEWORK = registry.framework()
 QUEUE = {"muster.dev/queue": "default"}
 TORCH = {"muster.dev/framework": "torch"}
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from webhook_world import (
+    FRAMEWORK,
     JSON,
     OwnerWorld,
     apply,
@@ -20,11 +21,9 @@ from webhook_world import (
     vcjob,
 )
 
-from muster.runtime import registry
 from webhook.mutate.pod import mutate
 from webhook.review import Verdict
 
-FRAMEWORK = registry.framework()
 QUEUED = {"muster.dev/queue": "default"}
 BOTH = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
 RESERVED = ["PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"]

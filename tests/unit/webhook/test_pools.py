@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from webhook_world import (
+    FRAMEWORK,
     JSON,
     QueueTree,
     apply,
@@ -15,7 +16,6 @@ from webhook_world import (
 )
 
 from muster.api.names import NODE_POOL
-from muster.runtime import registry
 from webhook.mutate import pod
 from webhook.mutate import queues as mutate_queues
 from webhook.validate import podgroup, queue
@@ -66,7 +66,7 @@ def test_a_job_of_another_pool_is_refused() -> None:
     """The message has both pools, for the Job and for a template."""
     given = vcjob(task(replicas=1, template={"spec": {"schedulerName": "muster-c", "containers": []}}), queue="b1")
     given["spec"]["schedulerName"] = "muster-c"
-    verdict = validate_job(lookups(QUEUES), registry.framework())(request(given))
+    verdict = validate_job(lookups(QUEUES), FRAMEWORK)(request(given))
     told = {error.path: error.message for error in verdict.errors}
     for path in ("spec.schedulerName", "spec.tasks[0].template.spec.schedulerName"):
         assert "node pool 'c'" in told[path]
@@ -92,16 +92,14 @@ def a_pod(queue_name: str, **spec: Any) -> JSON:
 def test_a_pod_gets_the_scheduler_of_its_queue(spec: JSON, queue_name: str, expected: str) -> None:
     """As a Job does."""
     given = a_pod(queue_name, **spec)
-    verdict = pod.reviewer(lookups(QUEUES), registry.framework())(request(given))
+    verdict = pod.reviewer(lookups(QUEUES), FRAMEWORK)(request(given))
     assert apply(given, verdict.patch)["spec"]["schedulerName"] == expected
 
 
 def test_a_pod_of_another_pool_is_refused() -> None:
     """Also one that names a pool in a queue of the default one."""
     for queue_name, said in (("b1", "node pool 'b'"), ("plain", "the default node pool")):
-        verdict = pod.reviewer(lookups(QUEUES), registry.framework())(
-            request(a_pod(queue_name, schedulerName="muster-c"))
-        )
+        verdict = pod.reviewer(lookups(QUEUES), FRAMEWORK)(request(a_pod(queue_name, schedulerName="muster-c")))
         (error,) = verdict.errors
         assert error.path == "spec.schedulerName"
         assert said in error.message

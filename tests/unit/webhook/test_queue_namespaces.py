@@ -4,9 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from webhook_world import JSON, NamespaceWorld, QueueWorld, RuntimeWorld, apply, lookups, request, vcjob
+from webhook_world import FRAMEWORK, JSON, NamespaceWorld, QueueWorld, RuntimeWorld, apply, lookups, request, vcjob
 
-from muster.runtime import registry
 from webhook.lookup import Lookups
 from webhook.mutate import pod as mutate_pod
 from webhook.mutate import queues as mutate_queues
@@ -16,7 +15,6 @@ from webhook.review import Verdict
 from webhook.validate import podgroup, queue, trainjob, workload
 from webhook.validate.volcano_job import job as volcano_job
 
-FRAMEWORK = registry.framework()
 QUEUE, LOCKED = "muster.dev/queue", "muster.dev/queue-locked"
 QUEUES = QueueWorld(
     {"research": "team in (vision, speech)", "theirs": "team=vision", "broken": "team in ("},

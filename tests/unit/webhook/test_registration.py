@@ -4,9 +4,8 @@ from base64 import b64decode
 from collections.abc import Sequence
 
 import pytest
-from webhook_world import JSON, lookups
+from webhook_world import FRAMEWORK, JSON, lookups
 
-from muster.runtime import registry
 from webhook.app import routes
 from webhook.conditions import ASKS_ITSELF, IN_A_NATIVE_GROUP, in_a_group, quoted
 from webhook.config import ResourceGroup
@@ -34,7 +33,7 @@ def test_one_configuration_of_each_kind() -> None:
 def test_every_route_exists_and_is_used() -> None:
     """Each webhook points to a route of the app, and no route is left out."""
     paths = {each["clientConfig"]["url"].removeprefix("https://127.0.0.1:9443") for each in webhooks()}
-    assert paths == set(routes(lookups(), registry.framework()))
+    assert paths == set(routes(lookups(), FRAMEWORK))
 
 
 def test_names_are_unique() -> None:

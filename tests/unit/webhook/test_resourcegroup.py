@@ -6,15 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from webhook_world import JSON, NamespaceWorld, apply, indexed_job, lookups, pod_of
+from webhook_world import FRAMEWORK, JSON, NamespaceWorld, apply, indexed_job, lookups, pod_of
 
-from muster.runtime import registry
 from webhook.config import ResourceGroup, parse
 from webhook.mutate.pod import mutate
 from webhook.mutate.resourcegroup import group_of
 from webhook.review import Verdict
 
-FRAMEWORK = registry.framework()
 GATE = "scheduling.volcano.sh/queue-allocation-gate"
 HELD = {GATE: "true"}
 QUEUED = {"muster.dev/queue": "default"}

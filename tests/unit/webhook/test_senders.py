@@ -8,13 +8,12 @@ from builders.clocks import Clock
 from flask.testing import FlaskClient
 from hypothesis import given
 from hypothesis import strategies as st
-from webhook_world import QueueWorld, lookups, vcjob
+from webhook_world import FRAMEWORK, QueueWorld, lookups, vcjob
 
 from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.volcano.batch import JOBS
 from muster.kube.errors import Forbidden, TooManyRequests
-from muster.runtime import registry
 from webhook.apiserver import DryRuns, Rights
 from webhook.app import create_app, routes
 from webhook.lookup import Cached, Lookups
@@ -131,7 +130,7 @@ def app(client: Refuses, budgets: Budgets | None) -> FlaskClient:
         DryRuns(client),  # type: ignore[arg-type] # all that is called
         Everything(),
     )
-    return create_app(routes(world, registry.framework()), budgets).test_client()
+    return create_app(routes(world, FRAMEWORK), budgets).test_client()
 
 
 class Everything:

@@ -5,14 +5,13 @@ from typing import Any
 
 import msgspec
 import pytest
-from webhook_world import JSON, lookups, request
+from webhook_world import FRAMEWORK, JSON, lookups, request
 
 from muster.api.base import Resource
 from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.volcano.batch import Job
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, Unreachable
-from muster.runtime import registry
 from webhook import review
 from webhook.apiserver import DryRuns
 from webhook.validate.volcano_job import job as validate_job
@@ -126,7 +125,7 @@ def test_the_sender_is_asked_for() -> None:
 
     def review(refusal: APIError) -> str:
         world = lookups(dry_runs=Verdicts(t0=refusal), rights=NoRights())
-        handler = validate_job.reviewer(world, registry.framework())
+        handler = validate_job.reviewer(world, FRAMEWORK)
         [error] = handler(request(a_job(), user_info=UserInfo(username="anne"))).errors
         return str(error)
 
@@ -179,7 +178,7 @@ def test_a_sample_opts_out_of_muster() -> None:
 def test_templates_are_tried_once_on_create_and_not_on_update() -> None:
     """They cannot change; other errors are told together with theirs."""
     dry_runs = Verdicts(t0=Invalid("no", details={"causes": CAUSES}))
-    review = validate_job.reviewer(lookups(dry_runs=dry_runs), registry.framework())
+    review = validate_job.reviewer(lookups(dry_runs=dry_runs), FRAMEWORK)
     document = a_job(queue="nowhere")
     paths = [error.path for error in review(request(document)).errors]
     assert paths == [
@@ -209,7 +208,7 @@ def test_a_new_priority_is_tried(changes: JSON, refusal: str, paths: list[str], 
     """On UPDATE one pod shows whether the class exists; templates may have a class of their own."""
     template = {"spec": {"priorityClassName": "own"}}
     dry_runs = Verdicts(t0=Forbidden(refusal))
-    review = validate_job.reviewer(lookups(dry_runs=dry_runs), registry.framework())
+    review = validate_job.reviewer(lookups(dry_runs=dry_runs), FRAMEWORK)
     old, new = a_job(template, {}, priorityClassName="low"), a_job(template, {}, **changes)
     errors = review(request(new, "UPDATE", old)).errors
     assert [error.path for error in errors] == paths

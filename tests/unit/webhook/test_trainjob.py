@@ -4,16 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from webhook_world import JSON, NamespaceWorld, RuntimeWorld, apply, lookups, request
+from webhook_world import FRAMEWORK, JSON, NamespaceWorld, RuntimeWorld, apply, lookups, request
 
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.kube.errors import Invalid
-from muster.runtime import registry
 from webhook.mutate import trainjob as mutate
 from webhook.review import Verdict
 from webhook.validate.trainjob import reviewer, runtime_reviewer
 
-FRAMEWORK = registry.framework()
 R = "spec.template.spec.replicatedJobs"
 
 

@@ -5,14 +5,10 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from webhook_world import JSON, lookups, request, task, vcjob
+from webhook_world import FRAMEWORK, JSON, lookups, request, task, vcjob
 from workload_kinds import KINDS, Change, annotated, ask, env, labelled, template
 
-from muster.runtime import registry
 from webhook.validate.volcano_job import job as volcano_job
-
-FRAMEWORK = registry.framework()
-
 
 MISTAKES: dict[str, tuple[Change, str]] = {
     "a reserved variable": (env("PET_NNODES"), "spec.containers[0].env[0].name"),

@@ -16,6 +16,7 @@ from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.names import NAMESPACE_SELECTOR
 from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 from muster.kube.errors import Unreachable
+from muster.runtime import registry
 from webhook.lookup import Lookups, Runtime
 from webhook.mutate import job
 from webhook.offline.lookups import Documents
@@ -24,6 +25,7 @@ from webhook.patch import Operation
 from webhook.review import Handler
 
 JSON = dict[str, Any]
+FRAMEWORK = registry.framework()
 
 
 class QueueTree:

@@ -3,13 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-from webhook_world import JSON, lookups, request
+from webhook_world import FRAMEWORK, JSON, lookups, request
 
-from muster.runtime import registry
 from webhook.review import Verdict
 from webhook.validate import workload
 
-FRAMEWORK = registry.framework()
 Change = Callable[[JSON], None]
 """The change of a pod template, in place."""
 
