@@ -68,7 +68,6 @@ def native(job: JSON) -> Iterator[Addition]:
 
 def contradictions(workload: JSON, together: Mapping[Place, str]) -> Iterator[FieldError]:
     """Refuse each label or annotation of a batch Job that says otherwise than its `spec.scheduling`."""
-    del together
     job = msgspec.convert(workload, IndexedJob)
     template = msgspec.convert(job.spec.template.get("metadata") or {}, ObjectMeta)
     minimum = asked_minimum(job)

@@ -55,7 +55,6 @@ class LeaderWorkerSetAdapter(Adapter):
 
     def rank(self, pod: ObjectMeta | None) -> Value:
         """Return the index in the group: the leader has 0."""
-        del pod
         return label(LWS_WORKER)
 
     def size(self) -> int:

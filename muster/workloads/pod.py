@@ -47,7 +47,6 @@ class BarePodAdapter(Adapter):
 
     def rank(self, pod: ObjectMeta | None) -> Value:
         """Return the annotation with the rank, else 0."""
-        del pod
         return annotation(names.RANK) if self._given(names.RANK) is not None else "0"
 
     def size(self) -> int:

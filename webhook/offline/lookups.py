@@ -81,9 +81,8 @@ class _Queues(_Source):
             status=QueueStatus(state="Open"),
         )
 
-    def live(self, name: str) -> Queue | None:
-        """Return the queue of the documents or the cluster; nothing is deleted while they are checked."""
-        return self.get(name)
+    live = get
+    """Nothing is deleted while documents are checked."""
 
     def children(self, name: str) -> list[str]:
         """Return the children in the cluster: queues of the documents count as leaves."""

@@ -201,6 +201,6 @@ def _scalar(value: Any) -> str:
     """Return one line, as kubectl reads it back: in double quotes where it would break the line."""
     style = '"' if isinstance(value, str) and not value.isprintable() else None
     written: str = yaml.dump(
-        value, Dumper=KubectlDumper, default_flow_style=True, width=1_000_000, allow_unicode=True, default_style=style
+        value, Dumper=KubectlDumper, default_flow_style=True, width=math.inf, allow_unicode=True, default_style=style
     )
     return written.removesuffix("\n").removesuffix("\n...")

@@ -137,7 +137,6 @@ class Plugin:
 
     def check(self, job: Job) -> Iterable[FieldError]:
         """Return the mistakes of a new Job with tasks, for which admission refuses it."""
-        del job
         return ()
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
@@ -145,22 +144,18 @@ class Plugin:
 
         On the node's own network the planner counts them as taken on the node, before the pods exist.
         """
-        del job, task
         return {}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
         """Return variables for the containers of the slot's pod, added unless a container has one of that name."""
-        del job, slot
         return ()
 
     def objects(self, job: Job) -> Sequence[Owned]:
         """Return the objects that must exist before the Job's pods; without owner, which the controller adds."""
-        del job
         return ()
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Add everything else to the pod of `slot`, in place; it has its variables already."""
-        del job, slot, manifest
 
 
 def unfit_for_a_service(job: Job, plugin: str) -> Iterator[FieldError]:

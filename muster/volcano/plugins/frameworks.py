@@ -37,7 +37,6 @@ class PyTorch(Plugin):
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """Return the master's port, in the pods of every task."""
-        del task
         return {PYTORCH_PORT: self.values["port"]} if self._master(job) else {}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
@@ -167,7 +166,6 @@ class MPI(Plugin):
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """Return the port, in the pods of every task."""
-        del job, task
         return {MPI_PORT: self.values["port"]}
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
@@ -220,7 +218,6 @@ class Ray(Plugin):
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """Return the ports of the head, in its pods only."""
-        del job
         return self._head_ports() if task.name == self.values["head"] else {}
 
     def objects(self, job: Job) -> Sequence[Owned]:

@@ -16,7 +16,6 @@ class Env(Plugin):
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
         """Return the variables with the index."""
-        del job
         return variables({"VK_TASK_INDEX": str(slot.index), "VC_TASK_INDEX": str(slot.index)})
 
 

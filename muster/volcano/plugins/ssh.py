@@ -49,7 +49,6 @@ class SSH(Plugin):
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Mount the Secret; outside of root's folder with a mode that lets all users read it."""
-        del slot
         path = self.values["ssh-key-file-path"]
         name = secret_name(job)
         secret = {

@@ -47,7 +47,6 @@ class Svc(Plugin):
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
         """Return references to the ConfigMap: the hosts of each task, and their number."""
-        del slot
         if self._known is None:
             self._known = self._variables(job)
         return self._known

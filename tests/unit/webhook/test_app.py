@@ -94,6 +94,14 @@ def test_of_thousands_of_errors_the_first_are_told_and_the_others_counted() -> N
     assert status["message"].endswith(f"; and {9999 - told} more errors")
 
 
+@pytest.mark.parametrize(("more", "told"), [(0, 2), (1, 1)])
+def test_errors_are_told_up_to_a_length(more: int, told: int) -> None:
+    """It is allowed."""
+    short = FieldError("a", "b")
+    long = FieldError("c", "d" * (32_768 - len(str(short)) - len(str(FieldError("c", ""))) + more))
+    assert len(refusal(short, long)["status"]["details"]["causes"]) == told
+
+
 def test_a_refusal_that_clients_of_kubeflow_know() -> None:
     """It is Forbidden, and not Invalid as that of a schema."""
     status = refusal(FieldError("spec", "no"), refusal=HTTPStatus.FORBIDDEN)["status"]

@@ -3,8 +3,10 @@
 import json
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
+import msgspec
 import pytest
 import yaml
 from webhook_world import JSON
@@ -254,6 +256,13 @@ def test_the_process_ends_at_a_mistake(tmp_path: Path) -> None:
     record = json.loads(line)
     assert (record["event"], record["level"]) == ("cannot start", "error")
     assert record["why"].startswith(f"{file}: admission configuration: groups: ")
+
+
+@pytest.mark.parametrize(("port", "fits"), [(-1, False), (0, True), (65_535, True), (65_536, False)])
+def test_ports(port: int, *, fits: bool) -> None:
+    """0 lets the system choose one."""
+    with nullcontext() if fits else pytest.raises(msgspec.ValidationError):
+        assert msgspec.convert({"port": port}, WebhookSettings).port == port
 
 
 def test_every_default() -> None:

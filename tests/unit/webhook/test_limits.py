@@ -80,6 +80,12 @@ def test_a_pod_group_is_at_most_as_long_as_is_read(tasks: int, told: list[str]) 
     assert len(errors) == len(told)
 
 
+def test_a_task_over_the_limit_is_told_instead_of_the_sum() -> None:
+    """Beside one that is not."""
+    tasks = [{"name": f"t{number}", "replicas": number, "template": TEMPLATE} for number in (1, 20_001)]
+    assert list(refused(job(tasks=tasks))) == ["spec.tasks[1].replicas"]
+
+
 def test_tasks_count_together() -> None:
     """Each may be under the limit."""
     tasks = [{"name": f"t{number}", "replicas": 10_001, "template": TEMPLATE} for number in range(2)]

@@ -172,6 +172,8 @@ def test_caches_behind_all_look_ups() -> None:
     kinds = [each.kind for each in ClusterLookups(Cluster().client).caches]
     assert len(kinds) == len(set(kinds))
     assert {"queues.scheduling.volcano.sh", "namespaces", "jobs.batch"} <= set(kinds)
+    assert ClusterLookups(Cluster().client).lookups.native_groups is None
+    assert ClusterLookups(Cluster().client, native=True).lookups.native_groups is not None
 
 
 JSON = dict[str, Any]

@@ -7,6 +7,7 @@ import pytest
 from builders import manifests
 from webhook_world import FRAMEWORK, JSON, DownWorld, NamespaceWorld, QueueWorld, apply, lookups, request
 
+from muster.api.kubernetes.meta import ObjectMeta
 from webhook.mutate import workload
 from webhook.mutate.pod import mutate
 
@@ -130,6 +131,42 @@ def test_the_namespace_is_asked_only_where_it_matters() -> None:
     found = lookups(QUEUES, namespaces=DownWorld())
     assert mutate(pod({QUEUE: "pod"}), "team", found, FRAMEWORK).patch
     assert not mutate(pod({MANAGED: "false"}), "team", found, FRAMEWORK).patch
+
+
+class Behind(NamespaceWorld):
+    """A cache that has no labels yet, unless a queue must be there."""
+
+    def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
+        """See webhook.lookup.Namespaces."""
+        return super().metadata(name) if with_queue else ObjectMeta()
+
+
+BEHIND = Behind(team={QUEUE: "ns"})
+
+
+@pytest.mark.parametrize(
+    ("obj", "queued"),
+    [
+        (pod(), True),
+        (pod({"muster.dev/framework": "torch"}, owner="ReplicaSet"), False),
+        ({**pod(), "metadata": {"annotations": {"scheduling.volcano.sh/queue-allocation-gate": "true"}}}, False),
+        (pod(schedulingGroup={"podGroupName": "g"}, schedulerName="muster"), False),
+    ],
+    ids=["for its namespace", "for its framework", "for its gate", "for its native group"],
+)
+def test_a_pod_that_is_sent_for_its_namespace_has_its_queue(obj: JSON, *, queued: bool) -> None:
+    """The API server has just read the label; a pod that is sent for itself need not be in such a namespace."""
+    verdict = mutate(obj, "team", lookups(QUEUES, namespaces=BEHIND), FRAMEWORK)
+    assert any(each["path"].endswith("muster.dev~1queue") for each in verdict.patch) == queued
+
+
+@pytest.mark.parametrize(("labels", "queued"), [({}, True), ({"muster.dev/framework": "torch"}, False)])
+def test_a_workload_that_is_sent_for_its_namespace_has_its_queue(labels: JSON, *, queued: bool) -> None:
+    """As a pod has."""
+    spec = {"template": {"metadata": {}, "spec": {"containers": []}}}
+    obj = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train", "labels": labels}, "spec": spec}
+    verdict = workload.reviewer(BEHIND)(request(obj))
+    assert any(each["path"].endswith("muster.dev~1queue") for each in verdict.patch) == queued
 
 
 @pytest.mark.parametrize(

@@ -196,6 +196,7 @@ TREE = tree_of(
     a_queue("team", capability={"cpu": 10, "gpu": 8}, deserved={"cpu": 8}, guarantee={"resource": {"cpu": 4}}),
     a_queue("one", "team", capability={"cpu": 6}, deserved={"cpu": 3}, guarantee={"resource": {"cpu": 2}}),
     a_queue("deep", "one", capability={"gpu": 4}),
+    a_queue("idle", "team"),
     a_queue("named", annotations={HIERARCHY: "root/eng/dev", WEIGHTS: "1/2/3"}),
     IN_USE,
 )

@@ -74,6 +74,11 @@ NEW: dict[str, tuple[JSON, str]] = {
         train_job(trainer={"numNodes": 100_001}),
         "spec.trainer.numNodes: Invalid value: 100001: must be at most 20000 (pods; limit 'pods per gang')",
     ),
+    "nodes up to the limit": (
+        train_job(trainer={"numNodes": 20_000, "env": [{"name": "PET_NNODES"}]}),
+        ('spec.trainer.env: Invalid value: ["PET_NNODES"]: must not have reserved envs, invalid envs configured: '
+         "[PET_NNODES]"),
+    ),
     "host name": (
         train_job("t" * 58),
         (f'metadata.name: Invalid value: "{"t" * 58}": is too long: pod {"t" * 58}-node-0 of node would have a host '
