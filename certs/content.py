@@ -22,6 +22,12 @@ from muster.api.kubernetes.meta import format_time
 BUNDLE: Final = "ca.crt"
 ISSUER: Final = "issuer"
 NEXT: Final = "next"
+SERVING: Final = "tls"
+"""The name of the webhook's certificate in the Secret: tls.crt and tls.key."""
+REPORTS: Final = "reports"
+"""The name of the certificate of the TrainJobs' status server."""
+WEB: Final = "web"
+"""The name of the certificate of the page."""
 
 
 @dataclass(frozen=True)

@@ -5,17 +5,20 @@ import signal
 import socket
 from collections.abc import Sequence
 from enum import Enum
+from ipaddress import ip_address
 from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import structlog
 
+from certs.content import REPORTS, SERVING, WEB
+from certs.rotation import Terms, Wanted
 from controller.app import Controller
-from controller.certificates.keeper import Keeper
-from controller.certificates.options import certificates_of
-from controller.settings import Options, parse
+from controller.certificates import CertificateOptions, Keeper
+from controller.settings import LOAD_WAIT_S, TRUST_WAIT_S, ControllerSettings, Options, parse
 from controller.shipped import Manifest, read
 from controller.trainjob.report import Authorities, Reports, ReportServer, TrainerReports
 from muster.kube.client import Client
@@ -27,6 +30,7 @@ from muster.process.health import Debug, Health, StatusServer
 from muster.process.lag import LoopLag
 from muster.process.logs import configure
 from muster.process.tls import Files, ServerTLS
+from muster.resources.runtime import parse_duration_s
 from muster.runtime import registry
 
 log = structlog.get_logger(__name__)
@@ -45,7 +49,7 @@ class News(Enum):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs until SIGTERM or until the lease is lost; gives the exit code."""
+    """Run until SIGTERM or until the lease is lost; return the exit code."""
     options = parse(argv)
     settings = options.settings
     configure("controller", settings.log_level)
@@ -101,16 +105,13 @@ class Process:
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def run(self) -> int:
-        """Until told to end, or the lease is lost."""
+        """Run until told to end, or until the lease is lost."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._news.put(News.END))
         background_loop().call_soon_threadsafe(self._lag.follow)
-        self._status.start()
-        if self._keeper:
-            self._keeper.start()
-        if self._reports:
-            self._reports.start()
-        self._controller.start()
+        for part in (self._status, self._keeper, self._reports, self._controller):
+            if part:
+                part.start()
         if self._keeper:
             self._keeper.make_first()
         if not self._synced():
@@ -129,7 +130,7 @@ class Process:
         return self._end()
 
     def _synced(self) -> bool:
-        """Waits for the caches; False if told to end meanwhile."""
+        """Wait for the caches; False if told to end meanwhile."""
         seconds = count(1)
         while not self._controller.wait_synced(1.0):
             if not self._news.empty():
@@ -140,13 +141,9 @@ class Process:
 
     def _end(self) -> int:
         log.info("ending")
-        if self._keeper:
-            self._keeper.stop()
-        self._controller.stop()
-        self._elector.stop()
-        self._status.stop()
-        if self._reports:
-            self._reports.stop()
+        for part in (self._keeper, self._controller, self._elector, self._status, self._reports):
+            if part:
+                part.stop()
         return 0
 
 
@@ -157,3 +154,34 @@ def _report_server(client: Client, options: Options) -> ReportServer | None:
         return None
     tls = ServerTLS(Files(Path(settings.report_cert_file), Path(settings.report_key_file)))
     return ReportServer(Reports(client), options.report_host, settings.report_port, tls)
+
+
+def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
+    """The options of settings without problems; None without a Secret: certificates come from elsewhere."""
+    if not settings.cert_secret:
+        return None
+    wanted = [Wanted(name=SERVING, common_name="muster-webhook", names=frozenset(map(_normal, settings.cert_dns_name)))]
+    if settings.report_port and settings.cert_issuer == "own":
+        host = _normal(urlsplit(settings.report_url).hostname or "")
+        wanted.append(Wanted(name=REPORTS, common_name="muster-reports", names=frozenset({host})))
+    if settings.web_dns_name and settings.cert_issuer == "own":
+        wanted.append(Wanted(name=WEB, common_name="muster-web", names=frozenset(map(_normal, settings.web_dns_name))))
+    return CertificateOptions(
+        secret=settings.cert_secret,
+        issuer=settings.cert_issuer,
+        wanted=tuple(wanted),
+        terms=Terms(
+            authority_life_s=parse_duration_s(settings.cert_authority_lifetime),
+            life_s=parse_duration_s(settings.cert_lifetime),
+            trust_wait_s=TRUST_WAIT_S,
+            load_wait_s=LOAD_WAIT_S,
+        ),
+    )
+
+
+def _normal(name: str) -> str:
+    """An address as certificates give it back."""
+    try:
+        return str(ip_address(name))
+    except ValueError:
+        return name

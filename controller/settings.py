@@ -14,6 +14,8 @@ from muster.resources.runtime import parse_duration_s
 Port = Annotated[int, Meta(ge=0, le=65535)]
 LOAD_WAIT_S: Final = 3600.0
 """Until all replicas show the certificates in the Secret: much longer than a kubelet takes to renew a volume."""
+TRUST_WAIT_S: Final = 30.0
+"""Until all API servers have taken up a new caBundle: a new authority signs nothing before."""
 _SHORTEST_S: Final = 6 * LOAD_WAIT_S
 _LONGEST_S: Final = 100 * 365 * 86400.0
 

@@ -9,8 +9,7 @@ import click
 import msgspec
 
 from certs.certificate import Certificate, read_bundle
-from certs.content import Content, problems, read
-from controller.certificates.options import REPORTS, SERVING
+from certs.content import REPORTS, SERVING, Content, problems, read
 from muster.api import names
 from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret, Webhook
 from muster.api.kubernetes.meta import format_time

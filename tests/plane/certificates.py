@@ -13,8 +13,7 @@ from certs.authority import KeyPair
 from certs.certificate import read_bundle, write_bundle
 from certs.content import Content, read
 from certs.rotation import Terms, Wanted
-from controller.certificates.keeper import Keeper
-from controller.certificates.options import CertificateOptions
+from controller.certificates import CertificateOptions, Keeper
 from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, WEBHOOK_CONFIGURATIONS, CertificateSecret

@@ -21,8 +21,8 @@ from tenants import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from certs.authority import Authority
 from certs.certificate import read_bundle, write_bundle
 from certs.rotation import Terms
-from controller.certificates.keeper import Keeper
-from controller.certificates.options import certificates_of
+from controller.certificates import Keeper
+from controller.main import certificates_of
 from controller.settings import ControllerSettings
 from muster.api import names
 from muster.api.kubernetes.core import EVENTS, NAMESPACES, PODS

@@ -13,8 +13,7 @@ import controller
 from certs.certificate import Certificate, read_bundle
 from certs.content import Content
 from certs.rotation import Refuse
-from controller.certificates.keeper import Keeper, told
-from controller.certificates.options import CertificateOptions
+from controller.certificates import CertificateOptions, Keeper, told
 from controller.worker import Retry
 from muster.api import names
 from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS

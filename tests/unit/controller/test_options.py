@@ -5,7 +5,8 @@ from typing import Literal
 import pytest
 
 from certs.rotation import Terms, Wanted
-from controller.certificates.options import CertificateOptions, certificates_of
+from controller.certificates import CertificateOptions
+from controller.main import certificates_of
 from controller.settings import ControllerSettings, Options, parse
 
 

@@ -19,8 +19,7 @@ import controller
 from certs.making import all_steps
 from certs.rotation import Seen
 from controller.caches import Caches
-from controller.certificates.keeper import Keeper
-from controller.certificates.options import CertificateOptions
+from controller.certificates import CertificateOptions, Keeper
 from controller.flow.controller import JobTemplates
 from controller.gangs.native import NativeGroups
 from controller.gangs.podgroups import PodGroups
@@ -293,8 +292,8 @@ class Case(NamedTuple):
 
 
 CASES = [
-    Case("certificates.keeper.Keeper._store merge_patch", keeps_certificates, VERSION),
-    Case("certificates.keeper.Keeper._trust strategic_patch", trusts_certificates, VERSION),
+    Case("certificates.Keeper._store merge_patch", keeps_certificates, VERSION),
+    Case("certificates.Keeper._trust strategic_patch", trusts_certificates, VERSION),
     Case("gangs.native.NativeGroups._publish merge_patch", publishes, UID),
     Case("gangs.podgroups.PodGroups._name merge_patch", names_a_pod, UID),
     Case("gangs.podgroups.PodGroups._patch merge_patch", changes_a_group, UID),
@@ -320,7 +319,7 @@ CASES = [
     Case("trainjob.report.Reports._note merge_patch", notes_a_checkpoint, UID),
 ]
 MADE = {
-    "certificates.keeper.Keeper._store create",
+    "certificates.Keeper._store create",
     "job.effects.Effects._create create",
     "live.find_or_make create",
     "queues.controller.Queues._without_queue create",

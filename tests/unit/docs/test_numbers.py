@@ -12,12 +12,11 @@ import pytest
 
 from certs.authority import BACKDATE
 from controller import worker
-from controller.certificates.options import TRUST_WAIT_S
 from controller.gangs import podgroups
 from controller.job import writer
 from controller.job.rules import timers
 from controller.queues.controller import COUNT_EVERY_S
-from controller.settings import ControllerSettings
+from controller.settings import TRUST_WAIT_S, ControllerSettings
 from extender import clusterstatus, placementcontent
 from extender.app import MAX_BODY_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S

@@ -2,11 +2,14 @@
 
 Each pass decides anew by the caches, and each write names the version that was read. So others may write, the process
 may be killed at any instruction, and of two processes that act at once one reads again.
+
+Promises that nothing of a key is ever logged or told, and that a Secret of another issuer is never written.
 """
 
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import structlog
@@ -15,8 +18,7 @@ from prometheus_client import Counter, Gauge
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, all_pairs, annotations_of, data_of, problems, read
 from certs.making import all_steps
-from certs.rotation import Drop, Issue, NewAuthority, Refuse, Seen, Since, Step, bundle_for, look_again_s
-from controller.certificates.options import CertificateOptions
+from certs.rotation import Drop, Issue, NewAuthority, Refuse, Seen, Since, Step, Terms, Wanted, bundle_for, look_again_s
 from controller.kit import KeyController, Kit
 from controller.worker import Retry
 from muster.api import names
@@ -51,6 +53,16 @@ DUE = Gauge(
 TRUSTED = Gauge("muster_certificate_authorities", "Authorities that are trusted, coming and old ones too.")
 PROBLEMS = Gauge("muster_certificate_problems", "How many things are wrong; Events of the Secret and the log say what.")
 STEPS = Counter("muster_certificate_steps_total", "Steps taken, by kind.", ["step"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateOptions:
+    """The Secret to look after, and how."""
+
+    secret: str
+    issuer: Literal["own", "external"]
+    wanted: tuple[Wanted, ...]
+    terms: Terms
 
 
 class Keeper(KeyController):
