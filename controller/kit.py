@@ -4,7 +4,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from controller.caches import OwnWrites
 from controller.live import write_status
@@ -29,6 +29,13 @@ class Kit:
     wall_s: Callable[[], float] = time.time
 
 
+class Handled(Protocol):
+    """A cache that calls handlers with its changes."""
+
+    def add_handler(self, handler: Handler[Any]) -> None:
+        """Have the handler called with each change."""
+
+
 class KeyController(ABC):
     """A worker over keys; never two passes at once over the same key."""
 
@@ -37,7 +44,7 @@ class KeyController(ABC):
         self.worker = Worker(name, self.process, threads=threads, monotonic_s=kit.monotonic_s)
         self.reflectors: dict[str, Reflector[Any]] = {}
         """Its caches beside those of all controllers, by the names by which a process reports them."""
-        self.handlers: list[tuple[Reflector[Any], Handler[Any]]] = []
+        self.handlers: list[tuple[Handled, Handler[Any]]] = []
         """Handlers of changes in these caches and in those of all controllers; called while the process leads."""
 
     @abstractmethod

@@ -10,8 +10,8 @@ import structlog
 from certs import ssh
 from controller.caches import JOB_INDEX, Caches, OwnWrites
 from controller.kit import Kit
-from controller.live import delete, find, find_or_make
-from controller.trainjob.obstacle import belongs, foreign
+from controller.live import delete, find, find_or_make, owned_by
+from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, fingerprint
 from controller.trainjob.rules.steps import Change, Clear, Command, Create, Delete, Ensure, Step, Suspend
 from controller.trainjob.watched import Kinds, Watched
@@ -74,9 +74,8 @@ class Steps:
         job = _of(train_job, self._made.newest(key, self._caches.jobs.store.get(key)))
         found = {name: each for name in initializers if (each := self._initializer(train_job, name))}
         pods = self._caches.pods.store.by_index(JOB_INDEX, reference(job).entry) if job else ()
-        job_set = self._watched.get(JOB_SETS, train_job.metadata.key)
-        if not (isinstance(job_set, JobSet) and belongs(job_set.metadata, train_job)):
-            job_set = None
+        watched = self._watched.get(JOB_SETS, key)
+        job_set = _of(train_job, watched) if isinstance(watched, JobSet) else None
         group = _of(train_job, self._caches.groups.store.get(key)) if job_set else None
         return Children(job, pods, found, job_set, group)
 
@@ -134,7 +133,7 @@ class Steps:
         ours = manifest["apiVersion"] == JOBS.api_version
         resource: Resource[Any] = JOBS if ours else INDEXED_JOBS
         made, new = find_or_make(self._client, resource, manifest)
-        if not new and not belongs(made.metadata, train_job):
+        if not new and not owned_by(made.metadata, train_job.metadata.uid):
             raise foreign(f"{resource.kind} {made.metadata.name}", made.metadata, train_job)
         (self._made if ours else self._made_initializers).note(made)
 
@@ -192,7 +191,7 @@ class Steps:
             return None
         meta = msgspec.convert(found["metadata"], ObjectMeta)
         own = meta.labels.get(names.TRAIN_JOB) == train_job.metadata.name  # a claim that is retained has no owner
-        if not (belongs(meta, train_job) if meta.owner_references else own):
+        if not (owned_by(meta, train_job.metadata.uid) if meta.owner_references else own):
             raise foreign(f"{resource.kind} {name}", meta, train_job)
         return found
 
@@ -209,4 +208,4 @@ class Steps:
 
 def _of(train_job: TrainJob, found: T | None) -> T | None:
     """The object, if it is this TrainJob's."""
-    return found if found is not None and belongs(found.metadata, train_job) else None
+    return found if found is not None and owned_by(found.metadata, train_job.metadata.uid) else None

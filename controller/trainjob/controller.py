@@ -9,8 +9,9 @@ from msgspec import structs
 
 from controller.caches import Caches, packed
 from controller.kit import KindController, Kit
+from controller.live import controller_key
 from controller.trainjob.children import Steps
-from controller.trainjob.obstacle import Obstacle, train_job_key
+from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.report import LOOK_AGAIN_S, Authorities
 from controller.trainjob.rules import outcome, status
 from controller.trainjob.rules.children import Children, before, finished, goes_on, initializer_name
@@ -59,7 +60,7 @@ class TrainJobs(KindController[TrainJob]):
         super().__init__(kit, "trainjob", TRAIN_JOBS, packed(kit.client, TRAIN_JOBS), threads=threads)
         self._framework = framework or registry.framework()
         self._authorities, self._target = authorities, target
-        self.watched = Watched(kit.client, self._framework, self._child_seen, job_sets=target == "JobSet")
+        self.watched = Watched(kit.client, self._framework, job_sets=target == "JobSet")
         self._steps = Steps(kit, caches, self.watched)
         self._runtimes = Runtimes(kit.client, kit.recorder, self._steps.maps.store, target)
         self._compiled: dict[str, tuple[tuple[int, str, str], Compiled]] = {}
@@ -70,6 +71,7 @@ class TrainJobs(KindController[TrainJob]):
         self.handlers += [
             (self._steps.initializers, self._child_seen),
             (self._steps.maps, self._child_seen),
+            (self.watched, self._child_seen),
             (caches.jobs, self._child_seen),
             (caches.groups, self._group_seen),
             (caches.pods, self._pod_seen),
@@ -92,7 +94,7 @@ class TrainJobs(KindController[TrainJob]):
     def _child_seen(self, old: Object | None, new: Object | None) -> None:
         """Queues the TrainJob of an object that has changed, if it has one."""
         child = new or old
-        key = train_job_key(child.metadata) if child else None
+        key = controller_key(child.metadata, TRAIN_JOBS) if child else None
         if key:
             self.worker.queue.add(key)
 

@@ -1,6 +1,6 @@
 """Obstacles of TrainJobs: reasons for which nothing can be made for now, such as a foreign object of the same name."""
 
-from controller.live import controller_key, owned_by, owner_words
+from controller.live import owner_words
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.meta import ObjectMeta
 
@@ -11,16 +11,6 @@ class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster i
     def __init__(self, message: str, *, passing: bool = False) -> None:
         super().__init__(message)
         self.passing = passing
-
-
-def train_job_key(meta: ObjectMeta) -> str | None:
-    """The key of the TrainJob that controls an object; None if none does."""
-    return controller_key(meta, TRAIN_JOBS)
-
-
-def belongs(meta: ObjectMeta, train_job: TrainJob) -> bool:
-    """True if the TrainJob controls the object: this one, not an earlier one of its name."""
-    return owned_by(meta, train_job.metadata.uid)
 
 
 def foreign(what: str, meta: ObjectMeta, train_job: TrainJob) -> Obstacle:

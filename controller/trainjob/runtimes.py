@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 
 from controller.kit import KeyController, Kit
-from controller.live import delete, find
-from controller.trainjob.obstacle import Obstacle, belongs, foreign
+from controller.live import delete, find, owned_by
+from controller.trainjob.obstacle import Obstacle, foreign
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import GROUP, TRAIN_JOBS, RuntimeRef, TrainJob
@@ -172,7 +172,7 @@ class Runtimes:
         except Undecodable as error:
             why = f"ConfigMap {name} cannot be read: {error.message}; delete it, and the runtime will be read again"
             raise Obstacle(why) from error
-        if found and not belongs(found.metadata, train_job):
+        if found and not owned_by(found.metadata, meta.uid):
             raise foreign(f"ConfigMap {name}", found.metadata, train_job)
         return found
 

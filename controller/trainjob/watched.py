@@ -1,24 +1,24 @@
 """Kinds of objects that plugins build, and caches of those that they watch, or that TrainJobs become (JobSets)."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from controller.trainjob.obstacle import belongs, train_job_key
+from controller.live import controller_key, owned_by
 from muster.api.base import Resource
 from muster.api.kubeflow.jobset import JOB_SETS
-from muster.api.kubeflow.trainer import TrainJob
+from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import CONFIG_MAPS, SECRETS, SERVICES
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.storage import CLAIMS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.optional import OptionalReflector
-from muster.kube.store import Store
+from muster.kube.store import Handler, Store
 from muster.runtime import registry
 from muster.runtime.framework import Framework
 
@@ -58,32 +58,26 @@ class Whole(Object):
 
 
 class Watched:
-    """Caches of the objects of such kinds that TrainJobs control, while the CRDs are installed; `seen` is a handler."""
+    """Caches of the objects of such kinds that TrainJobs control, while the CRDs are installed."""
 
-    def __init__(
-        self,
-        client: Client,
-        framework: Framework,
-        seen: Callable[[Object | None, Object | None], None],
-        *,
-        job_sets: bool = False,
-    ) -> None:
+    def __init__(self, client: Client, framework: Framework, *, job_sets: bool = False) -> None:
         own = set(Framework(registry.plugins()).watched())
-        self.names = [name for name in framework.watched() if name not in own]
-        self.names += [_name(JOB_SETS)] if job_sets else []
-        self._seen = seen
-        self._objects = {name: Store(packed=_resource(name).type) for name in self.names}
-        self._reflectors = [
-            OptionalReflector(client, _resource(name), partial(self._changed, name)) for name in self.names
-        ]
+        wanted = [name for name in framework.watched() if name not in own] + [_name(JOB_SETS)] * job_sets
+        self._handlers: list[Handler[Object]] = []
+        self._objects = {name: Store(packed=_resource(name).type) for name in wanted}
+        self._reflectors = [OptionalReflector(client, _resource(name), partial(self._changed, name)) for name in wanted]
+
+    def add_handler(self, handler: Handler[Object]) -> None:
+        """Have the handler called with each change, after the cache has it."""
+        self._handlers.append(handler)
 
     def start(self) -> None:
-        """Starts to watch."""
+        """Start to watch."""
         for reflector in self._reflectors:
             reflector.start()
 
     def stop(self) -> None:
-        """Ends the watches."""
+        """End the watches."""
         for reflector in self._reflectors:
             reflector.stop()
 
@@ -103,20 +97,20 @@ class Watched:
 
     def of(self, train_job: TrainJob) -> list[Mapping[str, Any]]:
         """All objects that a TrainJob controls, as JSON, by kind and name."""
-        found = [
-            each for name in self.names for each in self._objects[name].list() if belongs(each.metadata, train_job)
-        ]
+        uid = train_job.metadata.uid
+        found = [each for store in self._objects.values() for each in store.list() if owned_by(each.metadata, uid)]
         return [msgspec.to_builtins(each) for each in sorted(found, key=lambda each: (each.kind, each.metadata.name))]
 
     def _changed(self, name: str, old: Object | None, new: Object | None) -> None:
         one = new or old
-        if one is None or train_job_key(one.metadata) is None:
+        if one is None or controller_key(one.metadata, TRAIN_JOBS) is None:
             return
         if new is None:
             self._objects[name].discard(one.metadata.key)
         else:
             self._objects[name].put(new)
-        self._seen(old, new)
+        for handler in self._handlers:
+            handler(old, new)
 
 
 def _name(resource: Resource[Any]) -> str:

@@ -8,6 +8,8 @@ import pytest
 
 from controller.app import Controller
 from controller.job.rules.events import Request
+from muster.api.kubeflow.jobset import JobSet
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.flow import JOB_FLOWS
 from muster.api.volcano.scheduling import QUEUES
@@ -144,3 +146,17 @@ def test_a_change_during_a_takeover_is_not_lost(
     found = standby.work()
     assert passes <= found[0]
     assert ({*events} <= {*found[1]}, found[2]) == (True, ended)
+
+
+def test_a_standby_queues_no_child_of_a_kind_that_plugins_watch(client: Client) -> None:
+    """Once it leads, it does."""
+    controller = Controller(client, 1, monotonic_s=lambda: 0.0, target="JobSet")
+    owner = {"apiVersion": TRAIN_JOBS.api_version, "kind": "TrainJob", "name": "j", "uid": "uid-j", "controller": True}
+    document = {"metadata": {"name": "j", "namespace": "n", "uid": "u", "ownerReferences": [owner]}, "spec": {}}
+    queued = []
+    for leads in (False, True):
+        if leads:
+            controller.take_over(lambda: True)
+        controller.train_jobs.watched._changed("jobsets.jobset.x-k8s.io", None, msgspec.convert(document, JobSet))
+        queued.append(controller.train_jobs.worker.queue.get(0))
+    assert queued == [None, KEY]
