@@ -11,7 +11,7 @@ from muster.api.merge_diff import difference
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS, CronJob
 from muster.kube.errors import Forbidden, Invalid, NotFound
-from muster.volcano.schedule import Schedule, ScheduleError, read, zone_of
+from muster.volcano.schedule import ScheduleError, read, zone_of
 
 BLOCKED_S = 30.0
 """Time until a Job that the API server has refused is tried again."""
@@ -65,9 +65,6 @@ class CronJobs(KindController[CronJob]):
         time_s = due_s(cron_job, schedule, now_s)
         if time_s is not None and not self._make(cron_job, jobs, time_s):
             self.worker.queue.add_after(cron_job.metadata.key, BLOCKED_S)
-        self._later(cron_job, schedule, now_s)
-
-    def _later(self, cron_job: CronJob, schedule: Schedule, now_s: float) -> None:
         next_s = schedule.after(now_s, start_s(cron_job))
         self.worker.queue.add_after(cron_job.metadata.key, min(LONGEST_S, next_s - now_s) + MARGIN_S)
 

@@ -70,7 +70,7 @@ class Actions:
             return job
         if found.delay_s > 0:
             return self._arm(job, request, found)
-        return self._carry_out(job, found.action, request, snapshot)
+        return self.carry_out(job, found.action, request, snapshot)
 
     def restart_more(self, job: Job, snapshot: JobSnapshot) -> Job:
         """The Job with a note of all further targets of this pass: one write, however many they are."""
@@ -99,7 +99,7 @@ class Actions:
                 here, request = snapshot.by_name.get(timer.request.pod), timer.request
                 if here and request.pod_uid:
                     request = replace(request, pod_uid=here.metadata.uid)
-                job = self._carry_out(job, found.action, request, snapshot)
+                job = self.carry_out(job, found.action, request, snapshot)
                 armed.pop(timer.key, None)
         due = min((timer.due_s for timer in armed.values()), default=None)
         if due is not None:
@@ -109,12 +109,6 @@ class Actions:
     def forget(self, job: Job) -> None:
         """Drops the timers of a Job that is gone."""
         self._timers.pop(job.metadata.uid, None)
-
-    def carry_out_command(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
-        """The Job after a Command; one that was carried out before is not carried out again."""
-        if request.command_uid in notes.words(job.status, notes.COMMANDS):
-            return job
-        return self._carry_out(job, request.action, request, snapshot)
 
     def _match(self, job: Job, request: Request, snapshot: JobSnapshot) -> Match:
         """The action of an event that is still news; a sync for one that an action of this process has caused."""
@@ -152,7 +146,8 @@ class Actions:
             self._event(job, f"Execute action {found.action} after {statuses.format_duration(found.delay_s)}")
         return job
 
-    def _carry_out(self, job: Job, action: str, request: Request, snapshot: JobSnapshot) -> Job:
+    def carry_out(self, job: Job, action: str, request: Request, snapshot: JobSnapshot) -> Job:
+        """Return the Job after this action."""
         cell = policies.step(job.status.state.phase, action)
         if action == Action.RESUME_JOB and cell.enter and RESUME_COUNTS in compat(job.metadata):
             cell = cell._replace(retry=True)
@@ -252,7 +247,8 @@ class Commands:
             event(job, "Warning", "CommandIssued", why)
         else:
             event(job, "Normal", "CommandIssued", f"Command {request.command} asks for {request.action}")
-            job = self._actions.carry_out_command(job, request, snapshot)
+            if request.command_uid not in notes.words(job.status, notes.COMMANDS):  # else it was carried out before
+                job = self._actions.carry_out(job, request.action, request, snapshot)
         return job
 
     def without_job(self, key: str, batch: Batch) -> None:

@@ -9,12 +9,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
 
-_Batch = deque[Callable[[], None]]
+_Batch = deque[tuple[Future[Any], Callable[[], Any]]]
 _LONGEST_WAITING_EVERY = 4
 
 
@@ -27,59 +28,43 @@ class FairPool:
         self._turns: deque[_Batch] = deque()
         """Batches with something left; the one that has waited longest for a call comes first."""
         self._calls = 0
-        self._waiting: set[Future[Any]] = set()
 
     def each(self, items: Sequence[T], act: Callable[[T], R]) -> list[R]:
-        """The results of `act` for the items, in order; waits for all. Raises CancelledError if the pool is closed."""
+        """Return the results of `act` for the items, in order. Raise CancelledError if the pool is closed meanwhile."""
         futures: list[Future[R]] = [Future() for _ in items]
-        batch: _Batch = deque(_call(future, act, item) for future, item in zip(futures, items, strict=True))
-        if not batch:
-            return []
-        with self._lock:
-            self._turns.append(batch)
-            self._waiting.update(futures)
-        try:
-            self._begin(futures)
-            return [future.result() for future in futures]
-        finally:
+        if futures:
             with self._lock:
-                self._waiting.difference_update(futures)
-
-    def _begin(self, futures: Sequence[Future[Any]]) -> None:
+                self._turns.append(deque(zip(futures, (partial(act, item) for item in items), strict=True)))
         try:
             for _ in futures:
                 self._pool.submit(self._next)
         except RuntimeError:  # the pool has been closed meanwhile
-            for future in futures:
-                future.cancel()
+            self._cancel()
+        return [future.result() for future in futures]
 
     def close(self) -> None:
-        """Ends the threads after the calls under way; those that have not begun are cancelled."""
+        """End the threads after the calls under way; those that have not begun are cancelled."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+        self._cancel()
+
+    def _cancel(self) -> None:
         with self._lock:
-            for future in self._waiting:
-                future.cancel()
+            for batch in self._turns:
+                for future, _ in batch:
+                    future.cancel()
 
     def _next(self) -> None:
-        """One call of the batch whose turn it is, which then stands behind all the others."""
+        """Make one call of the batch whose turn it is, which then stands behind all the others."""
         with self._lock:
             self._calls += 1
             longest = self._calls % _LONGEST_WAITING_EVERY == 0
             batch = self._turns[0] if longest else min(self._turns, key=len)
             self._turns.remove(batch)
-            call = batch.popleft()
+            future, call = batch.popleft()
             if batch:
                 self._turns.append(batch)
-        call()
-
-
-def _call(future: Future[R], act: Callable[[T], R], item: T) -> Callable[[], None]:
-    def call() -> None:
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            future.set_result(act(item))
-        except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
-            future.set_exception(error)
-
-    return call
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(call())
+            except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
+                future.set_exception(error)

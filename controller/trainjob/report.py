@@ -70,9 +70,8 @@ class Reports:
         """Writes what is reported, and gives it back; RefusedError if it is not taken."""
         target = reports.target_of(path)
         spec = {"token": reports.token_of(authorization), "audiences": [target.audience]}
-        reports.admit(
-            self._client.create(TOKEN_REVIEWS, {"metadata": {}, "spec": spec}, timeout_s=_CALL_S).status, target
-        )
+        review = self._client.create(TOKEN_REVIEWS, {"metadata": {}, "spec": spec}, timeout_s=_CALL_S)
+        reports.admit(review.status, target)
         told = reports.read(body)
         if told is None:
             return {}
@@ -127,15 +126,19 @@ class ReportServer:
 
     def _app(self) -> Starlette:
         async def report(request: Request) -> Response:
-            said = request.scope["path"], request.headers.get("authorization", ""), await _body(request)
+            try:
+                said = request.scope["path"], request.headers.get("authorization", ""), await _body(request)
+            except reports.RefusedError as refused:
+                return JSONResponse(reports.answer(refused), refused.status)
+            except ClientDisconnect:  # before all of it came; the answer reaches no client
+                return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
             async with self._turns.of(request.client.host if request.client else ""):
                 work = asyncio.get_running_loop().run_in_executor(self._pool, self._reports.answer, *said)
                 status, content = await work
             return JSONResponse(content, status)
 
         # Any path, as a wrong one is answered like one of the API server.
-        routes = [Route("/{path:path}", report, methods=["POST"])]
-        return Starlette(routes=routes, exception_handlers={reports.RefusedError: _refused, ClientDisconnect: _gone})
+        return Starlette(routes=[Route("/{path:path}", report, methods=["POST"])])
 
 
 class Turns:
@@ -172,16 +175,6 @@ async def _body(request: Request) -> bytes:
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a report has at most {reports.MAX_BYTES} bytes"
             )
     return bytes(body)
-
-
-async def _refused(_: Request, error: Exception) -> Response:
-    status = error.status if isinstance(error, reports.RefusedError) else HTTPStatus.BAD_REQUEST
-    return JSONResponse(reports.answer(reports.RefusedError(status, str(error))), status)
-
-
-async def _gone(_request: Request, _error: Exception) -> Response:
-    """Ends a request whose client has gone before all of it came; the answer reaches no client."""
-    return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
 
 
 LOOK_AGAIN_S: Final = 300.0

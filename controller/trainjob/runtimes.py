@@ -44,6 +44,9 @@ FINALIZER = f"{GROUP}/resource-in-use"
 _KINDS: dict[str, Resource[Any]] = {each.kind: each for each in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)}
 
 
+_CORRECT = "correct it, and create this TrainJob again"
+
+
 class _Snapshot(Object):
     """The ConfigMap of a snapshot."""
 
@@ -56,10 +59,6 @@ _SNAPSHOTS = Resource("", "v1", "configmaps", "ConfigMap", _Snapshot)
 def digest(text: str) -> str:
     """The digest of a snapshot, as it stands in the TrainJob's status."""
     return f"sha256:{sha256(text.encode()).hexdigest()}"
-
-
-def _content(snapshot: _Snapshot) -> str:
-    return snapshot.data.get(KEY, "")
 
 
 def snapshot_name(train_job: str) -> str:
@@ -106,13 +105,11 @@ class Runtimes:
         what = f"{reference.kind} {reference.name}"
         try:
             runtime = decoder(kind.type).decode(text.encode())
-            wrong = list(check(runtime, self._target))
+            wrong = "; ".join(map(str, check(runtime, self._target)))
         except UNREADABLE as error:
-            raise Obstacle(f"{what} cannot be read: {error}; correct it, and create this TrainJob again") from error
+            raise Obstacle(f"{what} cannot be read: {error}; {_CORRECT}") from error
         if wrong:
-            raise Obstacle(
-                f"{what} is not valid: {'; '.join(map(str, wrong))}; correct it, and create this TrainJob again"
-            )
+            raise Obstacle(f"{what} is not valid: {wrong}; {_CORRECT}")
         return runtime
 
     def _kept(self, train_job: TrainJob) -> str | None:
@@ -134,7 +131,7 @@ class Runtimes:
                 found = self._snapshot(train_job)
                 if found and train_job.status.runtime_digest:
                     return self._believed(train_job, found)
-                if found and _content(found) == text:
+                if found and found.data.get(KEY) == text:
                     return text
                 if found:  # by a pass that has not noted it, or by somebody else
                     delete(self._client, CONFIG_MAPS, found.metadata)
@@ -177,7 +174,7 @@ class Runtimes:
         return found
 
     def _believed(self, train_job: TrainJob, found: _Snapshot) -> str:
-        text = _content(found)
+        text = found.data.get(KEY, "")
         if digest(text) != train_job.status.runtime_digest:
             raise Obstacle(
                 f"ConfigMap {found.metadata.name} was changed: it has not the digest that stands in this TrainJob's "

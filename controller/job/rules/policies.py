@@ -111,27 +111,27 @@ class Step(NamedTuple):
     retry: bool = False  # uses up one of maxRetry
 
 
-_STOP = {
+_STOP: dict[str, Step] = {
     Action.ABORT_JOB: Step(Effect.KILL_SOFT, "Aborting"),
     Action.TERMINATE_JOB: Step(Effect.KILL_SOFT, "Terminating"),
     Action.COMPLETE_JOB: Step(Effect.KILL_SOFT, "Completing"),
 }
-_LIVE = {
+_LIVE: dict[str, Step] = {
     **dict.fromkeys(Action, Step(Effect.SYNC)),
     **_STOP,
     **dict.fromkeys(TARGETED, Step(Effect.KILL_TARGET, "Restarting", retry=True)),
     Action.RESTART_JOB: Step(Effect.KILL_ALL, "Restarting", retry=True),
 }
-_RESTARTING = {
+_RESTARTING: dict[str, Step] = {
     **dict.fromkeys(Action, Step(Effect.SYNC)),
     **_STOP,
     **dict.fromkeys(TARGETED, Step(Effect.KILL_TARGET)),
     Action.RESTART_JOB: Step(Effect.KILL_ALL),
 }
-_DRAIN = dict.fromkeys(Action, Step(Effect.KILL_SOFT))
-_ABORT = {**_DRAIN, Action.RESUME_JOB: Step(Effect.KILL_SOFT, "Restarting")}
+_DRAIN: dict[str, Step] = dict.fromkeys(Action, Step(Effect.KILL_SOFT))
+_ABORT: dict[str, Step] = {**_DRAIN, Action.RESUME_JOB: Step(Effect.KILL_SOFT, "Restarting")}
 
-_ROWS: dict[Phase, dict[Action, Step]] = {
+TABLE: dict[Phase, dict[str, Step]] = {
     "": _LIVE,
     "Pending": _LIVE,
     "Running": _LIVE,
@@ -142,15 +142,13 @@ _ROWS: dict[Phase, dict[Action, Step]] = {
     "Aborted": _ABORT,
     **dict.fromkeys(FINISHED, _DRAIN),
 }
-TABLE: dict[tuple[Phase, Action], Step] = {
-    (phase, action): step for phase, row in _ROWS.items() for action, step in row.items()
-}
+"""Cells by phase and action."""
 
 
 def step(phase: Phase, action: str) -> Step:
-    """The cell of `action` in `phase`; an unknown action is a sync."""
-    known = Action(action) if action in Action._value2member_map_ else Action.SYNC_JOB
-    return TABLE[phase, known]
+    """Return the cell of `action` in `phase`; an unknown action is a sync."""
+    row = TABLE[phase]
+    return row.get(action, row[Action.SYNC_JOB])
 
 
 WHOLE = "job"

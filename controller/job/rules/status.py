@@ -187,7 +187,7 @@ def _newest(group: PodGroup) -> PodGroupCondition | None:
 
 
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
-    """True if the two differ in counters, words and timers only, which may be written a little later.
+    """Return True if the two differ in counters, message and timers only, which may be written a little later.
 
     Timers of evicted pods are written at once: another process would not find the pod.
     """

@@ -141,7 +141,7 @@ def test_threads_are_free_again_after_calls_that_failed() -> None:
         with pytest.raises(ServerError):
             pool.each(range(9), act)
     assert pool.each([1, 2, 4], act) == [1, 2, 4]
-    assert (list(pool._turns), pool._waiting) == ([], set())
+    assert not pool._turns
     pool.close()
 
 
