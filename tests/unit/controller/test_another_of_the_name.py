@@ -10,7 +10,7 @@ from simulated_cluster import Cluster, _tell
 from simulated_jobs import job, order, submit, turn
 
 import controller
-from controller.caches import Caches, OwnWrites
+from controller.caches import Caches
 from controller.gangs.native import NativeGroups
 from controller.job.effects import Effects
 from controller.job.expectations import Expectations
@@ -219,31 +219,3 @@ def test_a_native_podgroup_of_somebody_else_is_left_alone(desk: Desk, *, own: bo
     NativeGroups(Kit(desk.client, cast("Any", None)), Caches(desk.client))._publish(group.metadata.key, larger)
     policy = desk.api.all(NATIVE_POD_GROUPS)[0].spec.scheduling_policy
     assert (policy == native_of(larger).spec.scheduling_policy) == own
-
-
-def written(uid: str, version: int) -> Job:
-    """A Job as somebody has it."""
-    return Job(metadata=ObjectMeta(name="j", namespace="n", uid=uid, resource_version=str(version)))
-
-
-def test_the_end_of_an_earlier_object_is_not_that_of_the_one_that_was_written() -> None:
-    """The cache tells late that the first is gone; the second has been written since."""
-    own = OwnWrites[Job](lambda: 0.0, 30.0)
-    own.note(written("second", 9))
-    own.seen(written("first", 5), None)
-    assert own.newest("n/j", None) == written("second", 9)
-    assert own.newest("n/j", written("first", 5)) == written("second", 9)
-    own.seen(written("second", 9), None)
-    assert own.newest("n/j", None) is None
-
-
-@pytest.mark.parametrize(("shown", "newest"), [(8, 9), (9, 9), (10, 10)])
-def test_the_later_of_cache_and_own_write_counts(shown: int, newest: int) -> None:
-    """By their versions; once the cache has shown it, it is the cache that tells."""
-    own = OwnWrites[Job](lambda: 0.0)
-    own.note(written("u", 9))
-    own.seen(None, written("u", shown))
-    found = own.newest("n/j", written("u", shown))
-    assert found is not None
-    assert found.metadata.resource_version == str(newest)
-    assert own.newest("n/j", None) is None

@@ -21,10 +21,9 @@ def refuse(cluster: Cluster, *names: str) -> None:
         cluster.api.change(PODS, name, {"status": {"phase": "Failed", **SYSCTL}}, "n", subresource="status")
 
 
-def refused_again(cluster: Cluster, *names: str) -> float:
-    """Kubelet refuses these pods; seconds until they are made again."""
+def made_again(cluster: Cluster, *names: str) -> float:
+    """These pods have ended; seconds until they are made again."""
     before = {pod.metadata.uid for pod in pods(cluster)}
-    refuse(cluster, *names)
     settle(cluster)
     waited_s = 0.0
     while not set(names) <= {pod.metadata.name for pod in pods(cluster) if pod.metadata.uid not in before}:
@@ -33,6 +32,12 @@ def refused_again(cluster: Cluster, *names: str) -> float:
         waited_s += 1
         settle(cluster)
     return waited_s
+
+
+def refused_again(cluster: Cluster, *names: str) -> float:
+    """Kubelet refuses these pods; seconds until they are made again."""
+    refuse(cluster, *names)
+    return made_again(cluster, *names)
 
 
 @pytest.mark.parametrize("action", ["RestartJob", "RestartTask", "RestartPod"])
@@ -138,16 +143,8 @@ def test_a_note_that_somebody_edited_is_none() -> None:
 def ended_again(cluster: Cluster, name: str, ran_s: float) -> float:
     """The pod runs for so long and fails; seconds until it is made again."""
     cluster.now_s += ran_s
-    before = {pod.metadata.uid for pod in pods(cluster)}
     fail(cluster, name)
-    settle(cluster)
-    waited_s = 0.0
-    while not any(pod.metadata.name == name and pod.metadata.uid not in before for pod in pods(cluster)):
-        assert waited_s < 1000, job(cluster, "j").status.state
-        cluster.now_s += 1
-        waited_s += 1
-        settle(cluster)
-    return waited_s
+    return made_again(cluster, name)
 
 
 def test_a_job_that_ends_at_once_every_time_comes_back_later(cluster: Cluster) -> None:

@@ -1,11 +1,13 @@
 """Jobs that are deleted some time after their end, with the pods that have stayed, on the simulated cluster."""
 
 import pytest
+from builders import job as a_job
 from simulated_cluster import Cluster
 from simulated_jobs import add, fail, job, order, pods, settle, submit, task, turn
 
+from controller.job.rules.timers import expires_s
 from muster.api.kubernetes.core import PODS
-from muster.api.volcano.batch import JOBS
+from muster.api.volcano.batch import JOBS, Job, compat
 from muster.api.volcano.scheduling import POD_GROUPS
 
 
@@ -97,3 +99,39 @@ def test_a_job_that_restarts_does_not_expire(cluster: Cluster) -> None:
     cluster.api.collect()
     cluster.api.collect()
     assert (names(cluster), pods(cluster)) == ([], [])
+
+
+ENDED = "1970-01-01T00:01:00Z"
+
+
+def ended(phase: str, *, ttl_s: int | None = 5, **more: object) -> Job:
+    """A Job that entered its phase a minute after the beginning of time."""
+    state = {"phase": phase, "lastTransitionTime": ENDED}
+    return a_job("j", ttl_seconds_after_finished=ttl_s, status={"state": state}, **more)
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed", "Terminated", "Aborted"])
+def test_every_end_counts(phase: str) -> None:
+    """The time after the end, also after an abort; 0 is a time, too."""
+    assert expires_s(ended(phase)) == 65.0
+    assert expires_s(ended(phase, ttl_s=0)) == 60.0
+    assert expires_s(ended(phase, ttl_s=None)) is None
+
+
+@pytest.mark.parametrize("phase", ["", "Pending", "Running", "Restarting", "Completing", "Terminating", "Aborting"])
+def test_no_job_is_deleted_before_its_end(phase: str) -> None:
+    """Whatever its last change of phase was."""
+    assert expires_s(ended(phase)) is None
+
+
+def test_a_job_that_goes_away_is_left_alone() -> None:
+    """Somebody deletes it already."""
+    assert expires_s(ended("Completed", deleted=ENDED)) is None
+
+
+def test_suspended_jobs_can_be_spared() -> None:
+    """As in Volcano, if the Job asks for it; other ends count as ever."""
+    spared = {"muster.dev/compat": "resume-counts, ttl-spares-aborted"}
+    assert expires_s(ended("Aborted", annotations=spared)) is None
+    assert expires_s(ended("Failed", annotations=spared)) == 65.0
+    assert compat(ended("Aborted").metadata) == frozenset()

@@ -12,9 +12,8 @@ from msgspec import structs
 import controller
 from controller.caches import Caches
 from controller.job.controller import Jobs
-from controller.job.effects import Effects, Refusals
+from controller.job.effects import Effects
 from controller.job.expectations import Expectations
-from controller.job.fair_pool import FairPool
 from controller.job.objects import Groups, ObjectError, Objects
 from controller.job.writer import REST_S, StatusWriter
 from controller.kit import Kit
@@ -126,44 +125,6 @@ def test_a_pod_that_was_not_deleted_is_not_thought_to_go(
     assert effects.delete_pods(process.job, [left], why="Restart", mark=True) == []
     assert process.api.all(PODS) == []
     assert process.expectations.deletion(left.metadata.uid) is not None
-
-
-def test_threads_are_free_again_after_calls_that_failed() -> None:
-    """A batch that fails leaves nothing behind, and those that wait beside it have their turns."""
-
-    def act(number: int) -> int:
-        if number % 3 == 0:
-            raise ServerError(str(number))
-        return number
-
-    pool = FairPool(3, "test")
-    for _ in range(4):
-        with pytest.raises(ServerError):
-            pool.each(range(9), act)
-    assert pool.each([1, 2, 4], act) == [1, 2, 4]
-    assert not pool._turns
-    pool.close()
-
-
-def test_a_quota_s_refusals_are_kept_however_the_pass_ends() -> None:
-    """Else it would be asked again in every pass."""
-    now_s = [0.0]
-    refusals = Refusals(lambda: now_s[0])
-
-    def cut_pass() -> None:
-        with refusals.attempts("uid") as attempts:
-            for _ in range(3):
-                assert attempts.begin(b"8 GPUs")
-                attempts.refused(b"8 GPUs")
-            raise ServerError("the rest of the pass failed")
-
-    with pytest.raises(ServerError):
-        cut_pass()
-    with refusals.attempts("uid") as attempts:
-        assert not attempts.begin(b"8 GPUs")
-    now_s[0] += 1.0
-    with refusals.attempts("uid") as attempts:
-        assert attempts.begin(b"8 GPUs")
 
 
 class TwoMaps:

@@ -6,29 +6,12 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor
 import pytest
 
 from controller.job.fair_pool import FairPool
+from muster.kube.errors import ServerError
 
 
 def test_a_small_batch_does_not_wait_for_a_large_one() -> None:
     """One thread, and a batch of a thousand that came first: the small one is through after as many turns again."""
-    pool, order, begun, go_on = FairPool(1, "test"), list[str](), threading.Event(), threading.Event()
-
-    def act(item: str) -> str:
-        begun.set()
-        assert go_on.wait(10)
-        order.append(item)
-        return item.upper()
-
-    with ThreadPoolExecutor(2) as jobs:
-        large = jobs.submit(pool.each, ["large"] * 1000, act)
-        assert begun.wait(10)
-        small = jobs.submit(pool.each, ["small"] * 3, act)
-        while len(pool._turns) < 2:
-            assert not small.done()
-        go_on.set()
-        assert small.result(10) == ["SMALL"] * 3
-        assert large.result(10) == ["LARGE"] * 1000
-    assert max(index for index, item in enumerate(order) if item == "small") <= 7
-    pool.close()
+    assert _last(run_beside({"large": 1000, "small": 3}), "small") <= 8
 
 
 def test_equal_batches_are_finished_one_after_the_other() -> None:
@@ -98,3 +81,20 @@ def test_what_has_not_begun_when_the_pool_closes_is_cancelled() -> None:
         go_on.set()
         with pytest.raises(CancelledError):
             waiting.result(10)
+
+
+def test_threads_are_free_again_after_calls_that_failed() -> None:
+    """A batch that fails leaves nothing behind, and those that wait beside it have their turns."""
+
+    def act(number: int) -> int:
+        if number % 3 == 0:
+            raise ServerError(str(number))
+        return number
+
+    pool = FairPool(3, "test")
+    for _ in range(4):
+        with pytest.raises(ServerError):
+            pool.each(range(9), act)
+    assert pool.each([1, 2, 4], act) == [1, 2, 4]
+    assert not pool._turns
+    pool.close()

@@ -1,13 +1,18 @@
-"""From events to actions."""
+"""From events to actions, by the policies of a task and of its Job."""
 
 import pytest
 from builders import job as a_job
 from builders import pod
 from builders.manifests import task as a_task
+from hypothesis import given
+from hypothesis import strategies as st
+from simulated_cluster import Cluster
+from simulated_jobs import fail, job, pods, settle, submit, task
 
 from controller.job.rules.events import Request, pod_changed
 from controller.job.rules.phases import Counts, next_phase
 from controller.job.rules.policies import (
+    SYNC,
     Effect,
     Match,
     Step,
@@ -18,8 +23,9 @@ from controller.job.rules.policies import (
     step,
     target_of,
 )
-from muster.api.kubernetes.core import Pod
-from muster.api.volcano.batch import Job, JobState, JobStatus, LifecyclePolicy
+from muster.api.kubernetes.core import PODS, Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, LifecyclePolicy, TaskSpec
 
 
 def policy(action: str, *events: str, exit_code: int | None = None, timeout: str | None = None) -> LifecyclePolicy:
@@ -27,7 +33,7 @@ def policy(action: str, *events: str, exit_code: int | None = None, timeout: str
     return LifecyclePolicy(action=action, events=list(events), exit_code=exit_code, timeout=timeout)  # type: ignore[arg-type]  # events as text
 
 
-def job(*policies: LifecyclePolicy, task: list[LifecyclePolicy] | None = None, version: int = 0) -> Job:
+def with_job_policies(*policies: LifecyclePolicy, task: list[LifecyclePolicy] | None = None, version: int = 0) -> Job:
     """A Job of UID `u` with these policies, and one task `w`."""
     tasks = [a_task("w", policies=task or [])]
     return a_job("j", tasks, "n", uid="u", policies=list(policies), status=JobStatus(version=version))
@@ -48,34 +54,53 @@ CODE, ANY = policy("TerminateJob", exit_code=137), policy("AbortJob", "*")
 @pytest.mark.parametrize(
     ("of", "request_", "action"),
     [
-        pytest.param(job(), failed(), "SyncJob", id="no policy is a sync"),
-        pytest.param(job(policy("AbortJob", "PodFailed"), task=OWN), failed(), "RestartTask", id="task's first"),
-        pytest.param(job(policy("AbortJob", "PodFailed"), task=OWN), failed(task="x"), "AbortJob", id="another task's"),
-        pytest.param(job(BOTH), failed(), "AbortJob", id="event and events are one list: event"),
-        pytest.param(job(BOTH), failed(event="PodEvicted", exit_codes=()), "AbortJob", id="of events"),
+        pytest.param(with_job_policies(), failed(), "SyncJob", id="no policy is a sync"),
+        pytest.param(
+            with_job_policies(policy("AbortJob", "PodFailed"), task=OWN), failed(), "RestartTask", id="task's first"
+        ),
+        pytest.param(
+            with_job_policies(policy("AbortJob", "PodFailed"), task=OWN),
+            failed(task="x"),
+            "AbortJob",
+            id="another task's",
+        ),
+        pytest.param(with_job_policies(BOTH), failed(), "AbortJob", id="event and events are one list: event"),
+        pytest.param(with_job_policies(BOTH), failed(event="PodEvicted", exit_codes=()), "AbortJob", id="of events"),
         *[
-            pytest.param(job(ANY), failed(event=event), "AbortJob", id=f"any matches {event}")
+            pytest.param(with_job_policies(ANY), failed(event=event), "AbortJob", id=f"any matches {event}")
             for event in ("PodFailed", "PodEvicted", "Unknown", "TaskCompleted", "TaskFailed")
         ],
         *[
-            pytest.param(job(policy("AbortJob", "*", event)), failed(event=event), "SyncJob", id=f"{event} is internal")
+            pytest.param(
+                with_job_policies(policy("AbortJob", "*", event)),
+                failed(event=event),
+                "SyncJob",
+                id=f"{event} is internal",
+            )
             for event in ("OutOfSync", "CommandIssued", "PodRunning")
         ],
-        pytest.param(job(policy("AbortJob", "PodPending")), PENDING, "SyncJob", id="pending needs a timeout"),
-        pytest.param(job(ANY), PENDING, "SyncJob", id="pending is not any event"),
-        pytest.param(job(CODE), failed(exit_codes=(1, 137)), "TerminateJob", id="exit code of any container"),
-        pytest.param(job(CODE), failed(), "SyncJob", id="another exit code"),
-        pytest.param(job(ANY, version=1), failed(), "SyncJob", id="stale: an older version"),
-        pytest.param(job(ANY), failed(job_uid="other"), "SyncJob", id="stale: another Job of this name"),
-        pytest.param(job(ANY, version=1), failed(job_version=1), "AbortJob", id="of this version"),
         pytest.param(
-            job(policy("RestartJob", "Unknown"), version=7),
+            with_job_policies(policy("AbortJob", "PodPending")), PENDING, "SyncJob", id="pending needs a timeout"
+        ),
+        pytest.param(with_job_policies(ANY), PENDING, "SyncJob", id="pending is not any event"),
+        pytest.param(
+            with_job_policies(CODE), failed(exit_codes=(1, 137)), "TerminateJob", id="exit code of any container"
+        ),
+        pytest.param(with_job_policies(CODE), failed(), "SyncJob", id="another exit code"),
+        pytest.param(with_job_policies(ANY, version=1), failed(), "SyncJob", id="stale: an older version"),
+        pytest.param(with_job_policies(ANY), failed(job_uid="other"), "SyncJob", id="stale: another Job of this name"),
+        pytest.param(with_job_policies(ANY, version=1), failed(job_version=1), "AbortJob", id="of this version"),
+        pytest.param(
+            with_job_policies(policy("RestartJob", "Unknown"), version=7),
             Request(event="Unknown", group_uid="g"),
             "RestartJob",
             id="unknown has no version: a gang can become so again",
         ),
         pytest.param(
-            job(version=3), Request(event="CommandIssued", action="ResumeJob"), "ResumeJob", id="a command needs none"
+            with_job_policies(version=3),
+            Request(event="CommandIssued", action="ResumeJob"),
+            "ResumeJob",
+            id="a command needs none",
         ),
     ],
 )
@@ -86,7 +111,7 @@ def test_what_a_policy_makes_of_an_event(of: Job, request_: Request, action: str
 
 def test_pending_needs_a_timeout() -> None:
     """To be pending is normal; only to stay so is an event."""
-    assert match(job(policy("AbortJob", "PodPending", timeout="5m")), PENDING) == Match("AbortJob", 300.0)
+    assert match(with_job_policies(policy("AbortJob", "PodPending", timeout="5m")), PENDING) == Match("AbortJob", 300.0)
 
 
 def pod_of(task: str, index: int, phase: str = "Running") -> Pod:
@@ -96,7 +121,7 @@ def pod_of(task: str, index: int, phase: str = "Running") -> Pod:
 
 def test_from_a_failed_pod_to_the_restart_of_its_task() -> None:
     """The steps of the example in `policies`, one function after the other."""
-    running = job(policy("RestartTask", "PodFailed"))
+    running = with_job_policies(policy("RestartTask", "PodFailed"))
     running.status.state = JobState(phase="Running")
     request = pod_changed(pod_of("w", 0), pod_of("w", 0, "Failed"))
     assert (request.event, request.task) == ("PodFailed", "w")
@@ -111,3 +136,68 @@ def test_from_a_failed_pod_to_the_restart_of_its_task() -> None:
     transition = next_phase(running.spec, "Restarting", Counts(running=1), retry_count=1)
     assert transition is not None
     assert transition.phase == "Pending"
+
+
+EVENTS = st.sampled_from(["PodFailed", "PodEvicted", "PodPending", "TaskCompleted", "TaskFailed", "Unknown"])
+POLICIES = st.lists(
+    st.builds(
+        LifecyclePolicy,
+        action=st.sampled_from(["RestartJob", "RestartTask", "RestartPod", "AbortJob", "TerminateJob", "CompleteJob"]),
+        events=st.lists(EVENTS | st.just("*"), max_size=2),
+        exit_code=st.none() | st.sampled_from([1, 3, 137]),
+        timeout=st.none() | st.sampled_from(["1s", "5m"]),
+    ),
+    max_size=3,
+)
+CODES = st.sampled_from([(), (3,), (1, 137)])
+REQUESTS = st.builds(Request, event=EVENTS, task=st.sampled_from(["w", "v", ""]), exit_codes=CODES)
+
+
+def with_policies(own: list[LifecyclePolicy], of_job: list[LifecyclePolicy]) -> Job:
+    """A Job of tasks `w`, which has policies of its own, and `v`."""
+    tasks = [TaskSpec(name="w", replicas=1, policies=own), TaskSpec(name="v", replicas=1)]
+    return Job(metadata=ObjectMeta(name="j", namespace="n", uid="u"), spec=JobSpec(tasks=tasks, policies=of_job))
+
+
+@given(POLICIES, POLICIES, REQUESTS)
+def test_an_event_that_no_policy_of_the_task_is_for_is_the_jobs(
+    own: list[LifecyclePolicy], of_job: list[LifecyclePolicy], request: Request
+) -> None:
+    """The policies of one level decide alone where the other has none for the event, and the task's where both have."""
+    of_task = match(with_policies(own, []), request)
+    alone = match(with_policies([], of_job), request)
+    assert match(with_policies(own, of_job), request) == (alone if of_task == SYNC else of_task)
+    if request.task != "w":
+        assert of_task == SYNC
+
+
+@given(POLICIES, POLICIES, REQUESTS)
+def test_of_one_level_the_first_that_fits_decides(
+    first: list[LifecyclePolicy], then: list[LifecyclePolicy], request: Request
+) -> None:
+    """Further policies change nothing for events that have one."""
+    found = match(with_policies([], first), request)
+    both = match(with_policies([], [*first, *then]), request)
+    assert both == (match(with_policies([], then), request) if found == SYNC else found)
+
+
+@pytest.mark.parametrize(
+    ("event", "phase", "restarted"), [("PodFailed", "Pending", ["j-w-0"]), ("PodEvicted", "Aborted", None)]
+)
+def test_each_event_gets_the_action_of_its_level(
+    cluster: Cluster, event: str, phase: str, restarted: list[str] | None
+) -> None:
+    """A task that restarts failed pods leaves the abort after an eviction to its Job."""
+    own = [{"event": "PodFailed", "action": "RestartPod"}]
+    of_job = {"event": "PodEvicted", "action": "AbortJob"}
+    submit(cluster, "j", 0, of_job, tasks=[task("w", 2, policies=own), task("v", 1)], minAvailable=3)
+    before = {pod.metadata.name: pod.metadata.uid for pod in pods(cluster)}
+    if event == "PodFailed":
+        fail(cluster, "j-w-0")
+    else:
+        cluster.api.remove(PODS, cluster.api.find(PODS, "j-w-0", "n"), at_once=True)
+    settle(cluster)
+    assert job(cluster, "j").status.state.phase == phase
+    new = [pod.metadata.name for pod in pods(cluster) if before[pod.metadata.name] != pod.metadata.uid]
+    assert new == (restarted or [])
+    assert len(pods(cluster)) == (3 if restarted else 0)

@@ -6,14 +6,17 @@ from simulated_jobs import add, pods, task, turn
 
 from controller.job.effects import MAX_S, OVER_QUOTA_AT_MOST, Refusals
 from controller.job.provision import PODS_A_TURN
+from muster.kube.errors import ServerError
 
 
-def tried(refusals: Refusals, pods: int) -> int:
+def tried(refusals: Refusals, pods: int, error: Exception | None = None) -> int:
     """How many creations a pass makes that a quota refuses."""
     with refusals.attempts("uid") as attempts:
         for _ in range(pods):
             if attempts.begin(b"8 GPUs"):
                 attempts.refused(b"8 GPUs")
+        if error:
+            raise error
         return pods - attempts.untried
 
 
@@ -49,6 +52,17 @@ def test_a_pass_without_refusals_ends_the_row() -> None:
     now[0] += 1.0
     assert tried(refusals, 5) == OVER_QUOTA_AT_MOST
     refusals.forget("uid")
+    assert tried(refusals, 5) == OVER_QUOTA_AT_MOST
+
+
+def test_refusals_are_kept_however_the_pass_ends() -> None:
+    """Else the quota would be asked again in every pass."""
+    now = [0.0]
+    refusals = Refusals(lambda: now[0])
+    with pytest.raises(ServerError):
+        tried(refusals, 5, ServerError("the rest of the pass failed"))
+    assert tried(refusals, 5) == 0
+    now[0] += 1.0
     assert tried(refusals, 5) == OVER_QUOTA_AT_MOST
 
 

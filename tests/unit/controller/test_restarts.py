@@ -11,10 +11,8 @@ from simulated_cluster import Cluster
 from simulated_faults import Faults
 from simulated_jobs import add, fail, job, order, settle, task, turn
 
-from controller.job.rules.events import unseen_evictions
-from muster.api.kubernetes.core import PODS, Pod, PodStatus
-from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import JOBS, Job, JobSpec, JobState, JobStatus, TaskSpec, TaskState
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 
 JSON = dict[str, Any]
@@ -220,24 +218,3 @@ def facts(state: list[tuple[str, Any]]) -> list[Any]:
         else:
             found.append((key, each.get("spec"), status.get("phase"), status.get("state")))
     return found
-
-
-def pod(task_name: str, index: int, phase: str = "Running") -> Pod:
-    """A pod of Job `j`."""
-    name = f"j-{task_name}-{index}"
-    meta = ObjectMeta(name=name, uid=name, annotations={"volcano.sh/task-spec": task_name})
-    return Pod(metadata=meta, status=PodStatus(phase=phase))
-
-
-def test_evictions_that_nobody_saw_are_of_the_task_that_lacks_pods() -> None:
-    """Each task for itself, as the counters in the status tell; one that was pending was not evicted."""
-    tasks = [TaskSpec(name=name, replicas=3) for name in "abc"]
-    counts = {"a": {"Running": 3}, "b": {"Running": 2, "Pending": 1}, "c": {"Running": 3}}
-    status = JobStatus(
-        state=JobState(phase="Running"),
-        task_status_count={name: TaskState(phase=phases) for name, phases in counts.items()},
-    )
-    of = Job(metadata=ObjectMeta(name="j", namespace="n", uid="u"), spec=JobSpec(tasks=tasks), status=status)
-    there = [pod("a", 0), pod("a", 2), pod("b", 0), pod("b", 1), pod("c", 0), pod("c", 1), pod("c", 2)]
-    assert [(each.task, each.pod) for each in unseen_evictions(of, there)] == [("a", "j-a-1")]
-    assert [each.pod for each in unseen_evictions(of, there[2:])] == ["j-a-0", "j-a-1", "j-a-2"]

@@ -1,6 +1,7 @@
 """A snapshot of a TrainJob's runtime is believed only with the digest that stands in the TrainJob's status."""
 
 from collections.abc import Callable
+from contextlib import closing
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,10 +11,13 @@ from frameworks_world import runtime, train_job
 
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.runtimes import KEY, Runtimes, digest, snapshot_name
-from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
+from muster.api.kubeflow.trainer import TRAIN_JOBS, RuntimeRef, TrainJob, TrainJobSpec
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.api.kubernetes.meta import Object, ObjectMeta
-from muster.kube.errors import AlreadyExists, NotFound
+from muster.kube.client import Client
+from muster.kube.config import Config
+from muster.kube.errors import AlreadyExists, NotFound, Undecodable
+from muster.kube.events import Recorder
 from muster.kube.store import Store
 from muster.workloads.adapter import Owner
 
@@ -94,3 +98,21 @@ def test_one_with_another_digest_stops_the_train_job(found: Callable[[str, str],
     """It was changed; the message has the remedy."""
     with pytest.raises(Obstacle, match=r"was changed: it has not the digest .*; delete the ConfigMap"):
         found(digest(text(ADMITTED)), text(FORGED))
+
+
+def test_a_snapshot_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever may write ConfigMaps can nest one too deeply; the TrainJob says so and what to do."""
+    spec = TrainJobSpec(runtime_ref=RuntimeRef(name="r", kind="TrainingRuntime"))
+    train_job = TrainJob(metadata=ObjectMeta(name="t", namespace="ns", uid="u"), spec=spec)
+    train_job.status.runtime_digest = "sha256:0"
+    maps = Store[Object]()
+    maps.put(Object(metadata=ObjectMeta(name="t-runtime-snapshot", namespace="ns")))
+
+    def get(*_: Any) -> None:
+        raise Undecodable("it is nested too deeply", status=200, where="GET")
+
+    with closing(Client(Config("http://127.0.0.1:1"))) as client:
+        monkeypatch.setattr(client, "get", get)
+        monkeypatch.setattr("controller.trainjob.runtimes.snapshot_name", lambda name: f"{name}-runtime-snapshot")
+        with pytest.raises(Obstacle, match=r"ConfigMap t-runtime-snapshot cannot be read: .*nested.*; delete it"):
+            Runtimes(client, Recorder(client, "tests"), maps).of(train_job)

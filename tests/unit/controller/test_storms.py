@@ -1,15 +1,19 @@
 """What storms, pauses and restarts of the controller must not do to a Job, on the simulated cluster."""
 
-import pytest
-from simulated_cluster import Cluster
-from simulated_jobs import command, job, pods, submit, trickle, turn
+from typing import Any
 
+import pytest
+from builders import job as a_job
+from builders import pod as a_pod
+from simulated_cluster import Cluster
+from simulated_jobs import command, fail, job, order, pods, submit, trickle, turn
+
+from controller.job.controller import GATHER_S
 from controller.job.rules import notes
 from controller.job.rules.events import Request, unseen_evictions
 from controller.job.rules.timers import MAX_NOTED, Timer, noted, timers_of
-from muster.api.kubernetes.core import PODS, Pod
-from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.batch import JOBS, Job, JobSpec, JobState, JobStatus, TaskSpec, TaskState
+from muster.api.kubernetes.core import PODS
+from muster.api.volcano.batch import JOBS, JobStatus
 
 
 def test_a_hundred_failures_at_once_are_one_restart(cluster: Cluster) -> None:
@@ -140,37 +144,36 @@ def test_a_deletion_that_was_cut_short_is_completed(cluster: Cluster) -> None:
     assert not pods(cluster)
 
 
-def counted(phase: str, running: int) -> Job:
-    """Job `j` whose task `w` of 3 had this many running pods when it was counted last."""
-    return Job(
-        metadata=ObjectMeta(name="j", namespace="n", uid="u"),
-        spec=JobSpec(tasks=[TaskSpec(name="w", replicas=3)]),
-        status=JobStatus(
-            state=JobState(phase=phase),  # type: ignore[arg-type]  # phases as text
-            task_status_count={"w": TaskState(phase={"Running": running})},
-        ),
-    )
+COUNTED = {"a": {"Running": 3}, "b": {"Running": 2, "Pending": 1}, "c": {"Running": 3}}
 
 
 @pytest.mark.parametrize(
-    ("phase", "running", "there", "evicted"),
+    ("phase", "counts", "there", "evicted"),
     [
-        ("Running", 3, 3, []),
-        ("Running", 3, 1, ["j-w-1", "j-w-2"]),
-        ("Running", 1, 1, []),  # the others were never counted as running
-        ("Running", 5, 3, []),  # scaled down since
-        ("Pending", 1, 0, ["j-w-0"]),  # some ran, though not enough
-        ("Restarting", 3, 1, []),  # our own doing
+        pytest.param("Running", {"w": 3}, "w0 w1 w2", "", id="all are there"),
+        pytest.param("Running", {"w": 3}, "w0", "w1 w2", id="two of three"),
+        pytest.param("Running", {"w": 1}, "w0", "", id="the others were never counted as running"),
+        pytest.param("Running", {"w": 5}, "w0 w1 w2", "", id="scaled down since"),
+        pytest.param("Pending", {"w": 1}, "", "w0", id="some ran, though not enough"),
+        pytest.param("Restarting", {"w": 3}, "w0", "", id="our own doing"),
+        pytest.param("Running", COUNTED, "a0 a2 b0 b1 c0 c1 c2", "a1", id="of the task that lacks it; b2 was pending"),
+        pytest.param("Running", COUNTED, "b0 b1 c0 c1 c2", "a0 a1 a2", id="each task for itself"),
     ],
 )
-def test_unseen_evictions(phase: str, running: int, there: int, evicted: list[str]) -> None:
+def test_unseen_evictions(phase: str, counts: dict[str, Any], there: str, evicted: str) -> None:
     """As many as ran and are not there, and only of slots that are empty."""
-    meta = [
-        ObjectMeta(name=f"j-w-{index}", namespace="n", annotations={"volcano.sh/task-spec": "w"})
-        for index in range(there)
+    phases = {name: each if isinstance(each, dict) else {"Running": each} for name, each in counts.items()}
+    status = {
+        "state": {"phase": phase},
+        "taskStatusCount": {name: {"phase": each} for name, each in phases.items()},
+    }
+    of = a_job("j", dict.fromkeys(counts, 3), "n", uid="u", status=status)
+    found = unseen_evictions(
+        of, [a_pod(f"j-{each[0]}-{each[1]}", task=each[0], phase="Running") for each in there.split()]
+    )
+    assert [(request.event, request.task, request.pod) for request in found] == [
+        ("PodEvicted", each[0], f"j-{each[0]}-{each[1]}") for each in evicted.split()
     ]
-    found = unseen_evictions(counted(phase, running), [Pod(metadata=one) for one in meta])
-    assert [(request.event, request.pod) for request in found] == [("PodEvicted", name) for name in evicted]
 
 
 def test_timers_can_be_noted() -> None:
@@ -181,3 +184,74 @@ def test_timers_can_be_noted() -> None:
     assert noted(JobStatus(), [derived]) == JobStatus()
     assert timers_of(notes.noted(JobStatus(), notes.TIMERS, "[nonsense")) == timers_of(JobStatus()) == []
     assert len(timers_of(noted(JobStatus(), lasting[:1] * 200))) == MAX_NOTED
+
+
+MANY = 20
+
+
+def gathering(cluster: Cluster) -> list[str]:
+    """From now on events wait for others; the keys of the Jobs that get a pass. The list grows."""
+    cluster.controller.jobs._gather_s = GATHER_S
+    passes: list[str] = []
+    process = cluster.controller.jobs.worker._process
+
+    def noted(key: str) -> None:
+        passes.append(key)
+        process(key)
+
+    cluster.controller.jobs.worker._process = noted
+    return passes
+
+
+def test_many_pods_are_one_pass(cluster: Cluster) -> None:
+    """Each of them fails at another moment, and the caches tell of each on its own."""
+    submit(cluster, "j", MANY, {"event": "PodFailed", "action": "RestartJob"})
+    passes = gathering(cluster)
+    for pod in pods(cluster):
+        fail(cluster, pod.metadata.name)
+        cluster.deliver(everything=True)
+        cluster.work(1)
+    assert passes == []
+    cluster.now_s += GATHER_S
+    cluster.work(1)
+    assert passes == ["n/j"]
+    assert (job(cluster, "j").status.state.phase, job(cluster, "j").status.retry_count) == ("Restarting", 1)
+
+
+def test_what_somebody_asks_for_is_done_at_once(cluster: Cluster) -> None:
+    """A Command waits for nobody, nor do pods that wait for their gang."""
+    made = submit(cluster, "j", 2)
+    passes = gathering(cluster)
+    order(cluster, "AbortJob", made)
+    cluster.deliver(everything=True)
+    cluster.work(1)
+    assert passes == ["n/j"]
+    assert job(cluster, "j").status.state.phase == "Aborting"
+
+
+@pytest.mark.parametrize(
+    ("policies", "retries", "new"),
+    [
+        ([], 0, 1),
+        ([{"event": "PodFailed", "action": "RestartJob"}], 0, 1),
+        ([{"event": "PodEvicted", "action": "RestartPod"}], 1, 1),
+        ([{"event": "PodEvicted", "action": "RestartJob"}], 1, 3),
+        ([{"event": "*", "action": "RestartTask"}], 1, 3),
+    ],
+)
+@pytest.mark.parametrize("gone", [1, 3])
+@pytest.mark.parametrize("died", [False, True])
+def test_an_evicted_pod_comes_again(
+    cluster: Cluster, policies: list[dict[str, Any]], retries: int, new: int, *, gone: int, died: bool
+) -> None:
+    """Pods that are made again are no retry, a restart by a policy is one, however many go at once."""
+    submit(cluster, "j", 3, *policies)
+    before = {pod.metadata.uid for pod in pods(cluster)}
+    for pod in pods(cluster)[:gone]:
+        cluster.api.remove(PODS, pod, at_once=True)
+    if died:
+        cluster.restart()
+    assert cluster.converge()
+    status = job(cluster, "j").status
+    assert (status.state.phase, status.running, status.retry_count) == ("Running", 3, retries)
+    assert len({pod.metadata.uid for pod in pods(cluster)} - before) == max(new, gone)

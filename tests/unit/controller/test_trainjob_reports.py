@@ -1,9 +1,15 @@
-"""Who may report a trainer's progress, and what a report is."""
+"""Who may report a trainer's progress, what a report is, and how its checkpoint reaches the gang."""
 
+import json
 from http import HTTPStatus
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from controller.trainjob.obstacle import Obstacle
+from controller.trainjob.report import Authorities, Reports
 from controller.trainjob.rules.reports import (
     RefusedError,
     Target,
@@ -14,9 +20,13 @@ from controller.trainjob.rules.reports import (
     target_of,
     token_of,
 )
+from muster.api import names
 from muster.api.kubeflow.trainer import Metric, TrainerStatus
 from muster.api.kubernetes.admission import UserInfo
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.reviews import TokenReviewStatus
+from muster.api.volcano.scheduling import PodGroup
+from muster.kube.errors import NotFound
 
 TARGET = Target("team", "train")
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/status"
@@ -94,3 +104,87 @@ def test_a_checkpoint_is_a_metric() -> None:
         checkpoint(TrainerStatus(metrics=[Metric(name="muster.dev/checkpoint", value="1200")]))
     assert refused.value.status == HTTPStatus.UNPROCESSABLE_ENTITY
     assert "'1200' is not a checkpoint, as step=1200,at=2026-11-26T05:00:00Z is" in str(refused.value)
+
+
+AUDIENCE = "trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/status"
+TEXT = "step=7,at=2026-11-26T05:00:00Z"
+
+
+class Api:
+    """Takes reports; has PodGroups of the TrainJob, some of which go meanwhile."""
+
+    def __init__(self, *groups: PodGroup, gone: str = "") -> None:
+        self.groups = groups
+        self.status: list[Any] = []
+        self.notes: dict[str, Any] = {}
+        self._gone = gone
+
+    def create(self, *_: object, **__: object) -> Any:
+        """The review of a token that was made for the TrainJob."""
+        user = UserInfo(username="system:serviceaccount:team:default")
+        return SimpleNamespace(status=TokenReviewStatus(user=user, authenticated=True, audiences=[AUDIENCE]))
+
+    def apply(self, _kind: object, manifest: dict[str, Any], **_: object) -> None:
+        """The status of the TrainJob."""
+        self.status.append(manifest["status"]["trainerStatus"])
+
+    def list(self, _kind: object, namespace: str, *, label_selector: str, **_: object) -> tuple[PodGroup, ...]:
+        """The PodGroups of the TrainJob."""
+        assert (namespace, label_selector) == ("team", f"{names.TRAIN_JOB}=train")
+        return self.groups
+
+    def merge_patch(self, _kind: object, name: str, body: dict[str, Any], _namespace: str, **_: object) -> None:
+        """The note on a PodGroup."""
+        if name == self._gone:
+            raise NotFound("no such PodGroup")
+        self.notes[name] = body["metadata"]
+
+
+def gang_group(name: str, **annotations: str) -> PodGroup:
+    """A PodGroup."""
+    return PodGroup(metadata=ObjectMeta(name=name, namespace="team", uid=f"uid-{name}", annotations=annotations))
+
+
+def report(api: Api, *metrics: tuple[str, str]) -> HTTPStatus:
+    """Send a report with these metrics."""
+    told = {"metrics": [{"name": name, "value": value} for name, value in metrics]}
+    body = json.dumps({"trainerStatus": told}).encode()
+    return Reports(cast("Any", api)).answer(f"/apis/{AUDIENCE}", "Bearer t", body)[0]
+
+
+def test_a_checkpoint_reaches_the_gang() -> None:
+    """By its UID; a gang that has gone meanwhile is no trouble."""
+    api = Api(gang_group("a"), gang_group("b"), gone="b")
+    assert report(api, ("loss", "0.5"), (names.CHECKPOINT, TEXT)) == HTTPStatus.OK
+    assert api.notes == {"a": {"uid": "uid-a", "annotations": {names.CHECKPOINT: TEXT}}}
+    assert api.status[0]["metrics"][1]["value"] == TEXT
+
+
+@pytest.mark.parametrize(
+    ("metrics", "status"),
+    [([("loss", "0.5")], HTTPStatus.OK), ([(names.CHECKPOINT, "7")], HTTPStatus.UNPROCESSABLE_ENTITY)],
+)
+def test_nothing_is_noted_without_a_checkpoint(metrics: list[tuple[str, str]], status: HTTPStatus) -> None:
+    """One that cannot be read is refused as a whole: the trainer is told."""
+    api = Api(gang_group("a"))
+    assert report(api, *metrics) == status
+    assert api.notes == {}
+    assert bool(api.status) is (status == HTTPStatus.OK)
+
+
+def test_the_same_checkpoint_is_noted_once() -> None:
+    """Each report repeats it."""
+    api = Api(gang_group("a", **{names.CHECKPOINT: TEXT}))
+    assert report(api, (names.CHECKPOINT, TEXT)) == HTTPStatus.OK
+    assert api.notes == {}
+
+
+def test_it_is_followed(tmp_path: Path) -> None:
+    """Until it is there, that is told; then what stands in it."""
+    file = tmp_path / "ca.crt"
+    authorities = Authorities(file)
+    with pytest.raises(Obstacle, match="the server that trainers report to cannot be read"):
+        authorities.pem()
+    for text in ("first", "second"):
+        file.write_text(text)
+        assert authorities.pem() == text
