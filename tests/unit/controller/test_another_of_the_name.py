@@ -1,22 +1,16 @@
 """What is about one object is not done to another one that has its name by now."""
 
-from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from guarded_api import GuardedApi
+from guarded_controller import Desk
 from msgspec import structs
 from simulated_cluster import Cluster, _tell
 from simulated_jobs import job, order, submit, turn
 
-import controller
-from controller.caches import Caches
 from controller.gangs.native import NativeGroups
-from controller.job.effects import Effects
-from controller.job.expectations import Expectations
-from controller.job.objects import Groups, ObjectError, Objects
+from controller.job.objects import ObjectError, Objects
 from controller.job.rules.events import UNKNOWN, Request
-from controller.kit import Kit
 from controller.live import controller_of
 from controller.worker import Retry
 from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS
@@ -24,8 +18,7 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube.store import Store
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.volcano.native import native_of
 from muster.volcano.plugins.base import Owned
 from muster.volcano.podgroup import pod_group
@@ -102,41 +95,25 @@ def test_the_controller_of_an_object_is_the_one_with_its_uid(cluster: Cluster) -
     assert controller_of(client, ObjectMeta(name="p", namespace="n"), INDEXED_JOBS) is None
 
 
-class Desk:
-    """An API server with two Jobs that have had the same name, and the writers of the later one's objects."""
-
-    def __init__(self) -> None:
-        self.api = GuardedApi(controller)
-        self.client = cast("Any", self.api)
-        self.expectations = Expectations(lambda: 0.0)
-        earlier: Job = self.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {"minAvailable": 3}}, "n")
-        self.api.remove(JOBS, earlier)
-        self.earlier = earlier
-        self.job: Job = self.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {"minAvailable": 3}}, "n")
-
-    def owned(self, by: Job, name: str, **meta: Any) -> dict[str, Any]:
-        """An object of a Job."""
-        owner = {"apiVersion": JOBS.api_version, "kind": "Job", "name": "j", "controller": True}
-        return {"metadata": {"name": name, "ownerReferences": [owner | {"uid": by.metadata.uid}], **meta}}
-
-    def groups(self) -> Groups:
-        """PodGroups of Jobs, as the cache shows them."""
-        shown = Store[PodGroup]()
-        for group in self.api.all(POD_GROUPS):
-            shown.put(group)
-        return Groups(self.client, shown, list, self.expectations)
-
-
 @pytest.fixture
 def desk() -> Desk:
     """One."""
     return Desk()
 
 
-def test_the_podgroup_of_an_earlier_job_is_not_this_one_s(desk: Desk) -> None:
+@pytest.fixture
+def earlier(desk: Desk) -> Job:
+    """A Job that has had the name of the present one."""
+    found = desk.job
+    desk.api.remove(JOBS, found)
+    desk.job = desk.add_job()
+    return found
+
+
+def test_the_podgroup_of_an_earlier_job_is_not_this_one_s(desk: Desk, earlier: Job) -> None:
     """It is neither found nor changed nor deleted: this one waits until it has gone."""
-    made = desk.api.add(POD_GROUPS, pod_group(desk.earlier, {}, frozenset()))
-    group = desk.api.add(POD_GROUPS, desk.owned(desk.earlier, pod_group(desk.job, {}, frozenset()).metadata.name))
+    made = desk.api.add(POD_GROUPS, pod_group(earlier, {}, frozenset()))
+    group = desk.add(POD_GROUPS, pod_group(desk.job, {}, frozenset()).metadata.name, desk.owned(earlier))
     groups = desk.groups()
     assert groups.find(desk.job) is None
     with pytest.raises(Retry, match="is not this Job's"):
@@ -171,13 +148,11 @@ def test_a_podgroup_that_was_made_again_is_brought_up_to_date(desk: Desk) -> Non
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_a_pod_that_has_the_name_is_adopted_only_if_it_is_this_job_s(desk: Desk, *, own: bool) -> None:
+def test_a_pod_that_has_the_name_is_adopted_only_if_it_is_this_job_s(desk: Desk, earlier: Job, *, own: bool) -> None:
     """The answer to its creation may have been lost; that of an earlier Job is about to go."""
-    slot = {"volcano.sh/task-spec": "w", "volcano.sh/task-index": "0"}
-    manifest = desk.owned(desk.job, "j-w-0", namespace="n", annotations=slot) | {"spec": {"containers": []}}
-    desk.api.add(PODS, manifest if own else desk.owned(desk.earlier, "j-w-0", namespace="n", annotations=slot))
-    recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
-    effects = Effects(desk.client, desk.expectations, recorder, 1)
+    manifest = desk.pod(0)
+    desk.api.add(PODS, manifest if own else desk.pod(0, earlier))
+    effects = desk.effects()
     failures = effects.create_pods(desk.job, [[manifest]])
     effects.close()
     assert bool(failures) != own
@@ -193,9 +168,9 @@ class OneMap:
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_an_object_of_an_earlier_job_is_neither_changed_nor_deleted(desk: Desk, *, own: bool) -> None:
+def test_an_object_of_an_earlier_job_is_neither_changed_nor_deleted(desk: Desk, earlier: Job, *, own: bool) -> None:
     """The pods wait until it has gone."""
-    found = desk.api.add(CONFIG_MAPS, desk.owned(desk.job if own else desk.earlier, "c"), "n")
+    found = desk.add(CONFIG_MAPS, "c", desk.owned(desk.job if own else earlier))
     objects, plugins = Objects(desk.client), [cast("Any", OneMap())]
     if own:
         objects.ensure(desk.job, plugins)
@@ -216,6 +191,6 @@ def test_a_native_podgroup_of_somebody_else_is_left_alone(desk: Desk, *, own: bo
     meta = structs.replace(published.metadata, owner_references=others)
     desk.api.add(NATIVE_POD_GROUPS, structs.replace(published, metadata=meta))
     larger = structs.replace(group, spec=structs.replace(group.spec, min_member=5))
-    NativeGroups(Kit(desk.client, cast("Any", None)), Caches(desk.client))._publish(group.metadata.key, larger)
+    NativeGroups(desk.kit, desk.caches)._publish(group.metadata.key, larger)
     policy = desk.api.all(NATIVE_POD_GROUPS)[0].spec.scheduling_policy
     assert (policy == native_of(larger).spec.scheduling_policy) == own

@@ -5,6 +5,7 @@ from typing import Any, cast
 
 import pytest
 from guarded_api import GuardedApi, Sent
+from guarded_controller import failing
 
 import controller
 from controller.caches import Caches
@@ -14,16 +15,11 @@ from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, JobFlow
-from muster.kube.errors import APIError, Conflict, Forbidden, ServerError, Unreachable
+from muster.kube.errors import APIError, Forbidden, ServerError, Unreachable
 from muster.kube.store import Mirror
 
 KEY = "n/flow"
 STEPS = [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"]}}]
-failing = pytest.mark.parametrize(
-    "error",
-    [ServerError("broken"), Unreachable("no answer"), Conflict("it has changed"), Forbidden("no")],
-    ids=lambda error: type(error).__name__,
-)
 
 
 class World:
@@ -81,17 +77,6 @@ class World:
         self.api.remove(JOBS, self.api.find(JOBS, f"flow-{step}", "n"), at_once=True)
         self.told()
 
-    def fails(self, error: APIError, verb: str, times: int) -> None:
-        """The next writes of this verb are answered so."""
-        left = [times]
-
-        def meddle(sent: Sent) -> None:
-            if left[0] and sent.site.endswith(f" {verb}"):
-                left[0] -= 1
-                raise error
-
-        self.api.meddle = meddle
-
     @property
     def flow(self) -> JobFlow:
         """The JobFlow as it is."""
@@ -111,7 +96,7 @@ def test_the_end_of_a_job_that_is_gone_lasts_until_it_is_written(error: APIError
     world = World()
     world.turn()
     world.ends("a", phase)
-    world.fails(error, "merge_patch", times)
+    world.api.fails(error, "merge_patch", times=times)
     assert [world.turn() for _ in range(times)] == ["retry"] * times
     assert world.jobs() == []
     for _ in range(3):
@@ -169,7 +154,7 @@ def test_the_end_of_a_jobflow_is_told_once_and_its_jobs_go_after_it_is_written(e
     for step in ("a", "b"):
         world.api.change(JOBS, f"flow-{step}", {"status": {"state": {"phase": "Completed"}}}, "n", subresource="status")
     world.told()
-    world.fails(error, verb, 2)
+    world.api.fails(error, verb, times=2)
     for _ in range(2):
         world.turn()
         assert (verb == "delete") == (world.flow.status.state.phase == "Succeed")
@@ -184,7 +169,7 @@ def test_the_end_of_a_jobflow_is_told_once_and_its_jobs_go_after_it_is_written(e
 def test_a_job_that_could_not_be_made_is_made_by_a_later_pass(error: APIError) -> None:
     """It does not count as created, and its event comes only once it is."""
     world = World()
-    world.fails(error, "create", 2)
+    world.api.fails(error, "create", times=2)
     world.turn()
     world.turn()
     assert (world.jobs(), "Created" in world.events) == ([], False)

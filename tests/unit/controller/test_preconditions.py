@@ -4,7 +4,7 @@ Where another object, or another version, has taken that place meanwhile, the wr
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -12,22 +12,19 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import pytest
 from certificates_world import TERMS, WEBHOOK
-from guarded_api import GuardedApi, Sent, sites_of
+from guarded_api import Sent, sites_of
+from guarded_controller import Desk
 from msgspec import structs
 
 import controller
 from certs.making import all_steps
 from certs.rotation import Seen
-from controller.caches import Caches
 from controller.certificates import CertificateOptions, Keeper
 from controller.flow.controller import JobTemplates
 from controller.gangs.native import NativeGroups
 from controller.gangs.podgroups import PodGroups
-from controller.job.effects import Effects
-from controller.job.expectations import Expectations
-from controller.job.objects import Groups, Objects
+from controller.job.objects import Objects
 from controller.job.reconcile import Reconciler
-from controller.kit import Kit
 from controller.live import delete, write_status
 from controller.queues import rules
 from controller.queues.controller import Queues
@@ -47,7 +44,6 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, MADE_OF
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.errors import APIError, Forbidden
-from muster.kube.store import Store
 from muster.runtime.plan import Component
 from muster.volcano.native import native_of
 from muster.volcano.plugins.base import Owned
@@ -56,24 +52,12 @@ UID, VERSION, BOTH = frozenset({"uid"}), frozenset({"resourceVersion"}), frozens
 TRAIN = msgspec.convert({"metadata": {"name": "t"}, "spec": {"runtimeRef": {"name": "r"}}}, TrainJob)
 
 
-class Process:
+class Process(Desk):
     """An API server, and what the writers of the controller need besides."""
-
-    def __init__(self) -> None:
-        self.api = GuardedApi(controller)
-        self.client = cast("Any", self.api)
-        self.recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
-        self.kit, self.caches = Kit(self.client, self.recorder), Caches(self.client)
-        self.job = self.add(JOBS, "j", spec={"tasks": [], "ttlSecondsAfterFinished": 0})
-        self.owned = {"ownerReferences": [_owner(JOBS, self.job)]}
-
-    def add(self, res: Resource[Any], name: str, metadata: Mapping[str, Any] | None = None, **content: Any) -> Any:
-        """An object, which the API server has."""
-        return self.api.add(res, {"metadata": {**(metadata or {}), "name": name}, **content})
 
     def group(self, **spec: Any) -> PodGroup:
         """The PodGroup of the Job."""
-        made: PodGroup = self.add(POD_GROUPS, "g", self.owned, spec={"minMember": 1, "queue": "default", **spec})
+        made: PodGroup = self.add(POD_GROUPS, "g", self.owned(), spec={"minMember": 1, "queue": "default", **spec})
         return made
 
 
@@ -150,12 +134,11 @@ def lists_jobs(on: Process) -> None:
 
 def deletes_a_pod(on: Process) -> None:
     """A pod of the Job, marked before."""
-    expectations = Expectations(lambda: 0.0)
-    effects = Effects(on.client, expectations, on.recorder, 1)
-    pod = on.add(PODS, "p", on.owned)
+    effects = on.effects()
+    pod = on.add(PODS, "p", on.owned())
     failures = effects.delete_pods(on.job, [pod], why="Restart", mark=True)
     assert failures == [], "the pod that was meant is gone, or it is deleted now"
-    deletion = expectations.deletion(pod.metadata.uid)
+    deletion = on.expectations.deletion(pod.metadata.uid)
     assert deletion is not None
     assert deletion.ours == (on.api.find(PODS, "p", "n").metadata.uid == pod.metadata.uid if on.api.all(PODS) else True)
     effects.close()
@@ -169,14 +152,14 @@ def deletes_an_object(on: Process) -> None:
 def changes_an_object(on: Process) -> None:
     """An object of a plugin, which is the Job's."""
     manifest = {"metadata": {"name": "s"}, "spec": {"clusterIP": "None"}}
-    on.add(SERVICES, "s", on.owned, spec={})
+    on.add(SERVICES, "s", on.owned(), spec={})
     assert Objects(on.client)._made(on.job, Owned(SERVICES, manifest), change=True) is None
 
 
 def changes_the_group_of_a_job(on: Process) -> None:
     """The Job is larger."""
     group = on.group()
-    Groups(on.client, Store(), list, Expectations(lambda: 0.0))._updated(group, _larger(group))
+    on.groups()._updated(group, _larger(group))
 
 
 def deletes_a_job(on: Process) -> None:
@@ -228,7 +211,7 @@ def suspends(on: Process) -> None:
 
 def scales(on: Process) -> None:
     """The Job of a TrainJob gets another number of pods."""
-    wanted = {"spec": {"minAvailable": 3, "tasks": []}}
+    wanted = {"spec": {"minAvailable": 2, "tasks": []}}
     _take(on, steps.Change(on.job, steps.changes(on.job, wanted, "")))
 
 

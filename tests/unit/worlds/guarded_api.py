@@ -119,6 +119,17 @@ class GuardedApi(Api):
         self.kind(sent.resource)[sent.key] = other
         return other
 
+    def fails(self, error: APIError, *verbs: str, only: str = "", times: int = 1) -> None:
+        """The next writes of these verbs, of objects whose keys end so, are answered with this error."""
+        left = [times]
+
+        def meddle(sent: Sent) -> None:
+            if left[0] and sent.site.rpartition(" ")[2] in verbs and sent.key.endswith(only):
+                left[0] -= 1
+                raise error
+
+        self.meddle = meddle
+
     def get(self, res: Resource[Any], name: str, namespace: str | None = None, **more: Any) -> Any:
         """See Client."""
         return _as(res, super().get(res, name, namespace, **more))
