@@ -1,5 +1,6 @@
 """Nothing is done twice or without a cause, and no failure stops more than it must, on the simulated cluster."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -42,26 +43,30 @@ def refuse(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, verb: str, name: s
     monkeypatch.setattr(cluster.api, verb, refused)
 
 
-@SEEDS
-def test_pods_of_a_task_that_fail_together_are_one_restart(cluster: Cluster) -> None:
-    """Of an elastic Job, too, which is Pending again while the old pods still tell that they have failed."""
-    policy = {"events": ["PodFailed"], "action": "RestartTask"}
-    add(cluster, "j", task("w", 10), task("v", 10), minAvailable=5, policies=[policy])
-    assert cluster.converge()
-    fail(cluster, *(f"j-w-{index}" for index in range(10)))
-    trickle(cluster)
-    assert cluster.converge()
-    assert brief(cluster) == ("Running", 1)
+PARTITIONS = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 2}
 
 
+@pytest.mark.parametrize(
+    ("action", "tasks", "least", "failed"),
+    [
+        pytest.param("RestartTask", [task("w", 10), task("v", 10)], 5, range(10), id="of a task, in an elastic Job"),
+        pytest.param(
+            "RestartPartition",
+            [task("w", 8, minAvailable=4, partitionPolicy=PARTITIONS)],
+            4,
+            (2, 3),
+            id="of a partition",
+        ),
+    ],
+)
 @SEEDS
-def test_pods_of_a_partition_that_fail_together_are_one_restart(cluster: Cluster) -> None:
-    """The other partitions run on meanwhile."""
-    partitions = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 2}
-    policy = {"events": ["PodFailed"], "action": "RestartPartition"}
-    add(cluster, "j", task("w", 8, minAvailable=4, partitionPolicy=partitions), minAvailable=4, policies=[policy])
+def test_pods_that_fail_together_are_one_restart(
+    cluster: Cluster, action: str, tasks: list[dict[str, Any]], least: int, failed: Sequence[int]
+) -> None:
+    """The Job may be Pending again while the old pods still tell that they have failed; other partitions run on."""
+    add(cluster, "j", *tasks, minAvailable=least, policies=[{"events": ["PodFailed"], "action": action}])
     assert cluster.converge()
-    fail(cluster, "j-w-2", "j-w-3")
+    fail(cluster, *(f"j-w-{index}" for index in failed))
     trickle(cluster)
     assert cluster.converge()
     assert brief(cluster) == ("Running", 1)

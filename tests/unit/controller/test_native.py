@@ -4,65 +4,46 @@ import json
 from typing import Any
 
 import pytest
+from guarded_api import GuardedApi
 from msgspec import convert, structs, to_builtins
 
+import controller
 from controller.caches import Caches
 from controller.gangs.native import NativeGroups
 from controller.kit import Kit
-from muster.api.base import Resource
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
-from muster.kube.errors import AlreadyExists, Forbidden, NotFound
+from muster.kube.errors import Forbidden, NotFound
 from muster.kube.served import FRESH_S
 from muster.volcano.native import is_gang, native_of
 from muster.volcano.pods import in_native_group
 
 
-class Cluster:
-    """An API server with native PodGroups, which may not serve them."""
+class Cluster(GuardedApi):
+    """An API server that may not serve native PodGroups."""
 
     def __init__(self) -> None:
-        self.served = True
-        self.forbidden = False
-        self.asked = 0
-        self.writes = self.patches = 0
-        self.groups: dict[str, NativePodGroup] = {}
+        super().__init__(controller)
+        self.served, self.asked = True, 0
 
     def request(self, _method: str, path: str, **_: Any) -> bytes:
-        """As the client does."""
+        """The kinds of the group."""
         assert path == "/apis/scheduling.k8s.io/v1beta1"
         self.asked += 1
         if not self.served:
             raise NotFound(path)
         return json.dumps({"resources": [{"name": "workloads"}, {"name": "podgroups"}]}).encode()
 
-    def get(self, _resource: Resource[Any], name: str, _namespace: str | None = None) -> NativePodGroup:
-        """As the client does."""
-        return self.groups[name]
+    @property
+    def groups(self) -> dict[str, NativePodGroup]:
+        """The native PodGroups by name."""
+        return {each.metadata.name: each for each in self.all(NATIVE_POD_GROUPS)}
 
-    def create(self, resource: Resource[Any], wanted: NativePodGroup) -> NativePodGroup:
-        """As the client does."""
-        self.writes += 1
-        assert resource is NATIVE_POD_GROUPS
-        if self.forbidden:
-            raise Forbidden("no PriorityClass with name high was found")
-        if wanted.metadata.name in self.groups:
-            raise AlreadyExists(wanted.metadata.name)
-        self.groups[wanted.metadata.name] = wanted
-        return wanted
-
-    def merge_patch(
-        self, _resource: Resource[Any], name: str, body: dict[str, Any], _namespace: str, **_: Any
-    ) -> NativePodGroup:
-        """As the client does, for the fields that are written here."""
-        self.patches += 1
-        old: dict[str, Any] = to_builtins(self.groups[name])
-        for part in ("spec", "status"):
-            old[part] = {**old.get(part, {}), **body.get(part, {})}
-        self.groups[name] = convert(old, NativePodGroup)
-        return self.groups[name]
+    def count(self, verb: str) -> int:
+        """The number of writes of this verb."""
+        return sum(each.site.endswith(f" {verb}") for each in self.sent)
 
 
 def gang(name: str = "g", least: int = 4, phase: Any = "Inqueue", **spec: Any) -> PodGroup:
@@ -132,7 +113,7 @@ def test_gangs_are_published_when_they_come_and_follow_their_minimum() -> None:
     policy = world.cluster.groups["new"].spec.scheduling_policy
     assert policy.gang
     assert policy.gang.min_count == 2
-    before = world.cluster.patches
+    before = world.cluster.count("merge_patch")
     world.show(gang("new", least=2, phase="Running"))
     world.work()
     (condition,) = world.cluster.groups["new"].status.conditions
@@ -140,7 +121,7 @@ def test_gangs_are_published_when_they_come_and_follow_their_minimum() -> None:
     world.show(gang("new", least=2, phase="Unknown"))
     world.show(gang("new", least=2, phase="Running"))
     world.work()
-    assert world.cluster.patches == before + 1
+    assert world.cluster.count("merge_patch") == before + 1
 
 
 def test_a_gang_that_comes_while_all_are_listed_is_published(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,7 +146,7 @@ def test_nothing_is_written_while_the_kind_is_not_served_and_all_is_when_it_is()
         world.work()
         world.show(gang("new"))
         assert not world.native.joins(gang())
-    assert (world.cluster.writes, world.cluster.asked) == (0, 1)
+    assert (world.cluster.count("create"), world.cluster.asked) == (0, 1)
     world.cluster.served = True
     world.now_s += FRESH_S
     world.work()
@@ -178,21 +159,22 @@ def test_what_was_published_and_is_gone_is_published_again() -> None:
     """Who deletes it has not deleted the gang; other groups that go are nothing to it."""
     world = World(gang())
     world.work()
-    published = world.cluster.groups.pop("g")
+    published = world.cluster.groups["g"]
+    world.cluster.remove(NATIVE_POD_GROUPS, published)
     world.native._native_seen(published, None)
     world.work()
     assert set(world.cluster.groups) == {"g"}
-    before = world.cluster.writes
+    before = world.cluster.count("create")
     world.native._native_seen(structs.replace(published, metadata=ObjectMeta(name="g", namespace="n", uid="x")), None)
     world.work()
-    assert world.cluster.writes == before
+    assert world.cluster.count("create") == before
 
 
 def test_what_somebody_else_has_under_the_name_stays() -> None:
     """A PodGroup of a user, or one of an earlier gang that goes when its pods are gone."""
     world = World()
     foreign = structs.replace(native_of(gang()), metadata=ObjectMeta(name="g", namespace="n", uid="x"))
-    world.cluster.groups["g"] = foreign
+    world.cluster.keep(NATIVE_POD_GROUPS, foreign)
     world.work()
     world.show(gang(least=2))
     world.work()
@@ -215,11 +197,10 @@ def test_a_gang_whose_pods_name_another_group_is_not_published_twice(named: str,
 def test_a_refusal_is_tried_again_after_a_while() -> None:
     """Not at once and for ever: what is missing has to be made by somebody."""
     world = World(gang(priority_class_name="high"))
-    world.cluster.forbidden = True
+    world.cluster.fails(Forbidden("no PriorityClass with name high was found"), "create")
     world.work()
     world.work()
-    assert world.cluster.writes == 1
-    world.cluster.forbidden = False
+    assert world.cluster.count("create") == 1
     world.now_s += 300.0
     world.work()
     assert set(world.cluster.groups) == {"g"}
