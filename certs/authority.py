@@ -26,7 +26,7 @@ class KeyPair:
     key_pem: bytes = field(repr=False)
 
     def save(self, folder: Path, name: str = "tls") -> None:
-        """Writes `<name>.key` (readable by the owner only), then `<name>.crt`; a reader never sees half a file."""
+        """Write `<name>.key` (readable by the owner only), then `<name>.crt`; a reader never sees half a file."""
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / f"{name}.key", self.key_pem, mode=0o600)
         _write(folder / f"{name}.crt", self.cert_pem, mode=0o644)
@@ -50,7 +50,7 @@ class Authority:
 
     @classmethod
     def create(cls, common_name: str, *, life: timedelta = _CA_LIFETIME, now: datetime | None = None) -> Self:
-        """A new authority with a new key; `life` counts from `now`, by default the time of this machine."""
+        """Return a new authority with a new key; `life` counts from `now`, by default the time of this machine."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = _name(common_name)
         began = now or datetime.now(UTC)
@@ -63,11 +63,11 @@ class Authority:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """The authority whose `ca.crt` and `ca.key` stand in the folder."""
+        """Return the authority whose `ca.crt` and `ca.key` stand in the folder."""
         return cls(KeyPair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes()))
 
     def save(self, folder: Path) -> None:
-        """Writes `ca.crt` and `ca.key` (readable by the owner only) into the folder."""
+        """Write `ca.crt` and `ca.key` (readable by the owner only) into the folder."""
         self.pair.save(folder, "ca")
 
     def issue(
@@ -82,7 +82,7 @@ class Authority:
         life: timedelta = _LIFETIME,
         now: datetime | None = None,
     ) -> KeyPair:
-        """A certificate with a new key for a server, a client (groups are its organizations) or both.
+        """Return a certificate with a new key for a server, a client (groups are its organizations) or both.
 
         It lives for `life` from `now` (by default this machine's time), but never longer than its authority.
         """
@@ -107,7 +107,7 @@ class Authority:
 
 
 def _write(file: Path, content: bytes, *, mode: int) -> None:
-    """Replaces the file in one step; its mode is right from the first moment."""
+    """Replace the file in one step; its mode is right from the first moment."""
     new = file.with_name(f".{file.name}.new")
     new.unlink(missing_ok=True)
     new.touch(mode=mode)
@@ -118,7 +118,7 @@ def _write(file: Path, content: bytes, *, mode: int) -> None:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, began: datetime, ends: datetime
 ) -> x509.CertificateBuilder:
-    """A certificate with what every one has: names, key, serial number, and a life that began some time ago."""
+    """Return a certificate with what every one has: names, key, serial number, and a life that began some time ago."""
     return (
         x509.CertificateBuilder()
         .subject_name(subject)
@@ -132,7 +132,7 @@ def _builder(
 
 
 def _name(common_name: str, organizations: Sequence[str] = ()) -> x509.Name:
-    """A distinguished name; for clients of an API server the organisations are the groups."""
+    """Return a distinguished name; for clients of an API server the organisations are the groups."""
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization) for organization in organizations]
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 

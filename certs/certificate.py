@@ -34,7 +34,7 @@ class Certificate:
 
     @classmethod
     def read(cls, pem: bytes) -> Self:
-        """The first certificate in a PEM text. UnreadableError if there is none."""
+        """Return the first certificate in a PEM text. UnreadableError if there is none."""
         try:
             found = x509.load_pem_x509_certificate(pem)
             return cls(found.public_bytes(serialization.Encoding.PEM), found)
@@ -87,11 +87,11 @@ class Certificate:
         return made_s + (self.ends_s - made_s) * _RENEWED_AFTER
 
     def valid_at(self, now_s: float) -> bool:
-        """True if that time is within its life."""
+        """Return True if that time is within its life."""
         return self.begins_s <= now_s <= self.ends_s
 
     def signed_by(self, authority: "Certificate") -> bool:
-        """True if that authority has signed it."""
+        """Return True if that authority has signed it."""
         return _signed_by(self, authority)
 
 
@@ -115,7 +115,7 @@ class Pair:
     """The authorities between it and one that clients trust, which are shown with it; another issuer may have some."""
 
     def vouched_by(self, trusted: Collection[Certificate]) -> bool:
-        """True if a client that trusts these takes it: one of them is the certificate itself, or leads to it."""
+        """Return True if a client that trusts these takes it: one of them is the certificate itself, or leads to it."""
         current, left = self.certificate, set(self.above)
         while current not in trusted and not any(current.signed_by(each) for each in trusted):
             signer = next((each for each in left if current.signed_by(each)), None)
@@ -127,7 +127,7 @@ class Pair:
 
     @classmethod
     def read(cls, cert_pem: bytes, key_pem: bytes) -> Self:
-        """The pair; UnreadableError says which of the two is wrong, or that they are of different pairs."""
+        """Return the pair; UnreadableError says which of the two is wrong, or that they are of different pairs."""
         certificate = Certificate.read(cert_pem)
         try:
             key = serialization.load_pem_private_key(key_pem, password=None)
@@ -141,12 +141,12 @@ class Pair:
 
     @classmethod
     def of(cls, pair: KeyPair) -> Self:
-        """The pair that an authority has made."""
+        """Return the pair that an authority has made."""
         return cls(Certificate.read(pair.cert_pem), pair.key_pem)
 
 
 def read_bundle(pem: bytes) -> tuple[Certificate, ...]:
-    """The certificates in a PEM text in their order, each once; what cannot be read is left out."""
+    """Return the certificates in a PEM text in their order, each once; what cannot be read is left out."""
     found: dict[Certificate, None] = {}
     for block in _BLOCK.findall(pem):
         try:
@@ -157,5 +157,5 @@ def read_bundle(pem: bytes) -> tuple[Certificate, ...]:
 
 
 def write_bundle(certificates: Iterable[Certificate]) -> bytes:
-    """The PEM text of these certificates, each once."""
+    """Return the PEM text of these certificates, each once."""
     return b"".join(dict.fromkeys(certificate.pem for certificate in certificates))

@@ -52,14 +52,14 @@ class Content:
         return self.coming or self.issuer
 
     def signer_of(self, leaf: Certificate) -> Certificate | None:
-        """The trusted authority that has signed it."""
+        """Return the trusted authority that has signed it."""
         return next((authority for authority in self.trusted if leaf.signed_by(authority)), None)
 
 
 def read(
     data: Mapping[str, bytes], labels: Mapping[str, str], annotations: Mapping[str, str], leaves: tuple[str, ...]
 ) -> Content:
-    """The content of a Secret that is there; `leaves` are the names of the certificates that it should have."""
+    """Return the content of a Secret that is there; `leaves` are the names of the certificates that it should have."""
     faults: list[str] = []
     found = {name: _pair(data, name, faults) for name in (ISSUER, NEXT, *leaves)}
     issuer, coming = found[ISSUER], found[NEXT]
@@ -77,7 +77,7 @@ def read(
 
 
 def data_of(content: Content) -> dict[str, bytes | None]:
-    """The data of the Secret; None removes what an earlier content had."""
+    """Return the data of the Secret; None removes what an earlier content had."""
     result: dict[str, bytes | None] = {BUNDLE: write_bundle(content.trusted)}
     for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
         result[f"{name}.crt"] = pair.certificate.pem if pair else None
@@ -86,7 +86,7 @@ def data_of(content: Content) -> dict[str, bytes | None]:
 
 
 def annotations_of(content: Content) -> dict[str, str | None]:
-    """The annotations that belong to the content; None removes one."""
+    """Return the annotations that belong to the content; None removes one."""
     return {names.ROTATE: content.request or None}
 
 
@@ -102,7 +102,7 @@ def _pair(data: Mapping[str, bytes], name: str, faults: list[str]) -> Pair | Non
 
 
 def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
-    """Every certificate that has its key here, by its name in the Secret."""
+    """Return every certificate that has its key here, by its name in the Secret."""
     for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
         if pair:
             yield name, pair.certificate
@@ -120,7 +120,7 @@ def problems(
     leaves: Sequence[str],
     managed: bool = True,
 ) -> list[str]:
-    """Every problem. `bundles` has the caBundles by webhook configuration, `leaves` the needed certificates."""
+    """Return every problem. `bundles` has the caBundles by webhook configuration, `leaves` the needed certificates."""
     if content is None:
         return ["the Secret does not exist"]
     foreign = (

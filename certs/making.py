@@ -15,7 +15,7 @@ from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Seen, Ste
 def all_steps(
     content: Content | None, bundles: Bundles, *, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
 ) -> tuple[Content | None, list[Step]]:
-    """The content after every step that can be taken now, all in one write, and which steps these were."""
+    """Return the content after every step that can be taken now, all in one write, and which steps these were."""
     steps: list[Step] = []
     while step := next_step(content, bundles, now_s=now_s, seen=seen, terms=terms, wanted=wanted):
         steps.append(step)
@@ -24,7 +24,7 @@ def all_steps(
 
 
 def after(content: Content, step: Step, *, now_s: float, terms: Terms) -> Content:
-    """The content with one step taken."""
+    """Return the content with one step taken."""
     match step:
         case NewAuthority():
             return _with_authority(content, now_s, terms)
@@ -74,5 +74,5 @@ def _is_address(name: str) -> bool:
 
 
 def _time(now_s: float) -> datetime:
-    """Whole seconds, as certificates have them."""
+    """Return the time in whole seconds, as certificates have them."""
     return datetime.fromtimestamp(int(now_s), UTC)

@@ -94,7 +94,7 @@ Bundles = Sequence[tuple[Certificate, ...]]
 def next_step(
     content: Content | None, bundles: Bundles, *, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
 ) -> Step | None:
-    """The step to be written to the Secret now, or None; `content` is None where there is no Secret."""
+    """Return the step to be written to the Secret now, or None; `content` is None where there is no Secret."""
     content = content or Content()
     if not content.ours:
         return None
@@ -122,7 +122,7 @@ def _why_new_authority(content: Content, now_s: float) -> str:
 def _issue(
     content: Content, bundles: Bundles, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
 ) -> Issue | None:
-    """Only an authority that every API server trusts may sign: the coming one, or the issuer while that one waits."""
+    """Return the certificates to issue. Only an authority that every API server trusts may sign."""
 
     def ready(pair: Pair | None) -> bool:
         if pair is None or not pair.certificate.valid_at(now_s):
@@ -143,7 +143,7 @@ def _issue(
 
 
 def _why_new(content: Content, wanted: Wanted, issuer: Certificate, now_s: float, ends_s: float) -> str:
-    """The reason for another certificate, which would be valid until `ends_s`; empty if there is none."""
+    """Return the reason for another certificate, which would be valid until `ends_s`; empty if there is none."""
     pair = content.leaves.get(wanted.name)
     if pair is None:
         return "there was none"
@@ -160,7 +160,7 @@ def _why_new(content: Content, wanted: Wanted, issuer: Certificate, now_s: float
 
 
 def unused(content: Content, authority: Certificate, seen: Seen, terms: Terms, wanted: Sequence[Wanted]) -> bool:
-    """True if no replica shows a certificate of that authority any more, and none will."""
+    """Return True if no replica shows a certificate of that authority any more, and none will."""
     if authority in {pair.certificate for pair in (content.issuer, content.coming) if pair}:
         return False
     leaves = [pair.certificate for pair in content.leaves.values()]
@@ -175,7 +175,7 @@ def unused(content: Content, authority: Certificate, seen: Seen, terms: Terms, w
 def bundle_for(
     content: Content, present: tuple[Certificate, ...], *, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
 ) -> tuple[Certificate, ...]:
-    """The caBundle of a webhook that has `present` now: all authorities of the Secret, and other ones still in use."""
+    """Return the caBundle of a webhook that has `present` now: the Secret's authorities, and others still in use."""
     if not content.ours or not content.trusted:
         return present
     others = [each for each in present if each not in content.trusted]
@@ -183,7 +183,7 @@ def bundle_for(
 
 
 def look_again_s(content: Content | None, *, now_s: float, seen: Seen, terms: Terms) -> float:
-    """Seconds after which to decide again without a change; at most ten minutes, as clocks jump."""
+    """Return seconds after which to decide again without a change; at most ten minutes, as clocks jump."""
     waits: list[float] = [_LONGEST_S, *(_waits(content, now_s, seen, terms) if content and content.ours else ())]
     return max(_SHORTEST_S, min(waits))
 
@@ -215,6 +215,6 @@ class Since:
         self._first_s: dict[str, float] = {}
 
     def update(self, present: Iterable[str], now_s: float) -> dict[str, float]:
-        """Returns for how many seconds each has been present without a break."""
+        """Return for how many seconds each has been present without a break."""
         self._first_s = {each: self._first_s.get(each, now_s) for each in present}
         return {each: now_s - first_s for each, first_s in self._first_s.items()}

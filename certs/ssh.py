@@ -28,7 +28,7 @@ class KeyPair:
 
 
 def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> KeyPair:
-    """A new pair: Ed25519, ECDSA on P-521, or RSA as PEM (PKCS#1) for programs that read the file themselves."""
+    """Return a new pair: Ed25519, ECDSA on P-521, or RSA as PEM (PKCS#1) for programs that read the file themselves."""
     layout = serialization.PrivateFormat.OpenSSH
     key: PrivateKey
     if kind == "rsa":
@@ -41,7 +41,7 @@ def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> KeyPair:
 
 
 def pair_of(private: bytes) -> KeyPair:
-    """The pair of a given private key, in OpenSSH's format or PEM; ValueError says why it cannot be read."""
+    """Return the pair of a given private key, in OpenSSH's format or PEM; ValueError says why it cannot be read."""
     load = serialization.load_ssh_private_key if b"OPENSSH" in private else serialization.load_pem_private_key
     try:
         key = load(private, password=None)
@@ -57,11 +57,11 @@ def _public(key: PrivateKey) -> bytes:
 
 
 def secret_data(pair: KeyPair) -> dict[str, str]:
-    """`data` of a Secret of type kubernetes.io/ssh-auth, which also carries the public key."""
+    """Return `data` of a Secret of type kubernetes.io/ssh-auth, which also carries the public key."""
     return {PRIVATE_KEY: b64encode(pair.private).decode(), PUBLIC_KEY: b64encode(pair.public).decode()}
 
 
 def complete(component: Component) -> dict[str, Any]:
-    """The manifest to create, with a new pair of keys where the component asks for one."""
+    """Return the manifest to create, with a new pair of keys where the component asks for one."""
     manifest = dict(component.manifest)
     return {**manifest, "data": secret_data(key_pair(component.keys))} if component.keys else manifest

@@ -93,35 +93,35 @@ class Controller:
                 reflector.mirror.refused.append(self._left_out)
 
     def start(self) -> None:
-        """Starts the caches, also of a standby, so that it takes over at once."""
+        """Start the caches, also of a standby, so that it takes over at once."""
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()
         self.train_jobs.watched.start()
 
     def not_ready(self) -> str | None:
-        """A sentence while a kind was never read, or cannot be read any more; None otherwise."""
+        """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
         unfilled = [] if self.train_jobs.watched.synced else ["kinds that plugins watch"]
         return not_ready(self.reflectors, *unfilled)
 
     def sizes(self) -> dict[str, int]:
-        """The number of objects in each cache and of keys in each worker's queue."""
+        """Return the number of objects in each cache and of keys in each worker's queue."""
         caches = {name: reflector.size for name, reflector in self.reflectors.items()}
         return caches | {f"{worker.name} queue": len(worker.queue) for worker in self.workers}
 
     def wait_synced(self, timeout_s: float) -> bool:
-        """Waits until all caches are in sync; False if that takes longer."""
+        """Wait until all caches are in sync; False if that takes longer."""
         end = time.monotonic() + timeout_s
         return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self.reflectors.values())
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Starts the workers, first on every object; `may_act` is called before each pass."""
+        """Start the workers, first on every object; `may_act` is called before each pass."""
         self.take_over(may_act)
         for worker in self.workers:
             worker.start()
 
     def take_over(self, may_act: Callable[[], bool]) -> None:
-        """`lead` without its threads: fills the queues."""
+        """Fill the queues as `lead` does, without its threads."""
         for worker in self.workers:
             worker.may_act = may_act
         self._leading.set()
@@ -133,7 +133,7 @@ class Controller:
             controller.replay()
 
     def stop(self) -> None:
-        """Ends the workers, then the caches that they read."""
+        """End the workers, then the caches that they read."""
         self._leading.clear()
         for worker in self.workers:
             worker.queue.shut_down()
@@ -146,7 +146,7 @@ class Controller:
         self._recorder.stop()
 
     def _when_leading(self, handler: Handler[Any]) -> Handler[Any]:
-        """The handler, for a leader only: a standby keeps caches, but no queues."""
+        """Wrap a handler for a leader only: a standby keeps caches, but no queues."""
 
         def handle(old: Any, new: Any) -> None:
             if self._leading.is_set():
@@ -155,6 +155,6 @@ class Controller:
         return handle
 
     def _left_out(self, obj: Object, why: str) -> None:
-        """Tells the owner of an object that it is not looked at."""
+        """Tell the owner of an object that it is not looked at."""
         if self._leading.is_set():
             self._recorder.event(obj, "Warning", "LeftOut", f"Muster does not look at this {obj.kind}: {why}")

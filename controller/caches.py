@@ -79,24 +79,24 @@ class Caches:
 
 
 def packed(client: Client, resource: Resource[T], indexes: Mapping[str, Indexer[T]] | None = None) -> Reflector[T]:
-    """A cache of objects with templates, which are kept as texts, within a budget."""
+    """Return a cache of objects with templates, which are kept as texts, within a budget."""
     return Reflector(client, resource, store=Store(indexes, packed=resource.type), budget=Budget(resource))
 
 
 def job_keys(pod: Pod) -> list[str]:
-    """The index function."""
+    """Index a pod by its Job."""
     job = job_of_pod(pod.metadata)
     return [job.entry] if job else []
 
 
 def group_keys(pod: Pod) -> list[str]:
-    """The index function."""
+    """Index a pod by the PodGroup that is made for it."""
     name = group_to_make(pod)
     return [f"{pod.metadata.namespace}/{name}"] if name else []
 
 
 def native_keys(pod: Pod) -> list[str]:
-    """The index function."""
+    """Index a pod of a Job by the PodGroup in whose place it has a native one."""
     meta = pod.metadata
     own, gang = group_name(meta), gang_of(pod)
     gone = pod.finished or meta.deletion_timestamp
@@ -105,25 +105,25 @@ def native_keys(pod: Pod) -> list[str]:
 
 
 def cron_keys(job: Job) -> list[str]:
-    """The index function."""
+    """Index a Job by its CronJob."""
     key = controller_key(job.metadata, CRON_JOBS)
     return [key] if key else []
 
 
 def template_keys(job: Job) -> list[str]:
-    """The index function."""
+    """Index a Job by its JobTemplate."""
     namespace, made_of = job.metadata.namespace, job.metadata.annotations.get(MADE_OF, "")
     mine = controller_key(job.metadata, JOB_FLOWS) is not None and made_of.startswith(f"{namespace}.")
     return [f"{namespace}/{made_of.removeprefix(f'{namespace}.')}"] if mine else []
 
 
 def queue_names(group: PodGroup) -> list[str]:
-    """The index function of PodGroups."""
+    """Index a PodGroup by its queue."""
     return [group.spec.queue or names.DEFAULT_QUEUE]
 
 
 def native_queue_names(native: NativePodGroup) -> list[str]:
-    """The same of native PodGroups: none of those that are no gangs of Muster's, as Muster's own published ones."""
+    """Index a native PodGroup by its queue; not those that are no gangs of Muster's, as Muster's own published ones."""
     queue = counted_in(native)
     return [queue] if queue else []
 
@@ -138,12 +138,12 @@ class OwnWrites(Generic[T]):
         self._written: dict[str, tuple[float, T]] = {}
 
     def note(self, written: T) -> None:
-        """Notes an object with which the API server answered a write."""
+        """Note an object with which the API server answered a write."""
         with self._lock:
             self._written[written.metadata.key] = (self._monotonic_s() + self._kept_s, written)
 
     def newest(self, key: str, cached: T | None) -> T | None:
-        """The newer of the cached object and the one written last."""
+        """Return the newer of the cached object and the one written last."""
         with self._lock:
             until_s, written = self._written.get(key, (0.0, None))
             if written is None:
@@ -155,11 +155,11 @@ class OwnWrites(Generic[T]):
             return cached
 
     def unseen(self, key: str) -> bool:
-        """True while a created object counts that no cache has shown."""
+        """Return True while a created object counts that no cache has shown."""
         return self._monotonic_s() < self._written.get(key, (0.0, None))[0]
 
     def seen(self, old: T | None, new: T | None) -> None:
-        """Drops the note of an object that a cache shows, or that is gone."""
+        """Drop the note of an object that a cache shows, or that is gone."""
         shown = new or old
         if shown is None:
             return
@@ -172,7 +172,7 @@ class OwnWrites(Generic[T]):
                 del self._written[shown.metadata.key]
 
     def drop(self, key: str) -> None:
-        """Drops the note of an object that was deleted."""
+        """Drop the note of an object that was deleted."""
         with self._lock:
             self._written.pop(key, None)
 
@@ -182,7 +182,7 @@ def _version(obj: Object) -> int:
 
 
 def kept(pod: Pod) -> Pod:
-    """A pod without the fields that only its node needs."""
+    """Return a pod without the fields that only its node needs."""
     spec = structs.replace(
         pod.spec,
         containers=_shared([_kept(container) for container in pod.spec.containers], list[Container]),
@@ -199,12 +199,12 @@ def kept(pod: Pod) -> Pod:
 
 
 def _kept(container: Container) -> Container:
-    """The container with its name and resources only."""
+    """Return the container with its name and resources only."""
     return Container(name=container.name, resources=container.resources, restart_policy=container.restart_policy)
 
 
 def _kept_volumes(spec: PodSpec) -> list[dict[str, Any]]:
-    """The names of the Secret and the ConfigMap of MPI, if the pod mounts them."""
+    """Return the names of the Secret and the ConfigMap of MPI, if the pod mounts them."""
     kept_fields = ((SSH_VOLUME, "secret", "secretName"), (HOSTFILE_VOLUME, "configMap", "name"))
     return [
         {"name": name, source: {field: volume[source].get(field)}}
@@ -215,7 +215,7 @@ def _kept_volumes(spec: PodSpec) -> list[dict[str, Any]]:
 
 
 def _shared(value: V, kind: type[V]) -> V:
-    """An equal value that pods share, so it must not be changed; one of unusual size is not remembered for others."""
+    """Return an equal value that pods share, so it must not be changed; one of unusual size is not shared."""
     text = msgspec.json.encode(value)
     return cast("V", _decoded(text, cast("Hashable", kind))) if len(text) <= _MOST_SHARED_BYTES else value
 

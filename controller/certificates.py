@@ -90,13 +90,13 @@ class Keeper(KeyController):
         self._told: list[str] = []
 
     def start(self) -> None:
-        """Starts the caches; a replica that stands by has them too, and tells when certificates end."""
+        """Start the caches; a standby has them too, and reports when certificates end."""
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()
 
     def make_first(self) -> None:
-        """Makes the Secret where there is none, in any replica: the pods of the webhook cannot start without it.
+        """Make the Secret where there is none, in any replica: the pods of the webhook cannot start without it.
 
         Whoever leads does the rest. Of several replicas one makes it, as the API server takes a name only once.
         """
@@ -112,20 +112,20 @@ class Keeper(KeyController):
                 log.info("the first certificates are left to the leader", why=str(error))
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Starts to write; `may_act` is asked before each pass."""
+        """Start to write; `may_act` is asked before each pass."""
         self.worker.may_act = may_act
         self.worker.queue.add(_KEY)
         self.worker.start()
 
     def stop(self) -> None:
-        """Ends the worker, then the caches."""
+        """End the worker, then the caches."""
         self.worker.stop()
         for reflector in self.reflectors.values():
             reflector.stop()
         self._recorder.stop()
 
     def process(self, _key: str) -> None:
-        """One pass: the caBundles first, as they follow what the Secret says already; then the Secret."""
+        """Run one pass: the caBundles first, as they follow what the Secret says already; then the Secret."""
         if waiting := [reflector for reflector in self.reflectors.values() if not reflector.synced]:
             many = f"{len(waiting)} of {len(self.reflectors)}"
             raise Retry(f"{many} caches are not in sync: may it list and watch them?")
@@ -151,11 +151,11 @@ class Keeper(KeyController):
         self.worker.queue.add_after(_KEY, again_s)
 
     def _found(self) -> list[_Configuration]:
-        """The webhook configurations that there are now."""
+        """Return the webhook configurations that there are now."""
         return [(kind, found) for kind, each in self._configurations for found in each.store.list()]
 
     def _cache(self, kind: Resource[Any], name: str, namespace: str | None = None) -> Reflector[Any]:
-        """A cache of one object, by its name: it needs no right to see others."""
+        """Return a cache of one object, by its name: it needs no right to see others."""
         selector = f"metadata.name={name}"
         reflector: Reflector[Any] = Reflector(self._client, kind, namespace=namespace, field_selector=selector)
         reflector.add_handler(self._changed)
@@ -174,7 +174,7 @@ class Keeper(KeyController):
         return read(secret.data or {}, meta.labels, meta.annotations, self._leaves)
 
     def _see(self, content: Content | None, bundles: _Bundles) -> Seen:
-        """The state of this moment, and for how long this process has seen it."""
+        """Note what is there now; return for how long this process has seen it."""
         now_s = self._kit.monotonic_s()
         held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
         leaves = [pair.certificate.fingerprint for pair in content.leaves.values()] if content else []
@@ -184,7 +184,7 @@ class Keeper(KeyController):
     def _trust(
         self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, seen: Seen
     ) -> bool | APIError:
-        """Writes the caBundles of a webhook configuration; True if it had others. Renewal goes on after a failure."""
+        """Write the caBundles of a webhook configuration; True if it had others. Renewal goes on after a failure."""
         changed = []
         for webhook in found.webhooks or ():
             present = _bundle_of(webhook)
@@ -205,7 +205,7 @@ class Keeper(KeyController):
     def _write(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, seen: Seen, now_s: float
     ) -> bool:
-        """Takes all steps that can be taken now, in one write; False if there were none."""
+        """Take all steps that can be taken now, in one write; False if there were none."""
         after, steps = all_steps(
             content,
             [bundle for webhooks in bundles.values() for bundle in webhooks],
@@ -225,7 +225,7 @@ class Keeper(KeyController):
         return True
 
     def _store(self, secret: CertificateSecret | None, content: Content) -> CertificateSecret:
-        """Creates or patches the Secret as it was read; raises Conflict if it is another one by now."""
+        """Create or patch the Secret as it was read; raise Conflict if it is another one by now."""
         data = {name: b64encode(value).decode() if value else None for name, value in data_of(content).items()}
         metadata: dict[str, Any] = {"labels": {names.MANAGED_BY: names.MANAGER}, "annotations": annotations_of(content)}
         if secret:
@@ -242,7 +242,7 @@ class Keeper(KeyController):
     def _complain(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, now_s: float
     ) -> None:
-        """Reports problems, each once as long as it lasts."""
+        """Report problems, each once as long as it lasts."""
         own = self._options.issuer == "own"
         found = problems(content, bundles, now_s=now_s, leaves=self._leaves, managed=own)
         PROBLEMS.set(len(found))
@@ -266,12 +266,12 @@ def _bundle_of(webhook: Any) -> tuple[Certificate, ...]:
 
 
 def _given(values: Mapping[str, str | None]) -> dict[str, str]:
-    """Without those that would remove something."""
+    """Return the values without those that would remove something."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def measure(content: Content | None) -> None:
-    """Measures the Secret, in every replica; a certificate that is not there any more has no metric any more."""
+    """Measure the Secret, in every replica; a certificate that is not there any more has no metric any more."""
     EXPIRES.clear()
     DUE.clear()
     for name, certificate in all_pairs(content or Content()):
@@ -281,7 +281,7 @@ def measure(content: Content | None) -> None:
 
 
 def told(step: Step, after: Content) -> tuple[Literal["Normal", "Warning"], str, str]:
-    """Type, reason and message of the Event of a step; `after` is the content when all steps were taken."""
+    """Return type, reason and message of the Event of a step; `after` is the content when all steps were taken."""
     match step:
         case NewAuthority():
             newest = after.trusted[0]

@@ -49,10 +49,10 @@ class KeyController(ABC):
 
     @abstractmethod
     def process(self, key: str) -> None:
-        """One pass over one key."""
+        """Run one pass over one key."""
 
     def replay(self) -> None:  # noqa: B027 - most have none
-        """Queues keys to which no object of a cache leads, when this process becomes the leader."""
+        """Queue keys to which no object of a cache leads, when this process becomes the leader."""
 
 
 class KindController(KeyController, Generic[T]):
@@ -66,11 +66,11 @@ class KindController(KeyController, Generic[T]):
         self.handlers.append((cache, self._seen))
 
     def newest(self, key: str) -> T | None:
-        """The object as it is, or None if it is gone."""
+        """Return the object as it is, or None if it is gone."""
         return self._written.newest(key, self.cache.store.get(key))
 
     def patched(self, obj: T, patch: Mapping[str, Any]) -> T:
-        """The object with this merge patch of its status, written if there is any. Conflict if it has changed."""
+        """Write this merge patch of the status if there is any; return the object. Conflict if it has changed."""
         if not patch:
             return obj
         written = write_status(self._client, self._resource, obj, patch)
@@ -78,12 +78,12 @@ class KindController(KeyController, Generic[T]):
         return written
 
     def _asked(self, obj: T) -> tuple[object, ...]:
-        """The fields of an object that a pass depends on."""
+        """Return the fields of an object that a pass depends on."""
         meta = obj.metadata
         return meta.uid, meta.generation, meta.deletion_timestamp
 
     def _seen(self, old: T | None, new: T | None) -> None:
-        """Queues an object that is gone, or of which a field has changed that a pass depends on."""
+        """Queue an object that is gone, or of which a field has changed that a pass depends on."""
         self._written.seen(old, new)
         changed = new or old
         if changed and (old is None or new is None or self._asked(old) != self._asked(new)):

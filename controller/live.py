@@ -15,7 +15,7 @@ Known = TypeVar("Known", bound=Object)
 
 
 def find(client: Client, resource: Resource[T], name: str, namespace: str | None) -> T | None:
-    """The object of this name, or None if there is none."""
+    """Return the object of this name, or None if there is none."""
     try:
         return client.get(resource, name, namespace or None)
     except NotFound:
@@ -23,7 +23,7 @@ def find(client: Client, resource: Resource[T], name: str, namespace: str | None
 
 
 def find_or_make(client: Client, resource: Resource[T], wanted: Any) -> tuple[T, bool]:
-    """Creates an object, as JSON or as a Struct; if its name is taken, the object that has it. True if it is new."""
+    """Create an object, given as JSON or as a Struct; return it, or the one that has its name. True if it is new."""
     meta = convert(wanted["metadata"], ObjectMeta) if isinstance(wanted, Mapping) else wanted.metadata
     try:
         return client.create(resource, wanted), True
@@ -32,20 +32,20 @@ def find_or_make(client: Client, resource: Resource[T], wanted: Any) -> tuple[T,
 
 
 def controller_of(client: Client, meta: ObjectMeta, resource: Resource[Any] | None) -> Object | None:
-    """The controller of an object, which is of this kind; None if it is gone, or another one has its name."""
+    """Return the controller of an object, which is of this kind; None if it is gone, or another one has its name."""
     ref = meta.controller
     found: Object | None = find(client, resource, ref.name, meta.namespace) if ref and resource else None
     return found if found and ref and found.metadata.uid == ref.uid else None
 
 
 def exists(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
-    """True if the API server still has the object with this UID."""
+    """Return True if the API server still has the object with this UID."""
     found = find(client, resource, meta.name, meta.namespace)
     return found is not None and found.metadata.uid == meta.uid
 
 
 def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
-    """Deletes the object with this UID; False if it was gone already, or another one has its name."""
+    """Delete the object with this UID; False if it was gone already, or another one has its name."""
     try:
         client.delete(resource, meta.name, meta.namespace or None, uid=meta.uid)
     except NotFound:
@@ -58,14 +58,14 @@ def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
 
 
 def write_status(client: Client, resource: Resource[Known], known: Known, patch: Mapping[str, Any]) -> Known:
-    """The object with this merge patch of its status. Conflict if it has changed, or another one has its name."""
+    """Write this merge patch of the status; return the object. Conflict if it has changed, or is another one."""
     meta = known.metadata
     body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
     return client.merge_patch(resource, meta.name, body, meta.namespace, subresource="status")
 
 
 def controller_key(meta: ObjectMeta, resource: Resource[Any]) -> str | None:
-    """The key of the object of this kind that controls another one; None if none does."""
+    """Return the key of the object of this kind that controls another one; None if none does."""
     owner = meta.controller
     if owner is None or (owner.kind, owner.api_version) != (resource.kind, resource.api_version):
         return None
@@ -73,10 +73,10 @@ def controller_key(meta: ObjectMeta, resource: Resource[Any]) -> str | None:
 
 
 def owned_by(meta: ObjectMeta, uid: str) -> bool:
-    """True if the object with this UID controls the one with this metadata."""
+    """Return True if the object with this UID controls the one with this metadata."""
     return meta.controller is not None and meta.controller.uid == uid
 
 
 def owner_words(meta: ObjectMeta) -> str:
-    """The controller of an object, for a sentence about the object: `belongs to Job train`, or `has no owner`."""
+    """Return the controller of an object, for a sentence about the object: `belongs to Job train`, `has no owner`."""
     return f"belongs to {meta.controller.kind} {meta.controller.name}" if meta.controller else "has no owner"

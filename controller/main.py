@@ -148,7 +148,7 @@ class Process:
 
 
 def _report_server(client: Client, options: Options) -> ReportServer | None:
-    """The server to which trainers report their progress, if there is a port."""
+    """Return the server to which trainers report their progress, if there is a port."""
     settings = options.settings
     if not settings.report_port:
         return None
@@ -157,7 +157,7 @@ def _report_server(client: Client, options: Options) -> ReportServer | None:
 
 
 def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
-    """The options of settings without problems; None without a Secret: certificates come from elsewhere."""
+    """Return the options of settings without problems; None without a Secret: certificates come from elsewhere."""
     if not settings.cert_secret:
         return None
     wanted = [Wanted(name=SERVING, common_name="muster-webhook", names=frozenset(map(_normal, settings.cert_dns_name)))]
@@ -180,7 +180,7 @@ def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
 
 
 def _normal(name: str) -> str:
-    """An address as certificates give it back."""
+    """Return an address as certificates give it back."""
     try:
         return str(ip_address(name))
     except ValueError:

@@ -78,7 +78,7 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     """Lowest level that is logged, as JSON on standard error."""
 
     def problems(self) -> Iterator[str]:
-        """The report port without its files, and lives of certificates that leave no time to renew them."""
+        """Yield the report port without its files, and lives of certificates that leave no time to renew them."""
         reports = {
             "reportUrl": self.report_url,
             "reportCertFile": self.report_cert_file,
@@ -116,7 +116,7 @@ class Options:
 
 
 def parse(argv: Sequence[str] | None = None) -> Options:
-    """Reads the arguments, by default those of this process; mistakes end the process with code 2."""
+    """Read the arguments, by default those of this process; mistakes end the process with code 2."""
     parser = settings.parser_of("controller", "Muster's controller: whether a pod exists.")
     add = parser.add_argument
     add("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")

@@ -26,7 +26,7 @@ Manifest = dict[str, Any]
 
 
 def read(folder: Path) -> list[Manifest]:
-    """The objects in the YAML files of a folder. Raises ValueError that names all mistakes."""
+    """Return the objects in the YAML files of a folder. Raise ValueError that names all mistakes."""
     found: list[Manifest] = []
     errors: list[str] = []
     if not folder.is_dir():
@@ -45,7 +45,7 @@ def read(folder: Path) -> list[Manifest]:
 
 
 def _mistake(document: Any) -> str:
-    """The mistake of an object that cannot be shipped; "" for a good one."""
+    """Return the mistake of an object that cannot be shipped; "" for a good one."""
     if not isinstance(document, dict):
         return "each document should be an object"
     kind = (document.get("apiVersion"), document.get("kind"))
@@ -64,12 +64,12 @@ class Shipped(KeyController):
         self._manifests = {f"{each['kind']}/{each['metadata']['name']}": each for each in manifests}
 
     def replay(self) -> None:
-        """Queues every object."""
+        """Queue every object."""
         for key in self._manifests:
             self.worker.queue.add(key)
 
     def process(self, key: str) -> None:
-        """Applies one object, unless another client has changed its fields."""
+        """Apply one object, unless another client has changed its fields."""
         manifest = self._manifests[key]
         resource = KINDS[manifest["apiVersion"], manifest["kind"]]
         try:

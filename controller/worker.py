@@ -59,7 +59,7 @@ class Unanswered:
         self._waits: dict[str, _Wait] = {}
 
     def failed(self, key: str, error: Exception) -> float | None:
-        """Takes in that a pass failed: the seconds until it is tried again, None for a failure of another kind.
+        """Take in that a pass failed: the seconds until it is tried again, None for a failure of another kind.
 
         A key that waits for the pass of another one gets 0: `passed` will give it back.
         """
@@ -81,7 +81,7 @@ class Unanswered:
             return min(max((now_s - wait.since_s) * _SHARE, _SHORTEST_S), _LONGEST_S)
 
     def passed(self, key: str) -> list[str]:
-        """Takes in that no webhook was missing in a pass: the other keys that need not wait any more."""
+        """Take in that no webhook was missing in a pass: the other keys that need not wait any more."""
         if not self._waits:
             return []
         freed: list[str] = []
@@ -129,12 +129,12 @@ class Worker:
         self._threads = [threading.Thread(target=self._run, name=each, daemon=True) for each in names]
 
     def start(self) -> None:
-        """Starts the threads, which begin with the keys that were added before."""
+        """Start the threads, which begin with the keys that were added before."""
         for thread in self._threads:
             thread.start()
 
     def stop(self, timeout_s: float = 5.0) -> None:
-        """Lets the passes under way finish, and ends the threads."""
+        """Let the passes under way finish, and end the threads."""
         self.queue.shut_down()
         for thread in self._threads:
             if thread.is_alive():
@@ -148,7 +148,7 @@ class Worker:
             RECONCILE_SECONDS.labels(self.name).observe(time.perf_counter() - started)
 
     def once(self, key: str) -> str:
-        """One pass over a key of the queue; returns its result. No exception of a pass ends the thread."""
+        """Run one pass over a key of the queue; return its result. No exception of a pass ends the thread."""
         waits_s: float | None = None
         try:
             if not self.may_act():

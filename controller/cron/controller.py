@@ -33,7 +33,7 @@ class CronJobs(KindController[CronJob]):
         self.handlers.append((caches.jobs, self._job_seen))
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Queues the CronJob of a Job that has come, gone, or entered another phase."""
+        """Queue the CronJob of a Job that has come, gone, or entered another phase."""
         self._made.seen(old, new)
         for job in (old, new):
             key = controller_key(job.metadata, CRON_JOBS) if job else None
@@ -41,7 +41,7 @@ class CronJobs(KindController[CronJob]):
                 self.worker.queue.add(key)
 
     def process(self, key: str) -> None:
-        """One pass. A CronJob that is suspended or being deleted makes no Jobs."""
+        """Run one pass. A CronJob that is suspended or being deleted makes no Jobs."""
         cron_job = self.newest(key)
         if cron_job is None or cron_job.metadata.deletion_timestamp:
             return
@@ -69,7 +69,7 @@ class CronJobs(KindController[CronJob]):
         self.worker.queue.add_after(cron_job.metadata.key, min(LONGEST_S, next_s - now_s) + MARGIN_S)
 
     def _make(self, cron_job: CronJob, jobs: list[Job], time_s: float) -> bool:
-        """Makes the Job of that time, as the policy says; False if that is to be tried again."""
+        """Make the Job of that time, as the policy says; False if that is to be tried again."""
         policy = cron_job.spec.concurrency_policy
         local = datetime.fromtimestamp(time_s, zone_of(cron_job.spec.time_zone)).isoformat()
         manifest = job_manifest(cron_job, time_s, local)
@@ -100,7 +100,7 @@ class CronJobs(KindController[CronJob]):
         return True
 
     def _jobs_of(self, cron_job: CronJob) -> list[Job]:
-        """The Jobs that exist, those that no cache shows yet too."""
+        """Return the Jobs that exist, those that no cache shows yet too."""
         meta = cron_job.metadata
         cached = {job.metadata.key: job for job in self._jobs.by_index(CRON_INDEX, meta.key)}
         known = {*cached, *(f"{meta.namespace}/{each.name}" for each in cron_job.status.active)}

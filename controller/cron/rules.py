@@ -24,12 +24,12 @@ _MINUTE_S: Final = 60
 
 
 def start_s(cron_job: CronJob) -> float:
-    """The time when the CronJob was created."""
+    """Return the time when the CronJob was created."""
     return readable_time(cron_job.metadata.creation_timestamp) or 0.0
 
 
 def due_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float | None:
-    """The latest time of the schedule that has no Job yet and may still have one."""
+    """Return the latest time of the schedule that has no Job yet and may still have one."""
     start, deadline_s = start_s(cron_job), cron_job.spec.starting_deadline_seconds
     last_s = readable_time(cron_job.status.last_schedule_time)
     since_s = start if last_s is None else last_s
@@ -39,12 +39,12 @@ def due_s(cron_job: CronJob, schedule: Schedule, now_s: float) -> float | None:
 
 
 def active(jobs: Sequence[Job]) -> list[Job]:
-    """The Jobs that have not ended, by name."""
+    """Return the Jobs that have not ended, by name."""
     return sorted((job for job in jobs if job.status.state.phase not in FINISHED), key=lambda job: job.metadata.name)
 
 
 def outdated(cron_job: CronJob, jobs: Sequence[Job]) -> list[Job]:
-    """The oldest Jobs that have ended, beyond those that are kept."""
+    """Return the oldest Jobs that have ended, beyond those that are kept."""
     spec = cron_job.spec
     won = [job for job in jobs if job.status.state.phase == "Completed"]
     lost = [job for job in jobs if job.status.state.phase in FINISHED - {"Completed"}]
@@ -59,7 +59,7 @@ def _oldest(jobs: list[Job], kept: int) -> list[Job]:
 
 
 def status_of(cron_job: CronJob, jobs: Sequence[Job], made_for_s: float | None = None) -> CronJobStatus:
-    """The status, after a Job was made for that time."""
+    """Return the status, after a Job was made for that time."""
     ends = [job.status.state.last_transition_time for job in jobs if job.status.state.phase == "Completed"]
     known = cron_job.status.last_successful_time
     latest = max((end for end in (known, *ends) if end), key=lambda end: readable_time(end) or 0.0, default=None)
@@ -79,7 +79,7 @@ def _reference(job: Job) -> ObjectReference:
 
 
 def job_manifest(cron_job: CronJob, time_s: float, local: str) -> JSON:
-    """The Job for a time of the schedule; `local` is that time in the CronJob's time zone."""
+    """Return the Job for a time of the schedule; `local` is that time in the CronJob's time zone."""
     meta, template = cron_job.metadata, cron_job.spec.job_template
     metadata = {
         "name": f"{meta.name}-{int(time_s) // _MINUTE_S}",

@@ -44,7 +44,7 @@ STEP_INDEX = "step"
 
 
 def _steps(job_flow: JobFlow) -> list[str]:
-    """None of a JobFlow over the limit, as it makes no Jobs: its names would fill the memory beside the budget."""
+    """Index a JobFlow by its JobTemplates; not one over the limit, whose names would fill memory beside the budget."""
     flows = job_flow.spec.flows
     return list({f"{job_flow.metadata.namespace}/{flow.name}" for flow in flows}) if len(flows) <= STEPS.value else []
 
@@ -64,13 +64,13 @@ class JobTemplates(KindController[JobTemplate]):
             self.worker.queue.add_after(changed.metadata.key, LISTS_S)
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Queues the JobTemplate of a Job that came or went, if it has one."""
+        """Queue the JobTemplate of a Job that came or went, if it has one."""
         if old is None or new is None:
             for each in template_keys(new or old or Job()):
                 self.worker.queue.add_after(each, LISTS_S)
 
     def process(self, key: str) -> None:
-        """One pass over one JobTemplate."""
+        """Run one pass over one JobTemplate."""
         template = self.newest(key)
         if template is None or template.metadata.deletion_timestamp:
             return
@@ -92,7 +92,7 @@ class JobFlows(KindController[JobFlow]):
         """Jobs that had ended when they went, by the key of their JobFlow and name, until its status has them."""
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Queues the JobFlow of a Job that has changed, if it has one."""
+        """Queue the JobFlow of a Job that has changed, if it has one."""
         self._made.seen(old, new)
         for job in (old, new):
             key = controller_key(job.metadata, JOB_FLOWS) if job else None
@@ -104,7 +104,7 @@ class JobFlows(KindController[JobFlow]):
             self.worker.queue.add_after(key, JOBS_S)
 
     def needs(self, job: Job) -> bool:
-        """True while the status of a Job's JobFlow does not have its end yet: without it the Job would be run again."""
+        """Return True while a Job's JobFlow has not noted its end: the Job would be run again without it."""
         key = controller_key(job.metadata, JOB_FLOWS)
         job_flow = self.cache.store.get(key) if key else None
         return job_flow is not None and is_forgotten(job_flow, job)
@@ -116,11 +116,11 @@ class JobFlows(KindController[JobFlow]):
                     self.worker.queue.add(job_flow.metadata.key)
 
     def _asked(self, obj: JobFlow) -> tuple[object, ...]:
-        """Its phase, too, for the deletion of Jobs at the end."""
+        """Return the phase, too, for the deletion of Jobs at the end."""
         return *super()._asked(obj), obj.status.state.phase
 
     def process(self, key: str) -> None:
-        """One pass. A JobFlow that is being deleted makes no Jobs; those that it has go with it."""
+        """Run one pass. A JobFlow that is being deleted makes no Jobs; those that it has go with it."""
         job_flow = self.newest(key)
         if job_flow is None:
             self._ended.pop(key, None)
@@ -144,7 +144,7 @@ class JobFlows(KindController[JobFlow]):
             self._make_due(job_flow, due(job_flow, jobs), foreign)
 
     def _jobs_of(self, job_flow: JobFlow) -> tuple[dict[str, Job], dict[str, Job]]:
-        """The Jobs of the steps that exist; and those of others that have their names."""
+        """Return the Jobs of the steps that exist; and those of others that have their names."""
         own: dict[str, Job] = {}
         foreign: dict[str, Job] = {}
         for flow in job_flow.spec.flows:
@@ -161,7 +161,7 @@ class JobFlows(KindController[JobFlow]):
         return {name: job for name, job in found.items() if job is not None and owned_by(job.metadata, uid)}
 
     def _write(self, job_flow: JobFlow, status: JobFlowStatus) -> JobFlow:
-        """The JobFlow with this status, written if it differs. Conflict if it has changed."""
+        """Write the status if it differs; return the JobFlow. Conflict if it has changed."""
         written = self.patched(job_flow, difference(job_flow.status, status))
         before, after = job_flow.status.state.phase, status.state.phase
         if before != after and after in {"Succeed", "Failed"}:
@@ -173,7 +173,7 @@ class JobFlows(KindController[JobFlow]):
         return written
 
     def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> None:
-        """Makes Jobs; JobFlows of other namespaces take turns with them."""
+        """Make Jobs; JobFlows of other namespaces take turns with them."""
         key, blocked = job_flow.metadata.key, False
         for place, flow in enumerate(flows):
             if place and self.worker.queue.others_wait(key):
@@ -184,7 +184,7 @@ class JobFlows(KindController[JobFlow]):
             self.worker.queue.add_after(key, BLOCKED_S)
 
     def _make(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
-        """Makes the Job of a step; returns why that cannot be done for now, which is told in an event."""
+        """Make the Job of a step; return why that cannot be done for now, which is told in an event."""
         why = self._try(job_flow, flow, foreign)
         if why:
             self._recorder.event(job_flow, "Warning", "CreationFailed", f"step {flow.name}: {why}")
@@ -214,7 +214,7 @@ class JobFlows(KindController[JobFlow]):
         return ""
 
     def _delete(self, jobs: dict[str, Job]) -> None:
-        """Deletes Jobs that are completed."""
+        """Delete Jobs that are completed."""
         for job in jobs.values():
             if not job.metadata.deletion_timestamp:
                 delete(self._client, JOBS, job.metadata)

@@ -75,7 +75,7 @@ _KEYS: Final = {
 
 
 def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
-    """The phase of the Job of each step that was made and need not be made again."""
+    """Return the phase of the Job of each step that was made and need not be made again."""
     past = {each.name: each.state for each in job_flow.status.job_status_list if each.state in FINISHED}
     found: dict[str, Phase] = {}
     for flow in job_flow.spec.flows:
@@ -88,7 +88,7 @@ def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
 
 
 def is_forgotten(job_flow: JobFlow, job: Job) -> bool:
-    """True if the step of this Job would be run again if the Job, which has ended, were gone."""
+    """Return True if the step of this Job would be run again if the Job, which has ended, were gone."""
     meta, status = job_flow.metadata, job_flow.status
     mine = job.metadata.controller
     if mine is None or mine.uid != meta.uid or meta.deletion_timestamp:
@@ -99,7 +99,7 @@ def is_forgotten(job_flow: JobFlow, job: Job) -> bool:
 
 
 def phase(job_flow: JobFlow, jobs: Jobs) -> FlowPhase:
-    """The phase of the JobFlow."""
+    """Return the phase of the JobFlow."""
     known = phases(job_flow, jobs)
     if job_flow.metadata.deletion_timestamp:
         return "Terminating"
@@ -111,7 +111,7 @@ def phase(job_flow: JobFlow, jobs: Jobs) -> FlowPhase:
 
 
 def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
-    """The steps whose Jobs are to be made now; none when one has failed, or all is over."""
+    """Return the steps whose Jobs are to be made now; none when one has failed, or all is over."""
     if phase(job_flow, jobs) not in {"Running", "Pending"}:
         return []
     known = phases(job_flow, jobs)
@@ -123,7 +123,7 @@ def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
 
 
 def _is_met(flow: Flow, state: Phase | None, job: Job | None) -> bool:
-    """True for a step that is not waited for: it is completed, or its tasks are as far as the probe asks."""
+    """Return True for a step that is not waited for: it is completed, or its tasks are as far as the probe asks."""
     probe = flow.depends_on.probe if flow.depends_on else None
     return state == "Completed" or bool(job and probe and _reached(job, probe.task_status_list))
 
@@ -141,7 +141,7 @@ def _reached(job: Job, wanted: list[TaskStatus]) -> bool:
 
 
 def status_of(job_flow: JobFlow, jobs: Jobs, present: frozenset[str], now: str) -> JobFlowStatus:
-    """The status; `present` are the steps whose Jobs still exist."""
+    """Return the status; `present` are the steps whose Jobs still exist."""
     known = phases(job_flow, jobs)
     before = {each.name: each for each in job_flow.status.job_status_list}
     lists: dict[_Field, list[str]] = {}
@@ -196,7 +196,7 @@ def _conditions(jobs: Jobs) -> dict[str, FlowCondition]:
 
 
 def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
-    """The Job, owned by the JobFlow. Marks that are too long for a label are annotations only."""
+    """Return the Job, owned by the JobFlow. Marks that are too long for a label are annotations only."""
     meta = job_flow.metadata
     marks = {MADE_OF: f"{meta.namespace}.{flow.name}", MADE_FOR: f"{meta.namespace}.{meta.name}"}
     metadata = {
@@ -211,7 +211,7 @@ def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
 
 
 def patched(base: JobSpec, patch: JobPatch | None) -> JSON:
-    """The spec of the Job."""
+    """Return the spec of the Job."""
     spec: JSON = to_builtins(base)
     changes: JSON = to_builtins(patch) if patch else {}
     if "tasks" in changes:
@@ -232,7 +232,7 @@ def _task(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 
 
 def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
-    """A part of a pod template with a patch of its shape."""
+    """Return a part of a pod template with a patch of its shape."""
     result = dict(base)
     for key, value in patch.items():
         there = result.get(key)
@@ -246,7 +246,7 @@ def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 
 
 def _by_key(base: Sequence[JSON], patch: Sequence[JSON], key: str, merge: Any) -> list[JSON]:
-    """`base` with elements of the same key merged in their place, and new ones at the end."""
+    """Return `base` with elements of the same key merged in their place, and new ones at the end."""
     result = list(base)
     places = {each.get(key): index for index, each in enumerate(result)}
     for each in patch:

@@ -39,26 +39,26 @@ class NativeGroups(KeyController):
         self.handlers += [(caches.groups, self._group_seen), (caches.natives, self._native_seen)]
 
     def joins(self, group: PodGroup) -> bool:
-        """True if the gang is published, so that its new pods are to name the native PodGroup."""
+        """Return True if the gang is published, so that its new pods are to name the native PodGroup."""
         return is_gang(group) and self._served()
 
     def replay(self) -> None:
-        """Has a new leader look at once whether the kind is served."""
+        """Have a new leader check at once whether the kind is served."""
         self._was_served = False
         self.worker.queue.add(_LOOK)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queues a PodGroup of which something is published that has changed."""
+        """Queue a PodGroup of which something is published that has changed."""
         if self._was_served and new and is_gang(new) and (old is None or _shown(old) != _shown(new)):
             self.worker.queue.add(new.metadata.key)
 
     def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Queues the gang of a published PodGroup that is gone: it is published again if the gang is there."""
+        """Queue the gang of a published PodGroup that is gone: it is published again if the gang is there."""
         if old and new is None and old.metadata.labels.get(names.MANAGED_BY) == names.MANAGER:
             self.worker.queue.add(old.metadata.key)
 
     def process(self, key: str) -> None:
-        """One pass over one gang; or a look if the kind is served, after which all gangs are published."""
+        """Run one pass over one gang; or check if the kind is served, after which all gangs are published."""
         if key == _LOOK:
             self._look()
             return
@@ -74,7 +74,7 @@ class NativeGroups(KeyController):
             log.info("gang not published", group=key, why="the API server does not know the kind or the namespace")
 
     def _elsewhere(self, key: str) -> bool:
-        """True if pods of the gang name another native PodGroup, as those of a Job do that Kubernetes grouped."""
+        """Return True if pods of the gang name another native PodGroup, as pods of a Job that Kubernetes grouped do."""
         others = (pod.spec.scheduling_group for pod in self._pods.by_index(GROUP_INDEX, key))
         return any(other and other.pod_group_name != key.partition("/")[2] for other in others)
 
@@ -89,7 +89,7 @@ class NativeGroups(KeyController):
         self.worker.queue.add_after(_LOOK, FRESH_S)
 
     def _publish(self, key: str, group: PodGroup) -> None:
-        """Makes the native PodGroup, or brings its minimum and its condition up to date."""
+        """Make the native PodGroup, or bring its minimum and its condition up to date."""
         wanted = native_of(group)
         known = self._natives.get(key) or find_or_make(self._client, NATIVE_POD_GROUPS, wanted)[0]
         meta = known.metadata
@@ -103,7 +103,7 @@ class NativeGroups(KeyController):
             self._tell(known)
 
     def _tell(self, known: NativePodGroup) -> None:
-        """Writes the condition that the gang has had its nodes, which stays; others in the status stay, too."""
+        """Write the condition that the gang has had its nodes, which stays; others in the status stay, too."""
         condition = {
             "type": INITIALLY_SCHEDULED,
             "status": "True",
@@ -121,7 +121,7 @@ class NativeGroups(KeyController):
 
 
 def _shown(group: PodGroup) -> tuple[int, bool]:
-    """What a native PodGroup shows of a gang, as far as it changes."""
+    """Return the facts of a gang that its native PodGroup shows, as far as they change."""
     return group.spec.min_member, group.status.phase == "Running"
 
 

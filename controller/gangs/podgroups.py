@@ -48,7 +48,7 @@ class PodGroups(KeyController):
         self.handlers += [(caches.pods, self._pod_seen), (caches.groups, self._group_seen)]
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """Queues the gang of a pod that has changed."""
+        """Queue the gang of a pod that has changed."""
         pod = new or old
         if pod is None or not is_musters(pod.spec.scheduler_name) or job_of_pod(pod.metadata):
             return
@@ -59,7 +59,7 @@ class PodGroups(KeyController):
             self.worker.queue.add_after(key, AGAIN_S)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queues a PodGroup that has changed; one that is deleted under living pods is created again."""
+        """Queue a PodGroup that has changed; one that is deleted under living pods is created again."""
         group = new or old
         if group is None or job_of(group.metadata):
             return
@@ -72,7 +72,7 @@ class PodGroups(KeyController):
             self.worker.queue.add_after(new.metadata.key, AGAIN_S)
 
     def process(self, key: str) -> None:
-        """One pass over one group."""
+        """Run one pass over one group."""
         pods = self._pods.by_index(GROUP_INDEX, key)
         if pods:
             self._ensure(key, pods)
@@ -80,7 +80,7 @@ class PodGroups(KeyController):
             self._end(key)
 
     def _ensure(self, key: str, pods: list[Pod]) -> None:
-        """Makes the PodGroup, and the annotation of pods that do not name it yet."""
+        """Make the PodGroup, and the annotation of pods that do not name it yet."""
         pods = self._without_native(key, pods)
         if not pods:
             return
@@ -111,7 +111,7 @@ class PodGroups(KeyController):
                 self._name(pod, key.partition("/")[2])
 
     def _without_native(self, key: str, pods: list[Pod]) -> list[Pod]:
-        """Sends new pods of a Job that has a native PodGroup into its gang; returns the others.
+        """Send new pods of a Job that has a native PodGroup into its gang; return the others.
 
         While the gate of native PodGroups is off, a pod of such a Job is made without its group, which it cannot get
         later. In a PodGroup of its own it and the others would wait for each other as soon as the gate is on again.
@@ -125,13 +125,13 @@ class PodGroups(KeyController):
         return [pod for pod in pods if pod not in new]
 
     def _name(self, pod: Pod, group: str) -> None:
-        """Writes the annotation by which the pod is in this gang; it counts before the label that has one."""
+        """Write the annotation by which the pod is in this gang; it counts before the label that has one."""
         patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}
         with suppress(NotFound):
             self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
-        """Brings the group up to date. If its queue may not change, the rest is written, and the refusal raised."""
+        """Bring the group up to date. If its queue may not change, the rest is written, and the refusal raised."""
         if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(pod, owner):
             wanted = in_the_queue_of(group, wanted)
         patch = update(group, wanted)
@@ -154,14 +154,14 @@ class PodGroups(KeyController):
             return find_or_make(self._client, POD_GROUPS, wanted)[0]  # the name has the owner's UID
 
     def _stays(self, pod: Pod, owner: Object | None) -> bool:
-        """True if pod and owner name no queue, or the namespace names one, to which admission has moved the group."""
+        """Return True if pod and owner name no queue, or admission has moved the group to that of the namespace."""
         if not queue_of(pod, owner):
             return True
         namespace = self._client.get(NAMESPACES, pod.metadata.namespace)
         return names.VOLCANO_QUEUE in namespace.metadata.annotations
 
     def _refused(self, key: str, owner: Object, error: APIError, group: PodGroup | None) -> None:
-        """Sends an event to the owner, and tries again: a queue may be opened, a quota may become free."""
+        """Send an event to the owner, and try again: a queue may be opened, a quota may become free."""
         why = error.message.rpartition(_BEFORE_THE_REASON)[2]
         name = key.partition("/")[2]
         label = f"label {names.QUEUE} or annotation {names.VOLCANO_QUEUE}"
@@ -177,7 +177,7 @@ class PodGroups(KeyController):
         self.worker.queue.add_after(key, REFUSED_S)
 
     def _end(self, key: str) -> None:
-        """Completes the PodGroup of a gang without pods with its owner, or deletes it while the owner wants no pods."""
+        """Complete the PodGroup of a gang without pods with its owner, or delete it while the owner wants no pods."""
         group = self._groups.get(key)
         self._fits.pop(key, None)
         if group is None or group.metadata.deletion_timestamp or job_of(group.metadata):
@@ -196,7 +196,7 @@ class PodGroups(KeyController):
             self.worker.queue.add_after(key, END_S)
 
     def _of_group(self, group: PodGroup) -> tuple[Object | None, GangRules | None]:
-        """The owner of a PodGroup, and the rules of its kind about the end of such a gang."""
+        """Return the owner of a PodGroup, and the rules of its kind about the end of such a gang."""
         ref = group.metadata.controller
         kind = row_of(ref)
         if kind is None or kind.world is None:
@@ -204,7 +204,7 @@ class PodGroups(KeyController):
         return controller_of(self._client, group.metadata, kind.resource), kind.world.rules
 
     def _owner(self, meta: ObjectMeta) -> Object | None:
-        """The controller of an object, with inherited labels and annotations; None if it is gone, or has no gang."""
+        """Return an object's controller with inherited labels and annotations; None if it is gone, or has no gang."""
         kind = row_of(meta.controller)
         owner = controller_of(self._client, meta, kind.resource) if kind and kind.gang else None
         return inherited(owner, self._owner(owner.metadata)) if owner else None

@@ -42,12 +42,12 @@ class Rendezvous(KeyController):
         self.handlers.append((caches.pods, self._pod_seen))
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """Queues a new pod whose objects may be missing."""
+        """Queue a new pod whose objects may be missing."""
         if old is None and new and needs_something(new) and _claim(new) not in self._done:
             self.worker.queue.add(new.metadata.key)
 
     def process(self, key: str) -> None:
-        """One pass over one pod."""
+        """Run one pass over one pod."""
         pod = self._pods.get(key)
         if pod is None or _claim(pod) in self._done:
             return
@@ -65,7 +65,7 @@ class Rendezvous(KeyController):
         self._done[_claim(pod)] = None
 
     def _serve(self, pod: Pod) -> None:
-        """Makes the Service of a workload, unless its own owner's controller does (a Job of a JobSet)."""
+        """Make the Service of a workload, unless its own owner's controller does (a Job of a JobSet)."""
         rules, workload = gang_rules(pod.metadata.controller), self._controller(pod)
         if rules is None or rules.service is None or workload is None:
             return
@@ -78,7 +78,7 @@ class Rendezvous(KeyController):
             self._complain(workload, f"Service {workload.metadata.name} is refused: {error}")
 
     def _make_keys(self, pod: Pod) -> None:
-        """Makes the Secret that the pod mounts, if it is the workload's and not one that the user names."""
+        """Make the Secret that the pod mounts, if it is the workload's and not one that the user names."""
         workload = self._workload(pod)
         if workload is None or mounted_keys(pod) != secret_name(workload.metadata.name):
             return
@@ -87,7 +87,7 @@ class Rendezvous(KeyController):
         self._make(SECRETS, workload, complete(ssh_secret(owner, "ecdsa" if wanted == "ecdsa" else "ed25519")))
 
     def _make_hostfile(self, pod: Pod) -> None:
-        """Makes the ConfigMap with the hostfile that the pod mounts, unless the user names one."""
+        """Make the ConfigMap with the hostfile that the pod mounts, unless the user names one."""
         controller, workload = self._controller(pod), self._workload(pod)
         if controller is None or workload is None or names.FRAMEWORK not in pod.metadata.labels:
             return
@@ -109,7 +109,7 @@ class Rendezvous(KeyController):
         self._recorder.event(workload, "Warning", "ConfigMapError", message)
 
     def _make(self, resource: Resource[Any], workload: Object, manifest: Mapping[str, Any]) -> None:
-        """Makes an object; waits for that of an earlier workload to be gone. A user may have made it, too."""
+        """Make an object; wait for that of an earlier workload to be gone. A user may have made it, too."""
         found, new = find_or_make(self._client, resource, manifest)
         owner, what = found.metadata.controller, f"{resource.kind} {found.metadata.name}"
         if new or (owner and owner.uid == workload.metadata.uid):
@@ -126,7 +126,7 @@ class Rendezvous(KeyController):
         self._recorder.event(workload, "Warning", "ServiceError", message)
 
     def _workload(self, pod: Pod) -> Object | None:
-        """The highest owner that the pod names, after which the webhook names the Secret."""
+        """Return the highest owner that the pod names, after which the webhook names the Secret."""
         meta = pod.metadata
         for label, resource in _BY_LABEL.items():
             if label in meta.labels:
@@ -135,33 +135,33 @@ class Rendezvous(KeyController):
         return self._controller(pod)
 
     def _controller(self, pod: Pod) -> Object | None:
-        """The controller of the pod, if pods of its kind have ranks; None if it is gone."""
+        """Return the controller of the pod, if pods of its kind have ranks; None if it is gone."""
         ref = pod.metadata.controller
         return controller_of(self._client, pod.metadata, CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None)
 
 
 def needs_something(pod: Pod) -> bool:
-    """True if the shape of the pod refers to an object that this worker makes."""
+    """Return True if the shape of the pod refers to an object that this worker makes."""
     if names.FRAMEWORK not in pod.metadata.labels or pod.finished or pod.metadata.deletion_timestamp:
         return False
     return needs_service(pod) or bool(mounted_keys(pod)) or bool(mounted_hostfile(pod))
 
 
 def needs_service(pod: Pod) -> bool:
-    """True if the pod is found by a Service of its workload's name that this worker makes."""
+    """Return True if the pod is found by a Service of its workload's name that this worker makes."""
     ref = pod.metadata.controller
     rules = gang_rules(ref)
     return rules is not None and rules.service is not None and ref is not None and pod.spec.subdomain == ref.name
 
 
 def mounted_keys(pod: Pod) -> str:
-    """The Secret with the keys that the pod mounts; "" if it mounts none."""
+    """Return the Secret with the keys that the pod mounts; "" if it mounts none."""
     volumes = [volume for volume in pod.spec.volumes if volume.get("name") == SSH_VOLUME]
     return str((volumes[0].get("secret") or {}).get("secretName") or "") if volumes else ""
 
 
 def mounted_hostfile(pod: Pod) -> str:
-    """The ConfigMap with the hostfile that the pod mounts; "" if an annotation has the hostfile, or it needs none."""
+    """Return the ConfigMap with the hostfile that the pod mounts; "" if an annotation has it, or it needs none."""
     volumes = [volume for volume in pod.spec.volumes if volume.get("name") == HOSTFILE_VOLUME]
     return str((volumes[0].get("configMap") or {}).get("name") or "") if volumes else ""
 
@@ -172,7 +172,7 @@ def _owner(workload: Object) -> Owner:
 
 
 def _claim(pod: Pod) -> _Claim:
-    """The whole reference: a pod that claims an owner's UID in another namespace or under another name differs."""
+    """Return the whole reference: a pod may claim an owner's UID in another namespace or under another name."""
     meta, ref = pod.metadata, pod.metadata.controller
     whose = (ref.api_version, ref.kind, ref.name, ref.uid) if ref else (meta.uid,)
     return (meta.namespace, *whose, mounted_hostfile(pod))

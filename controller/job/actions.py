@@ -46,7 +46,7 @@ class Actions:
         self._timers: dict[str, dict[object, Timer]] = {}
 
     def first_sight(self, job: Job, snapshot: JobSnapshot) -> list[Request]:
-        """Takes over the timers of an earlier process; gives the evictions of the Job's pods that no process saw."""
+        """Take over the timers of an earlier process; gives the evictions of the Job's pods that no process saw."""
         if job.metadata.uid in self._timers:
             return []
         client, namespace = self._context.client, job.metadata.namespace
@@ -60,11 +60,11 @@ class Actions:
         return evicted
 
     def noted(self, job: Job, status: JobStatus) -> JobStatus:
-        """The status with a note of the timers."""
+        """Return the status with a note of the timers."""
         return timers.noted(status, self._timers.get(job.metadata.uid, {}).values())
 
     def handle(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
-        """The Job after this request; one that leads to a sync leaves it as it is."""
+        """Handle this request; return the Job, as it is if the request leads to a sync."""
         found = self._match(job, request, snapshot)
         if found.action == Action.SYNC_JOB:
             return job
@@ -73,7 +73,7 @@ class Actions:
         return self.carry_out(job, found.action, request, snapshot)
 
     def restart_more(self, job: Job, snapshot: JobSnapshot) -> Job:
-        """The Job with a note of all further targets of this pass: one write, however many they are."""
+        """Note all further targets of this pass at the Job: one write, however many they are."""
         if not snapshot.targets or job.status.state.phase != "Restarting":
             return job
         status = job.status
@@ -84,7 +84,7 @@ class Actions:
         return job
 
     def expire(self, job: Job, snapshot: JobSnapshot) -> Job:
-        """The Job after the timers that are due; those whose event is over are dropped."""
+        """Carry out the timers that are due, and drop those whose event is over; return the Job."""
         now_s = self._context.wall_s()
         armed = self._timers.get(job.metadata.uid, {})
         for timer in [timer for timer in armed.values() if timer.to_check(now_s)]:
@@ -107,11 +107,11 @@ class Actions:
         return job
 
     def forget(self, job: Job) -> None:
-        """Drops the timers of a Job that is gone."""
+        """Drop the timers of a Job that is gone."""
         self._timers.pop(job.metadata.uid, None)
 
     def _match(self, job: Job, request: Request, snapshot: JobSnapshot) -> Match:
-        """The action of an event that is still news; a sync for one that an action of this process has caused."""
+        """Return the action of an event that is still news; a sync for an event that this process has caused."""
         if request.event in {events.TASK_COMPLETED, events.TASK_FAILED}:
             outcome = events.task_outcome(job, request.task, snapshot.pods)
             if outcome is None:
@@ -129,7 +129,7 @@ class Actions:
         return found
 
     def _handled(self, job: Job, request: Request, action: str) -> bool:
-        """True if a restart has covered the pod of this event, or the Job is being stopped anyway."""
+        """Return True if a restart has covered the pod of this event, or the Job is being stopped anyway."""
         deletion = self._context.expectations.deletion(request.pod_uid)
         if deletion and (action in policies.TARGETED or (deletion.ours and request.event == events.POD_EVICTED)):
             return True
@@ -137,7 +137,7 @@ class Actions:
         return cell.effect is Effect.KILL_SOFT and not cell.enter
 
     def _arm(self, job: Job, request: Request, found: Match) -> Job:
-        """Starts a timer, unless there is one, or a restart that is under way covers the event."""
+        """Start a timer, unless there is one, or a restart that is under way covers the event."""
         timer = Timer((request.since_s or self._context.wall_s()) + found.delay_s, request)
         armed = self._timers.setdefault(job.metadata.uid, {})
         covered = any(target.covers(request) for target in policies.restart_targets(job.status))
@@ -147,7 +147,7 @@ class Actions:
         return job
 
     def carry_out(self, job: Job, action: str, request: Request, snapshot: JobSnapshot) -> Job:
-        """Return the Job after this action."""
+        """Carry out an action; return the Job."""
         cell = policies.step(job.status.state.phase, action)
         if action == Action.RESUME_JOB and cell.enter and RESUME_COUNTS in compat(job.metadata):
             cell = cell._replace(retry=True)
@@ -171,7 +171,7 @@ class Actions:
     def _entered(
         self, job: Job, cell: Step, action: str, request: Request, target: Target, snapshot: JobSnapshot
     ) -> JobStatus:
-        """The status that the cell writes before any pod is deleted."""
+        """Return the status that the cell writes before any pod is deleted."""
         status, now_s = job.status, self._context.wall_s()
         ran_s = now_s - (parse_time(status.state.last_transition_time) or now_s)
         if cell.enter:
@@ -191,7 +191,7 @@ class Actions:
         return status
 
     def _write(self, job: Job, status: JobStatus, snapshot: JobSnapshot) -> Job:
-        """The Job with this status, written with the counters as they are once its pods are being deleted."""
+        """Write the status with the counters as they are once its pods are being deleted; return the Job."""
         if statuses.only_counters(job.status, status):
             return job
         to_delete = policies.pods_to_delete(structs.replace(job, status=status), snapshot.pods)
@@ -201,7 +201,7 @@ class Actions:
         return self._context.writer.write(job, statuses.finished_with_duration(job, status))
 
     def _drop_timers(self, uid: str, target: Target, request: Request) -> None:
-        """Drops the timers of events that the restart of `target` covers."""
+        """Drop the timers of events that the restart of `target` covers."""
         armed = self._timers.get(uid, {})
         for key, timer in list(armed.items()):
             same_pod = target.kind == "pod" and timer.request.pod == request.pod
@@ -213,7 +213,7 @@ class Actions:
 
 
 def _why(request: Request) -> str:
-    """The event in a sentence for the Job's status."""
+    """Return the event in a sentence for the Job's status."""
     if request.command:
         return f"asked for by Command {request.command}"
     if not request.pod:
@@ -235,7 +235,7 @@ class Commands:
         self._actions = actions
 
     def handle(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
-        """The Job after the Command, which is to be deleted at the end of the pass."""
+        """Carry out a Command, which is deleted at the end of the pass; return the Job."""
         event = self._context.recorder.event
         if request.job_uid and request.job_uid != job.metadata.uid:
             if self._uid(job.metadata.namespace, job.metadata.name) == request.job_uid:
@@ -252,7 +252,7 @@ class Commands:
         return job
 
     def without_job(self, key: str, batch: Batch) -> None:
-        """Drops the Commands to a Job that is gone; raises Retry if it exists and only the cache does not know it."""
+        """Drop the Commands to a Job that is gone; raise Retry if it exists and only the cache does not know it."""
         namespace, _, name = key.partition("/")
         if batch.commands() and self._uid(namespace, name):
             raise Retry(f"Job {key} is too new to be known here")
@@ -261,7 +261,7 @@ class Commands:
 
     @contextmanager
     def deleted_at_the_end(self, job: Job, batch: Batch) -> Iterator[None]:
-        """Deletes the Commands that this pass has carried out, after its work and also when that raises."""
+        """Delete the Commands that this pass has carried out, after its work and also when that raises."""
         try:
             yield
         finally:
@@ -273,6 +273,6 @@ class Commands:
             delete(self._context.client, COMMANDS, meta)
 
     def _uid(self, namespace: str, name: str) -> str:
-        """The UID of the Job of this name at the API server; "" if there is none, or it is being deleted."""
+        """Return the UID of the Job of this name at the API server; "" if there is none, or it is being deleted."""
         found = find(self._context.client, JOBS, name, namespace)
         return found.metadata.uid if found and not found.metadata.deletion_timestamp else ""

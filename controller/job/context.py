@@ -50,12 +50,12 @@ class Context:
         self.writer = StatusWriter(jobs.patched, queue.add_after, kit.monotonic_s)
 
     def pods(self, job: Job) -> list[Pod]:
-        """The Job's pods as they are."""
+        """Return the Job's pods as they are."""
         own = reference(job)
         return self.expectations.pods(own, self._pods.by_index(JOB_INDEX, own.entry))
 
     def forget(self, job: Job) -> None:
-        """Drops everything that is kept about a Job that is gone."""
+        """Forget a Job that is gone."""
         self.groups.forget(job)
         self.objects.forget(job)
         self.writer.forget(job)

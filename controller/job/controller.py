@@ -53,11 +53,11 @@ class Jobs(KindController[Job]):
         ]
 
     def process(self, key: str) -> None:
-        """One pass over one Job."""
+        """Run one pass over one Job."""
         self._reconciler.process(key)
 
     def close(self) -> None:
-        """Ends the threads of calls about pods."""
+        """End the threads of calls about pods."""
         self._context.effects.close()
 
     def _seen(self, old: Job | None, new: Job | None) -> None:

@@ -58,21 +58,21 @@ class Attempts:
         self.start()
 
     def start(self, *, anew: bool = False) -> None:
-        """Starts a pass; `anew`: the pause is over."""
+        """Start a pass; `anew`: the pause is over."""
         self.untried = 0  # pods that were not tried in this pass
         self.new = False  # True if a quota has refused a pod in this pass
         if anew:
             self._refused.clear()
 
     def begin(self, amounts: bytes) -> bool:
-        """True if another pod of these amounts is worth a call."""
+        """Return True if another pod of these amounts is worth a call."""
         with self._lock:
             fits = self._refused[amounts] < OVER_QUOTA_AT_MOST
             self.untried += not fits
             return fits
 
     def refused(self, amounts: bytes) -> None:
-        """A quota has refused a pod of these amounts."""
+        """Count a refusal of a pod of these amounts by a quota."""
         with self._lock:
             self._refused[amounts] += 1
             self.new = True
@@ -87,7 +87,7 @@ class Refusals:
 
     @contextmanager
     def attempts(self, uid: str) -> Iterator[Attempts]:
-        """For one pass over a Job; its refusals are kept at the end of the pass, however that ends."""
+        """Keep the refusals of one pass over a Job, however it ends."""
         attempts = self._jobs.get(uid) or Attempts()
         attempts.start(anew=self._monotonic_s() >= attempts.until_s)
         try:
@@ -101,12 +101,12 @@ class Refusals:
                 self._jobs.pop(uid, None)
 
     def forget(self, uid: str) -> None:
-        """Drops the refusals of a Job that is gone."""
+        """Drop the refusals of a Job that is gone."""
         self._jobs.pop(uid, None)
 
 
 def _amounts(manifest: Manifest) -> bytes:
-    """The fields of a pod that quotas count it or select it by, as one comparable text."""
+    """Return the fields of a pod that quotas count it or select it by, as one comparable text."""
     spec = manifest["spec"]
     started = [spec.get(kind) or [] for kind in ("initContainers", "containers")]
     counted = [[one.get("resources") for one in containers] for containers in started]
@@ -136,15 +136,15 @@ class Effects:
         self._refusals = Refusals(monotonic_s)
 
     def forget(self, job: Job) -> None:
-        """Drops everything that is kept about a Job that is gone."""
+        """Forget a Job that is gone."""
         self._refusals.forget(job.metadata.uid)
 
     def close(self) -> None:
-        """Ends the threads; calls that have not begun are dropped, and the next leader finds the pods missing."""
+        """End the threads; calls that have not begun are dropped, and the next leader finds the pods missing."""
         self._pool.close()
 
     def create_pods(self, job: Job, batches: Iterable[Sequence[Manifest]]) -> list[str]:
-        """Creates these pods, one batch after the other; a pod of the Job may exist, a foreign one is a failure."""
+        """Create these pods, one batch after the other; a pod of the Job may exist, a foreign one is a failure."""
         failures: list[str] = []
         with self._refusals.attempts(job.metadata.uid) as attempts:
             for batch in batches:
@@ -156,7 +156,7 @@ class Effects:
         return self._report(job, "create", [*failures, untried] if failures else []) or [untried]
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
-        """Deletes exactly these pods, by UID; with `mark`, if the Job goes on, first marks each as deleted."""
+        """Delete exactly these pods, by UID; with `mark`, if the Job goes on, first mark each as deleted."""
         failures = self._each(pods, lambda pod: self._delete(pod, why=why, mark=mark))
         return self._report(job, "delete", failures)
 
@@ -165,7 +165,7 @@ class Effects:
         return [act(item) for item in items] if alone else self._pool.each(items, act)
 
     def _report(self, job: Job, verb: str, failures: Iterable[str | None]) -> list[str]:
-        """The sentences about the failures; as one event with the first of them and the number of the others."""
+        """Report the failures as one event, with the first and the number of the others; return their sentences."""
         sentences = [failure for failure in failures if failure]
         if sentences:
             POD_FAILURES.labels(verb).inc(len(sentences))
@@ -193,7 +193,7 @@ class Effects:
         return None
 
     def _adopt(self, job: Job, namespace: str, name: str) -> str | None:
-        """Adopts a pod that an earlier attempt has made; a sentence for a foreign pod that has taken the name."""
+        """Adopt a pod that an earlier attempt has made; a sentence for a foreign pod that has taken the name."""
         try:
             pod = find(self._client, PODS, name, namespace)
         except APIError as error:
@@ -222,7 +222,7 @@ class Effects:
         return None
 
     def _mark(self, meta: ObjectMeta) -> bool:
-        """Marks the pod as deleted on purpose; False if it is gone already."""
+        """Mark the pod as deleted on purpose; False if it is gone already."""
         patch = {"metadata": {"uid": meta.uid, "annotations": {names.OUT_OF_SYNC: "true"}}}
         try:
             self._client.merge_patch(PODS, meta.name, patch, meta.namespace)

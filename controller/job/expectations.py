@@ -43,12 +43,12 @@ class Expectations:
         self.groups = OwnWrites[PodGroup](monotonic_s, KEPT_S)
 
     def pod_created(self, job: JobRef, pod: Pod) -> None:
-        """Notes a pod that was created, or found where it should be created."""
+        """Note a pod that was created, or found where it should be created."""
         with self._lock:
             self._pods.setdefault(job, {})[pod.metadata.name] = (self._monotonic_s() + KEPT_S, pod)
 
     def deleted(self, uid: str, *, ours: bool = True) -> None:
-        """Notes the accepted deletion of the object with this UID; not `ours`: it was gone already."""
+        """Note the accepted deletion of the object with this UID; not `ours`: it was gone already."""
         with self._lock:
             now = self._monotonic_s()
             self._deleted.pop(uid, None)
@@ -58,12 +58,12 @@ class Expectations:
                     del self._deleted[old]
 
     def deletion(self, uid: str) -> Deletion | None:
-        """The deletion of the object with this UID, if it was in the last minutes."""
+        """Return the deletion of the object with this UID, if it was in the last minutes."""
         found = self._deleted.get(uid)
         return found if found and self._monotonic_s() < found.until else None
 
     def pods(self, job: JobRef, cached: Iterable[Pod]) -> list[Pod]:
-        """The Job's pods as they are: the cached ones and those created; those deleted are terminating."""
+        """Return the Job's pods as they are: the cached ones and those created; those deleted are terminating."""
         with self._lock:
             now = self._monotonic_s()
             known = {pod.metadata.name: pod for pod in cached}
@@ -78,17 +78,17 @@ class Expectations:
             return [_terminating(pod) if pod.metadata.uid in self._deleted else pod for pod in known.values()]
 
     def satisfied(self, job: JobRef, group_key: str = "") -> bool:
-        """True if the caches show all pods that were created for the Job, and its PodGroup."""
+        """Return True if the caches show all pods that were created for the Job, and its PodGroup."""
         return job not in self._pods and not self.groups.unseen(group_key)
 
     def group(self, key: str, cached: PodGroup | None) -> PodGroup | None:
-        """The PodGroup as it is, or None if it does not exist or is being deleted."""
+        """Return the PodGroup as it is, or None if it does not exist or is being deleted."""
         found = self.groups.newest(key, cached)
         gone = found is None or found.metadata.deletion_timestamp or found.metadata.uid in self._deleted
         return None if gone else found
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """Drops the note of a pod that a cache shows."""
+        """Drop the note of a pod that a cache shows."""
         pod = new or old
         if pod is None:
             return
@@ -101,7 +101,7 @@ class Expectations:
                     del self._pods[job]
 
     def forget(self, job: Job, group_key: str) -> None:
-        """Drops everything that is kept about a Job that is gone."""
+        """Forget a Job that is gone."""
         with self._lock:
             self._pods.pop(reference(job), None)
         self.groups.drop(group_key)

@@ -46,7 +46,7 @@ class Objects:
         self._synced_generation: dict[str, int] = {}  # UID of a Job → its generation that the objects fit
 
     def ensure(self, job: Job, plugins: Sequence[Plugin]) -> None:
-        """Creates or updates the objects. Raises ObjectError if one cannot be had for now, PluginError if never."""
+        """Create or update the objects. Raise ObjectError if one cannot be had for now, PluginError if never."""
         if self._synced_generation.get(job.metadata.uid) == job.metadata.generation:
             return
         for claim in claims(job):
@@ -57,7 +57,7 @@ class Objects:
         self._synced_generation[job.metadata.uid] = job.metadata.generation
 
     def delete(self, job: Job, plugins: Sequence[Plugin]) -> None:
-        """Deletes the objects that are the Job's."""
+        """Delete the objects that are the Job's."""
         self.forget(job)
         for plugin in plugins:
             for owned in plugin.objects(job):
@@ -67,7 +67,7 @@ class Objects:
                     delete(self._client, owned.resource, found.metadata)
 
     def forget(self, job: Job) -> None:
-        """Has the objects of the Job checked again, if it goes on."""
+        """Have the objects of the Job checked again, if it goes on."""
         self._synced_generation.pop(job.metadata.uid, None)
 
     def _ensure(self, job: Job, owned: Owned, reason: str, *, change: bool) -> None:
@@ -83,7 +83,7 @@ class Objects:
             raise ObjectError(reason, f"{why}; delete it, or give the Job another name")
 
     def _made(self, job: Job, owned: Owned, *, change: bool) -> Object | None:
-        """Makes or changes the object; returns a foreign one that has its name."""
+        """Make or change the object; return a foreign one that has its name."""
         resource = owned.resource
         name, namespace = owned.manifest["metadata"]["name"], job.metadata.namespace
         of_job = {"namespace": namespace, "ownerReferences": [to_builtins(owner_of(job))]}
@@ -124,13 +124,13 @@ class Groups:
         """Key of a PodGroup → its UID, and the generation and later tasks of the Job that it was made for."""
 
     def find(self, job: Job) -> PodGroup | None:
-        """The Job's PodGroup as it is."""
+        """Return the Job's PodGroup as it is."""
         key = group_key(job)
         cached = self._groups.get(key)
         return self._expectations.group(key, cached if cached and _is_of(cached, job) else None)
 
     def ensure(self, job: Job, pods: Sequence[Pod]) -> PodGroup:
-        """The Job's PodGroup, created or brought up to date; its minimum also depends on the Job's pods."""
+        """Create or update the Job's PodGroup; return it. Its minimum also depends on the Job's pods."""
         found = self.find(job)
         later = not_counted_yet(job, pods, found)
         if found and self._fits.get(group_key(job)) == (found.metadata.uid, job.metadata.generation, later):
@@ -141,7 +141,7 @@ class Groups:
         return group
 
     def delete(self, job: Job) -> None:
-        """Deletes the Job's PodGroup: the pods that come after a kill are another gang."""
+        """Delete the Job's PodGroup: the pods that come after a kill are another gang."""
         found = self.find(job)
         self._fits.pop(group_key(job), None)
         if found is None:
@@ -150,12 +150,12 @@ class Groups:
         self._expectations.deleted(found.metadata.uid)
 
     def keeps_nodes(self, job: Job) -> bool:
-        """True if the planner keeps nodes for members that it has evicted: the pods that come are the same gang."""
+        """Return True if the planner keeps nodes for members that it has evicted: the new pods are the same gang."""
         group = self.find(job)
         return group is not None and keeps_nodes(self.placement(group), group.metadata)
 
     def placement(self, group: PodGroup) -> Placement | None:
-        """The gang's placement, noted in its PodGroup or read live, if pods can be born pinned by it."""
+        """Return the gang's placement, noted in its PodGroup or read live, if pods can be born pinned by it."""
         note = noted(group)
         if usable(note, group.metadata.uid):
             return note
@@ -163,7 +163,7 @@ class Groups:
         return placement if usable(placement, group.metadata.uid) else None
 
     def forget(self, job: Job) -> None:
-        """Drops everything that is kept about a Job that is gone."""
+        """Forget a Job that is gone."""
         self._fits.pop(group_key(job), None)
 
     def _created(self, job: Job, wanted: PodGroup) -> PodGroup:
@@ -187,5 +187,5 @@ class Groups:
 
 
 def _is_of(group: PodGroup, job: Job) -> bool:
-    """True if the PodGroup is the Job's: users can make PodGroups of that name, too."""
+    """Return True if the PodGroup is the Job's: users can make PodGroups of that name, too."""
     return job_of(group.metadata) == reference(job)

@@ -31,25 +31,25 @@ class Batch:
                 self._carried_out.append(request)
 
     def add_first(self, requests: Iterable[Request]) -> None:
-        """Adds requests whose events came before all others."""
+        """Add requests whose events came before all others."""
         self._waiting.extendleft(reversed([*requests]))
 
     def commands(self) -> list[Request]:
-        """The Commands that have not been handled."""
+        """Return the Commands that have not been handled."""
         return [request for request in self._waiting if request.command]
 
     def carried_out(self) -> Iterator[Request]:
-        """The Commands that the pass has carried out; one counts as deleted when the loop takes the next one."""
+        """Return the Commands that the pass has carried out; one counts as deleted when the loop takes the next one."""
         while self._carried_out:
             yield self._carried_out[0]
             self._carried_out.popleft()
 
     def drop(self) -> None:
-        """Drops all requests that wait, as their Job is gone."""
+        """Drop all requests that wait, as their Job is gone."""
         self._waiting.clear()
 
     def left(self) -> list[Request]:
-        """The requests of the next pass: Commands that are to be deleted, then those that wait."""
+        """Return the requests of the next pass: Commands that are to be deleted, then those that wait."""
         return [*self._carried_out, *self._waiting]
 
 
@@ -62,24 +62,24 @@ class PendingEvents:
         self._gone: dict[str, list[Job]] = {}
 
     def put(self, key: str, request: Request) -> None:
-        """Adds a request for the next pass over the Job, which the caller queues."""
+        """Add a request for the next pass over the Job, which the caller queues."""
         if request != SYNC:
             with self._lock:
                 self._requests.setdefault(key, {})[request] = None
 
     def put_gone(self, job: Job) -> None:
-        """Keeps a Job that is gone, as its name may be another Job's by the next pass."""
+        """Keep a Job that is gone, as its name may be another Job's by the next pass."""
         with self._lock:
             self._gone.setdefault(job.metadata.key, []).append(job)
 
     def take_gone(self, key: str) -> list[Job]:
-        """Hands over the Jobs of this key that are gone."""
+        """Hand over the Jobs of this key that are gone."""
         with self._lock:
             return self._gone.pop(key, [])
 
     @contextmanager
     def batch(self, key: str, unwritten: Iterable[Request] = ()) -> Iterator[Batch]:
-        """All requests of the Job for one pass, Commands last; `unwritten` ones are put back first at its end."""
+        """Take all requests of the Job for one pass, Commands last; `unwritten` ones are put back first at its end."""
         with self._lock:
             requests = sorted(self._requests.pop(key, ()), key=lambda request: request.command_order)
         batch = Batch(requests)

@@ -43,7 +43,7 @@ class Provisioner:
         self._context = context
 
     def prepare(self, job: Job, pods: Sequence[Pod]) -> Prepared:
-        """Claims, objects of plugins, and the PodGroup, created or brought up to date; `pods` are the Job's."""
+        """Create or update claims, objects of plugins, and the PodGroup; `pods` are the Job's."""
         plugins: Sequence[Plugin] = ()
         try:
             plugins = plugins_for(job.spec.plugins)
@@ -63,7 +63,7 @@ class Provisioner:
         return Prepared(plugins, self._context.groups.find(job), [self._failed(job, failure)])
 
     def create(self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[Plugin]) -> list[Failure]:
-        """Creates the pods of these slots: pinned where the gang's placement has a node for them, else gated."""
+        """Create the pods of these slots: pinned where the gang's placement has a node for them, else gated."""
         if not slots:
             return []
         try:
@@ -83,7 +83,7 @@ class Provisioner:
     def _batches(
         self, job: Job, slots: Sequence[PodSlot], plugins: Sequence[Plugin], placement: Placement | None, native: str
     ) -> Iterator[list[Manifest]]:
-        """The manifests in batches, which end early when Jobs of other namespaces wait."""
+        """Return the manifests in batches, which end early when Jobs of other namespaces wait."""
         key = job.metadata.key
         for start in range(0, len(slots), PODS_A_TURN):
             if start and self._context.others_wait(key):
@@ -94,7 +94,7 @@ class Provisioner:
             yield [in_native_group(each, native) if native else each for each in pods]
 
     def delete_group(self, job: Job) -> list[Failure]:
-        """Deletes the PodGroup: a Job that is killed or has ended takes nothing of its queue."""
+        """Delete the PodGroup: a Job that is killed or has ended takes nothing of its queue."""
         try:
             self._context.groups.delete(job)
         except APIError as error:
@@ -102,14 +102,14 @@ class Provisioner:
         return []
 
     def restart_group(self, job: Job) -> list[Failure]:
-        """Deletes the PodGroup of a Job that restarts, as another gang follows; not where nodes are kept for it."""
+        """Delete the PodGroup of a Job that restarts, as another gang follows; not where nodes are kept for it."""
         try:
             return [] if self._context.groups.keeps_nodes(job) else self.delete_group(job)
         except APIError as error:
             return [self._failed(job, Failure("PodGroupError", f"its placement cannot be read: {error}"))]
 
     def delete_objects(self, job: Job) -> list[Failure]:
-        """Deletes the objects of plugins, which only running pods need."""
+        """Delete the objects of plugins, which only running pods need."""
         try:
             self._context.objects.delete(job, plugins_for(job.spec.plugins))
         except PluginError:

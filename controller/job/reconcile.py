@@ -50,7 +50,7 @@ class Reconciler:
         """UID of a Job → the obstacle of its last event; a new process sends one event more."""
 
     def process(self, key: str) -> None:
-        """One pass over the Job. Events that it does not get done with stay pending, also when it raises.
+        """Run one pass over the Job. Events that it does not get done with stay pending, also when it raises.
 
         Order matters. The pods are read before their events are taken: the event of a pod that is gone by then has
         come. Actions write a phase before its work begins, and Commands are deleted last, so another process can go on.
@@ -79,7 +79,7 @@ class Reconciler:
                 self._work(job, snapshot.pods)
 
     def _expired(self, job: Job) -> bool:
-        """Deletes a Job, with its pods first, when `ttlSecondsAfterFinished` are over; until then asks for a pass."""
+        """Delete a Job, with its pods first, when `ttlSecondsAfterFinished` are over; until then ask for a pass."""
         due_s = expires_s(job)
         if due_s is None:
             return False
@@ -99,7 +99,7 @@ class Reconciler:
         return True
 
     def _entered(self, job: Job) -> Job:
-        """A Job without a phase becomes Pending before anything else happens to it: clients see every phase."""
+        """Enter Pending for a Job without a phase before anything else happens to it: clients see every phase."""
         if job.status.state.phase:
             return job
         why = statuses.queued(queue_of(job.spec))
@@ -107,7 +107,7 @@ class Reconciler:
         return self._context.writer.write(job, structs.replace(status, min_available=job.spec.min_available))
 
     def _work(self, job: Job, pods: Sequence[Pod]) -> None:
-        """Does the work of the phase, and writes its outcome."""
+        """Do the work of the phase, and write its outcome."""
         self._complete_deletions(job, pods)
         phase = job.status.state.phase
         work = self._sync if phase in SYNCED else self._restart if phase == "Restarting" else self._stop
@@ -117,7 +117,7 @@ class Reconciler:
             self._context.requeue_after(job.metadata.key, KEPT_S + 1)
 
     def _complete_deletions(self, job: Job, pods: Sequence[Pod]) -> None:
-        """Completes deletions that were cut short; most pods that look so are gone in a moment."""
+        """Complete deletions that were cut short; most pods that look so are gone in a moment."""
         now_s = self._context.wall_s()
         for one in half_deleted(pods):
             overdue_s = now_s - (parse_time(one.metadata.deletion_timestamp) or now_s)
@@ -126,7 +126,7 @@ class Reconciler:
             self._context.requeue_after(job.metadata.key, _HALF_DELETED_S)
 
     def _sync(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Creates missing pods and deletes surplus ones. A failure does not hold up the phase."""
+        """Create missing pods and delete surplus ones. A failure does not hold up the phase."""
         over = over_limits(job)
         if over is not None:
             self._context.recorder.event(job, "Warning", over.reason, over.message)
@@ -154,7 +154,7 @@ class Reconciler:
         return Work(status, after, failures, waiting, decision.delete, kind)
 
     def _restart(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Deletes the pods of the noted targets; those of the whole Job with their PodGroup, as another gang follows.
+        """Delete the pods of the noted targets; those of the whole Job with their PodGroup, as another gang follows.
 
         It stays where the planner has evicted members to have them come again on nodes that it keeps: a repair, a move.
 
@@ -169,7 +169,7 @@ class Reconciler:
         return Work(job.status, self._context.pods(job) if to_delete else pods, failures)
 
     def _stop(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Deletes the pods that have not finished, then the PodGroup, then the objects of plugins that no pod needs."""
+        """Delete the pods that have not finished, then the PodGroup, then the objects of plugins that no pod needs."""
         to_delete = pods_to_delete(job, pods)
         failures = self._delete(job, to_delete, job.status.state.phase, mark=False)
         after = self._context.pods(job) if to_delete else pods
@@ -188,7 +188,7 @@ class Reconciler:
         return [Failure("FailedDelete", failure) for failure in failures]
 
     def _conclude(self, job: Job, work: Work) -> None:
-        """Writes the outcome of the work; raises Retry for failures that are worth another try."""
+        """Write the outcome of the work; raises Retry for failures that are worth another try."""
         status, unschedulable = concluded(job, work, self._context.wall_s())
         self._context.writer.write(job, self._actions.noted(job, status))
         self._report_obstacle(job, unschedulable, work.obstacle)
@@ -197,7 +197,7 @@ class Reconciler:
             raise Retry(and_more(left[0], len(left)))
 
     def _report_obstacle(self, job: Job, why: str | None, kind: str) -> None:
-        """Sends an event about what keeps the gang from being placed: once, however many passes find this kind of it.
+        """Send an event about what keeps the gang from being placed: once, however many passes find this kind of it.
 
         The words of one kind have numbers, which change whenever another gang moves.
         """

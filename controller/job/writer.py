@@ -47,7 +47,7 @@ class StatusWriter:
         self._held: dict[str, Held] = {}
 
     def write(self, job: Job, status: JobStatus) -> Job:
-        """The Job with this status, written if it differs, mere counters later. Conflict if the Job has changed."""
+        """Write the Job's status if it differs, mere counters later; return the Job. Conflict if it has changed."""
         meta = job.metadata
         patch = difference(job.status, status)
         if not patch:
@@ -67,11 +67,11 @@ class StatusWriter:
         return written
 
     def forget(self, job: Job) -> None:
-        """Drops the counters of a Job that is gone."""
+        """Drop the counters of a Job that is gone."""
         self._held.pop(job.metadata.uid, None)
 
     def _hold(self, uid: str, status: JobStatus, rest_s: float) -> float:
-        """Seconds that these counters still have to wait."""
+        """Return seconds that these counters still have to wait."""
         now_s = self._monotonic_s()
         held = self._held.get(uid, Held(now_s, now_s, status))
         if held.status != status:

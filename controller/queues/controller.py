@@ -36,12 +36,12 @@ _HIGHEST = 64  # levels: more only where parents form a circle
 
 
 def parent_names(queue: Queue) -> list[str]:
-    """The index function of queues."""
+    """Index a queue by its parent."""
     return [] if queue.metadata.name == names.ROOT_QUEUE else [queue.spec.parent or names.ROOT_QUEUE]
 
 
 def _only_counted(old: Queue | None, new: Queue | None) -> bool:
-    """True if only counters have changed, most likely by this controller: no reason to count at once again."""
+    """Return True if only counters have changed, most likely by this controller: no reason to count at once again."""
     if old is None or new is None:
         return False
     before, after = old.metadata, new.metadata
@@ -69,7 +69,7 @@ class Queues(KindController[Queue]):
         ]
 
     def _seen(self, old: Queue | None, new: Queue | None) -> None:
-        """Queues a pass over a queue that has changed, and over those above and below it."""
+        """Queue a pass over a queue that has changed, and over those above and below it."""
         self._written.seen(old, new)
         for queue in (old, new):
             if queue:
@@ -83,7 +83,7 @@ class Queues(KindController[Queue]):
             self._requeue_with_parents(new.spec.parent)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Has the queues of a PodGroup counted if its queue or phase has changed."""
+        """Have the queues of a PodGroup counted if its queue or phase has changed."""
         if old and new and (old.status.phase, old.spec.queue) == (new.status.phase, new.spec.queue):
             return
         for group in (old, new):
@@ -91,7 +91,7 @@ class Queues(KindController[Queue]):
                 self.worker.queue.add_after(queue_names(group)[0], COUNT_EVERY_S)
 
     def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Does the same for a native PodGroup, while it is a gang of Muster's."""
+        """Have the queues of a native PodGroup counted in the same way, while it is a gang of Muster's."""
         before, after = (
             [(queue, status_of(each).phase) for queue in native_queue_names(each)] if each else []
             for each in (old, new)
@@ -100,14 +100,14 @@ class Queues(KindController[Queue]):
             self.worker.queue.add_after(queue, COUNT_EVERY_S)
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """Has the pod's queue counted if the requests in it have changed."""
+        """Have the pod's queue counted if the requests in it have changed."""
         pod = new or old
         queue = self._usage.pod_seen(pod, gone=new is None) if pod else None
         if queue:
             self._requeue_with_parents(queue)
 
     def _command_seen(self, old: Command | None, new: Command | None) -> None:
-        """Keeps a new Command until a pass over its queue has carried it out."""
+        """Keep a new Command until a pass over its queue has carried it out."""
         target = new.target if new and old is None else None
         if new and target and target.kind == QUEUES.kind and target.api_version.startswith(f"{QUEUES.group}/"):
             with self._lock:
@@ -115,20 +115,20 @@ class Queues(KindController[Queue]):
             self.worker.queue.add(target.name)
 
     def not_ready(self) -> str | None:
-        """The queues that always exist and cannot be used yet, as a sentence; None when all can."""
+        """Return the queues that always exist and cannot be used yet, as a sentence; None when all can."""
         known = {name: self._queues.get(name) for name in STANDING}
         missing = [name for name, queue in known.items() if queue is None or not queue.status.state]
         return f"not open yet: {', '.join(missing)}" if missing else None
 
     def replay(self) -> None:
-        """Queues a pass over every queue, also over those that should exist."""
+        """Queue a pass over every queue, also over those that should exist."""
         # A pod that went while its event was being handled must not count for ever.
         self._usage.forget_others(lambda: {pod.metadata.uid for pod in self._pods.list()})
         for name in (*STANDING, *self._queues.keys()):
             self.worker.queue.add(name)
 
     def process(self, name: str) -> None:
-        """One pass over one queue."""
+        """Run one pass over one queue."""
         queue = self.newest(name)
         if queue is None:
             self._without_queue(name)
@@ -148,12 +148,12 @@ class Queues(KindController[Queue]):
         self._write(queue, rules.at_rest(queue, parent, busy=load.busy), load)
 
     def _gangs(self, name: str) -> list[PodGroupStatus]:
-        """The status of each gang in the queue, of either kind."""
+        """Return the status of each gang in the queue, of either kind."""
         natives = self._natives.by_index(QUEUE_INDEX, name)
         return [*(each.status for each in self._groups.by_index(QUEUE_INDEX, name)), *map(status_of, natives)]
 
     def _obey(self, command: Command, queue: Queue, parent: Queue | None, load: rules.Load) -> Queue:
-        """Carries out a Command and deletes it; to do so twice does no harm."""
+        """Carry out a Command and delete it; to do so twice does no harm."""
         uid, meta = command.target.uid if command.target else "", queue.metadata
         wanted = rules.asked(command.action, queue, parent, busy=load.busy)
         if uid and uid != meta.uid:
@@ -169,7 +169,7 @@ class Queues(KindController[Queue]):
         return queue
 
     def _write(self, queue: Queue, wanted: rules.Wanted, load: rules.Load) -> Queue:
-        """Writes annotation and status where they differ; a queue that opens again keeps its mark until it is open."""
+        """Write annotation and status where they differ; a queue that opens again keeps its mark until it is open."""
         if wanted.by_parent:
             queue = self._mark(queue, mark=True)
         queue = self.patched(queue, difference(queue.status, rules.status_of(queue, wanted.state, load)))
@@ -183,14 +183,14 @@ class Queues(KindController[Queue]):
         return self._client.merge_patch(QUEUES, queue.metadata.name, patch)
 
     def _allocated(self, name: str, depth: int = 0) -> Vector:
-        """The requests of the pods in this queue and in those below it."""
+        """Return the requests of the pods in this queue and in those below it."""
         result = self._usage.of(name)
         for child in self._queues.by_index(PARENT_INDEX, name) if depth < _HIGHEST else ():
             result = add(result, self._allocated(child.metadata.name, depth + 1))
         return result
 
     def _requeue_with_parents(self, name: str) -> None:
-        """Has this queue and those above it counted."""
+        """Have this queue and those above it counted."""
         for _ in range(_HIGHEST):
             self.worker.queue.add_after(name or names.ROOT_QUEUE, COUNT_EVERY_S)
             queue = self._queues.get(name)

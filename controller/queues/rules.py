@@ -48,17 +48,17 @@ class Wanted:
 
 
 def counted(gangs: Iterable[PodGroupStatus]) -> Counter[str]:
-    """The number of gangs for each counter of the queue's status: Volcano's PodGroups and native ones alike."""
+    """Return the number of gangs for each counter of the queue's status: Volcano's PodGroups and native ones alike."""
     return Counter((gang.phase or "Pending").lower() for gang in gangs)
 
 
 def by_parent(queue: Queue) -> bool:
-    """True if the queue was closed with its parent."""
+    """Return True if the queue was closed with its parent."""
     return queue.metadata.annotations.get(CLOSED_BY_PARENT) == "true"
 
 
 def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted:
-    """The state that the queue should be in without a Command."""
+    """Return the state that the queue should be in without a Command."""
     state, marked = queue.status.state or "Open", by_parent(queue)
     shut_above = parent is not None and parent.status.state in SHUT
     if queue.metadata.name == names.ROOT_QUEUE:
@@ -71,7 +71,7 @@ def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted:
 
 
 def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted | str:
-    """The state that the queue should be in after a Command with this action, or a sentence why it is refused."""
+    """Return the state that the queue should be in after a Command with this action, or why it is refused."""
     name = queue.metadata.name
     if action == names.CLOSE_QUEUE:
         if name == names.ROOT_QUEUE:
@@ -85,7 +85,7 @@ def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> Wan
 
 
 def status_of(queue: Queue, state: QueueState, load: Load) -> QueueStatus:
-    """The queue's status with this state and load."""
+    """Return the queue's status with this state and load."""
     return structs.replace(
         queue.status,
         state=state,
@@ -108,7 +108,7 @@ class Usage:
         self._queues: dict[str, Vector] = {}
 
     def pod_seen(self, pod: Pod, *, gone: bool) -> str | None:
-        """Counts a pod as it is now; returns the queue whose sum has changed by it."""
+        """Count a pod as it is now; return the queue whose sum has changed by it."""
         counts = bool(pod.spec.node_name) and not pod.finished and not gone
         uid = pod.metadata.uid
         with self._lock:
@@ -129,7 +129,7 @@ class Usage:
         return queue
 
     def queue_of(self, pod: Pod) -> str | None:
-        """The queue of the pod's gang; None if another scheduler places the pod."""
+        """Return the queue of the pod's gang; None if another scheduler places the pod."""
         if not is_musters(pod.spec.scheduler_name):
             return None
         gang = gang_of(pod)
@@ -141,7 +141,7 @@ class Usage:
         return said or names.DEFAULT_QUEUE
 
     def forget_others(self, present: Callable[[], set[str]]) -> None:
-        """Drops pods whose UID is not among those present; what is counted later stays."""
+        """Drop pods whose UID is not among those present; what is counted later stays."""
         with self._lock:
             known = set(self._pods)
         for uid in known - present():
@@ -156,6 +156,6 @@ class Usage:
         return queue
 
     def of(self, queue: str) -> Vector:
-        """The requests of the queue's own pods."""
+        """Return the requests of the queue's own pods."""
         with self._lock:
             return dict(self._queues.get(queue, {}))

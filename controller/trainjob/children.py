@@ -37,7 +37,7 @@ TRAIN_JOB_INDEX = "train-job"
 
 
 def train_job_keys(job: IndexedJob) -> list[str]:
-    """The index function."""
+    """Index an initializer by its TrainJob."""
     return [f"{job.metadata.namespace}/{job.metadata.labels.get(names.TRAIN_JOB, '')}"]
 
 
@@ -69,7 +69,7 @@ class Steps:
         self._asked: dict[str, tuple[float, tuple[str, int, str]]] = {}
 
     def children(self, train_job: TrainJob, initializers: list[str]) -> Children:
-        """The objects that exist for the TrainJob."""
+        """Return the objects that exist for the TrainJob."""
         key = train_job.metadata.key
         job = _of(train_job, self._made.newest(key, self._caches.jobs.store.get(key)))
         found = {name: each for name in initializers if (each := self._initializer(train_job, name))}
@@ -80,18 +80,18 @@ class Steps:
         return Children(job, pods, found, job_set, group)
 
     def left(self, train_job: TrainJob) -> Children:
-        """The objects that are left of a TrainJob that has ended, whatever its runtime was."""
+        """Return the objects that are left of a TrainJob that has ended, whatever its runtime was."""
         own = self.initializers.store.by_index(TRAIN_JOB_INDEX, train_job.metadata.key)
         return self.children(train_job, [each.metadata.name for each in own])
 
     def forget(self, uid: str) -> None:
-        """Drops everything that is kept about a TrainJob that has ended or is gone."""
+        """Forget a TrainJob that has ended or is gone."""
         with self._lock:
             self._ensured.pop(uid, None)
             self._asked.pop(uid, None)
 
     def take(self, train_job: TrainJob, step: Step) -> None:
-        """Takes one step. Obstacle if something is in the way."""
+        """Take one step. Obstacle if something is in the way."""
         match step:
             case Create():
                 self._create(train_job, step.manifest)
@@ -113,7 +113,7 @@ class Steps:
                 self.delete(step.job, step.why)
 
     def delete(self, job: Job | IndexedJob | JobSet, why: str) -> None:
-        """Deletes a Job or JobSet; it stays until its pods are gone."""
+        """Delete a Job or JobSet; it stays until its pods are gone."""
         kinds: dict[type, Resource[Any]] = {Job: JOBS, IndexedJob: INDEXED_JOBS, JobSet: JOB_SETS}
         resource = kinds[type(job)]
         if job.metadata.deletion_timestamp:
@@ -138,7 +138,7 @@ class Steps:
         (self._made if ours else self._made_initializers).note(made)
 
     def _command(self, train_job: TrainJob, step: Command) -> None:
-        """Creates the Command once for each phase of the Job: it stays until it is carried out."""
+        """Create the Command once for each phase of the Job: it stays until it is carried out."""
         meta = step.job.metadata
         asked = (step.action, train_job.metadata.generation, step.job.status.state.phase)
         until, last = self._asked.get(train_job.metadata.uid, (0.0, None))
@@ -183,7 +183,7 @@ class Steps:
                 self._ensured.setdefault(meta.uid, {})[key] = Ensured(mark, live["metadata"]["uid"], version)
 
     def _present(self, train_job: TrainJob, resource: Resource[JSON], name: str, *, likely: bool) -> JSON | None:
-        """The TrainJob's object of this name. Not `likely`: it is read only if the cache of ConfigMaps shows it."""
+        """Return the TrainJob's object of this name. Unless `likely`, it is read only if the cached maps have it."""
         if not likely and self.maps.store.get(f"{train_job.metadata.namespace}/{name}") is None:
             return None
         found = find(self._client, resource, name, train_job.metadata.namespace if resource.namespaced else None)
@@ -196,7 +196,7 @@ class Steps:
         return found
 
     def _unchanged(self, resource: Resource[JSON], key: str, known: Ensured) -> bool:
-        """True if an object is as it was left, as far as a cache of its kind shows."""
+        """Return True if an object is as it was left, as far as a cache of its kind shows."""
         if resource.kind == "ConfigMap":
             shown = self.maps.store.get(key)
         elif self._watched.watches(resource):
@@ -207,5 +207,5 @@ class Steps:
 
 
 def _of(train_job: TrainJob, found: T | None) -> T | None:
-    """The object, if it is this TrainJob's."""
+    """Return the object, if it is this TrainJob's."""
     return found if found is not None and owned_by(found.metadata, train_job.metadata.uid) else None

@@ -83,7 +83,7 @@ class TrainJobs(KindController[TrainJob]):
         super()._seen(old, new)
 
     def _asked(self, obj: TrainJob) -> tuple[object, ...]:
-        """Its annotations, conditions and counts, too.
+        """Return the annotations, conditions and counts, too.
 
         Reports of trainers are not among them, nor the words of its conditions: a refusal whose words are others each
         time would have it tried again at once, without end.
@@ -92,19 +92,19 @@ class TrainJobs(KindController[TrainJob]):
         return *super()._asked(obj), obj.metadata.annotations, held, obj.status.jobs_status
 
     def _child_seen(self, old: Object | None, new: Object | None) -> None:
-        """Queues the TrainJob of an object that has changed, if it has one."""
+        """Queue the TrainJob of an object that has changed, if it has one."""
         child = new or old
         key = controller_key(child.metadata, TRAIN_JOBS) if child else None
         if key:
             self.worker.queue.add(key)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queues the TrainJob of a gang of a JobSet's pods that begins or ceases to wait for a place."""
+        """Queue the TrainJob of a gang of a JobSet's pods that begins or ceases to wait for a place."""
         if bool(status.why_the_gang_waits(old)) != bool(status.why_the_gang_waits(new)):
             self._child_seen(old, new)
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """Queues the TrainJob of a pod whose state has changed."""
+        """Queue the TrainJob of a pod whose state has changed."""
         pod = new or old
         job = job_of(pod.metadata) if pod and names.REPLICATED_JOB in pod.metadata.labels else None
         if job is None or self.cache.store.get(job.key) is None:  # a Job is named as its TrainJob
@@ -113,7 +113,7 @@ class TrainJobs(KindController[TrainJob]):
             self.worker.queue.add_after(job.key, PODS_S)
 
     def process(self, key: str) -> None:
-        """One pass. A TrainJob that another controller manages, or that is being deleted, is left alone."""
+        """Run one pass. A TrainJob that another controller manages, or that is being deleted, is left alone."""
         train_job = self.newest(key)
         if train_job is None or train_job.metadata.deletion_timestamp or not train_job.managed_here:
             return
@@ -128,7 +128,7 @@ class TrainJobs(KindController[TrainJob]):
             self._blocked(train_job, f"the API server refuses what this TrainJob needs: {error.message}")
 
     def _forget(self, train_job: TrainJob) -> None:
-        """Drops everything that is kept about a TrainJob that has ended or is gone."""
+        """Forget a TrainJob that has ended or is gone."""
         uid = train_job.metadata.uid
         self._compiled.pop(uid, None)
         self._runtimes.forget(uid)
@@ -162,7 +162,7 @@ class TrainJobs(KindController[TrainJob]):
             self._write(train_job, plan, self._children(train_job, plan), theirs, None, unblocked=True)
 
     def _take(self, train_job: TrainJob, steps: list[Step]) -> None:
-        """Takes the steps. The first obstacle is raised at the end; after it, no further Job is created."""
+        """Take the steps. The first obstacle is raised at the end; after it, no further Job is created."""
         obstacle: Exception | None = None
         for step in steps:
             if obstacle and isinstance(step, Create):
@@ -210,7 +210,7 @@ class TrainJobs(KindController[TrainJob]):
         *,
         unblocked: bool = False,
     ) -> TrainJob:
-        """Writes the status. `Blocked` stays until all steps were taken."""
+        """Write the status. `Blocked` stays until all steps were taken."""
         statuses = theirs.with_counts(status.jobs_status(train_job, plan, children))
         blocked = [each.message for each in train_job.status.conditions if each.type == status.BLOCKED]
         held = status.conditions(
@@ -230,7 +230,7 @@ class TrainJobs(KindController[TrainJob]):
         return written
 
     def _after_the_end(self, train_job: TrainJob) -> None:
-        """Deletes Jobs that still run after the end, and the Job when its time is over."""
+        """Delete Jobs that still run after the end, and the Job when its time is over."""
         self._forget(train_job)
         children = self._steps.left(train_job)
         maker = children.job or children.job_set
@@ -251,7 +251,7 @@ class TrainJobs(KindController[TrainJob]):
             self._steps.delete(maker, "ttlSecondsAfterFinished are over")
 
     def _blocked(self, train_job: TrainJob, why: str, *, passing: bool = False) -> None:
-        """Reports the obstacle, and tries again later."""
+        """Report the obstacle, and try again later."""
         if passing:
             raise Retry(why)
         held = status.conditions(train_job, now=format_time(self._wall_s()), obstacle=why)
@@ -264,7 +264,7 @@ class TrainJobs(KindController[TrainJob]):
     def _with_status(
         self, train_job: TrainJob, jobs: list[ReplicatedJobStatus], held: list[Condition], runtime_digest: str = ""
     ) -> TrainJob:
-        """The TrainJob with this status, written if it differs. Conflict if the TrainJob has changed."""
+        """Write this status if it differs; return the TrainJob. Conflict if it has changed."""
         old = train_job.status
         begun = any(job.ready or job.succeeded or job.failed or job.active or job.suspended for job in jobs)
         counts = jobs if old.jobs_status or begun else []

@@ -14,7 +14,7 @@ class Obstacle(Exception):  # noqa: N818 - no defect: something in the cluster i
 
 
 def foreign(what: str, meta: ObjectMeta, train_job: TrainJob) -> Obstacle:
-    """The obstacle of a foreign object that has a name which the TrainJob needs."""
+    """Return the obstacle of a foreign object that has a name which the TrainJob needs."""
     owner = meta.controller
     if owner and owner.kind == TRAIN_JOBS.kind and owner.name == train_job.metadata.name:
         return Obstacle(f"{what} of an earlier TrainJob of this name is still there; it is about to go", passing=True)

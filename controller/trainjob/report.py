@@ -53,7 +53,7 @@ class Reports:
         self._client = client
 
     def answer(self, path: str, authorization: str, body: bytes) -> tuple[HTTPStatus, JSON]:
-        """The same, as HTTP says it."""
+        """Take a report; return its status and content for HTTP."""
         try:
             return HTTPStatus.OK, self.take(path, authorization, body)
         except reports.RefusedError as refused:
@@ -67,7 +67,7 @@ class Reports:
             return status, reports.answer(reports.RefusedError(status, message))
 
     def take(self, path: str, authorization: str, body: bytes) -> JSON:
-        """Writes what is reported, and gives it back; RefusedError if it is not taken."""
+        """Write what is reported, and gives it back; RefusedError if it is not taken."""
         target = reports.target_of(path)
         spec = {"token": reports.token_of(authorization), "audiences": [target.audience]}
         review = self._client.create(TOKEN_REVIEWS, {"metadata": {}, "spec": spec}, timeout_s=_CALL_S)
@@ -112,14 +112,14 @@ class ReportServer:
         self._server: Threaded | None = None
 
     def start(self) -> None:
-        """Binds the port (OSError if it is taken) and starts to answer."""
+        """Bind the port (OSError if it is taken) and start to answer."""
         listening = listen(*self._address)
         log.info("status server of TrainJobs started", host=self._address[0], port=listening.getsockname()[1])
         self._server = Threaded("reports", self._app(), [listening], self._tls)
         self._server.start()
 
     def stop(self) -> None:
-        """Frees the port; harmless when it was not started."""
+        """Free the port; harmless when it was not started."""
         if self._server:
             self._server.stop()
             self._server = None
@@ -188,7 +188,7 @@ class Authorities:
         self._file = file
 
     def pem(self) -> str:
-        """The certificates in it now. Obstacle if the file cannot be read yet."""
+        """Return the certificates in it now. Obstacle if the file cannot be read yet."""
         try:
             return self._file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -206,7 +206,7 @@ class TrainerReports:
         self._ca_pem = ca_pem
 
     def enforce_pod_spec(self, info: Info) -> None:
-        """Adds variables and volume to the pods that train."""
+        """Add variables and volume to the pods that train."""
         if info.train_job is None:
             return
         base = f"{GROUP}/{VERSION}/namespaces/{info.owner.namespace}/trainjobs/{info.owner.name}/status"
@@ -226,7 +226,7 @@ class TrainerReports:
             pod_set.target.set(self.name, {key: (value, "the status server") for key, value in variables.items()})
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """The certificate."""
+        """Build the ConfigMap with the authorities."""
         if plan.owner.kind == "TrainJob" and any(self.name == each.plugin for s in plan.pod_sets for each in s.volumes):
             manifest = {
                 "apiVersion": "v1",

@@ -57,12 +57,12 @@ _SNAPSHOTS = Resource("", "v1", "configmaps", "ConfigMap", _Snapshot)
 
 
 def digest(text: str) -> str:
-    """The digest of a snapshot, as it stands in the TrainJob's status."""
+    """Return the digest of a snapshot, as it stands in the TrainJob's status."""
     return f"sha256:{sha256(text.encode()).hexdigest()}"
 
 
 def snapshot_name(train_job: str) -> str:
-    """The ConfigMap that keeps the runtime of a TrainJob."""
+    """Return the ConfigMap that keeps the runtime of a TrainJob."""
     return f"{train_job}-runtime-snapshot"
 
 
@@ -82,7 +82,7 @@ class Runtimes:
         """The runtime, as one text for all TrainJobs that have it, and the digest of its snapshot, by their UID."""
 
     def of(self, train_job: TrainJob) -> Runtime:
-        """The runtime; Obstacle if it cannot be read, or asks for what a runtime may not."""
+        """Return the runtime; Obstacle if it cannot be read, or asks for what a runtime may not."""
         uid = train_job.metadata.uid
         if uid not in self._known:
             text = self._kept(train_job) or self._keep(train_job)
@@ -92,15 +92,15 @@ class Runtimes:
         return decoder(kind.type).decode(self._known[uid][0])
 
     def digest(self, uid: str) -> str:
-        """The digest of the runtime that `of` has found for a TrainJob, for its status; "" before."""
+        """Return the digest of the runtime that `of` has found for a TrainJob, for its status; "" before."""
         return self._known[uid][1] if uid in self._known else ""
 
     def forget(self, uid: str) -> None:
-        """Drops the runtime of a TrainJob that has ended or is gone."""
+        """Drop the runtime of a TrainJob that has ended or is gone."""
         self._known.pop(uid, None)
 
     def _decoded(self, reference: RuntimeRef, text: str) -> Runtime:
-        """The runtime in a text. It is checked as admission does, which a label can switch off."""
+        """Return the runtime in a text. It is checked as admission does, which a label can switch off."""
         kind: Resource[Runtime] = _KINDS[reference.kind]
         what = f"{reference.kind} {reference.name}"
         try:
@@ -113,7 +113,7 @@ class Runtimes:
         return runtime
 
     def _kept(self, train_job: TrainJob) -> str | None:
-        """The snapshot that an earlier pass has made."""
+        """Return the snapshot that an earlier pass has made."""
         meta = train_job.metadata
         key = f"{meta.namespace}/{snapshot_name(meta.name)}"
         if not train_job.status.runtime_digest or self._maps.get(key) is None:
@@ -122,7 +122,7 @@ class Runtimes:
         return self._believed(train_job, found) if found else None
 
     def _keep(self, train_job: TrainJob) -> str:
-        """Reads the runtime and keeps it. A snapshot that has the digest of the status comes first."""
+        """Read the runtime and keep it. A snapshot that has the digest of the status comes first."""
         text = self._text(train_job)
         for _ in range(2):
             try:
@@ -161,7 +161,7 @@ class Runtimes:
         return {"metadata": metadata, "immutable": True, "data": {KEY: text}}
 
     def _snapshot(self, train_job: TrainJob) -> _Snapshot | None:
-        """The ConfigMap, whatever it holds; Obstacle if it is not the TrainJob's, or cannot be read."""
+        """Return the ConfigMap, whatever it holds; Obstacle if it is not the TrainJob's, or cannot be read."""
         meta = train_job.metadata
         name = snapshot_name(meta.name)
         try:
@@ -183,7 +183,7 @@ class Runtimes:
         return text
 
     def _version(self, train_job: TrainJob) -> JSON:
-        """The version that admission saw; else, with a warning, the current one."""
+        """Return the version that admission saw; else, with a warning, the current one."""
         reference, meta = train_job.spec.runtime_ref, train_job.metadata
         uid, _, version = meta.annotations.get(names.RUNTIME_VERSION, "").partition("/")
         live = self._live(reference, meta.namespace)
@@ -207,7 +207,7 @@ class Runtimes:
         return find(self._client, kind, reference.name, namespace if kind.namespaced else None)
 
     def _at(self, reference: RuntimeRef, namespace: str, version: str) -> JSON | None:
-        """The runtime as it was at a resource version; None if the API server does not have it any more."""
+        """Return the runtime as it was at a resource version; None if the API server does not have it any more."""
         kind = _KINDS[reference.kind]
         query = {"fieldSelector": f"metadata.name={reference.name}"}
         query |= {"resourceVersion": version, "resourceVersionMatch": "Exact"}
@@ -229,7 +229,7 @@ class Finalizers(KeyController):
         self.handlers += [(each, self._seen) for each in self.reflectors.values()]
 
     def process(self, key: str) -> None:
-        """Takes the finalizer off; others stay."""
+        """Take the finalizer off; others stay."""
         kind: Resource[Any] = TRAINING_RUNTIMES if "/" in key else CLUSTER_TRAINING_RUNTIMES
         found: Object | None = self.reflectors[kind.plural].store.get(key)
         if found is None or FINALIZER not in found.metadata.finalizers:

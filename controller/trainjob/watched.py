@@ -36,7 +36,7 @@ class Kinds:
         }
 
     def of(self, api_version: str, kind: str) -> Resource[JSON]:
-        """The resource of a kind; NotFound if the API server serves none of this name."""
+        """Return the resource of a kind; NotFound if the API server serves none of this name."""
         key = (api_version, kind)
         if key in self._found:
             return self._found[key]
@@ -87,16 +87,16 @@ class Watched:
         return all(reflector.synced for reflector in self._reflectors)
 
     def get(self, resource: Resource[Any], key: str) -> Object | None:
-        """The object with this key, of a kind that is watched."""
+        """Return the object with this key, of a kind that is watched."""
         found = self._objects.get(_name(resource))
         return found.get(key) if found is not None else None
 
     def watches(self, resource: Resource[Any]) -> bool:
-        """True if a cache shows the objects of this kind."""
+        """Return True if a cache shows the objects of this kind."""
         return _name(resource) in self._objects
 
     def of(self, train_job: TrainJob) -> list[Mapping[str, Any]]:
-        """All objects that a TrainJob controls, as JSON, by kind and name."""
+        """Return all objects that a TrainJob controls, as JSON, by kind and name."""
         uid = train_job.metadata.uid
         found = [each for store in self._objects.values() for each in store.list() if owned_by(each.metadata, uid)]
         return [msgspec.to_builtins(each) for each in sorted(found, key=lambda each: (each.kind, each.metadata.name))]
@@ -118,7 +118,7 @@ def _name(resource: Resource[Any]) -> str:
 
 
 def _resource(name: str) -> Resource[Any]:
-    """The kind of a plugin's `plural.group`; the CRD says which version is served."""
+    """Return the kind of a plugin's `plural.group`; the CRD says which version is served."""
     if name == _name(JOB_SETS):
         return JOB_SETS
     plural, _, group = name.partition(".")

@@ -29,12 +29,12 @@ class Restarts(msgspec.Struct, omit_defaults=True):
 
 
 def budget_of(job: Job) -> Budget | None:
-    """The budget of a Job; None without one that can be read."""
+    """Return the budget of a Job; None without one that can be read."""
     return restart_budget(job.metadata.annotations)
 
 
 def charged(job: Job, status: JobStatus, request: Request, fault: Fault, now_s: float) -> JobStatus:
-    """The status of a Job that is about to be restarted, with the restart counted, or with the end of its budget.
+    """Return the status of a Job that is about to be restarted: the restart is counted, or the budget is spent.
 
     A restart that the infrastructure has caused uses up neither the budget nor one of maxRetry. What a user asks for by
     a Command does not count either, and lets a Job go on whose budget was spent.
@@ -56,7 +56,7 @@ def charged(job: Job, status: JobStatus, request: Request, fault: Fault, now_s: 
 
 
 def restarts_of(status: JobStatus) -> Restarts:
-    """The restarts that the status notes; none if the note cannot be read (it was edited)."""
+    """Return the restarts that the status notes; none if the note cannot be read (it was edited)."""
     try:
         return msgspec.json.decode(notes.note(status, notes.RESTARTS) or "{}", type=Restarts)
     except msgspec.DecodeError:
@@ -64,12 +64,12 @@ def restarts_of(status: JobStatus) -> Restarts:
 
 
 def spent(status: JobStatus) -> str:
-    """Why a Job has no restart left by its budget; empty if it has, or has none."""
+    """Return why a Job has no restart left by its budget; empty if it has, or has none."""
     return restarts_of(status).spent if notes.note(status, notes.RESTARTS) else ""
 
 
 def no_restart_left(job: Job) -> bool:
-    """True if the restart that is under way is the end of the Job."""
+    """Return True if the restart that is under way is the end of the Job."""
     return job.status.retry_count >= max_retry(job.spec) or bool(spent(job.status))
 
 

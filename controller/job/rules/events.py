@@ -62,22 +62,22 @@ SYNC = Request()
 
 
 def task_of(pod: Pod) -> str:
-    """The task that the pod was made from."""
+    """Return the task that the pod was made from."""
     return pod.metadata.annotations.get(names.TASK_SPEC, "")
 
 
 def version_of(pod: Pod) -> int:
-    """The Job's version that the pod was made for."""
+    """Return the Job's version that the pod was made for."""
     return whole_number(pod.metadata.annotations.get(names.JOB_VERSION)) or 0
 
 
 def present(pods: Iterable[Pod]) -> list[Pod]:
-    """The pods that are not being deleted."""
+    """Return the pods that are not being deleted."""
     return [pod for pod in pods if not pod.metadata.deletion_timestamp]
 
 
 def pod_changed(old: Pod | None, new: Pod | None) -> Request:
-    """The request to a pod's Job for this change; `new` None means that the pod is gone."""
+    """Return the request to a pod's Job for this change; `new` None means that the pod is gone."""
     pod = new or old
     assert pod is not None, "a change has an old or a new side"  # noqa: S101 - says what handlers promise
     event = _deleted(pod) if new is None else _changed(old, new)
@@ -101,7 +101,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
 
 
 def _deleted(pod: Pod) -> str:
-    """PodEvicted for a pod that had a node and did not succeed before it was told to go: its work is lost."""
+    """Return PodEvicted for a pod that had a node and did not succeed before it was told to go: its work is lost."""
     if not pod.spec.node_name or (pod.status.phase == "Succeeded" and not told_to_go(pod)):
         return OUT_OF_SYNC
     return POD_EVICTED
@@ -121,7 +121,7 @@ def _changed(old: Pod | None, new: Pod) -> str:
 
 
 def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:
-    """Evictions that no watch showed: a task has fewer pods, and fewer started ones, than at the last count."""
+    """Return evictions that no watch showed: a task has fewer pods, and fewer started ones, than at the last count."""
     if job.status.state.phase not in {"Pending", "Running"}:
         return []
     there = {pod.metadata.name: pod for pod in pods}
@@ -149,7 +149,7 @@ def _eviction(job: Job, lost: PodSlot) -> Request:
 
 
 def task_outcome(job: Job, task_name: str, pods: Iterable[Pod]) -> str | None:
-    """TaskCompleted if all pods of the task succeeded, TaskFailed if they restarted too often, else None."""
+    """Return TaskCompleted if all pods of the task succeeded, TaskFailed if they restarted too often, else None."""
     task = next((task for task in job.spec.tasks if task.name == task_name), None)
     if task is None:
         return None
@@ -162,25 +162,25 @@ def task_outcome(job: Job, task_name: str, pods: Iterable[Pod]) -> str | None:
 
 
 def restarted(old: Pod | None, new: Pod | None) -> bool:
-    """True if a container of the pod has restarted between the two."""
+    """Return True if a container of the pod has restarted between the two."""
     return new is not None and _restarts([new]) > (_restarts([old]) if old else 0)
 
 
 def _restarts(pods: Iterable[Pod]) -> int:
-    """Container restarts, init containers included, of the pods that have not finished."""
+    """Return container restarts, init containers included, of the pods that have not finished."""
     unfinished = (pod for pod in pods if pod.status.phase in {"Running", "Pending"})
     return sum(status.restart_count for pod in unfinished for status in _statuses(pod))
 
 
 def _reason(pod: Pod) -> str:
-    """Kubelet's reason for the end of a pod, else for that of its first container that failed; none for a bare code."""
+    """Return kubelet's reason for the end of a pod, else of its first container that failed; none for a bare code."""
     ended = (status.state.terminated for status in _statuses(pod))
     reasons = (state.reason for state in ended if state and state.exit_code and state.reason != "Error")
     return (pod.status.reason or next(reasons, ""))[:_REASON_CHARS]
 
 
 def exit_codes(pod: Pod) -> tuple[int, ...]:
-    """Exit codes other than 0 of all containers, in order."""
+    """Return exit codes other than 0 of all containers, in order."""
     ended = (status.state.terminated for status in _statuses(pod))
     return tuple(state.exit_code for state in ended if state and state.exit_code)
 
@@ -190,7 +190,7 @@ def _statuses(pod: Pod) -> Sequence[ContainerStatus]:
 
 
 def group_changed(old: PodGroup | None, new: PodGroup | None) -> Request | None:
-    """The request to a PodGroup's Job for this change; None for a change that does not concern the Job."""
+    """Return the request to a PodGroup's Job for this change; None for a change that does not concern the Job."""
     if old and new and old.status == new.status:
         return None
     if new and new.status.phase == "Unknown" and not (old and old.status.phase == "Unknown"):
@@ -199,7 +199,7 @@ def group_changed(old: PodGroup | None, new: PodGroup | None) -> Request | None:
 
 
 def command_issued(command: Command) -> tuple[str, Request] | None:
-    """The key of the Job that a Command is for and the request to it; None if it is not for a Job."""
+    """Return the key of the Job that a Command is for and the request to it; None if it is not for a Job."""
     target, meta = command.target, command.metadata
     if target is None or not is_job(target):
         return None
@@ -215,7 +215,7 @@ def command_issued(command: Command) -> tuple[str, Request] | None:
 
 
 def job_changed(old: Job | None, new: Job | None) -> bool:
-    """True if the change of the Job asks for a pass: its spec, its phase or its version is new."""
+    """Return True if the change of the Job asks for a pass: its spec, its phase or its version is new."""
     if old is None or new is None:
         return True
     moved = old.status.state.phase != new.status.state.phase or old.status.version != new.status.version
@@ -223,7 +223,7 @@ def job_changed(old: Job | None, new: Job | None) -> bool:
 
 
 def pod_matters(old: Pod | None, new: Pod | None) -> bool:
-    """True if the Job's next pass could act on this change of a pod; a new annotation is no such change."""
+    """Return True if the Job's next pass could act on this change of a pod; a new annotation is no such change."""
     if old is None or new is None:
         return True
     return old.status != new.status or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp

@@ -31,7 +31,7 @@ FOLLOWS_S = 600.0
 def fault_of(
     request: Request, pods: Sequence[Pod], now_s: float, infrastructure_codes: frozenset[int] = frozenset()
 ) -> Fault:
-    """The fault behind an event; `pods` are all of the Job as they are now.
+    """Return the fault behind an event; `pods` are all of the Job as they are now.
 
     If one of them was disrupted a short time ago, the others mostly fail because of it: they lose their connections. A
     pod that was disrupted long ago, and is left as it ended, excuses nobody.
@@ -50,20 +50,20 @@ def fault_of(
 
 
 def disrupted(pod: Pod) -> bool:
-    """True if something other than its program ended a pod, or is about to."""
+    """Return True if something other than its program ended a pod, or is about to."""
     told = any(each.type == DISRUPTED and each.status == "True" for each in pod.status.conditions)
     return told or (pod.status.phase == "Failed" and pod.status.reason in INFRASTRUCTURE_REASONS)
 
 
 def _lately(pods: Iterable[Pod], now_s: float) -> bool:
-    """True if one of the pods was disrupted a short time ago."""
+    """Return True if one of the pods was disrupted a short time ago."""
     told = (each for pod in pods for each in pod.status.conditions if each.type == DISRUPTED and each.status == "True")
     since = (readable_time(each.last_transition_time) for each in told)
     return any(at is not None and at > now_s - FOLLOWS_S for at in since)
 
 
 def infrastructure_codes(annotations: dict[str, str]) -> frozenset[int]:
-    """The exit codes that a Job itself calls the infrastructure's: `muster.dev/infrastructure-exit-codes: "75,85"`."""
+    """Return the exit codes that a Job calls infrastructure: `muster.dev/infrastructure-exit-codes: "75,85"`."""
     text = annotations.get(names.INFRASTRUCTURE_EXIT_CODES, "")[: CHECKPOINT_CHARS.value]
     codes = (whole_number(each.strip(), 255) for each in text.split(","))
     return frozenset(code for code in codes if code)

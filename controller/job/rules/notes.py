@@ -27,12 +27,12 @@ _COMMANDS_NOTED = 8
 
 
 def note(status: JobStatus, key: str) -> str:
-    """The note under this key; "" if there is none."""
+    """Return the note under this key; "" if there is none."""
     return status.controlled_resources.get(key, "")
 
 
 def noted(status: JobStatus, key: str, text: str) -> JobStatus:
-    """The status with this note; an empty text takes it away."""
+    """Return the status with this note; an empty text takes it away."""
     if note(status, key) == text:
         return status
     others = {name: value for name, value in status.controlled_resources.items() if name != key}
@@ -40,23 +40,23 @@ def noted(status: JobStatus, key: str, text: str) -> JobStatus:
 
 
 def words(status: JobStatus, key: str) -> list[str]:
-    """The note under this key as a list."""
+    """Return the note under this key as a list."""
     text = note(status, key)
     return text.split(",") if text else []
 
 
 def commanded(status: JobStatus, command_uid: str) -> JobStatus:
-    """The status with a note that this Command was carried out; the last few Commands are noted."""
+    """Return the status with a note that this Command was carried out; the last few Commands are noted."""
     return noted(status, COMMANDS, ",".join([*words(status, COMMANDS), command_uid][-_COMMANDS_NOTED:]))
 
 
 def with_resources(status: JobStatus, plugins: Iterable[str], claims: Iterable[str]) -> JobStatus:
-    """The status with the names of the plugins whose objects exist and of the claims of the Job's volumes."""
+    """Return the status with the names of the plugins whose objects exist and of the claims of the Job's volumes."""
     own = {key: value for key, value in status.controlled_resources.items() if key in _KEYS}
     found = {f"{_PLUGIN}{name}": name for name in plugins} | {f"{_CLAIM}{name}": name for name in claims}
     return structs.replace(status, controlled_resources=own | found)
 
 
 def has_plugins(status: JobStatus) -> bool:
-    """True if objects of plugins exist."""
+    """Return True if objects of plugins exist."""
     return any(key.startswith(_PLUGIN) for key in status.controlled_resources)

@@ -36,7 +36,7 @@ class Counts:
 
 
 def count(pods: Iterable[Pod]) -> Counts:
-    """Counts these pods, in total and per task."""
+    """Count these pods, in total and per task."""
     result = Counts()
     for pod in pods:
         if pod.metadata.deletion_timestamp:
@@ -51,7 +51,7 @@ def count(pods: Iterable[Pod]) -> Counts:
 
 
 def without(pods: Iterable[Pod], others: Iterable[Pod]) -> list[Pod]:
-    """These pods but for the others."""
+    """Return these pods but for the others."""
     uids = {pod.metadata.uid for pod in others}
     return [pod for pod in pods if pod.metadata.uid not in uids]
 
@@ -65,7 +65,7 @@ class Transition(NamedTuple):
 
 
 def next_phase(spec: JobSpec, phase: Phase, counts: Counts, retry_count: int, spent: str = "") -> Transition | None:
-    """The phase that follows from the counters, or None if the Job stays where it is.
+    """Return the phase that follows from the counters, or None if the Job stays where it is.
 
     `spent` is why the budget of restarts has none left, empty if it has.
     """

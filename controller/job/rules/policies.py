@@ -69,7 +69,7 @@ SYNC = Match(Action.SYNC_JOB)
 
 
 def match(job: Job, request: Request) -> Match:
-    """The action for `request`; events of an older version of the Job, or of another Job of its name, are syncs."""
+    """Return the action for `request`; a sync for one of an older version of the Job, or another Job of its name."""
     if request.action:
         return Match(request.action)
     if request.event in INTERNAL:
@@ -86,7 +86,7 @@ def match(job: Job, request: Request) -> Match:
 
 
 def _fits(policy: LifecyclePolicy, request: Request) -> bool:
-    """True if the policy is for this event. A pod that is merely pending counts only after a timeout."""
+    """Return True if the policy is for this event. A pod that is merely pending counts only after a timeout."""
     wanted = policy.all_events
     named = request.event in wanted or (ANY in wanted and request.event != "")
     if named and (request.event != events.POD_PENDING or policy.timeout):
@@ -171,12 +171,12 @@ class Target(NamedTuple):
         return self.kind in {WHOLE, UNFINISHED}
 
     def covers(self, request: Request) -> bool:
-        """True if a restart of this target handles the event of `request`, too."""
+        """Return True if the live object has every wanted field, and lists with equal elements; it may have others."""
         return self.whole or self in _parts(request.task, request.partition, request.pod_uid, request.pod)
 
 
 def target_of(action: str, request: Request) -> Target:
-    """The target of an action that an event has led to."""
+    """Return the target of an action that an event has led to."""
     if action == Action.RESTART_TASK:
         return Target("task", request.task)
     if action == Action.RESTART_PARTITION:
@@ -187,7 +187,7 @@ def target_of(action: str, request: Request) -> Target:
 
 
 def restarting(status: JobStatus, target: Target) -> JobStatus:
-    """The status with the target noted: the whole Job (in place of its parts), or one part more."""
+    """Return the status with the target noted: the whole Job (in place of its parts), or one part more."""
     noted = notes.words(status, notes.RESTART)
     if target.kind == WHOLE or (target.kind == UNFINISHED and WHOLE not in noted):
         noted = [str(target)]
@@ -197,13 +197,13 @@ def restarting(status: JobStatus, target: Target) -> JobStatus:
 
 
 def restart_targets(status: JobStatus) -> list[Target]:
-    """The targets that are being restarted, as the status notes them; empty if there are none."""
+    """Return the targets that are being restarted, as the status notes them; empty if there are none."""
     split = (word.partition("/") for word in notes.words(status, notes.RESTART))
     return [Target(kind, name) for kind, _, name in split]
 
 
 def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
-    """The pods that the Job's phase and targets delete, without those that are being deleted already.
+    """Return the pods that the Job's phase and targets delete, without those that are being deleted already.
 
     A whole restart spares finished pods when no restart is left, since they say why the Job fails.
     """
@@ -220,7 +220,7 @@ def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def is_whole(targets: Sequence[Target]) -> bool:
-    """True if the whole Job is restarted: without a target there is nothing to spare."""
+    """Return True if the whole Job is restarted: without a target there is nothing to spare."""
     return not targets or any(target.whole for target in targets)
 
 
@@ -230,5 +230,5 @@ def _parts_of(pod: Pod) -> Iterable[Target]:
 
 
 def _parts(task: str, partition: str, *pod: str) -> Iterable[Target]:
-    """Every part of a Job that a pod, known by UID and name, belongs to."""
+    """Return every part of a Job that a pod, known by UID and name, belongs to."""
     return Target("task", task), Target("partition", f"{task}/{partition}"), *(Target("pod", name) for name in pod)

@@ -60,7 +60,7 @@ class Work(NamedTuple):
 
 
 def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None]:
-    """The status with the phase that follows from the pods, else with the reason why the Job stays where it is.
+    """Return the status with the phase that follows from the pods, else with the reason why the Job stays where it is.
 
     Also why the gang cannot be placed, if nothing else is in the way. A phase whose work is to delete pods stays as
     long as that fails; surplus pods decide nothing.
@@ -90,12 +90,12 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
 
 
 def and_more(sentence: str, count: int) -> str:
-    """The first of `count` sentences, with the number of the others."""
+    """Return the first of `count` sentences, with the number of the others."""
     return f"{sentence} (and {count - 1} more)" if count > 1 else sentence
 
 
 def _with_refusals(transition: Transition, work: Work) -> str:
-    """The message of a transition; that of a Job that has failed also has kubelet's reason for pods that ended."""
+    """Return the message of a transition; for a Job that has failed with kubelet's reason for pods that ended."""
     if transition.phase != "Failed":
         return transition.message
     ended, last = sentence(pod for pod in work.pods if pod.finished), back_off(work.status)
@@ -104,7 +104,7 @@ def _with_refusals(transition: Transition, work: Work) -> str:
 
 
 def moved(status: JobStatus, phase: Phase, reason: str, message: str, now_s: float) -> JobStatus:
-    """The status after entering `phase`; one condition per phase is kept, the newest last."""
+    """Return the status after entering `phase`; one condition per phase is kept, the newest last."""
     now = format_time(now_s)
     conditions = [condition for condition in status.conditions if condition.status != phase]
     return structs.replace(
@@ -115,19 +115,19 @@ def moved(status: JobStatus, phase: Phase, reason: str, message: str, now_s: flo
 
 
 def explained(status: JobStatus, reason: str, message: str) -> JobStatus:
-    """The status with another reason and message for the phase it is in."""
+    """Return the status with another reason and message for the phase it is in."""
     return structs.replace(status, state=structs.replace(status.state, reason=reason, message=message))
 
 
 def counted(status: JobStatus, counts: Counts, min_available: int) -> JobStatus:
-    """The status with these counters."""
+    """Return the status with these counters."""
     tasks = {task: TaskState(phase=phases) for task, phases in counts.tasks.items()}
     totals = {name: count for name, count in asdict(counts).items() if name != "tasks"}
     return structs.replace(status, min_available=min_available, task_status_count=tasks, **totals)
 
 
 def finished_with_duration(job: Job, status: JobStatus) -> JobStatus:
-    """The status with runningDuration, from the Job's creation to its end, while it is stopped."""
+    """Return the status with runningDuration, from the Job's creation to its end, while it is stopped."""
     created, ended = parse_time(job.metadata.creation_timestamp), parse_time(status.state.last_transition_time)
     if status.state.phase not in STOPPED_PHASES or created is None or ended is None:
         return structs.replace(status, running_duration=None)
@@ -135,7 +135,7 @@ def finished_with_duration(job: Job, status: JobStatus) -> JobStatus:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as Go writes it, to the millisecond: 1h2m3s, 1.5s, 500ms."""
+    """Return a duration as Go writes it, to the millisecond: 1h2m3s, 1.5s, 500ms."""
     milliseconds = round(seconds * 1000)
     if 0 < milliseconds < _SECOND_MS:
         return f"{milliseconds}ms"
@@ -145,7 +145,7 @@ def format_duration(seconds: float) -> str:
 
 
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
-    """Reason and message of a pending Job that waits; kubelet's problems with pods come before pods without a node."""
+    """Return reason and message of a pending Job that waits; kubelet's problems come before pods without a node."""
     pods = [*pods]
     why = unschedulable(group)
     if why is not None:
@@ -164,18 +164,18 @@ def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
 
 
 def queued(queue: str) -> tuple[str, str]:
-    """Reason and message of a Job whose gang is not admitted yet."""
+    """Return reason and message of a Job whose gang is not admitted yet."""
     return "Queued", f"the gang waits to be admitted by queue {queue}"
 
 
 def unschedulable(group: PodGroup) -> str | None:
-    """The message of the PodGroup's newest condition if that keeps the gang from being placed, else None."""
+    """Return the message of the PodGroup's newest condition if that keeps the gang from being placed, else None."""
     newest = _newest(group)
     return None if newest is None else newest.message or newest.reason
 
 
 def obstacle(group: PodGroup) -> str:
-    """The kind of that obstacle, which stays while its message has other numbers; "" if there is none."""
+    """Return the kind of that obstacle, which stays while its message has other numbers; "" if there is none."""
     newest = _newest(group)
     return "" if newest is None else newest.reason or newest.message
 

@@ -23,7 +23,7 @@ class Decision(NamedTuple):
 
 
 def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
-    """The missing slots (none unless the gang may start) and the pods to delete.
+    """Return the missing slots (none unless the gang may start) and the pods to delete.
 
     These are surplus, marked by a kill, or of an earlier version. The name of a terminating pod stays taken.
     """
@@ -44,12 +44,12 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
 
 
 def half_deleted(pods: Iterable[Pod]) -> list[Pod]:
-    """Pods without grace left that still exist, as the connection broke between the two steps of a deletion."""
+    """Return pods without grace left that still exist, as the connection broke between the two steps of a deletion."""
     return [pod for pod in pods if pod.metadata.deletion_grace_period_seconds == 0 and not pod.metadata.finalizers]
 
 
 def over_limits(job: Job) -> Failure | None:
-    """The failure of a Job whose numbers are over their limits, as admission was bypassed: nothing is made for it."""
+    """Return the failure of a Job whose numbers are over their limits, as admission was bypassed."""
     for verb, value, limit in (("asks for", total_replicas(job.spec), PODS), ("has", len(job.spec.tasks), TASKS)):
         if value > limit.value:
             most = f"at most {limit.value} {limit.unit} are allowed"
@@ -59,7 +59,7 @@ def over_limits(job: Job) -> Failure | None:
 
 
 def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bool:
-    """True if the tasks that this one depends on have as many ready pods as they need."""
+    """Return True if the tasks that this one depends on have as many ready pods as they need."""
     if not task.depends_on or not task.depends_on.name:
         return True
     by_name = {other.name: other for other in spec.tasks}
@@ -69,7 +69,7 @@ def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bo
 
 
 def not_counted_yet(job: Job, pods: Sequence[Pod], group: PodGroup | None) -> frozenset[str]:
-    """The tasks that the gang's minimum leaves out as they wait for others; from its start on a task is counted."""
+    """Return the tasks that the gang's minimum leaves out until they start, as they wait for others."""
     waiting = {task.name: task for task in job.spec.tasks if task.depends_on and task.depends_on.name}
     if group is None:
         candidates = {name for name, task in waiting.items() if not dependencies_ready(job.spec, task, pods)}

@@ -41,12 +41,12 @@ class Timer:
         return self.request.event, self.request.task, self.request.pod, self.request.pod_uid
 
     def to_check(self, now_s: float) -> bool:
-        """True if the timer is to be checked: when it is due, or at any time if the event may be over by then."""
+        """Return True when the timer is due, or at any time if the event may be over before."""
         return self.due_s <= now_s or self.request.since_s is None
 
 
 def noted(status: JobStatus, timers: Iterable[Timer]) -> JobStatus:
-    """The status with a note of the timers that follow from no object's timestamp."""
+    """Return the status with a note of the timers that follow from no object's timestamp."""
     lasting = sorted((timer for timer in timers if timer.request.since_s is None), key=lambda timer: timer.due_s)
     text = msgspec.json.encode([_entry(timer) for timer in lasting[:MAX_NOTED]]).decode() if lasting else ""
     return notes.noted(status, notes.TIMERS, text)
@@ -58,7 +58,7 @@ def _entry(timer: Timer) -> tuple[float, dict[str, object]]:
 
 
 def timers_of(status: JobStatus) -> list[Timer]:
-    """The timers that the status notes; none if the note cannot be read (it was edited)."""
+    """Return the timers that the status notes; none if the note cannot be read (it was edited)."""
     note = notes.note(status, notes.TIMERS)
     if not note:
         return []
@@ -69,7 +69,7 @@ def timers_of(status: JobStatus) -> list[Timer]:
 
 
 def expires_s(job: Job) -> float | None:
-    """The time at which the Job is to be deleted, in seconds since the epoch; None if never, or not yet known."""
+    """Return the time at which the Job is to be deleted, in seconds since the epoch; None if never or not yet known."""
     state, ttl_s = job.status.state, job.spec.ttl_seconds_after_finished
     ended = parse_time(state.last_transition_time)
     if ttl_s is None or ended is None or state.phase not in STOPPED_PHASES or job.metadata.deletion_timestamp:
@@ -80,7 +80,7 @@ def expires_s(job: Job) -> float | None:
 
 
 def still_true(request: Request, job: Job, pods: Mapping[str, Pod], group_phase: str) -> bool:
-    """True if the event still holds: a pod that is back after it failed or was evicted is no failure."""
+    """Return True if the event still holds: a pod that is back after it failed or was evicted is no failure."""
     if job.status.state.phase not in _ACTING:
         return False
     if request.event == UNKNOWN:
@@ -129,7 +129,7 @@ class BackOff(NamedTuple):
 
 
 def back_off(status: JobStatus) -> BackOff | None:
-    """The delay that the status notes; None if there is none, or the note cannot be read (it was edited)."""
+    """Return the delay that the status notes; None if there is none, or the note cannot be read (it was edited)."""
     try:
         return msgspec.json.decode(notes.note(status, notes.BACK_OFF), type=BackOff)
     except msgspec.DecodeError:
@@ -137,13 +137,13 @@ def back_off(status: JobStatus) -> BackOff | None:
 
 
 def left_s(status: JobStatus, now_s: float) -> float:
-    """Seconds until pods may be made; 0 if they may now."""
+    """Return seconds until pods may be made; 0 if they may now."""
     found = back_off(status)
     return max(0.0, found.until_s - now_s) if found else 0.0
 
 
 def restarted(status: JobStatus, request: Request, now_s: float, ran_s: float) -> JobStatus:
-    """The status after a restart by `request` of a Job that was `ran_s` in its phase, with any delay of new pods."""
+    """Return the status after a restart by `request` of a Job that was `ran_s` in its phase; new pods may wait."""
     quick = not request.command and status.retry_count > AT_ONCE and ran_s < QUICK_S
     delayed = bool(request.refused) or quick
     if not delayed and left_s(status, now_s) > 0:

@@ -43,29 +43,29 @@ class Children:
 
 
 def finished(train_job: TrainJob) -> bool:
-    """True if the TrainJob has ended, which is for good."""
+    """Return True if the TrainJob has ended, which is for good."""
     return any(each.type in OVER and each.status == "True" for each in train_job.status.conditions)
 
 
 def initializer_name(train_job: TrainJob, pod_set: str) -> str:
-    """The name of the batch/v1 Job of a pod set that comes before the gang."""
+    """Return the name of the batch/v1 Job of a pod set that comes before the gang."""
     return f"{train_job.metadata.name}-{pod_set}-0"
 
 
 def before(plan: Plan) -> list[PodSetPlan]:
-    """The pod sets that come and go before the gang."""
+    """Return the pod sets that come and go before the gang."""
     gang = plan.gang.pod_sets if plan.gang else ()
     return [each for each in plan.pod_sets if each.count and each.name not in gang]
 
 
 def has(job: IndexedJob, *types: str) -> bool:
-    """True if a condition of a batch/v1 Job of one of these types holds."""
+    """Return True if a condition of a batch/v1 Job of one of these types holds."""
     conditions = job.status.get("conditions") or []
     return any(each.get("type") in types and each.get("status") == "True" for each in conditions)
 
 
 def goes_on(job: Job | IndexedJob | JobSet) -> bool:
-    """True if a Job or JobSet has neither ended nor begun to stop."""
+    """Return True if a Job or JobSet has neither ended nor begun to stop."""
     if isinstance(job, IndexedJob):
         return not has(job, *OVER)
     if isinstance(job, JobSet):
@@ -80,7 +80,7 @@ _ROLES: Mapping[Role, Resource[Any]] = {"train": JOBS, "initialize": INDEXED_JOB
 
 
 def intent(train_job: TrainJob) -> str:
-    """A hash of the fields of a TrainJob that shape its pods: pods that were made for another one have to go."""
+    """Return a hash of the fields of a TrainJob that shape its pods: pods that were made for another one have to go."""
     spec = msgspec.to_builtins(train_job.spec)
     for key in ("suspend", "managedBy", "activeDeadlineSeconds"):
         spec.pop(key, None)
@@ -91,12 +91,12 @@ def intent(train_job: TrainJob) -> str:
 
 
 def fingerprint(manifest: Mapping[str, Any]) -> str:
-    """A hash of a manifest."""
+    """Return a hash of a manifest."""
     return sha256(msgspec.json.encode(manifest, order="deterministic")).hexdigest()[:_DIGITS]
 
 
 def marked(manifest: Mapping[str, Any], train_job: TrainJob) -> JSON:
-    """The manifest with the label by which objects of TrainJobs are found."""
+    """Return the manifest with the label by which objects of TrainJobs are found."""
     result = deepcopy(dict(manifest))
     metadata = result["metadata"]
     metadata["labels"] = {**(metadata.get("labels") or {}), names.TRAIN_JOB: train_job.metadata.name}
@@ -104,7 +104,7 @@ def marked(manifest: Mapping[str, Any], train_job: TrainJob) -> JSON:
 
 
 def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: str) -> JSON:
-    """An object that makes pods, with notes: the hash of its TrainJob, the time it was resumed, its life after the end.
+    """Return an object that makes pods, with notes: hash of its TrainJob, time it was resumed, life after the end.
 
     A Job with the field for the latter might be deleted before the TrainJob has its end, and would run again.
     """
@@ -121,13 +121,13 @@ def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: s
 
 
 def role(manifest: Mapping[str, Any]) -> Role | None:
-    """The role of an object that makes pods: Muster's Job trains, batch/v1 Jobs initialize, a JobSet does both."""
+    """Return the role of an object that makes pods: a Volcano Job trains, a batch/v1 Job initializes, a JobSet both."""
     kind = (manifest["apiVersion"], manifest["kind"])
     return next((role for role, each in _ROLES.items() if kind == (each.api_version, each.kind)), None)
 
 
 def covers(wanted: Any, live: Any) -> bool:
-    """True if the live object has every wanted field, and lists with equal elements; it may have further fields."""
+    """Return True if the live object has every wanted field, and lists with equal elements; it may have others."""
     if isinstance(wanted, Mapping) and isinstance(live, Mapping):
         return all(covers(value, live.get(key)) for key, value in wanted.items())
     if isinstance(wanted, list) and isinstance(live, list):

@@ -37,7 +37,7 @@ _NO_RESTART_LEFT = "jobset failed due to reaching max number of restarts"
 
 
 def outcome(children: Children) -> Outcome | None:
-    """The end of a TrainJob by its initializers and its Job; None while it goes on."""
+    """Return the end of a TrainJob by its initializers and its Job; None while it goes on."""
     for name, job in children.initializers.items():
         if has(job, "Failed"):
             failed = next(each for each in job.status.get("conditions") or [] if each.get("type") == "Failed")
@@ -59,7 +59,7 @@ def _of_job(job: Job, pods: Iterable[Pod]) -> Outcome | None:
 
 
 def _failures(pods: Iterable[Pod]) -> str:
-    """The first pod that has failed, its exit code or reason, and the number of the others."""
+    """Return the first pod that has failed, its exit code or reason, and the number of the others."""
     failed = sorted((pod for pod in pods if pod.status.phase == "Failed"), key=lambda pod: pod.metadata.name)
     if not failed:
         return ""
@@ -98,7 +98,7 @@ class Computed(NamedTuple):
     counts: tuple[ReplicatedJobStatus, ...] = ()
 
     def with_counts(self, others: Iterable[ReplicatedJobStatus]) -> list[ReplicatedJobStatus]:
-        """The other counts, replaced by the computed ones of the same name; those of further names follow."""
+        """Return the other counts, replaced by the computed ones of the same name; those of further names follow."""
         left = {each.name: each for each in self.counts}
         known = [left.pop(each.name, each) for each in others]
         return [*known, *left.values()]
@@ -112,7 +112,7 @@ def of_job_set(job_set: JobSet | None) -> Computed:
 
 
 def computed(status: Mapping[str, Any] | None) -> Computed:
-    """Reads a plugin's part of a TrainJob's status. msgspec.ValidationError if it is malformed."""
+    """Read a plugin's part of a TrainJob's status. msgspec.ValidationError if it is malformed."""
     found = msgspec.convert(status or {}, Part)
     return Computed(_end(found.conditions, {end: end for end in ENDS.values()}), tuple(found.jobs_status))
 
@@ -125,7 +125,7 @@ def _end(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -> O
 
 
 def resumed_at(train_job: TrainJob, children: Children) -> str:
-    """The time when the TrainJob was resumed for the last time; "" if it never was suspended.
+    """Return the time when the TrainJob was resumed for the last time; "" if it never was suspended.
 
     The condition has it until the pods run, and then, as Kubeflow's SDK takes any condition for "not running", a note.
     """
@@ -136,7 +136,7 @@ def resumed_at(train_job: TrainJob, children: Children) -> str:
 
 
 def left_s(train_job: TrainJob, children: Children, now_s: float) -> float | None:
-    """Seconds until the deadline, which counts from the creation or last resumption; None without one or suspended."""
+    """Return the seconds until the deadline, counted from creation or last resumption; None without, or suspended."""
     seconds = train_job.spec.active_deadline_seconds
     began_s = readable_time(resumed_at(train_job, children) or train_job.metadata.creation_timestamp)
     if not seconds or train_job.spec.suspend or began_s is None:
@@ -145,12 +145,12 @@ def left_s(train_job: TrainJob, children: Children, now_s: float) -> float | Non
 
 
 def overdue(train_job: TrainJob) -> bool:
-    """True if the TrainJob has failed by its deadline: then its pods are deleted."""
+    """Return True if the TrainJob has failed by its deadline: then its pods are deleted."""
     return any(each.type == "Failed" and each.reason == DEADLINE.reason for each in train_job.status.conditions)
 
 
 def expires_s(train_job: TrainJob, children: Children) -> float | None:
-    """The time when the Job of a TrainJob that has ended is to be deleted; None if it stays."""
+    """Return the time when the Job of a TrainJob that has ended is to be deleted; None if it stays."""
     after = children.notes.get(names.DELETE_AFTER, "")
     ends = [each.last_transition_time for each in train_job.status.conditions if each.type in OVER]
     ended_s = readable_time(ends[0]) if ends else None

@@ -58,7 +58,7 @@ class RefusedError(Exception):
 
 
 def target_of(path: str) -> Target:
-    """The TrainJob that a path names."""
+    """Return the TrainJob that a path names."""
     found = _PATH.fullmatch(path)
     if found is None:
         raise RefusedError(HTTPStatus.NOT_FOUND, "there is only POST /apis/…/namespaces/…/trainjobs/…/status")
@@ -66,7 +66,7 @@ def target_of(path: str) -> Target:
 
 
 def token_of(header: str) -> str:
-    """The token of an Authorization header."""
+    """Return the token of an Authorization header."""
     scheme, _, token = header.partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise RefusedError(HTTPStatus.FORBIDDEN, "a report needs the token that is mounted into the pod")
@@ -74,7 +74,7 @@ def token_of(header: str) -> str:
 
 
 def admit(review: TokenReviewStatus, target: Target) -> None:
-    """Raises RefusedError unless the token was made for this TrainJob in its own namespace."""
+    """Raise RefusedError unless the token was made for this TrainJob in its own namespace."""
     if not review.authenticated or target.audience not in review.audiences:
         raise RefusedError(HTTPStatus.FORBIDDEN, f"the token was not made for TrainJob {target.name}, or has expired")
     namespace = review.user.username.removeprefix(_SERVICE_ACCOUNT).partition(":")[0]
@@ -83,7 +83,7 @@ def admit(review: TokenReviewStatus, target: Target) -> None:
 
 
 def read(body: bytes) -> TrainerStatus | None:
-    """The reported status; None for an empty report, which changes nothing."""
+    """Return the reported status; None for an empty report, which changes nothing."""
     try:
         return msgspec.json.decode(body or b"{}", type=Report).trainer_status
     except msgspec.ValidationError as error:
@@ -93,7 +93,7 @@ def read(body: bytes) -> TrainerStatus | None:
 
 
 def checkpoint(told: TrainerStatus) -> str:
-    """The checkpoint of a report, the metric `muster.dev/checkpoint`; "" without one.
+    """Return the checkpoint of a report, the metric `muster.dev/checkpoint`; "" without one.
 
     RefusedError if it cannot be read: the trainer would rely on it in vain.
     """
@@ -105,7 +105,7 @@ def checkpoint(told: TrainerStatus) -> str:
 
 
 def answer(refused: RefusedError) -> dict[str, Any]:
-    """A refusal as the API server writes one (meta/v1 Status)."""
+    """Return a refusal as the API server writes one (meta/v1 Status)."""
     reason = _REASONS.get(refused.status, refused.status.phrase.replace(" ", ""))
     told = {"status": "Failure", "message": str(refused), "reason": reason, "code": int(refused.status)}
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, **told}

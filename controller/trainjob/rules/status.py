@@ -41,7 +41,7 @@ def conditions(
     waits: str = "",
     end: Outcome | None = None,
 ) -> list[Condition]:
-    """The conditions now.
+    """Return the conditions now.
 
     `trains`: the pods run; `obstacle`: why nothing can be made; `waits`: why its gang finds no place; `end`: its end.
     """
@@ -63,7 +63,7 @@ def conditions(
 
 
 def why_waiting(children: Children) -> str:
-    """The reason why its gang finds no place, in the words of its Job or PodGroup; "" if it does not wait for that."""
+    """Return why its gang finds no place, in the words of its Job or PodGroup; "" if it does not wait for that."""
     if children.job_set:
         return why_the_gang_waits(children.group)
     state = children.job.status.state if children.job else None
@@ -72,7 +72,7 @@ def why_waiting(children: Children) -> str:
 
 
 def why_the_gang_waits(group: PodGroup | None) -> str:
-    """The reason why a gang that does not run finds no place; "" also while its pods are still being made."""
+    """Return the reason why a gang that does not run finds no place; "" also while its pods are still being made."""
     if group is None or group.status.phase not in {"", "Pending", "Inqueue"} or obstacle_of(group) == TOO_FEW_PODS:
         return ""
     return unschedulable(group) or ""
@@ -81,14 +81,14 @@ def why_the_gang_waits(group: PodGroup | None) -> str:
 def _set(
     before: Condition | None, kind: str, status: Literal["True", "False"], reason: str, message: str, now: str
 ) -> Condition:
-    """The condition; its time is that of the last change of its status."""
+    """Return the condition; its time is that of the last change of its status."""
     since = before.last_transition_time if before and before.status == status else now
     short = message[:_MAX_MESSAGE_CHARS]
     return Condition(type=kind, status=status, last_transition_time=since, reason=reason, message=short)
 
 
 def jobs_status(train_job: TrainJob, plan: Plan, children: Children) -> list[ReplicatedJobStatus]:
-    """An entry for each pod set that has pods, in their order. An initializer that has succeeded stays so."""
+    """Return an entry for each pod set that has pods, in their order. An initializer that has succeeded stays so."""
     members = plan.gang.pod_sets if plan.gang else ()
     done = completed(train_job)
     return [
@@ -101,12 +101,12 @@ def jobs_status(train_job: TrainJob, plan: Plan, children: Children) -> list[Rep
 
 
 def completed(train_job: TrainJob) -> set[str]:
-    """The pod sets that have succeeded before, as the status notes them."""
+    """Return the pod sets that have succeeded before, as the status notes them."""
     return {each.name for each in train_job.status.jobs_status if each.succeeded}
 
 
 def trains(statuses: Sequence[ReplicatedJobStatus], plan: Plan) -> bool:
-    """True if all pod sets that train are ready, or have ended: from then on the TrainJob counts as running."""
+    """Return True if all pod sets that train are ready, or have ended: from then on the TrainJob counts as running."""
     roles = {pod_set.name for pod_set in plan.pod_sets if pod_set.role in {"trainer", "launcher"}}
     own = [each for each in statuses if each.name in roles]
     return bool(own) and all(each.ready or each.succeeded or each.failed for each in own)
@@ -132,7 +132,7 @@ def _gang_status(train_job: TrainJob, pod_set: PodSetPlan, children: Children) -
 
 
 def _tallies(pod_set: PodSetPlan, pods: Sequence[Pod], size: int) -> list[Counter[str]]:
-    """Pods of a pod set by phase, for each Job of `size` pods that they would be in; terminating ones do not count."""
+    """Count pods of a pod set by phase, for each Job of `size` pods that they would be in; not terminating ones."""
     tallies = [Counter[str]() for _ in range(pod_set.jobs)]
     for pod in pods:
         meta, phase = pod.metadata, pod.status.phase
@@ -147,7 +147,7 @@ def _tallies(pod_set: PodSetPlan, pods: Sequence[Pod], size: int) -> list[Counte
 
 
 def is_ready(pod: Pod) -> bool:
-    """True if kubelet calls the pod ready."""
+    """Return True if kubelet calls the pod ready."""
     return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
 
 

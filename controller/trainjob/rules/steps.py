@@ -81,7 +81,7 @@ Step = Create | Ensure | Suspend | Command | Clear | Change | Delete
 
 
 def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], children: Children) -> list[Step]:
-    """The steps to take now; only `Ensure` if everything is as it should be."""
+    """Return the steps to take now; only `Ensure` if everything is as it should be."""
     steps: list[Step] = []
     open_ = True
     started = children.job is not None
@@ -145,7 +145,7 @@ def _train(train_job: TrainJob, component: Component, children: Children, *, may
 
 
 def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
-    """Deletes the pods that had ended, then resumes the Job, which would go on without them: training needs all."""
+    """Delete the pods that had ended, then resume the Job, which would go on without them: training needs all."""
     ended = [pod for pod in pods if pod.finished and not pod.metadata.deletion_timestamp]
     if ended:
         yield Clear(ended)
@@ -154,13 +154,13 @@ def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
 
 
 def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:
-    """True if the Job was made for other pods; one without the note goes on."""
+    """Return True if the Job was made for other pods; one without the note goes on."""
     noted = job.metadata.annotations.get(names.TRAIN_JOB_SPEC)
     return noted is not None and noted != intent(train_job)
 
 
 def changes(job: Job, manifest: Mapping[str, Any], since: str) -> list[JSON]:
-    """The JSON patch that brings numbers and notes of a Job up to date; the other fields of its spec are fixed."""
+    """Return the JSON patch that brings numbers and notes of a Job up to date; other fields of its spec are fixed."""
     operations: list[JSON] = []
     if since and job.metadata.annotations.get(names.RESUMED_AT, "") != since:
         key = names.RESUMED_AT.replace("/", "~1")  # as in JSON pointers (RFC 6901)
