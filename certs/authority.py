@@ -33,7 +33,7 @@ class KeyPair:
 
 
 class Authority:
-    """Signs certificates; `pair` is its own certificate and key."""
+    """Signer of certificates; `pair` is its own certificate and key."""
 
     def __init__(self, pair: KeyPair) -> None:
         self.pair = pair

@@ -209,7 +209,7 @@ def _rest(seen: Mapping[str, float], certificate: Certificate, wait_s: float) ->
 
 
 class Since:
-    """Remembers since when each of some things is present; times are those of one monotonic clock, in seconds."""
+    """Record since when each of some things is present; times are those of one monotonic clock, in seconds."""
 
     def __init__(self) -> None:
         self._first_s: dict[str, float] = {}

@@ -1,4 +1,4 @@
-"""Starts the controller process: `python -m controller`."""
+"""The start of the controller process: `python -m controller`."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Keeps one Secret of certificates, and the caBundles that trust them, as `certs.rotation` decides.
+"""The keeper of one Secret of certificates, and of the caBundles that trust them, as `certs.rotation` decides.
 
-Each pass decides anew by the caches, and each write names the version that was read. So others may write, the process
+Each pass decides by the caches alone, and each write names the version that was read. So others may write, the process
 may be killed at any instruction, and of two processes that act at once one reads again.
 
 Promises that nothing of a key is ever logged or told, and that a Secret of another issuer is never written.
@@ -40,7 +40,7 @@ log = structlog.get_logger(__name__)
 _KEY = "certificates"
 _SOON_S = 1.0
 _FIRST_S = 5.0
-"""How long the start waits for the caches of certificates, which are small, before it goes on without."""
+"""How long the start waits for the caches of certificates, which are small, before it continues without them."""
 _Configuration = tuple[Resource[WebhookConfiguration], WebhookConfiguration]
 _Bundles = Mapping[str, list[tuple[Certificate, ...]]]
 """The caBundles of the webhooks, by the name of their configuration."""
@@ -184,7 +184,7 @@ class Keeper(KeyController):
     def _trust(
         self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, seen: Seen
     ) -> bool | APIError:
-        """Write the caBundles of a webhook configuration; True if it had others. Renewal goes on after a failure."""
+        """Write the caBundles of a webhook configuration; True if it had others. Renewal continues after a failure."""
         changed = []
         for webhook in found.webhooks or ():
             present = _bundle_of(webhook)

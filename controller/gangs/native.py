@@ -1,4 +1,4 @@
-"""Publishes Muster's gangs as Kubernetes' own PodGroups, where the API server serves these (docs/native-podgroups.md).
+"""Gangs of Muster's as Kubernetes' own PodGroups, where the API server serves these (docs/native-podgroups.md).
 
 kube-scheduler's preemption in the cluster's other profiles goes by them: with `disruptionMode.all` the pods of a gang
 end together or not at all. It finds the group by `spec.schedulingGroup` of a pod, which cannot change: so pods get it

@@ -1,4 +1,4 @@
-"""Carries out actions on a Job: those that policies lead to, at once or after a timeout, and those of Commands.
+"""Actions on a Job, carried out: those that policies lead to, at once or after a timeout, and those of Commands.
 
 `Actions.handle` follows the steps of `controller.job.rules.policies`. The phase that an action enters is written first,
 with the version that makes the old pods outdated and a note of the target. Pods are deleted after that, by the work of
@@ -228,7 +228,7 @@ KNOWN = tuple(action for action in Action if action not in policies.TARGETED)
 
 
 class Commands:
-    """Carries out Commands and deletes them."""
+    """Commands, carried out and deleted."""
 
     def __init__(self, context: Context, actions: Actions) -> None:
         self._context = context

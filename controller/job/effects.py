@@ -1,4 +1,4 @@
-"""Creates and deletes pods, many at a time. A failing pod does not hold up the others.
+"""Creation and deletion of pods, many at a time. A failing pod does not hold up the others.
 
 Nor does one Job hold up another: they take turns. The failures of a pass are one event, however many pods they are
 about. A quota that has refused a few pods would refuse all pods of the same amounts, so the rest of these is not tried;
@@ -57,11 +57,11 @@ class Attempts:
         self.delay_s = FIRST_S / 2  # length of the last pause
         self.start()
 
-    def start(self, *, anew: bool = False) -> None:
-        """Start a pass; `anew`: the pause is over."""
+    def start(self, *, again: bool = False) -> None:
+        """Start a pass; `again`: the pause is over."""
         self.untried = 0  # pods that were not tried in this pass
         self.new = False  # True if a quota has refused a pod in this pass
-        if anew:
+        if again:
             self._refused.clear()
 
     def begin(self, amounts: bytes) -> bool:
@@ -89,7 +89,7 @@ class Refusals:
     def attempts(self, uid: str) -> Iterator[Attempts]:
         """Keep the refusals of one pass over a Job, however it ends."""
         attempts = self._jobs.get(uid) or Attempts()
-        attempts.start(anew=self._monotonic_s() >= attempts.until_s)
+        attempts.start(again=self._monotonic_s() >= attempts.until_s)
         try:
             yield attempts
         finally:
@@ -117,7 +117,7 @@ def _amounts(manifest: Manifest) -> bytes:
 
 
 class Effects:
-    """Creates and deletes pods, `at_once` at a time; returns a sentence for every call that failed."""
+    """Calls that create and delete pods, `at_once` at a time, with a sentence for every one that failed."""
 
     def __init__(
         self,
@@ -156,7 +156,7 @@ class Effects:
         return self._report(job, "create", [*failures, untried] if failures else []) or [untried]
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
-        """Delete exactly these pods, by UID; with `mark`, if the Job goes on, first mark each as deleted."""
+        """Delete exactly these pods, by UID; with `mark`, if the Job continues, first mark each as deleted."""
         failures = self._each(pods, lambda pod: self._delete(pod, why=why, mark=mark))
         return self._report(job, "delete", failures)
 

@@ -67,7 +67,7 @@ class Objects:
                     delete(self._client, owned.resource, found.metadata)
 
     def forget(self, job: Job) -> None:
-        """Have the objects of the Job checked again, if it goes on."""
+        """Have the objects of the Job checked again, if it continues."""
         self._synced_generation.pop(job.metadata.uid, None)
 
     def _ensure(self, job: Job, owned: Owned, reason: str, *, change: bool) -> None:
@@ -88,7 +88,7 @@ class Objects:
         name, namespace = owned.manifest["metadata"]["name"], job.metadata.namespace
         of_job = {"namespace": namespace, "ownerReferences": [to_builtins(owner_of(job))]}
         content = {**owned.manifest, "metadata": {**owned.manifest["metadata"], **of_job}}
-        # Look first where keys would be made in vain: RSA takes its time.
+        # Query first where keys might be made without need: RSA takes its time.
         there = find(self._client, resource, name, namespace) if owned.made_once or owned.keys else None
         found: Object
         if there:

@@ -37,7 +37,7 @@ class Prepared(NamedTuple):
 
 
 class Provisioner:
-    """Creates pods and the objects that they need. Every failure is returned, and is an event of the Job."""
+    """Maker of pods and of the objects that they need. Every failure is returned, and is an event of the Job."""
 
     def __init__(self, context: Context) -> None:
         self._context = context

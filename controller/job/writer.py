@@ -1,4 +1,4 @@
-"""Writes a Job's status: changed fields only; mere counters when they have come to rest, or after some seconds."""
+"""Writes of a Job's status: changed fields only; mere counters when they have come to rest, or after some seconds."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -50,7 +50,7 @@ class Ensured(NamedTuple):
 
 
 class Steps:
-    """Reads the objects that exist, and takes steps. Only one thread at a time handles a TrainJob.
+    """Reader of the objects that exist, and taker of steps. Only one thread at a time handles a TrainJob.
 
     `initializers` and `maps` are the caches of the batch/v1 Jobs and ConfigMaps of TrainJobs.
     """

@@ -47,7 +47,7 @@ _STEPS = frozenset({"trainer", "launcher"})
 
 
 class Reports:
-    """Takes a report: path, Authorization header and body."""
+    """Handler of reports: path, Authorization header and body."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -101,7 +101,7 @@ class Reports:
 
 
 class ReportServer:
-    """Serves reports over TLS from a daemon thread; a pool of threads waits for the API server."""
+    """Server of reports over TLS in a daemon thread; a pool of threads waits for the API server."""
 
     def __init__(self, reports: Reports, host: str, port: int, tls: ServerTLS) -> None:
         self._reports = reports
@@ -142,7 +142,7 @@ class ReportServer:
 
 
 class Turns:
-    """Lets so many reports of each address be worked on at a time; on one event loop.
+    """Limit of the reports of each address that are worked on at a time; on one event loop.
 
     An address is remembered while it has reports.
     """

@@ -67,7 +67,7 @@ def snapshot_name(train_job: str) -> str:
 
 
 class Runtimes:
-    """Finds the runtime of each TrainJob, once. `maps` holds the ConfigMaps of TrainJobs.
+    """Runtimes of TrainJobs, each found once. `maps` holds the ConfigMaps of TrainJobs.
 
     Whoever may write ConfigMaps may write these. So a snapshot is read only if it has the digest that stands in the
     TrainJob's status, which the controller alone writes; it then is the controller's own text.

@@ -25,7 +25,7 @@ class Restarts(msgspec.Struct, omit_defaults=True):
     past: list[tuple[float, str]] = []
     """Restarts that count: time in seconds since the epoch, and cause; never more than the budget."""
     spent: str = ""
-    """Why the Job fails; empty while it goes on."""
+    """Why the Job fails; empty while it continues."""
 
 
 def budget_of(job: Job) -> Budget | None:

@@ -153,7 +153,7 @@ def step(phase: Phase, action: str) -> Step:
 
 WHOLE = "job"
 UNFINISHED = "unfinished"
-"""The whole Job but its finished pods: a Job that is resumed goes on where it was."""
+"""The whole Job but its finished pods: a Job that is resumed continues where it was."""
 
 
 class Target(NamedTuple):

@@ -37,7 +37,7 @@ _NO_RESTART_LEFT = "jobset failed due to reaching max number of restarts"
 
 
 def outcome(children: Children) -> Outcome | None:
-    """Return the end of a TrainJob by its initializers and its Job; None while it goes on."""
+    """Return the end of a TrainJob by its initializers and its Job; None while it runs."""
     for name, job in children.initializers.items():
         if has(job, "Failed"):
             failed = next(each for each in job.status.get("conditions") or [] if each.get("type") == "Failed")

@@ -145,7 +145,7 @@ def _train(train_job: TrainJob, component: Component, children: Children, *, may
 
 
 def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
-    """Delete the pods that had ended, then resume the Job, which would go on without them: training needs all."""
+    """Delete the pods that had ended, then resume the Job, which would continue without them: training needs all."""
     ended = [pod for pod in pods if pod.finished and not pod.metadata.deletion_timestamp]
     if ended:
         yield Clear(ended)
@@ -154,7 +154,7 @@ def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
 
 
 def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:
-    """Return True if the Job was made for other pods; one without the note goes on."""
+    """Return True if the Job was made for other pods; one without the note stays."""
     noted = job.metadata.annotations.get(names.TRAIN_JOB_SPEC)
     return noted is not None and noted != intent(train_job)
 
