@@ -57,7 +57,11 @@ class Entries:
         self.together: dict[str, Vector] = {}
         """Run → the sum of these."""
         self.begun: Counter[str] = Counter()
-        """Run → the number of its members that run, or have run to their end."""
+        """Run → the number of its members that run, or have succeeded."""
+        self.failed: Counter[str] = Counter()
+        """Run → the number of its members that ran, and failed."""
+        self.unended: Counter[str] = Counter()
+        """Run → the number of its members that have not ended."""
         self.why: dict[str, str] = {}
         """UID of a pod that is about to be evicted → the reason, in a sentence."""
         self._alive: Counter[str] = Counter()

@@ -64,7 +64,8 @@ def _opened(entries: Entries, new: PodGroup, moment: Moment) -> Run | None:
 def group_gone(entries: Entries, uid: str, moment: Moment, stamp: str | None = None) -> None:
     """Take in that a PodGroup is not there any more; `stamp` is when it was asked to go, if that is known."""
     entries.together.pop(uid, None)
-    entries.begun.pop(uid, None)
+    for counter in (entries.begun, entries.failed, entries.unended):
+        counter.pop(uid, None)
     run = entries.runs.pop(uid, None)
     if run is None:
         return
@@ -91,7 +92,9 @@ def refresh(entries: Entries, gang: Gang, run: Run) -> None:
     facts = run.seen.facts
     if facts is None or gang.ended is not None:
         return
-    state = state_of(replace(facts, placement=run.seen.phase or facts.placement, begun=entries.begun[run.uid] > 0))
+    uid = run.uid
+    begun = entries.begun[uid] > 0 or (entries.failed[uid] > 0 and not entries.unended[uid])
+    state = state_of(replace(facts, placement=run.seen.phase or facts.placement, begun=begun))
     if state != gang.state:
         gang.state = state
         entries.touch(gang)

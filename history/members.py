@@ -1,5 +1,6 @@
 """What pods tell of members, taken into the entries: the room that each holds, what they ask for together. Pure."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
@@ -32,7 +33,7 @@ def pod(entries: Entries, new: RecordedPod, moment: Moment) -> None:
     if holding.ran_from is None and (ran := pods.ran_from(new, moment)) is not None:
         holding.ran_from = max(ran, holding.bound)
         entries.changed(holding)
-        _begun(entries, run, 1)
+        _count(entries, holding.run, entries.begun, 1)
     end = pods.ended(new, moment)
     if end is not None:
         _close(entries, holding, end)
@@ -128,8 +129,10 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     holding.within += end.within
     if holding.ran_from is not None:
         holding.ran_from = min(holding.ran_from, holding.ended)
-        if end.reason not in {End.COMPLETED, End.FAILED}:
-            _begun(entries, entries.runs.get(holding.run), -1)
+        if end.reason == End.FAILED:
+            entries.failed[holding.run] += holding.run in entries.runs
+        if end.reason != End.COMPLETED:
+            _count(entries, holding.run, entries.begun, -1)
     gang = entries.gangs.get(holding.gang)
     saved = gang.saved if gang else None
     holding.saved = saved if saved is not None and holding.bound <= saved <= holding.ended else None
@@ -145,11 +148,11 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     entries.less_alive(holding.gang)
 
 
-def _begun(entries: Entries, run: Run | None, more: int) -> None:
-    """Count the members of a run that run, of which its state depends."""
-    if run is not None:
-        entries.begun[run.uid] += more
-        lives.refresh(entries, entries.gangs[run.gang], run)
+def _count(entries: Entries, run: str, counter: Counter[str], more: int) -> None:
+    """Count members of a run by what its state depends on."""
+    if run in entries.runs:
+        counter[run] += more
+        lives.refresh(entries, entries.gangs[entries.runs[run].gang], entries.runs[run])
 
 
 def _asks(entries: Entries, run: Run, pod: RecordedPod) -> None:
@@ -159,6 +162,7 @@ def _asks(entries: Entries, run: Run, pod: RecordedPod) -> None:
         return
     amounts = pods.amounts_of(pod)
     entries.members[uid] = run.uid, amounts
+    _count(entries, run.uid, entries.unended, 1)
     together = entries.together[run.uid] = add(entries.together.get(run.uid, {}), amounts)
     more = maximum(run.asked, together)
     if more != run.asked:
@@ -168,6 +172,8 @@ def _asks(entries: Entries, run: Run, pod: RecordedPod) -> None:
 
 def _asks_no_more(entries: Entries, uid: str) -> None:
     run, amounts = entries.members.pop(uid, ("", {}))
+    if run:
+        _count(entries, run, entries.unended, -1)
     if run in entries.together:
         entries.together[run] = subtract(entries.together[run], amounts)
 

@@ -37,7 +37,6 @@ PHASES: Mapping[State, PodGroupPhase] = {
 }  # fmt: skip
 """Phases that the planner writes; a gang that waits and is admitted is Inqueue. Volcano's phases know no plan."""
 _STOPS: Mapping[Phase, Phase] = {"Aborting": "Aborted", "Terminating": "Terminated"}
-_BEGUN = frozenset({"Running", "Succeeded", "Failed"})
 _MEMBERS: Mapping[PodGroupPhase, Members] = {"Running": "whole", "Unknown": "short", "Completed": "over"}
 
 
@@ -46,7 +45,7 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
     members: Members = ""
     begun: bool = True
-    """False if no member has run yet, as far as that is known."""
+    """False if no member has run yet, but for failed ones in whose place others are to run; as far as is known."""
     failed: bool = False
     """Without success, once all members have ended."""
     waits: bool = False
@@ -85,8 +84,13 @@ def facts_of(group: PodGroup, placement: Placement | None = None, pods: Iterable
         told = "Planned"
     return Facts(
         members=_MEMBERS.get(status.phase, ""),
-        begun=pods is None or any(pod.status.phase in _BEGUN for pod in pods),
+        begun=pods is None or _begun({pod.status.phase for pod in pods}),
         failed=bool(status.ending or (not status.succeeded and (status.failed or group.evicted))),
         waits=waits,
         placement=placement.status.phase if placement else told,
     )
+
+
+def _begun(phases: set[str]) -> bool:
+    """Return True if a member runs or has succeeded, or all have ended: those that failed may be of an earlier try."""
+    return bool(phases & {"Running", "Succeeded"}) or phases == {"Failed"}
