@@ -131,7 +131,12 @@ class JobFlows(KindController[JobFlow]):
             self._recorder.event(job_flow, "Warning", "InvalidFlow", f"no Jobs are made: {why}")
             return
         there, foreign = self._jobs_of(job_flow)
-        ended = self._ended_of(job_flow)
+        uid, gone = job_flow.metadata.uid, self._ended.get(key, {})
+        ended = {
+            flow.name: job
+            for flow in job_flow.spec.flows
+            if (job := gone.get(job_name(job_flow, flow.name))) and owned_by(job.metadata, uid)
+        }
         jobs = {**ended, **there}
         now = format_time(self._wall_s())
         with suppress(NotFound):
@@ -154,12 +159,6 @@ class JobFlows(KindController[JobFlow]):
                 (own if owned_by(job.metadata, job_flow.metadata.uid) else foreign)[flow.name] = job
         return own, foreign
 
-    def _ended_of(self, job_flow: JobFlow) -> dict[str, Job]:
-        ended = self._ended.get(job_flow.metadata.key, {})
-        found = {flow.name: ended.get(job_name(job_flow, flow.name)) for flow in job_flow.spec.flows}
-        uid = job_flow.metadata.uid
-        return {name: job for name, job in found.items() if job is not None and owned_by(job.metadata, uid)}
-
     def _write(self, job_flow: JobFlow, status: JobFlowStatus) -> JobFlow:
         """Write the status if it differs; return the JobFlow. Conflict if it has changed."""
         written = self.patched(job_flow, difference(job_flow.status, status))
@@ -179,18 +178,15 @@ class JobFlows(KindController[JobFlow]):
             if place and self.worker.queue.others_wait(key):
                 self.worker.queue.add_after(key, 0.0)
                 break
-            blocked |= bool(self._make(job_flow, flow, foreign.get(flow.name)))
+            why = self._make(job_flow, flow, foreign.get(flow.name))
+            if why:
+                blocked = True
+                self._recorder.event(job_flow, "Warning", "CreationFailed", f"step {flow.name}: {why}")
         if blocked:
             self.worker.queue.add_after(key, BLOCKED_S)
 
     def _make(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
-        """Make the Job of a step; return why that cannot be done for now, which is told in an event."""
-        why = self._try(job_flow, flow, foreign)
-        if why:
-            self._recorder.event(job_flow, "Warning", "CreationFailed", f"step {flow.name}: {why}")
-        return why
-
-    def _try(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
+        """Make the Job of a step; return why that cannot be done for now."""
         meta = job_flow.metadata
         name = job_name(job_flow, flow.name)
         template = self._templates.get(f"{meta.namespace}/{flow.name}")

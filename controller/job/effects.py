@@ -55,13 +55,13 @@ class Attempts:
         self._refused: defaultdict[bytes, int] = defaultdict(int)
         self.until_s = 0.0  # end of the pause, monotonic
         self.delay_s = FIRST_S / 2  # length of the last pause
-        self.start()
-
-    def start(self, *, again: bool = False) -> None:
-        """Start a pass; `again`: the pause is over."""
         self.untried = 0  # pods that were not tried in this pass
         self.new = False  # True if a quota has refused a pod in this pass
-        if again:
+
+    def start(self, now_s: float) -> None:
+        """Start a pass; if the pause is over, all amounts are worth a call again."""
+        self.untried, self.new = 0, False
+        if now_s >= self.until_s:
             self._refused.clear()
 
     def begin(self, amounts: bytes) -> bool:
@@ -89,7 +89,7 @@ class Refusals:
     def attempts(self, uid: str) -> Iterator[Attempts]:
         """Keep the refusals of one pass over a Job, however it ends."""
         attempts = self._jobs.get(uid) or Attempts()
-        attempts.start(again=self._monotonic_s() >= attempts.until_s)
+        attempts.start(self._monotonic_s())
         try:
             yield attempts
         finally:
