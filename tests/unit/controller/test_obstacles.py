@@ -1,0 +1,220 @@
+"""What is in the way of the controller is told where its user looks, and is tried again."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pytest
+from builders import manifests
+from frameworks_world import replicated_job, runtime
+from settled_world import Settled
+
+from controller.flow.controller import BELIEVED_S, BLOCKED_S
+from controller.job.writer import MAX_S
+from controller.worker import Retry
+from muster.api.base import Resource
+from muster.api.kubeflow.trainer import TRAIN_JOBS
+from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
+from muster.api.kubernetes.core import CONFIG_MAPS
+from muster.api.kubernetes.storage import CLAIMS
+from muster.api.limits import PODS as MOST_PODS
+from muster.api.volcano.batch import COMMANDS, JOBS
+from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.kube.errors import Forbidden
+
+JSON = dict[str, Any]
+TASKS: JSON = {"tasks": [manifests.task("w", 1)], "minAvailable": 1}
+
+
+def flow(*steps: JSON) -> Settled:
+    """A JobFlow `f` of these steps, whose templates are there."""
+    world = Settled()
+    for name in "ab":
+        world.api.add(JOB_TEMPLATES, {"metadata": {"name": name}, "spec": TASKS})
+    world.api.add(JOB_FLOWS, {"metadata": {"name": "f"}, "spec": {"flows": [*steps]}})
+    return world
+
+
+def foreign(world: Settled, res: Resource[Any], name: str, *owners: JSON) -> None:
+    """Somebody else has an object of this name."""
+    content = {"spec": TASKS} if res is JOBS else {}
+    world.api.add(res, {"metadata": {"name": name, "ownerReferences": [*owners]}, **content})
+
+
+def test_steps_that_no_order_has() -> None:
+    """A JobFlow that admission has not seen makes nothing."""
+    world = flow({"name": "a", "dependsOn": {"targets": ["b"]}}, {"name": "b", "dependsOn": {"targets": ["a"]}})
+    assert not any("create Job" in each for each in world.acts())
+    assert world.told()[0].startswith("Warning InvalidFlow: no Jobs are made: spec.flows")
+
+
+def test_a_job_of_a_flow_that_is_refused() -> None:
+    """Other steps are made; it is tried again after some seconds."""
+    world = flow({"name": "a"}, {"name": "b"})
+    world.api.fails(Forbidden("quota"), "create", only="f-a", times=99)
+    assert [each for each in world.acts() if each.startswith("create")] == ["create Job f-b"]
+    refusal = "Warning CreationFailed: step a: the API server refuses Job f-a: quota"
+    assert [each for each in world.told() if "Warning" in each] == [refusal]
+    world.api.meddle = lambda _: None
+    assert "create Job f-a" in world.acts(BLOCKED_S + 0.1)
+
+
+def test_a_job_of_somebody_else_has_the_name_of_a_step() -> None:
+    """It is not changed; that of an earlier JobFlow of the name is about to go, and nothing is told of it."""
+    world = flow({"name": "a"})
+    foreign(world, JOBS, "f-a")
+    world.settle()
+    why = "step a: Job f-a exists already and has no owner; delete it, or rename the JobFlow"
+    assert f"Warning CreationFailed: {why}" in world.told()
+    world = flow({"name": "a"})
+    foreign(world, JOBS, "f-a", manifests.owner("f", "JobFlow", JOB_FLOWS.api_version, "earlier"))
+    world.settle(60.0)
+    assert not any("CreationFailed" in each for each in world.told())
+
+
+def test_a_job_of_a_flow_that_no_cache_shows_is_looked_for_again() -> None:
+    """It may be over the budget of its namespace, so that nobody tells of its changes."""
+    world = flow({"name": "a"})
+    world.deliver(everything=True)
+    flows = world.controller.job_flows
+    [job_flow] = world.api.all(JOB_FLOWS)
+    owner = manifests.owner("f", "JobFlow", JOB_FLOWS.api_version, job_flow.metadata.uid)
+    foreign(world, JOBS, "f-a", owner)
+    flows.process("n/f")
+    while (key := flows.worker.queue.get(0)) is not None:
+        flows.worker.queue.done(key)
+    world.now_s += BELIEVED_S - 0.1
+    assert flows.worker.queue.get(0) is None
+    world.now_s += 0.2
+    assert flows.worker.queue.get(0) == "n/f"
+
+
+def test_a_flow_leaves_its_turn_to_those_of_other_namespaces() -> None:
+    """After each Job while they wait; the rest is made in its next turn."""
+    world = flow({"name": "a"}, {"name": "b"})
+    world.deliver(everything=True)
+    flows = world.controller.job_flows
+    assert flows.worker.queue.get(0) == "n/f"
+    flows.worker.queue.add("other/f")
+    flows.process("n/f")
+    assert [each.metadata.name for each in world.api.all(JOBS)] == ["f-a"]
+    flows.worker.queue.done("n/f")
+    world.settle()
+    assert [each.metadata.name for each in world.api.all(JOBS)] == ["f-a", "f-b"]
+
+
+def test_a_job_over_the_limits() -> None:
+    """Nothing is made for it where admission was bypassed."""
+    world = Settled()
+    for name, over in (("j", 1), ("fits", 0)):
+        spec = {"tasks": [manifests.task("w", MOST_PODS.value + over)], "minAvailable": 1}
+        world.api.add(JOBS, {"metadata": {"name": name}, "spec": spec})
+    world.plans = False
+    world.settle()
+    world.settle(MAX_S)
+    state = world.one(JOBS, "j").status.state
+    asks = f"the Job asks for {MOST_PODS.value + 1}; at most {MOST_PODS.value} {MOST_PODS.unit} are allowed"
+    assert (state.reason, state.message) == ("OverLimit", f"{asks}, so nothing is made for it")
+    assert f"Warning OverLimit: {asks}, so nothing is made for it" in world.told()
+    assert len(world.api.all(POD_GROUPS)) == 1
+
+
+def test_a_claim_of_somebody_else() -> None:
+    """The Job says whose it is, and starts when it is gone; its own stays."""
+    world = Settled()
+    foreign(world, CLAIMS, "data")
+    volume = {"mountPath": "/data", "volumeClaimName": "", "volumeClaim": {"accessModes": ["ReadWriteOnce"]}}
+    made = world.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {**TASKS, "volumes": [volume]}})
+    world.settle()
+    [_, claim] = world.api.all(CLAIMS)
+    assert claim.metadata.controller.uid == made.metadata.uid
+    world = Settled()
+    foreign(world, CLAIMS, claim.metadata.name)
+    world.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {**TASKS, "volumes": [volume]}})
+    world.settle()
+    world.settle(MAX_S)
+    why = f"PersistentVolumeClaim {claim.metadata.name} exists already and has no owner"
+    assert world.one(JOBS, "j").status.state.message == f"{why}; delete it, or give the Job another name"
+    assert f"Warning PVCError: {why}; delete it, or give the Job another name" in world.told()
+
+
+@pytest.mark.parametrize("needed", [True, False])
+def test_a_job_whose_end_is_not_noted_stays_for_a_minute(*, needed: bool) -> None:
+    """What has made it would make it again."""
+    world = Settled()
+    world.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {**TASKS, "ttlSecondsAfterFinished": 10}})
+    world.settle()
+    world.pods("Succeeded", 0)
+    world.settle(1.0)
+    world.controller.jobs._context.needed = lambda _: needed
+    assert ("delete Job j" in world.acts(12.0)) != needed
+    assert "delete Job j" not in world.acts(40.0)
+    assert ("delete Job j" in world.acts(20.0)) == needed
+
+
+def test_a_command_to_a_queue_that_is_not_known_yet_waits_for_it() -> None:
+    """Whether the cache has none of the name, or an earlier one."""
+    world = Settled()
+    world.settle()
+    queues = world.controller.queues
+    assert queues.not_ready() is None
+    made = world.api.add(QUEUES, {"metadata": {"name": "q"}, "spec": {"parent": "root"}})
+    target = {"apiVersion": QUEUES.api_version, "kind": "Queue", "name": "q", "uid": made.metadata.uid}
+    command = world.api.add(COMMANDS, {"metadata": {"name": "c"}, "action": "CloseQueue", "target": target}, "n")
+    queues._command_seen(None, command)
+    with pytest.raises(Retry, match="queue q is too new to be known here"):
+        queues.process("q")
+    world.settle(1.0)
+    assert world.api.find(QUEUES, "q").status.state == "Closed"
+    assert world.api.all(COMMANDS) == []
+
+
+def test_queues_that_are_not_open_yet_are_named() -> None:
+    """The process is not ready before."""
+    assert Settled().controller.queues.not_ready() == "not open yet: root, default"
+
+
+class Blocked(NamedTuple):
+    """What is in the way of a TrainJob: done before it is submitted, and its condition's message."""
+
+    act: Callable[[Settled], object]
+    message: str
+
+
+def gone(world: Settled) -> None:
+    """The runtime of the TrainJob is not there."""
+    world.api.remove(CLUSTER_TRAINING_RUNTIMES, world.api.find(CLUSTER_TRAINING_RUNTIMES, "runtime"))
+
+
+BLOCKED = {
+    "it does not fit": Blocked(
+        lambda world: world.api.change(
+            CLUSTER_TRAINING_RUNTIMES,
+            "runtime",
+            {"spec": {"mlPolicy": {"numNodes": 1, "torch": {"numProcPerNode": "x"}}}},
+        ),
+        "this TrainJob does not fit its runtime: spec.runtimeRef: Invalid value: ",
+    ),
+    "no runtime": Blocked(gone, "ClusterTrainingRuntime runtime, to which spec.runtimeRef refers, is gone"),
+    "its runtime is not valid": Blocked(
+        lambda world: world.api.change(CLUSTER_TRAINING_RUNTIMES, "runtime", {"spec": {"mlPolicy": {"numNodes": -1}}}),
+        "ClusterTrainingRuntime runtime is not valid: spec.mlPolicy.numNodes",
+    ),
+    "a foreign snapshot": Blocked(
+        lambda world: foreign(world, CONFIG_MAPS, "t-runtime-snapshot"),
+        "ConfigMap t-runtime-snapshot exists already and has no owner, so it is not changed",
+    ),
+}
+
+
+@pytest.mark.parametrize("blocked", BLOCKED.values(), ids=BLOCKED)
+def test_what_blocks_a_train_job(blocked: Blocked) -> None:
+    """Its condition says it."""
+    world = Settled()
+    world.api.add(CLUSTER_TRAINING_RUNTIMES, runtime({"torch": {}}, replicated_job("node", "trainer")))
+    blocked.act(world)
+    world.api.add(TRAIN_JOBS, {"metadata": {"name": "t"}, "spec": {"runtimeRef": {"name": "runtime"}}})
+    world.settle()
+    [condition] = world.one(TRAIN_JOBS, "t").status.conditions
+    assert condition.type == "Blocked"
+    assert blocked.message in condition.message
