@@ -1,8 +1,9 @@
 """What is in the way of the controller is told where its user looks, and is tried again."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, cast
 
+import msgspec
 import pytest
 from builders import manifests
 from frameworks_world import replicated_job, runtime
@@ -10,6 +11,7 @@ from settled_world import Settled
 
 from controller.flow.controller import BELIEVED_S, BLOCKED_S
 from controller.job.writer import MAX_S
+from controller.trainjob.watched import Kinds, Whole
 from controller.worker import Retry
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
@@ -20,7 +22,9 @@ from muster.api.limits import PODS as MOST_PODS
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from muster.kube.errors import Forbidden
+from muster.kube.errors import Forbidden, NotFound
+from muster.runtime import registry
+from muster.runtime.framework import Framework
 
 JSON = dict[str, Any]
 TASKS: JSON = {"tasks": [manifests.task("w", 1)], "minAvailable": 1}
@@ -218,3 +222,80 @@ def test_what_blocks_a_train_job(blocked: Blocked) -> None:
     [condition] = world.one(TRAIN_JOBS, "t").status.conditions
     assert condition.type == "Blocked"
     assert blocked.message in condition.message
+
+
+class Computes:
+    """A plugin that computes the status of TrainJobs by the gadgets that it watches."""
+
+    name = "Computes"
+
+    def __init__(self) -> None:
+        self.found: JSON = {}
+        self.seen: list[list[str]] = []
+
+    def watched(self) -> list[str]:
+        """Its kind."""
+        return ["gadgets.example.com"]
+
+    def status(self, objects: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+        """What a test says; without that it fails."""
+        self.seen.append([each["metadata"]["name"] for each in objects])
+        return {"conditions": [self.found["end"]]} if self.found["end"] else {}
+
+
+def test_a_plugin_that_computes_the_status_of_a_train_job() -> None:
+    """It sees the objects of this TrainJob that there are, in order; where it fails, the TrainJob says so."""
+    plugin = Computes()
+    world = Settled(framework=Framework([*registry.plugins(), plugin]))
+    world.api.add(CLUSTER_TRAINING_RUNTIMES, runtime({"torch": {}}, replicated_job("node", "trainer")))
+    made = world.api.add(TRAIN_JOBS, {"metadata": {"name": "t"}, "spec": {"runtimeRef": {"name": "runtime"}}})
+    world.settle()
+    assert (
+        world.one(TRAIN_JOBS, "t").status.conditions[0].message == "plugin Computes computes no status: KeyError: 'end'"
+    )
+    plugin.found["end"] = None
+    watched = world.controller.train_jobs.watched
+    assert not watched.synced
+
+    def gadget(name: str, uid: str) -> Whole:
+        owner = manifests.owner("t", "TrainJob", TRAIN_JOBS.api_version, uid)
+        meta = {"name": name, "namespace": "n", "uid": name, "ownerReferences": [owner]}
+        return msgspec.convert({"kind": "Gadget", "metadata": meta, "spec": {"a": 1}}, Whole)
+
+    own = [gadget(name, made.metadata.uid) for name in ("b", "a", "gone")]
+    for each in (*own, gadget("foreign", "earlier"), msgspec.convert({"metadata": {"name": "free"}}, Whole)):
+        watched._changed("gadgets.example.com", None, each)
+    watched._changed("gadgets.example.com", own[2], None)
+    world.settle()
+    assert plugin.seen[-1] == ["a", "b"]
+    plugin.found["end"] = {"type": "Failed", "status": "True", "reason": "Spent", "message": "nothing is left"}
+    watched._changed("gadgets.example.com", own[0], own[0])
+    world.settle()
+    assert [(each.type, each.reason) for each in world.one(TRAIN_JOBS, "t").status.conditions] == [("Failed", "Spent")]
+    assert world.one(JOBS, "t") is None, "it goes with its TrainJob's end"
+
+
+def test_kinds_are_those_that_the_api_server_serves() -> None:
+    """Each is asked for once; subresources are none."""
+    paths: list[str] = []
+
+    class Server:
+        """Lists kinds."""
+
+        def request(self, verb: str, path: str) -> bytes:
+            """The kinds of a group."""
+            paths.append(f"{verb} {path}")
+            known = [
+                {"name": "gadgets/scale", "kind": "Gadget"},
+                {"name": "gadgets", "kind": "Gadget", "namespaced": False},
+            ]
+            return msgspec.json.encode({"resources": known if "example" in path else None})
+
+    kinds = Kinds(cast("Any", Server()))
+    for _ in range(2):
+        found = kinds.of("example.com/v1", "Gadget")
+        assert (found.group, found.version, found.plural, found.namespaced) == ("example.com", "v1", "gadgets", False)
+    assert kinds.of("v1", "ConfigMap").plural == "configmaps"
+    with pytest.raises(NotFound, match="the API server serves no Gadget of v1"):
+        kinds.of("v1", "Gadget")
+    assert paths == ["GET /apis/example.com/v1", "GET /api/v1"]
