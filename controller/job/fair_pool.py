@@ -44,7 +44,7 @@ class FairPool:
 
     def close(self) -> None:
         """End the threads after the calls under way; those that have not begun are cancelled."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._pool.shutdown(wait=False)
         self._cancel()
 
     def _cancel(self) -> None:

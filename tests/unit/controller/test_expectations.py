@@ -7,7 +7,7 @@ from builders.clocks import Clock
 from msgspec import structs
 
 from controller.caches import OwnWrites
-from controller.job.expectations import KEPT_S, Expectations
+from controller.job.expectations import KEPT_S, REMEMBERED_S, Expectations
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import Job
@@ -127,6 +127,8 @@ def test_the_newer_job_counts() -> None:
     jobs.note(job("10"))
     jobs.seen(job("9"), job("10"))
     assert jobs.newest("n/j", job("9")) == job("9")
+    jobs.note(job("10"))
+    assert jobs.newest("n/j", None) is None, "it was changed, not created, so what no cache shows is gone"
 
 
 def test_a_job_that_is_gone() -> None:
@@ -151,3 +153,21 @@ def test_jobs_of_one_name_are_told_apart() -> None:
     assert [expectations.satisfied(each) for each in (JOB, elsewhere)] == [True, False]
     expectations.deleted("a")
     assert expectations.pods(elsewhere, [pod("b", namespace="m")])[0].metadata.deletion_timestamp is None
+
+
+def test_deletions_are_forgotten_after_some_minutes() -> None:
+    """Each later one makes two of them be forgotten, the oldest first."""
+    clock = Clock()
+    expectations = Expectations(clock)
+    for number in range(4):
+        expectations.deleted(f"old-{number}")
+    clock.now += REMEMBERED_S - 0.1
+    expectations.deleted("old-0", ours=False)
+    assert expectations.deletion("old-1") is not None
+    clock.now += 0.1
+    assert expectations.deletion("old-1") is None
+    expectations.deleted("new")
+    assert [*expectations._deleted] == ["old-3", "old-0", "new"]
+    deletion = expectations.deletion("old-0")
+    assert deletion is not None
+    assert not deletion.ours

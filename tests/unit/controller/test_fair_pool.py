@@ -81,6 +81,8 @@ def test_what_has_not_begun_when_the_pool_closes_is_cancelled() -> None:
         go_on.set()
         with pytest.raises(CancelledError):
             waiting.result(10)
+    with pytest.raises(CancelledError):
+        pool.each([1], act)
 
 
 def test_threads_are_free_again_after_calls_that_failed() -> None:

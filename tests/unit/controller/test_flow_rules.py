@@ -206,6 +206,13 @@ def test_each_phase_of_a_job_is_told_with_its_begin_and_end() -> None:
     assert told == [("Pending", times[0], times[1]), ("Running", times[1], times[2]), ("Completing", times[2], None)]
 
 
+@pytest.mark.parametrize(("retries", "told"), [(0, 0), (3, 3), (-1, 0)])
+def test_restarts_are_counted(retries: int, told: int) -> None:
+    """Never less than none: anybody may have written the Job's status."""
+    of = remembering(job_flow({"a": []}), {"a": job("a", "Running", retry_count=retries)})
+    assert of.status.job_status_list[0].restart_count == told
+
+
 def test_a_job_that_was_made_again_has_no_history_of_the_earlier_one() -> None:
     """It is told by the time of its creation."""
     of = remembering(job_flow({"a": []}), {"a": job("a", "Running")})

@@ -10,6 +10,7 @@ from frameworks_world import replicated_job, runtime
 from settled_world import Settled
 
 from controller.flow.controller import BELIEVED_S, BLOCKED_S
+from controller.job.reconcile import NEEDED_S
 from controller.job.writer import MAX_S
 from controller.trainjob.watched import Kinds, Whole
 from controller.worker import Retry
@@ -17,6 +18,7 @@ from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.api.kubernetes.core import CONFIG_MAPS
+from muster.api.kubernetes.meta import parse_time
 from muster.api.kubernetes.storage import CLAIMS
 from muster.api.limits import PODS as MOST_PODS
 from muster.api.volcano.batch import COMMANDS, JOBS
@@ -151,9 +153,12 @@ def test_a_job_whose_end_is_not_noted_stays_for_a_minute(*, needed: bool) -> Non
     world.pods("Succeeded", 0)
     world.settle(1.0)
     world.controller.jobs._context.needed = lambda _: needed
-    assert ("delete Job j" in world.acts(12.0)) != needed
-    assert "delete Job j" not in world.acts(40.0)
-    assert ("delete Job j" in world.acts(20.0)) == needed
+    due_s = (parse_time(world.one(JOBS, "j").status.state.last_transition_time) or 0.0) + 10
+    when_s = NEEDED_S if needed else 0.0
+    for late_s in (-0.5, 0.0, NEEDED_S - 0.5, NEEDED_S):
+        world.now_s = due_s + late_s
+        world.controller.jobs.worker.queue.add("n/j")
+        assert world.acts() == (["delete Job j"] if late_s == when_s else [])
 
 
 def test_a_command_to_a_queue_that_is_not_known_yet_waits_for_it() -> None:

@@ -29,7 +29,7 @@ def test_refusals_are_tried_again_later_each_time() -> None:
         assert tried(refusals, 50) == OVER_QUOTA_AT_MOST
         since = now[0]
         while tried(refusals, 50) == 0:
-            now[0] += 0.5
+            now[0] += 0.25
         waits.append(now[0] - since)
         now[0] = since + waits[-1] + MAX_S  # the pass of the loop above was one of its own
     assert waits == sorted(waits)

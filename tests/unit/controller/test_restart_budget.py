@@ -112,6 +112,12 @@ def test_the_restart_over_the_budget_ends_the_job() -> None:
     assert (end.phase, end.reason) == ("Failed", "RestartBudgetSpent")
 
 
+def test_restarts_are_noted_to_the_millisecond() -> None:
+    """With what was the cause."""
+    status = restarted(job(), JobStatus(), USERS, NOW + 0.12345)
+    assert restarts_of(status).past == [(NOW + 0.123, "exit code 1")]
+
+
 def test_a_user_who_commands_a_restart_is_obeyed() -> None:
     """It does not count, and a budget that was spent is no end any more."""
     one, status = job("0 in 1h"), JobStatus()

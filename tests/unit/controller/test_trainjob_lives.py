@@ -122,6 +122,25 @@ def test_it_is_suspended_and_resumed() -> None:
     assert len(world.api.all(PODS)) == 2
 
 
+def test_a_gang_is_resumed_whole() -> None:
+    """Pods that had ended before it was suspended go, and all are made again."""
+    world = World()
+    world.submit()
+    world.pods("Running")
+    world.acts(1.0)
+    [ended, _] = world.api.all(PODS)
+    status = {"phase": "Succeeded", "containerStatuses": [{"name": "node", "state": {"terminated": {"exitCode": 0}}}]}
+    world.set(PODS, ended.metadata.name, status=status)
+    world.set(TRAIN_JOBS, "t", spec={"suspend": True})
+    world.acts(1.0)
+    assert [pod.metadata.uid for pod in world.api.all(PODS)] == [ended.metadata.uid]
+    world.set(TRAIN_JOBS, "t", spec={"suspend": False})
+    world.acts(1.0)
+    world.acts(1.0)
+    assert len(world.api.all(PODS)) == 2
+    assert ended.metadata.uid not in {pod.metadata.uid for pod in world.api.all(PODS)}
+
+
 def test_its_deadline() -> None:
     """Counts from its creation; then it has failed, and its Job is deleted at once."""
     world = World()

@@ -50,6 +50,7 @@ def test_a_job_has_one_worker_at_a_time() -> None:
         assert done.acquire(timeout=10)
     worker.stop()
     assert threads == {"job-0", "job-1", "job-2"}
+    assert [each.name for each in Worker("alone", process)._threads] == ["alone"]
     assert not twice
 
 
