@@ -19,6 +19,7 @@ from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.errors import NotFound, ServerError
 from muster.volcano.native import native_of
 from muster.volcano.plugins.base import Owned
 from muster.volcano.podgroup import pod_group
@@ -157,6 +158,42 @@ def test_a_pod_that_has_the_name_is_adopted_only_if_it_is_this_job_s(desk: Desk,
     effects.close()
     assert bool(failures) != own
     assert len(desk.expectations.pods(reference(desk.job), [])) == own
+
+
+REMEDY = "delete it, or give the Job or its task another name"
+BY_OWNER = "its owner reference (volcano.sh/task-spec, volcano.sh/task-index say another pod)"
+IN_THE_WAY = {
+    "of nobody": ({"ownerReferences": []}, f"exists already and has no owner; {REMEDY}"),
+    "of this Job by its owner alone": ({}, f"exists already and belongs to this Job only by {BY_OWNER}; {REMEDY}"),
+    "gone by now": (NotFound("it has gone"), "was in the way and has just gone; it will be created again"),
+    "not readable": (ServerError("broken"), "cannot be read: broken"),
+}
+
+
+@pytest.mark.parametrize(("found", "why"), IN_THE_WAY.values(), ids=IN_THE_WAY)
+def test_a_pod_that_is_in_the_way_is_told_of(desk: Desk, monkeypatch: pytest.MonkeyPatch, found: Any, why: str) -> None:
+    """With what to do about it."""
+    more = found if isinstance(found, dict) else {}
+    meta = {"name": "j-w-0", "namespace": "n", **desk.owned(), **more}
+    desk.api.add(PODS, {"metadata": meta, "spec": {"containers": []}})
+
+    def get(*_: object, **__: object) -> None:
+        raise found
+
+    if isinstance(found, Exception):
+        monkeypatch.setattr(desk.api, "get", get)
+    effects = desk.effects()
+    failures = effects.create_pods(desk.job, [[desk.pod(0)]])
+    effects.close()
+    assert failures == [f"pod j-w-0 {why}"]
+
+
+def test_a_podgroup_that_is_being_deleted_is_waited_for(desk: Desk) -> None:
+    """The Job needs another one, under the same name."""
+    made = desk.api.add(POD_GROUPS, pod_group(desk.job, {}, frozenset()))
+    desk.api._mark(POD_GROUPS, made)
+    with pytest.raises(Retry, match=f"PodGroup {made.metadata.name} is still being deleted"):
+        desk.groups().ensure(desk.job, [])
 
 
 class OneMap:

@@ -8,16 +8,18 @@ from builders.clocks import Clock
 from certificates_world import REPORTS, TERMS, WEBHOOK
 from guarded_api import GuardedApi
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 import controller
-from certs.certificate import Certificate, read_bundle
+from certs.authority import Authority
+from certs.certificate import Certificate, Pair, read_bundle
 from certs.content import Content
-from certs.rotation import Refuse
+from certs.rotation import Drop, Refuse
 from controller.certificates import CertificateOptions, Keeper, told
 from controller.worker import Retry
 from muster.api import names
 from muster.api.kubernetes.extensions import CERTIFICATE_SECRETS, MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS
-from muster.kube.errors import Forbidden
+from muster.kube.errors import Conflict, Forbidden
 
 CONFIGURATIONS = (MUTATING_WEBHOOKS, VALIDATING_WEBHOOKS)
 DAY_S = 86400.0
@@ -177,6 +179,59 @@ def test_the_first_certificates() -> None:
     before = kept.data
     kept.keeper.make_first()
     assert kept.data == before
+
+
+def test_first_certificates_that_are_refused_are_left_to_the_leader() -> None:
+    """The process starts all the same; so it does while its caches are not filled."""
+    kept = Kept()
+    kept.api.fails(Forbidden("no right to it"), "create")
+    kept.show()
+    with capture_logs() as logs:
+        kept.keeper.make_first()
+    assert [each["event"] for each in logs] == ["the first certificates are left to the leader"]
+    kept = Kept()
+    for reflector in kept.keeper.reflectors.values():
+        cast("Any", reflector).wait_synced = lambda seconds: seconds > 5.0
+    kept.keeper.make_first()
+    assert kept.api.all(CERTIFICATE_SECRETS) == []
+
+
+def test_a_keeper_starts_its_caches_leads_and_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It works while it may; the worker ends before the caches that it reads."""
+    kept, calls = Kept(), list[str]()
+    keeper = kept.keeper
+    for name, part in {"events": keeper._recorder, "worker": keeper.worker, **keeper.reflectors}.items():
+        for verb in ("start", "stop"):
+            monkeypatch.setattr(part, verb, lambda name=name, verb=verb: calls.append(f"{verb} {name}"))
+    keeper.start()
+    keeper.lead(lambda: False)
+    assert not keeper.worker.may_act()
+    assert keeper.worker.queue.get(0) == "certificates"
+    keeper.stop()
+    caches = [*keeper.reflectors]
+    assert caches == ["secrets", "mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+    assert calls == [
+        *("start events", *(f"start {name}" for name in caches), "start worker"),
+        *("stop worker", *(f"stop {name}" for name in caches), "stop events"),
+    ]
+
+
+def test_another_write_at_the_same_time_is_no_problem() -> None:
+    """The caches are behind, and nothing is told of what they have."""
+    kept = Kept()
+    kept.work()
+    kept.told()
+    kept.api.fails(Conflict("it has changed"), "strategic_patch")
+    with pytest.raises(Conflict):
+        kept.work()
+    assert kept.told() == []
+
+
+def test_an_authority_that_is_not_trusted_any_more_is_told_of() -> None:
+    """By its name."""
+    old = Authority.create("old").pair
+    step = Drop((Pair.of(old).certificate,))
+    assert told(step, Content()) == ("Normal", "AuthorityDropped", "old: no replica shows a certificate of it any more")
 
 
 def test_caches_that_are_not_filled() -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,6 +14,7 @@ from structlog.testing import capture_logs
 
 from certs.authority import Authority
 from controller import main
+from controller.app import Controller
 from controller.main import LOST_LEASE, Process
 from controller.settings import ControllerSettings, Options
 from muster.kube.client import Client
@@ -168,3 +170,29 @@ def test_what_it_cannot_start_with_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
         assert main.main([f"--settings={file}"]) == 2
     why = {"kubeconfig": "there is no kubeconfig", "shipped": "none is no folder"}[wrong]
     assert [each["event"] for each in logs if why in each.get("why", "")] == ["cannot start"]
+
+
+def test_the_controller_is_ready_when_all_of_its_caches_are(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of kinds that plugins watch too; each cache is started and waited for."""
+    monkeypatch.undo()
+    made = Controller(world.client, 1, target="JobSet")
+    started: list[object] = []
+    for reflector in made.reflectors.values():
+        monkeypatch.setattr(reflector, "start", partial(started.append, reflector))
+    monkeypatch.setattr(made.train_jobs.watched, "start", partial(started.append, "watched"))
+    monkeypatch.setattr(made._recorder, "start", partial(started.append, "recorder"))
+    made.start()
+    assert started == ["recorder", *made.reflectors.values(), "watched"]
+    assert "kinds that plugins watch" in str(made.not_ready())
+    monkeypatch.setattr(type(made.train_jobs.watched), "synced", True)
+    assert "kinds that plugins watch" not in str(made.not_ready())
+    last = [*made.reflectors.values()][-1]
+    for reflector in made.reflectors.values():
+        assert not made.wait_synced(0.0)
+        assert made.not_ready()
+        reflector._reading.first.set()
+    assert last.synced
+    assert made.wait_synced(0.0)
+    assert made.not_ready() is None
+    monkeypatch.setattr(last, "wait_synced", lambda seconds: 4.0 < seconds <= 5.0)
+    assert made.wait_synced(5.0)
