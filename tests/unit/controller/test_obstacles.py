@@ -1,6 +1,7 @@
 """What is in the way of the controller is told where its user looks, and is tried again."""
 
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -12,6 +13,7 @@ from settled_world import Settled
 from controller.flow.controller import BELIEVED_S, BLOCKED_S
 from controller.job.reconcile import NEEDED_S
 from controller.job.writer import MAX_S
+from controller.trainjob.report import LOOK_AGAIN_S, Authorities, TrainerReports
 from controller.trainjob.watched import Kinds, Whole
 from controller.worker import Retry
 from muster.api.base import Resource
@@ -304,3 +306,49 @@ def test_kinds_are_those_that_the_api_server_serves() -> None:
     with pytest.raises(NotFound, match="the API server serves no Gadget of v1"):
         kinds.of("v1", "Gadget")
     assert paths == ["GET /apis/example.com/v1", "GET /api/v1"]
+
+
+def reporting(folder: Path) -> Settled:
+    """A cluster whose trainers report: each TrainJob has a ConfigMap with the authorities in a file."""
+    file = folder / "ca.crt"
+    file.write_text("first")
+    authorities = Authorities(file)
+    framework = registry.framework(TrainerReports("https://r", authorities.pem))
+    world = Settled(framework=framework, authorities=authorities)
+    world.api.add(CLUSTER_TRAINING_RUNTIMES, runtime({"torch": {}}, replicated_job("node", "trainer")))
+    return world
+
+
+def test_authorities_that_change_reach_pods_that_run(tmp_path: Path) -> None:
+    """Within some minutes; nothing is written while they stay."""
+    world = reporting(tmp_path)
+    world.api.add(TRAIN_JOBS, {"metadata": {"name": "t"}, "spec": {"runtimeRef": {"name": "runtime"}}})
+    world.settle()
+    assert world.one(CONFIG_MAPS, "t-tls-config").data == {"ca.crt": "first"}
+    world.pods("Running")
+    world.settle(1.0)
+    world.settle(LOOK_AGAIN_S)
+    assert world.acts(LOOK_AGAIN_S) == []
+    (tmp_path / "ca.crt").write_text("second")
+    assert world.acts(LOOK_AGAIN_S - 2.0) == []
+    assert world.acts(2.1) == ["apply ConfigMap t-tls-config"]
+    assert world.one(CONFIG_MAPS, "t-tls-config").data == {"ca.crt": "second"}
+    world.set(CONFIG_MAPS, "t-tls-config", data={"ca.crt": "third"})
+    assert world.acts() == ["apply ConfigMap t-tls-config"]
+
+
+def test_a_train_job_makes_no_job_while_something_it_needs_is_somebody_elses(tmp_path: Path) -> None:
+    """The first obstacle is told; what is kept of a TrainJob goes with it."""
+    world = reporting(tmp_path)
+    foreign(world, CONFIG_MAPS, "t-tls-config")
+    world.api.add(TRAIN_JOBS, {"metadata": {"name": "t"}, "spec": {"runtimeRef": {"name": "runtime"}}})
+    world.settle()
+    train_job = world.one(TRAIN_JOBS, "t")
+    why = "ConfigMap t-tls-config exists already and has no owner, so it is not changed"
+    assert train_job.status.conditions[0].message.startswith(why)
+    assert world.one(JOBS, "t") is None
+    train_jobs = world.controller.train_jobs
+    assert [*train_jobs._compiled] == [train_job.metadata.uid]
+    world.api.remove(TRAIN_JOBS, train_job, at_once=True)
+    world.settle()
+    assert (train_jobs._compiled, train_jobs._runtimes._known, train_jobs._steps._ensured) == ({}, {}, {})

@@ -100,6 +100,54 @@ def test_one_with_another_digest_stops_the_train_job(found: Callable[[str, str],
         found(digest(text(ADMITTED)), text(FORGED))
 
 
+@pytest.mark.parametrize(
+    ("status", "nodes"),
+    [(digest(text(FORGED)), FORGED), ("", ADMITTED)],
+    ids=["its status has it", "a pass was cut short"],
+)
+def test_one_that_no_cache_shows_yet_is_found(status: str, nodes: int) -> None:
+    """In the place where it would be made."""
+    job = train_job()
+    job.status.runtime_digest = status
+    cluster = Cluster(job, text(nodes))
+    runtimes = Runtimes(cast("Any", cluster), cast("Any", None), Store[Object]())
+    policy = runtimes.of(job).spec.ml_policy
+    assert policy is not None
+    assert (policy.num_nodes, cluster.written) == (nodes, [])
+    assert runtimes.digest(job.metadata.uid) == digest(text(nodes))
+
+
+UNUSABLE = {
+    "it comes again and again": (
+        "", text(FORGED), {"delete": lambda *_, **__: None}, "ConfigMap train-runtime-snapshot is made by somebody else"
+    ),
+    "no runtime in it": (digest("{"), "{", {}, "TrainingRuntime runtime cannot be read: .*; correct it, and create"),
+    "an unreadable runtime": (
+        "", "", {"get": Undecodable("too deep", status=200, where="GET")},
+        "ClusterTrainingRuntime runtime cannot be read: .*too deep",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "snapshot", "changes", "why"), UNUSABLE.values(), ids=UNUSABLE)
+def test_what_stops_a_train_job(
+    monkeypatch: pytest.MonkeyPatch, status: str, snapshot: str, changes: dict[str, Any], why: str
+) -> None:
+    """The message says what to do about it, unless it may pass by itself."""
+    job = train_job()
+    job.status.runtime_digest = status
+    cluster = Cluster(job, snapshot)
+
+    def fails(*_: object, **__: object) -> None:
+        raise changes["get"]
+
+    for name, change in changes.items():
+        monkeypatch.setattr(cluster, name, fails if name == "get" else change)
+    with pytest.raises(Obstacle, match=why) as obstacle:
+        Runtimes(cast("Any", cluster), cast("Any", None), cluster.maps).of(job)
+    assert obstacle.value.passing == ("again" in why or "somebody else" in why)
+
+
 def test_a_snapshot_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever may write ConfigMaps can nest one too deeply; the TrainJob says so and what to do."""
     spec = TrainJobSpec(runtime_ref=RuntimeRef(name="r", kind="TrainingRuntime"))
