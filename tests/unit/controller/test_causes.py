@@ -5,43 +5,14 @@ from typing import Any
 
 import pytest
 from simulated_cluster import Cluster
-from simulated_jobs import add, fail, job, order, pods, submit, task, trickle, turn
+from simulated_jobs import add, brief, fail, job, order, pods, submit, task, told, trickle, turn
 
-from controller.job import provision
 from muster.api.kubernetes.core import PODS, SERVICES
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.kube.errors import Forbidden
-from muster.volcano.plugins.base import Plugin, PluginError
+from muster.volcano.tasks import reference
 
 SEEDS = pytest.mark.parametrize("cluster", range(8), indirect=True)
-
-
-def brief(cluster: Cluster) -> tuple[str, int]:
-    """Phase and restarts of Job `j`."""
-    status = job(cluster, "j").status
-    return status.state.phase, status.retry_count
-
-
-def told(cluster: Cluster) -> list[tuple[str, str]]:
-    """Reasons and messages of the events from now on; the list grows."""
-    events: list[tuple[str, str]] = []
-    cluster.controller._recorder.event = lambda _obj, _type, reason, message: events.append((reason, message))  # type: ignore[method-assign]
-    return events
-
-
-def refuse(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, verb: str, name: str) -> None:
-    """From now on this verb is forbidden for the pod or other object of this name."""
-    call = getattr(cluster.api, verb)
-
-    def refused(res: Any, what: Any, *args: Any, **kwargs: Any) -> Any:
-        called = what["metadata"]["name"] if isinstance(what, dict) else getattr(what, "metadata", what)
-        if called == name:
-            raise Forbidden("not for you")
-        return call(res, what, *args, **kwargs)
-
-    monkeypatch.setattr(cluster.api, verb, refused)
-
 
 PARTITIONS = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 2}
 
@@ -142,130 +113,6 @@ def test_kills_of_a_job_that_has_completed_raise_no_policy(cluster: Cluster) -> 
     assert not [message for reason, message in events if reason == "ExecuteAction"]
 
 
-def test_one_pod_that_cannot_be_created_does_not_hold_up_the_phase(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An elastic Job runs, and completes, with the pods that it could get."""
-    refuse(cluster, monkeypatch, "create", "j-w-5")
-    add(cluster, "j", task("w", 6), minAvailable=3, minSuccess=3)
-    for _ in range(10):
-        turn(cluster, pause_s=5)
-        cluster.plan(everything=True)
-        cluster.run_pods(everything=True)
-    status = job(cluster, "j").status
-    assert (status.state.phase, status.running, status.state.reason) == ("Running", 5, "FailedCreate")
-    for pod in pods(cluster):
-        cluster._phase(pod, "Succeeded", exit_code=0)
-    turn(cluster, 10, pause_s=5)
-    assert brief(cluster) == ("Completed", 0)
-
-
-def test_a_quota_that_is_used_up_costs_few_calls_and_one_event(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A pass gives up pods of these amounts after a few refusals, of all tasks; a task of other pods has its tries."""
-    call, asked, events = cluster.api.create, list[str](), told(cluster)
-
-    def create(res: Any, what: Any, *args: Any, **kwargs: Any) -> Any:
-        if res is PODS:
-            asked.append(what["metadata"]["name"])
-            if what["metadata"]["name"].startswith("j-w"):
-                raise Forbidden("exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5")
-        return call(res, what, *args, **kwargs)
-
-    monkeypatch.setattr(cluster.api, "create", create)
-    small = task("v", 5)
-    small["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1m"}}
-    equal = [task(f"w{number}", 1) for number in range(100)]
-    add(cluster, "j", task("w", 2000), *equal, small, minAvailable=1)
-    cluster.deliver(everything=True)
-    cluster.work(1)
-    cluster.plan(everything=True)
-    cluster.deliver(everything=True)
-    cluster.work(1)
-    assert asked == ["j-w-0", "j-w-1", "j-w-2", *(f"j-v-{index}" for index in range(5))]
-    [message] = [message for reason, message in events if reason == "FailedCreate"]
-    assert "pod j-w-0 cannot be created" in message
-    assert message.endswith("limited: pods=5 (and 3 more)")
-    monkeypatch.undo()
-    assert cluster.converge()
-    assert job(cluster, "j").status.running == 2105
-
-
-def test_a_command_does_not_wait_behind_a_pod_that_cannot_be_deleted(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is carried out, and what stays is told."""
-    made = submit(cluster, "j", 2, {"events": ["PodFailed"], "action": "RestartPod"})
-    refuse(cluster, monkeypatch, "delete", "j-w-0")
-    fail(cluster, "j-w-0")
-    turn(cluster, 3, pause_s=31)
-    status = job(cluster, "j").status
-    assert (status.state.phase, status.state.reason, status.failed) == ("Restarting", "FailedDelete", 1)
-    order(cluster, "AbortJob", made)
-    turn(cluster, 5, pause_s=31)
-    cluster.run_pods(everything=True)
-    turn(cluster, 5, pause_s=31)
-    assert brief(cluster) == ("Aborted", 1)
-
-
-def test_an_object_that_cannot_be_changed_does_not_stop_the_job(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its pods are counted, and end it."""
-    submit(cluster, "j", 2, plugins={"svc": []})
-    refuse(cluster, monkeypatch, "apply", "j")
-    cluster.api.change(JOBS, "j", {"spec": {"tasks": [task("w", 3)]}}, "n")
-    turn(cluster, 2, pause_s=5)
-    assert job(cluster, "j").status.state.reason == "PluginError"
-    cluster.api.change(JOBS, "j", {"spec": {"tasks": [task("w", 2)]}}, "n")
-    for pod in pods(cluster):
-        cluster._phase(pod, "Failed", exit_code=1)
-    turn(cluster, 5, pause_s=31)
-    assert brief(cluster) == ("Failed", 0)
-
-
-class Broken(Plugin):
-    """A plugin that cannot shape pods."""
-
-    def shape(self, *_: Any) -> None:
-        """Fails."""
-        raise PluginError("spec.plugins[x]: boom")
-
-
-def test_a_plugin_that_fails_at_a_pod_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As reason of the Job and as its event, and the API server is not asked again and again."""
-    monkeypatch.setattr(provision, "plugins_for", lambda _: [Broken([])])
-    events = told(cluster)
-    add(cluster, "j", task("w", 1), plugins={"x": []})
-    turn(cluster)
-    cluster.plan(everything=True)
-    turn(cluster, 2, pause_s=1)
-    assert job(cluster, "j").status.state.reason == "PluginError"
-    assert ("PluginError", "spec.plugins[x]: boom") in events
-    told_so_far = len(events)
-    turn(cluster, 5, pause_s=31)
-    assert len(events) == told_so_far
-
-
-def test_a_plugin_that_was_uninstalled_does_not_keep_the_job_running(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The pods that there are end it."""
-
-    def missing(_: Any) -> Any:
-        raise PluginError("spec.plugins: svc: unknown")
-
-    submit(cluster, "j", 2, plugins={"svc": []})
-    monkeypatch.setattr(provision, "plugins_for", missing)
-    cluster.restart()
-    turn(cluster)
-    for pod in pods(cluster):
-        cluster._phase(pod, "Succeeded", exit_code=0)
-    turn(cluster, 3, pause_s=31)
-    assert brief(cluster) == ("Completed", 0)
-
-
 @pytest.mark.parametrize("action", ["RestartTask", "RestartPod", "RestartPartition"])
 def test_an_event_that_names_no_task_restarts_none(cluster: Cluster, action: str) -> None:
     """It uses up no retry, whoever controls; the user is told."""
@@ -322,6 +169,18 @@ def test_nothing_is_kept_of_a_job_that_goes_during_a_pass(cluster: Cluster, monk
     assert not cluster.defects
 
 
+def test_what_was_done_for_a_job_that_is_gone_is_forgotten(cluster: Cluster) -> None:
+    """Pods and PodGroup that were made and that no cache has shown."""
+    made = submit(cluster, "j", 1)
+    context = cluster.controller.jobs._reconciler._context
+    (group,) = cluster.api.all(POD_GROUPS)
+    context.expectations.pod_created(reference(made), pods(cluster)[0])
+    context.expectations.groups.note(group)
+    assert not context.expectations.satisfied(reference(made), group.metadata.key)
+    context.forget(made)
+    assert context.expectations.satisfied(reference(made), group.metadata.key)
+
+
 def test_an_eviction_of_a_pending_job_that_nobody_saw(cluster: Cluster) -> None:
     """Some of its pods ran already."""
     policy = {"events": ["PodEvicted"], "action": "TerminateJob"}
@@ -374,21 +233,6 @@ def test_a_pod_of_an_earlier_version_is_replaced(cluster: Cluster) -> None:
     assert cluster.converge()
     assert {pod.metadata.annotations["volcano.sh/job-version"] for pod in pods(cluster)} == {"1"}
     assert brief(cluster) == ("Running", 1)
-
-
-@pytest.mark.parametrize("verb", ["merge_patch", "delete"])
-def test_pods_that_are_too_many_decide_nothing(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
-    """Of four pods two have ended, and just these are scaled away, which fails: the others run on."""
-    submit(cluster, "j", 4, minAvailable=1)
-    for name in ("j-w-2", "j-w-3"):
-        refuse(cluster, monkeypatch, verb, name)
-        cluster._phase(cluster.api.find(PODS, name, "n"), "Succeeded", exit_code=0)
-    turn(cluster)
-    cluster.api.change(JOBS, "j", {"spec": {"tasks": [task("w", 2)]}}, "n")
-    turn(cluster, 3, pause_s=31)
-    status = job(cluster, "j").status
-    assert (status.state.phase, status.running, status.succeeded) == ("Running", 2, 2)
-    assert status.state.reason == "FailedDelete"
 
 
 def test_an_eviction_just_before_our_own_deletion_is_not_lost(cluster: Cluster) -> None:
@@ -446,38 +290,6 @@ def test_many_pods_that_are_restarted_are_noted_in_one_write(cluster: Cluster) -
     assert brief(cluster) == ("Running", 1)
 
 
-def test_a_group_that_cannot_be_deleted_is_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pods are counted all the same, and the Command is gone."""
-    made = submit(cluster, "j", 2)
-    events = told(cluster)
-    (group,) = cluster.api.all(POD_GROUPS)
-    refuse(cluster, monkeypatch, "delete", group.metadata.name)
-    order(cluster, "AbortJob", made)
-    turn(cluster, 2, pause_s=1)
-    cluster.run_pods(everything=True)
-    turn(cluster, 3, pause_s=31)
-    status = job(cluster, "j").status
-    assert (status.state.phase, status.state.reason, status.terminating) == ("Aborting", "PodGroupError", 0)
-    assert any(reason == "PodGroupError" for reason, _ in events)
-    assert not cluster.api.all(COMMANDS)
-
-
-def test_a_command_that_cannot_be_deleted_does_not_stop_the_job(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is carried out once, and deleted when that is possible."""
-    order(cluster, "RestartJob", submit(cluster, "j", 2), "again")
-    with monkeypatch.context() as patched:
-        refuse(cluster, patched, "delete", "again")
-        turn(cluster, 2, pause_s=1)
-        cluster.run_pods(everything=True)
-        turn(cluster, 2, pause_s=31)
-        assert brief(cluster) == ("Pending", 1)
-    assert cluster.converge()
-    assert brief(cluster) == ("Running", 1)
-    assert not cluster.api.all(COMMANDS)
-
-
 def test_a_cache_that_is_late_is_no_eviction(cluster: Cluster) -> None:
     """A standby takes over whose watch of pods is behind: the pods are asked for before anything is done."""
     submit(cluster, "j", 3, {"events": ["PodEvicted"], "action": "AbortJob"})
@@ -490,15 +302,6 @@ def test_a_cache_that_is_late_is_no_eviction(cluster: Cluster) -> None:
     turn(cluster, 2)
     assert brief(cluster) in {("Running", 0), ("Pending", 0)}
     assert {pod.metadata.uid for pod in pods(cluster)} == {pod.metadata.uid for pod in hidden.values()}
-
-
-def test_the_reason_for_which_a_job_ended_stays(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pod that cannot be deleted afterwards is told in an event."""
-    submit(cluster, "j", 3, minSuccess=1)
-    refuse(cluster, monkeypatch, "delete", "j-w-2")
-    cluster._phase(cluster.api.find(PODS, "j-w-0", "n"), "Succeeded", exit_code=0)
-    turn(cluster, 4, pause_s=31)
-    assert job(cluster, "j").status.state.reason == "MinSuccessReached"
 
 
 def test_an_obstacle_is_told_once_however_many_passes_find_it(cluster: Cluster) -> None:

@@ -1,6 +1,7 @@
 """CronJobs, JobFlows and Jobs from beginning to end, by the whole controller on an API server in memory."""
 
 import time
+from concurrent.futures import CancelledError
 from typing import Any
 
 import pytest
@@ -252,6 +253,8 @@ def test_a_leader_works_until_it_is_stopped() -> None:
         time.sleep(0.01)
     world.api.add(JOBS, {"metadata": {"name": "j"}, "spec": TASKS})
     world.controller.stop()
+    with pytest.raises(CancelledError):
+        world.controller.jobs._context.effects._pool.each(["a call about a pod"], str)
     world.deliver(everything=True)
     assert sorted(queue.metadata.name for queue in world.api.all(QUEUES)) == ["default", "root"]
     assert world.one(JOBS, "j").status.state.phase == ""

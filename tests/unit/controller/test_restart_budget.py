@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.job.rules.budget import charged, no_restart_left, restarts_of, spent
 from controller.job.rules.events import Request, pod_changed
-from controller.job.rules.faults import fault_of
+from controller.job.rules.faults import fault_of, infrastructure_codes
 from controller.job.rules.phases import Counts, next_phase
 from controller.job.rules.policies import pods_to_delete
 from muster.api.kubernetes.core import Pod, PodStatus
@@ -90,6 +90,13 @@ def test_a_job_may_call_exit_codes_the_infrastructures() -> None:
     """As its program knows best."""
     assert fault(failed(75), codes=frozenset({75, 85})) == "infrastructure"
     assert fault(failed(1), codes=frozenset({75, 85})) == "user"
+
+
+def test_exit_codes_that_are_no_codes_are_left_out() -> None:
+    """A code is a number from 1 to 255."""
+    found = infrastructure_codes({"muster.dev/infrastructure-exit-codes": "75, 255,256,0,-1,x,,1"})
+    assert found == {1, 75, 255}
+    assert infrastructure_codes({}) == frozenset()
 
 
 def test_the_restart_over_the_budget_ends_the_job() -> None:

@@ -81,6 +81,19 @@ def test_it_trains_and_completes() -> None:
     assert world.one(JOBS, "t") is None
 
 
+def test_it_is_ready_when_its_pods_are() -> None:
+    """Its Job does not change by that."""
+    world = World()
+    world.submit()
+    world.pods("Running")
+    for ready, counts in (("False", "1 active"), ("True", "1 ready 1 active")):
+        for pod in world.api.all(PODS):
+            world.set(PODS, pod.metadata.name, status={"conditions": [{"type": "Ready", "status": ready}]})
+        world.settle()
+        world.settle(1.0)
+        assert world.counts == {"node": counts}
+
+
 def test_a_pod_that_fails_ends_it() -> None:
     """With the pod and its exit code; the Job stays, as the runtime does not say how long."""
     world = World()

@@ -26,7 +26,7 @@ class World:
     """A worker and its clock; the webhook is there or not."""
 
     def __init__(self) -> None:
-        self.now_s = 0.0
+        self.now_s = 1000.0
         self.error: APIError | None = error_of(500, SILENT)
         self.tried: list[str] = []
         self.worker = Worker("queue", self._process, monotonic_s=lambda: self.now_s)

@@ -82,3 +82,16 @@ def settle(cluster: Cluster) -> None:
             if pod.metadata.deletion_timestamp:
                 cluster.api.remove(PODS, pod, at_once=True)
     turn(cluster)
+
+
+def brief(cluster: Cluster) -> tuple[str, int]:
+    """Phase and restarts of Job `j`."""
+    status = job(cluster, "j").status
+    return status.state.phase, status.retry_count
+
+
+def told(cluster: Cluster) -> list[tuple[str, str]]:
+    """Reasons and messages of the events from now on; the list grows."""
+    events: list[tuple[str, str]] = []
+    cluster.controller._recorder.event = lambda _obj, _type, reason, message: events.append((reason, message))  # type: ignore[method-assign]
+    return events
