@@ -2,34 +2,31 @@
 
 import ipaddress
 import secrets
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from certs.authority import Authority, KeyPair
 from certs.certificate import Pair
 from certs.content import Content
-from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Seen, Step, Terms, Wanted, next_step
+from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Situation, Step, Wanted, next_step
 
 
-def all_steps(
-    content: Content | None, bundles: Bundles, *, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
-) -> tuple[Content | None, list[Step]]:
+def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple[Content | None, list[Step]]:
     """Return the content after every step that can be taken now, all in one write, and which steps these were."""
     steps: list[Step] = []
-    while step := next_step(content, bundles, now_s=now_s, seen=seen, terms=terms, wanted=wanted):
+    while step := next_step(content, bundles, at):
         steps.append(step)
-        content = after(content or Content(), step, now_s=now_s, terms=terms)
+        content = _after(content or Content(), step, at)
     return content, steps
 
 
-def after(content: Content, step: Step, *, now_s: float, terms: Terms) -> Content:
+def _after(content: Content, step: Step, at: Situation) -> Content:
     """Return the content with one step taken."""
     match step:
         case NewAuthority():
-            return _with_authority(content, now_s, terms)
+            return _with_authority(content, at)
         case Issue():
-            return _with_certificates(content, step, now_s, terms)
+            return _with_certificates(content, step, at)
         case Drop():
             trusted = tuple(each for each in content.trusted if each not in step.authorities)
             return replace(content, trusted=trusted)
@@ -37,30 +34,31 @@ def after(content: Content, step: Step, *, now_s: float, terms: Terms) -> Conten
             return replace(content, request="")
 
 
-def _with_authority(content: Content, now_s: float, terms: Terms) -> Content:
+def _with_authority(content: Content, at: Situation) -> Content:
     name = f"muster-ca-{secrets.token_hex(4)}"  # of this authority only: verifiers look for a signer by its name
-    coming = Pair.of(Authority.create(name, life=timedelta(seconds=terms.authority_life_s), now=_time(now_s)).pair)
+    life = timedelta(seconds=at.terms.authority_life_s)
+    coming = Pair.of(Authority.create(name, life=life, now=_time(at.now_s)).pair)
     request = "" if content.request == "authority" else content.request
     return replace(content, coming=coming, trusted=(coming.certificate, *content.trusted), request=request, faults=())
 
 
-def _with_certificates(content: Content, step: Issue, now_s: float, terms: Terms) -> Content:
+def _with_certificates(content: Content, step: Issue, at: Situation) -> Content:
     signer = content.coming if step.by == "coming" else content.issuer
     if signer is None:
         raise ValueError(f"there is no {step.by} authority to sign with")  # a defect of the decision
     authority = Authority(KeyPair(signer.certificate.pem, signer.key_pem))
-    made = {each.name: _issued(authority, each, now_s, terms) for each in step.wanted}
+    made = {each.name: _issued(authority, each, at) for each in step.wanted}
     coming = None if step.by == "coming" else content.coming
     request = "" if content.request == "serving" else content.request
     leaves = {**content.leaves, **made}
     return replace(content, issuer=signer, coming=coming, leaves=leaves, request=request, faults=())
 
 
-def _issued(authority: Authority, wanted: Wanted, now_s: float, terms: Terms) -> Pair:
+def _issued(authority: Authority, wanted: Wanted, at: Situation) -> Pair:
     addresses = sorted(name for name in wanted.names if _is_address(name))
-    others, life = sorted(wanted.names - set(addresses)), timedelta(seconds=terms.life_s)
+    others, life = sorted(wanted.names - set(addresses)), timedelta(seconds=at.terms.life_s)
     pair = authority.issue(
-        wanted.common_name, dns_names=others, ips=addresses, server=True, life=life, now=_time(now_s)
+        wanted.common_name, dns_names=others, ips=addresses, server=True, life=life, now=_time(at.now_s)
     )
     return Pair.of(pair)
 

@@ -46,14 +46,18 @@ class Terms:
     """Until every replica shows what stands in the Secret: longer than a kubelet takes to renew a volume."""
 
 
-@dataclass(frozen=True)
-class Seen:
-    """The seconds for which this process has seen something without a break; by fingerprint, missing is 0."""
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """The facts of this moment beside the Secret and the caBundles; seconds by fingerprint, missing is 0."""
 
+    now_s: float
+    """The time of the API server."""
+    terms: Terms
+    wanted: Sequence[Wanted]
     trusted_s: Mapping[str, float] = field(default_factory=dict)
-    """That an authority was in every caBundle that is there."""
+    """How long this process has seen an authority in every caBundle that is there, without a break."""
     loaded_s: Mapping[str, float] = field(default_factory=dict)
-    """That a certificate stood in the Secret."""
+    """How long it has seen a certificate in the Secret, without a break."""
 
 
 @dataclass(frozen=True)
@@ -91,19 +95,17 @@ Bundles = Sequence[tuple[Certificate, ...]]
 """The caBundle of every webhook, read."""
 
 
-def next_step(
-    content: Content | None, bundles: Bundles, *, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
-) -> Step | None:
+def next_step(content: Content | None, bundles: Bundles, at: Situation) -> Step | None:
     """Return the step to be written to the Secret now, or None; `content` is None where there is no Secret."""
     content = content or Content()
     if not content.ours:
         return None
     if content.request and content.request not in REQUESTS:
         return Refuse(f"{content.request!r} cannot be asked for; there is {', '.join(REQUESTS)}")
-    if why := _why_new_authority(content, now_s):
+    if why := _why_new_authority(content, at.now_s):
         return NewAuthority(why)
-    issue = _issue(content, bundles, now_s, seen, terms, wanted)
-    old = tuple(each for each in content.trusted if unused(content, each, seen, terms, wanted))
+    issue = _issue(content, bundles, at)
+    old = tuple(each for each in content.trusted if _unused(content, each, at))
     return issue or (Drop(old) if old else None)
 
 
@@ -119,24 +121,22 @@ def _why_new_authority(content: Content, now_s: float) -> str:
     return "it was asked for" if asked else ""
 
 
-def _issue(
-    content: Content, bundles: Bundles, now_s: float, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
-) -> Issue | None:
+def _issue(content: Content, bundles: Bundles, at: Situation) -> Issue | None:
     """Return the certificates to issue. Only an authority that every API server trusts may sign."""
 
     def ready(pair: Pair | None) -> bool:
-        if pair is None or not pair.certificate.valid_at(now_s):
+        if pair is None or not pair.certificate.valid_at(at.now_s):
             return False
-        waited_s = seen.trusted_s.get(pair.certificate.fingerprint, 0.0)
-        return waited_s >= terms.trust_wait_s or not any(bundles)  # where none is trusted, none can be cut off
+        waited_s = at.trusted_s.get(pair.certificate.fingerprint, 0.0)
+        return waited_s >= at.terms.trust_wait_s or not any(bundles)  # where none is trusted, none can be cut off
 
     if content.coming and ready(content.coming):
-        return Issue("a new authority signs", tuple(wanted), "coming")
+        return Issue("a new authority signs", tuple(at.wanted), "coming")
     if not content.issuer or not ready(content.issuer):
         return None
     issuer = content.issuer.certificate
-    ends_s = min(now_s + terms.life_s, issuer.ends_s)
-    reasons = {each: why for each in wanted if (why := _why_new(content, each, issuer, now_s, ends_s))}
+    ends_s = min(at.now_s + at.terms.life_s, issuer.ends_s)
+    reasons = {each: why for each in at.wanted if (why := _why_new(content, each, issuer, at.now_s, ends_s))}
     if not reasons:
         return None
     return Issue("; ".join(dict.fromkeys(reasons.values())), tuple(reasons), "issuer")
@@ -159,47 +159,45 @@ def _why_new(content: Content, wanted: Wanted, issuer: Certificate, now_s: float
     return "it was asked for" if content.request == "serving" else ""
 
 
-def unused(content: Content, authority: Certificate, seen: Seen, terms: Terms, wanted: Sequence[Wanted]) -> bool:
+def _unused(content: Content, authority: Certificate, at: Situation) -> bool:
     """Return True if no replica shows a certificate of that authority any more, and none will."""
     if authority in {pair.certificate for pair in (content.issuer, content.coming) if pair}:
         return False
     leaves = [pair.certificate for pair in content.leaves.values()]
-    if {each.name for each in wanted} - set(content.leaves):
+    if {each.name for each in at.wanted} - set(content.leaves):
         return False  # a certificate that is not in the Secret any more is still shown by replicas that have loaded it
     return all(
-        seen.loaded_s.get(leaf.fingerprint, 0.0) >= terms.load_wait_s and not leaf.signed_by(authority)
+        at.loaded_s.get(leaf.fingerprint, 0.0) >= at.terms.load_wait_s and not leaf.signed_by(authority)
         for leaf in leaves
     )
 
 
-def bundle_for(
-    content: Content, present: tuple[Certificate, ...], *, seen: Seen, terms: Terms, wanted: Sequence[Wanted]
-) -> tuple[Certificate, ...]:
+def bundle_for(content: Content, present: tuple[Certificate, ...], at: Situation) -> tuple[Certificate, ...]:
     """Return the caBundle of a webhook that has `present` now: the Secret's authorities, and others still in use."""
     if not content.ours or not content.trusted:
         return present
     others = [each for each in present if each not in content.trusted]
-    return (*content.trusted, *(each for each in others if not unused(content, each, seen, terms, wanted)))
+    return (*content.trusted, *(each for each in others if not _unused(content, each, at)))
 
 
-def look_again_s(content: Content | None, *, now_s: float, seen: Seen, terms: Terms) -> float:
+def look_again_s(content: Content | None, at: Situation) -> float:
     """Return seconds after which to decide again without a change; at most ten minutes, as clocks jump."""
-    waits: list[float] = [_LONGEST_S, *(_waits(content, now_s, seen, terms) if content and content.ours else ())]
+    waits: list[float] = [_LONGEST_S, *(_waits(content, at) if content and content.ours else ())]
     return max(_SHORTEST_S, min(waits))
 
 
-def _waits(content: Content, now_s: float, seen: Seen, terms: Terms) -> Iterator[float]:
+def _waits(content: Content, at: Situation) -> Iterator[float]:
     for moment_s in (
         *(pair.certificate.due_s for pair in (content.signer, *content.leaves.values()) if pair),
         *(authority.ends_s + 1 for authority in content.trusted),
     ):
-        if moment_s > now_s:
-            yield moment_s - now_s
+        if moment_s > at.now_s:
+            yield moment_s - at.now_s
     for pair in (content.coming, content.issuer):
         if pair:
-            yield from _rest(seen.trusted_s, pair.certificate, terms.trust_wait_s)
+            yield from _rest(at.trusted_s, pair.certificate, at.terms.trust_wait_s)
     for pair in content.leaves.values():
-        yield from _rest(seen.loaded_s, pair.certificate, terms.load_wait_s)
+        yield from _rest(at.loaded_s, pair.certificate, at.terms.load_wait_s)
 
 
 def _rest(seen: Mapping[str, float], certificate: Certificate, wait_s: float) -> Iterator[float]:

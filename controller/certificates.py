@@ -15,10 +15,11 @@ from typing import Any, Literal
 import structlog
 from prometheus_client import Counter, Gauge
 
+from certs import rotation
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, all_pairs, annotations_of, data_of, problems, read
 from certs.making import all_steps
-from certs.rotation import Drop, Issue, NewAuthority, Refuse, Seen, Since, Step, Terms, Wanted, bundle_for, look_again_s
+from certs.rotation import Since, Situation, Step, Terms, Wanted
 from controller.kit import KeyController, Kit
 from controller.worker import Retry
 from muster.api import names
@@ -107,7 +108,7 @@ class Keeper(KeyController):
         if synced and self._secret.store.get(f"{self._namespace}/{self._options.secret}") is None:
             bundles = _bundles(self._found())
             try:
-                self._write(None, None, bundles, self._see(None, bundles), self._wall_s())
+                self._write(None, None, bundles, self._see(None, bundles))
             except APIError as error:
                 log.info("the first certificates are left to the leader", why=str(error))
 
@@ -133,22 +134,21 @@ class Keeper(KeyController):
         content = self._content(secret)
         configurations = self._found()
         bundles = _bundles(configurations)
-        seen, now_s = self._see(content, bundles), self._wall_s()
+        at = self._see(content, bundles)
         failure: APIError | None = None
         if self._options.issuer == "own":
-            trusted = [self._trust(kind, found, content, seen) for kind, found in configurations if content]
-            written = self._write(secret, content, bundles, seen, now_s)
+            trusted = [self._trust(kind, found, content, at) for kind, found in configurations if content]
+            written = self._write(secret, content, bundles, at)
             failure = next((each for each in trusted if isinstance(each, APIError)), None)
             if failure is None and (written or any(trusted)):
                 self.worker.queue.add_after(_KEY, _SOON_S)  # the caches tell sooner
                 return
         if isinstance(failure, Conflict):
             raise failure  # the caches are behind, and would tell of what is right by now
-        self._complain(secret, content, bundles, now_s)
+        self._complain(secret, content, bundles, at.now_s)
         if failure:
             raise failure
-        again_s = look_again_s(content, now_s=now_s, seen=seen, terms=self._options.terms)
-        self.worker.queue.add_after(_KEY, again_s)
+        self.worker.queue.add_after(_KEY, rotation.look_again_s(content, at))
 
     def _found(self) -> list[_Configuration]:
         """Return the webhook configurations that there are now."""
@@ -173,22 +173,28 @@ class Keeper(KeyController):
         meta = secret.metadata
         return read(secret.data or {}, meta.labels, meta.annotations, self._leaves)
 
-    def _see(self, content: Content | None, bundles: _Bundles) -> Seen:
+    def _see(self, content: Content | None, bundles: _Bundles) -> Situation:
         """Note what is there now; return for how long this process has seen it."""
         now_s = self._kit.monotonic_s()
         held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
         leaves = [pair.certificate.fingerprint for pair in content.leaves.values()] if content else []
         everywhere = set.intersection(*held) if held else set()
-        return Seen(self._trusted.update(everywhere, now_s), self._loaded.update(leaves, now_s))
+        return Situation(
+            now_s=self._wall_s(),
+            terms=self._options.terms,
+            wanted=self._options.wanted,
+            trusted_s=self._trusted.update(everywhere, now_s),
+            loaded_s=self._loaded.update(leaves, now_s),
+        )
 
     def _trust(
-        self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, seen: Seen
+        self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, at: Situation
     ) -> bool | APIError:
         """Write the caBundles of a webhook configuration; True if it had others. Renewal continues after a failure."""
         changed = []
         for webhook in found.webhooks or ():
             present = _bundle_of(webhook)
-            wanted = bundle_for(content, present, seen=seen, terms=self._options.terms, wanted=self._options.wanted)
+            wanted = rotation.bundle_for(content, present, at)
             if wanted != present:
                 pem = b64encode(write_bundle(wanted)).decode()
                 changed.append({"name": webhook.name, "clientConfig": {"caBundle": pem}})
@@ -203,17 +209,10 @@ class Keeper(KeyController):
         return bool(changed)
 
     def _write(
-        self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, seen: Seen, now_s: float
+        self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, at: Situation
     ) -> bool:
         """Take all steps that can be taken now, in one write; False if there were none."""
-        after, steps = all_steps(
-            content,
-            [bundle for webhooks in bundles.values() for bundle in webhooks],
-            now_s=now_s,
-            seen=seen,
-            terms=self._options.terms,
-            wanted=self._options.wanted,
-        )
+        after, steps = all_steps(content, [bundle for webhooks in bundles.values() for bundle in webhooks], at)
         if after is None or not steps:
             return False
         stored = self._store(secret, after)
@@ -283,18 +282,18 @@ def measure(content: Content | None) -> None:
 def told(step: Step, after: Content) -> tuple[Literal["Normal", "Warning"], str, str]:
     """Return type, reason and message of the Event of a step; `after` is the content when all steps were taken."""
     match step:
-        case NewAuthority():
+        case rotation.NewAuthority():
             newest = after.trusted[0]
             when = "it signs when every webhook trusts it" if after.coming else "it signs from now on"
             message = f"{newest.subject} (until {format_time(newest.ends_s)}): {step.why}; {when}"
             return "Normal", "AuthorityMade", message
-        case Issue():
+        case rotation.Issue():
             made = [after.leaves[each.name].certificate for each in step.wanted]
             who = ", ".join(f"{each.subject} (until {format_time(each.ends_s)})" for each in made)
             by = after.issuer.certificate.subject if after.issuer else ""
             return "Normal", "CertificateIssued", f"{who} by {by}: {step.why}"
-        case Drop():
+        case rotation.Drop():
             gone = ", ".join(each.subject for each in step.authorities)
             return "Normal", "AuthorityDropped", f"{gone}: no replica shows a certificate of it any more"
-        case Refuse():
+        case rotation.Refuse():
             return "Warning", "RotationRefused", step.why

@@ -18,7 +18,7 @@ from msgspec import structs
 
 import controller
 from certs.making import all_steps
-from certs.rotation import Seen
+from certs.rotation import Situation
 from controller.certificates import CertificateOptions, Keeper
 from controller.flow.controller import JobTemplates
 from controller.gangs.native import NativeGroups
@@ -245,8 +245,11 @@ def notes_a_checkpoint(on: Process) -> None:
     Reports(on.client)._note(Target("n", "t"), "step=7")
 
 
+NOW = Situation(now_s=1.8e9, terms=TERMS, wanted=[WEBHOOK])
+
+
 def _keeper(on: Process) -> tuple[Keeper, Any]:
-    content, _ = all_steps(None, [], now_s=1.8e9, seen=Seen(), terms=TERMS, wanted=[WEBHOOK])
+    content, _ = all_steps(None, [], NOW)
     name = "certs"
     options = CertificateOptions(secret=name, issuer="own", wanted=(WEBHOOK,), terms=TERMS)
     return Keeper(on.client, options, "n", monotonic_s=lambda: 0.0, wall_s=lambda: 1.8e9), content
@@ -262,7 +265,7 @@ def trusts_certificates(on: Process) -> None:
     """The webhooks trust them."""
     keeper, content = _keeper(on)
     found = on.add(MUTATING_WEBHOOKS, names.WEBHOOKS, webhooks=[{"name": "w", "clientConfig": {}}])
-    answer = keeper._trust(MUTATING_WEBHOOKS, found, content, Seen())
+    answer = keeper._trust(MUTATING_WEBHOOKS, found, content, NOW)
     assert answer is True or isinstance(answer, APIError)
 
 

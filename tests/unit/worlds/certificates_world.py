@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, annotations_of, data_of, read
 from certs.making import all_steps
-from certs.rotation import Seen, Since, Step, Terms, Wanted, bundle_for, look_again_s
+from certs.rotation import Since, Situation, Step, Terms, Wanted, bundle_for, look_again_s
 from muster.api import names
 
 DAY_S = 86400.0
@@ -97,11 +97,15 @@ class World:
         """What the API server's clock says."""
         return self.now_s + self.offset_s
 
-    def seen(self) -> Seen:
+    def seen(self) -> Situation:
         """What the process that leads has seen."""
         held = [{each.fingerprint for each in _bundle(bundle.now)} for bundle in self.bundles]
         leaves = [pair.certificate.fingerprint for pair in (self.content or Content()).leaves.values()]
-        return Seen(self._trusted.update(set.intersection(*held), self.now_s), self._loaded.update(leaves, self.now_s))
+        return Situation(
+            now_s=self.clock_s, terms=self.terms, wanted=self.wanted,
+            trusted_s=self._trusted.update(set.intersection(*held), self.now_s),
+            loaded_s=self._loaded.update(leaves, self.now_s),
+        )  # fmt: skip
 
     def turn(self, writes: int = 1000) -> float:
         """One pass of the process, which dies after so many writes; gives after how long it wants to look again."""
@@ -114,21 +118,19 @@ class World:
         content, seen = self.content, self.seen()
         for bundle in self.bundles if content else ():
             present = _bundle(bundle.now)
-            after = write_bundle(bundle_for(content, present, seen=seen, terms=self.terms, wanted=self.wanted))
+            after = write_bundle(bundle_for(content, present, seen))
             if after != bundle.now:
                 if not writes:
                     return 0.0
                 writes -= 1
                 bundle.write(self.now_s, after)
         present_all = [_bundle(bundle.now) for bundle in self.bundles]
-        new, steps = all_steps(
-            content, present_all, now_s=self.clock_s, seen=seen, terms=self.terms, wanted=self.wanted
-        )
+        new, steps = all_steps(content, present_all, seen)
         if new and steps and writes:
             self.steps += steps
             self._store(new)
             return 0.0
-        return look_again_s(content, now_s=self.clock_s, seen=seen, terms=self.terms)
+        return look_again_s(content, seen)
 
     def _store(self, content: Content) -> None:
         self.data = {
