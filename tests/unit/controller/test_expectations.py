@@ -7,7 +7,7 @@ from builders.clocks import Clock
 from msgspec import structs
 
 from controller.caches import OwnWrites
-from controller.job.expectations import KEPT_S, REMEMBERED_S, Expectations
+from controller.job.expectations import Expectations
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import Job
@@ -43,7 +43,7 @@ def test_created_pods_that_never_show_are_forgotten() -> None:
     clock = Clock()
     expectations = Expectations(clock)
     expectations.pod_created(JOB, pod("a"))
-    clock.now += KEPT_S
+    clock.now += 30.0
     assert expectations.pods(JOB, []) == []
 
 
@@ -107,7 +107,7 @@ def test_a_group_that_never_shows_is_forgotten() -> None:
     expectations = Expectations(clock)
     expectations.groups.note(group("new", "3"))
     assert not expectations.satisfied(JOB, "n/g")
-    clock.now += KEPT_S
+    clock.now += 30.0
     assert expectations.satisfied(JOB, "n/g")
     assert expectations.group("n/g", None) is None
 
@@ -161,7 +161,7 @@ def test_deletions_are_forgotten_after_some_minutes() -> None:
     expectations = Expectations(clock)
     for number in range(4):
         expectations.deleted(f"old-{number}")
-    clock.now += REMEMBERED_S - 0.1
+    clock.now += 299.9
     expectations.deleted("old-0", ours=False)
     assert expectations.deletion("old-1") is not None
     clock.now += 0.1

@@ -11,7 +11,7 @@ from msgspec import structs
 from controller.job.controller import Jobs
 from controller.job.effects import Effects
 from controller.job.objects import ObjectError, Objects
-from controller.job.writer import REST_S, StatusWriter
+from controller.job.writer import StatusWriter
 from controller.queues.controller import Queues
 from controller.trainjob.children import Steps
 from controller.trainjob.report import Turns
@@ -131,7 +131,7 @@ def test_a_status_that_was_not_written_is_not_the_job_s(desk: Desk, error: APIEr
     writer = StatusWriter(jobs.patched, lambda _, delay_s: waits.append(delay_s), lambda: desk.now_s)
     wanted = structs.replace(desk.job.status, running=2)
     writer.write(desk.job, wanted)
-    desk.now_s += REST_S + 1.0
+    desk.now_s += 1.5
     desk.api.fails(error, "merge_patch")
     with pytest.raises(type(error)):
         writer.write(desk.job, wanted)

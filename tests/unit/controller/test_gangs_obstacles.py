@@ -9,7 +9,6 @@ from builders import manifests
 from gangs_world import World
 
 from controller.gangs import rendezvous
-from controller.gangs.podgroups import AGAIN_S, END_S, REFUSED_S
 from controller.worker import Retry
 from muster.api.base import Resource
 from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, NAMESPACES, PODS, SECRETS, SERVICES
@@ -61,7 +60,7 @@ def test_a_podgroup_that_is_refused_is_told_of_and_tried_again(world: World, mon
         f"Job train: PodGroup podgroup-{owner.uid} is refused: queue `a` is closed. The pods are in no"
     )
     assert told.endswith("names another queue, or the obstacle is gone")
-    assert due(world, REFUSED_S) == [f"n/podgroup-{owner.uid}"]
+    assert due(world, 5.0) == [f"n/podgroup-{owner.uid}"]
 
 
 def test_a_podgroup_that_is_deleted_under_its_pods_is_made_again(world: World) -> None:
@@ -89,7 +88,7 @@ def test_a_podgroup_in_another_phase_is_looked_after(world: World, phase: str, *
     before = world.group(owner)
     after = world.api.change(POD_GROUPS, f"podgroup-{owner.uid}", {"status": {"phase": phase}}, "n")
     world.pod_groups._group_seen(before, after)
-    assert due(world, AGAIN_S) == ([f"n/podgroup-{owner.uid}"] if queued else [])
+    assert due(world, 0.5) == ([f"n/podgroup-{owner.uid}"] if queued else [])
 
 
 def test_which_pods_lead_to_a_pass(world: World) -> None:
@@ -105,13 +104,13 @@ def test_which_pods_lead_to_a_pass(world: World) -> None:
     world.pod_groups._pod_seen(new, known)
     ended = world.api.change(PODS, "x", {"status": {"phase": "Succeeded"}}, "n", subresource="status")
     world.pod_groups._pod_seen(known, ended)
-    assert due(world, AGAIN_S) == [key]
+    assert due(world, 0.5) == [key]
     queue.done(key)
     slot = {"volcano.sh/task-spec": "w", "volcano.sh/task-index": "0"}
     world.pod_groups._pod_seen(None, msgspec.convert(manifests.pod("y", "n", scheduler="default-scheduler"), type(new)))
     of_job = msgspec.structs.replace(new.metadata, owner_references=[job], annotations=slot, name="j-w-0")
     world.pod_groups._pod_seen(None, msgspec.structs.replace(new, metadata=of_job))
-    assert due(world, AGAIN_S) == []
+    assert due(world, 0.5) == []
 
 
 @pytest.mark.parametrize("ended", [True, False])
@@ -124,7 +123,7 @@ def test_a_gang_whose_pods_have_gone_is_looked_after_until_its_job_ends(world: W
     status = {"conditions": [{"type": "Complete", "status": "True"}]} if ended else {}
     world.api.merge_patch(INDEXED_JOBS, "train", {"status": status}, "n")
     world.group(owner)
-    assert due(world, END_S) == ([] if ended else [f"n/podgroup-{owner.uid}"])
+    assert due(world, 5.0) == ([] if ended else [f"n/podgroup-{owner.uid}"])
 
 
 @pytest.mark.parametrize("named", [True, False])

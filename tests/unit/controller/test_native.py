@@ -16,7 +16,6 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 from muster.kube.errors import Forbidden, NotFound
-from muster.kube.served import FRESH_S
 from muster.volcano.native import is_gang, native_of
 from muster.volcano.pods import in_native_group
 
@@ -148,7 +147,7 @@ def test_nothing_is_written_while_the_kind_is_not_served_and_all_is_when_it_is()
         assert not world.native.joins(gang())
     assert (world.cluster.count("create"), world.cluster.asked) == (0, 1)
     world.cluster.served = True
-    world.now_s += FRESH_S
+    world.now_s += 60.0
     world.work()
     assert set(world.cluster.groups) == {"there", "new"}
     assert world.native.joins(gang())

@@ -10,10 +10,7 @@ from builders import manifests
 from frameworks_world import replicated_job, runtime
 from settled_world import Settled
 
-from controller.flow.controller import BELIEVED_S, BLOCKED_S
-from controller.job.reconcile import NEEDED_S
-from controller.job.writer import MAX_S
-from controller.trainjob.report import LOOK_AGAIN_S, Authorities, TrainerReports
+from controller.trainjob.report import Authorities, TrainerReports
 from controller.trainjob.watched import Kinds, Whole
 from controller.worker import Retry
 from muster.api.base import Resource
@@ -64,7 +61,7 @@ def test_a_job_of_a_flow_that_is_refused() -> None:
     refusal = "Warning CreationFailed: step a: the API server refuses Job f-a: quota"
     assert [each for each in world.told() if "Warning" in each] == [refusal]
     world.api.meddle = lambda _: None
-    assert "create Job f-a" in world.acts(BLOCKED_S + 0.1)
+    assert "create Job f-a" in world.acts(10.1)
 
 
 def test_a_job_of_somebody_else_has_the_name_of_a_step() -> None:
@@ -91,7 +88,7 @@ def test_a_job_of_a_flow_that_no_cache_shows_is_looked_for_again() -> None:
     flows.process("n/f")
     while (key := flows.worker.queue.get(0)) is not None:
         flows.worker.queue.done(key)
-    world.now_s += BELIEVED_S - 0.1
+    world.now_s += 29.9
     assert flows.worker.queue.get(0) is None
     world.now_s += 0.2
     assert flows.worker.queue.get(0) == "n/f"
@@ -119,7 +116,7 @@ def test_a_job_over_the_limits() -> None:
         world.api.add(JOBS, {"metadata": {"name": name}, "spec": spec})
     world.plans = False
     world.settle()
-    world.settle(MAX_S)
+    world.settle(10.0)
     state = world.one(JOBS, "j").status.state
     asks = f"the Job asks for {MOST_PODS.value + 1}; at most {MOST_PODS.value} {MOST_PODS.unit} are allowed"
     assert (state.reason, state.message) == ("OverLimit", f"{asks}, so nothing is made for it")
@@ -140,7 +137,7 @@ def test_a_claim_of_somebody_else() -> None:
     foreign(world, CLAIMS, claim.metadata.name)
     world.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {**TASKS, "volumes": [volume]}})
     world.settle()
-    world.settle(MAX_S)
+    world.settle(10.0)
     why = f"PersistentVolumeClaim {claim.metadata.name} exists already and has no owner"
     assert world.one(JOBS, "j").status.state.message == f"{why}; delete it, or give the Job another name"
     assert f"Warning PVCError: {why}; delete it, or give the Job another name" in world.told()
@@ -156,8 +153,8 @@ def test_a_job_whose_end_is_not_noted_stays_for_a_minute(*, needed: bool) -> Non
     world.settle(1.0)
     world.controller.jobs._context.needed = lambda _: needed
     due_s = (parse_time(world.one(JOBS, "j").status.state.last_transition_time) or 0.0) + 10
-    when_s = NEEDED_S if needed else 0.0
-    for late_s in (-0.5, 0.0, NEEDED_S - 0.5, NEEDED_S):
+    when_s = 60.0 if needed else 0.0
+    for late_s in (-0.5, 0.0, 59.5, 60.0):
         world.now_s = due_s + late_s
         world.controller.jobs.worker.queue.add("n/j")
         assert world.acts() == (["delete Job j"] if late_s == when_s else [])
@@ -327,10 +324,10 @@ def test_authorities_that_change_reach_pods_that_run(tmp_path: Path) -> None:
     assert world.one(CONFIG_MAPS, "t-tls-config").data == {"ca.crt": "first"}
     world.pods("Running")
     world.settle(1.0)
-    world.settle(LOOK_AGAIN_S)
-    assert world.acts(LOOK_AGAIN_S) == []
+    world.settle(300.0)
+    assert world.acts(300.0) == []
     (tmp_path / "ca.crt").write_text("second")
-    assert world.acts(LOOK_AGAIN_S - 2.0) == []
+    assert world.acts(298.0) == []
     assert world.acts(2.1) == ["apply ConfigMap t-tls-config"]
     assert world.one(CONFIG_MAPS, "t-tls-config").data == {"ca.crt": "second"}
     world.set(CONFIG_MAPS, "t-tls-config", data={"ca.crt": "third"})

@@ -4,8 +4,7 @@ import pytest
 from simulated_cluster import Cluster
 from simulated_jobs import add, pods, task, turn
 
-from controller.job.effects import MAX_S, OVER_QUOTA_AT_MOST, Refusals
-from controller.job.provision import PODS_A_TURN
+from controller.job.effects import Refusals
 from muster.kube.errors import ServerError
 
 
@@ -26,14 +25,14 @@ def test_refusals_are_tried_again_later_each_time() -> None:
     refusals = Refusals(lambda: now[0])
     waits: list[float] = []
     for _ in range(7):
-        assert tried(refusals, 50) == OVER_QUOTA_AT_MOST
+        assert tried(refusals, 50) == 3
         since = now[0]
         while tried(refusals, 50) == 0:
             now[0] += 0.25
         waits.append(now[0] - since)
-        now[0] = since + waits[-1] + MAX_S  # the pass of the loop above was one of its own
+        now[0] = since + waits[-1] + 30.0  # the pass of the loop above was one of its own
     assert waits == sorted(waits)
-    assert (waits[0], waits[-1]) == (1.0, MAX_S)
+    assert (waits[0], waits[-1]) == (1.0, 30.0)
     with refusals.attempts("uid") as attempts:
         assert attempts.begin(b"1 GPU")
 
@@ -48,11 +47,11 @@ def test_a_pass_without_refusals_ends_the_row() -> None:
     now[0] += 2.0
     with refusals.attempts("uid") as attempts:
         assert attempts.begin(b"8 GPUs")
-    assert tried(refusals, 5) == OVER_QUOTA_AT_MOST
+    assert tried(refusals, 5) == 3
     now[0] += 1.0
-    assert tried(refusals, 5) == OVER_QUOTA_AT_MOST
+    assert tried(refusals, 5) == 3
     refusals.forget("uid")
-    assert tried(refusals, 5) == OVER_QUOTA_AT_MOST
+    assert tried(refusals, 5) == 3
 
 
 def test_refusals_are_kept_however_the_pass_ends() -> None:
@@ -63,12 +62,12 @@ def test_refusals_are_kept_however_the_pass_ends() -> None:
         tried(refusals, 5, ServerError("the rest of the pass failed"))
     assert tried(refusals, 5) == 0
     now[0] += 1.0
-    assert tried(refusals, 5) == OVER_QUOTA_AT_MOST
+    assert tried(refusals, 5) == 3
 
 
 def test_a_large_job_leaves_its_turn_to_others(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """It makes so many pods at a time while somebody waits, and the rest after that."""
-    add(cluster, "j", task("w", 3 * PODS_A_TURN))
+    add(cluster, "j", task("w", 3 * 64))
     turn(cluster)
     cluster.plan(everything=True)
     reconciler, there = cluster.controller.jobs._reconciler, dict[str, int]()
@@ -86,5 +85,5 @@ def test_a_large_job_leaves_its_turn_to_others(cluster: Cluster, monkeypatch: py
     cluster.controller.workers[0].queue.add("other/job")
     for _ in range(3):
         turn(cluster)
-    assert (there["after n/j"], there["other/job"]) == (PODS_A_TURN, PODS_A_TURN)
-    assert len(pods(cluster)) == 3 * PODS_A_TURN
+    assert (there["after n/j"], there["other/job"]) == (64, 64)
+    assert len(pods(cluster)) == 3 * 64

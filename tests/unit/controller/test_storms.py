@@ -8,10 +8,9 @@ from builders import pod as a_pod
 from simulated_cluster import Cluster
 from simulated_jobs import command, fail, job, order, pods, submit, trickle, turn
 
-from controller.job.controller import GATHER_S
 from controller.job.rules import notes
 from controller.job.rules.events import Request, unseen_evictions
-from controller.job.rules.timers import MAX_NOTED, Timer, noted, timers_of
+from controller.job.rules.timers import Timer, noted, timers_of
 from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import JOBS, JobStatus
 
@@ -183,7 +182,7 @@ def test_timers_can_be_noted() -> None:
     assert timers_of(noted(JobStatus(), [derived, *lasting])) == lasting[::-1]
     assert noted(JobStatus(), [derived]) == JobStatus()
     assert timers_of(notes.noted(JobStatus(), notes.TIMERS, "[nonsense")) == timers_of(JobStatus()) == []
-    assert len(timers_of(noted(JobStatus(), lasting[:1] * 200))) == MAX_NOTED
+    assert len(timers_of(noted(JobStatus(), lasting[:1] * 200))) == 100
 
 
 MANY = 20
@@ -191,7 +190,7 @@ MANY = 20
 
 def gathering(cluster: Cluster) -> list[str]:
     """From now on events wait for others; the keys of the Jobs that get a pass. The list grows."""
-    cluster.controller.jobs._gather_s = GATHER_S
+    cluster.controller.jobs._gather_s = 0.1
     passes: list[str] = []
     process = cluster.controller.jobs.worker._process
 
@@ -212,7 +211,7 @@ def test_many_pods_are_one_pass(cluster: Cluster) -> None:
         cluster.deliver(everything=True)
         cluster.work(1)
     assert passes == []
-    cluster.now_s += GATHER_S
+    cluster.now_s += 0.1
     cluster.work(1)
     assert passes == ["n/j"]
     assert (job(cluster, "j").status.state.phase, job(cluster, "j").status.retry_count) == ("Restarting", 1)

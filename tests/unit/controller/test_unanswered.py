@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from controller.worker import START_S, Worker
+from controller.worker import Worker
 from muster.kube.errors import APIError, error_of, silent_webhook
 
 
@@ -83,7 +83,7 @@ def test_it_is_tried_ever_more_rarely(world: World) -> None:
 def test_a_first_start_says_it_once(world: World) -> None:
     """Without a warning, and again when it is over; a webhook that stays away is worth one."""
     with capture_logs() as logs:
-        world.pass_time(START_S - 1)
+        world.pass_time(119.0)
     assert [(each["log_level"], each["event"]) for each in logs] == [("info", "waiting for a webhook to answer")]
     with capture_logs() as logs:
         world.pass_time(600)
@@ -97,7 +97,7 @@ def test_a_first_start_says_it_once(world: World) -> None:
 def test_a_webhook_that_goes_away_is_warned_of(world: World) -> None:
     """At once, when the process has been there for a while."""
     world.error = None
-    world.pass_time(START_S + 1)
+    world.pass_time(121.0)
     world.error = error_of(500, SILENT)
     world.worker.queue.add("b")
     with capture_logs() as logs:
