@@ -4,6 +4,7 @@ import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -69,3 +70,40 @@ def test_saved_authority_signs_on(tmp_path: Path) -> None:
     assert sorted(file.name for file in tmp_path.iterdir()) == ["ca.crt", "ca.key", "tls.crt", "tls.key"]
     assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("ca.key", "tls.key")} == {0o600}
     assert (tmp_path / "tls.key").read_bytes() == pair.key_pem
+
+
+IDENTIFIERS = {"AuthorityKeyIdentifier": False, "SubjectKeyIdentifier": False}
+
+
+@pytest.mark.parametrize(
+    ("of", "extensions", "uses"),
+    [
+        (
+            "authority", {"SubjectKeyIdentifier": False, "BasicConstraints": True, "KeyUsage": True},
+            {"digital_signature", "key_cert_sign", "crl_sign"},
+        ),
+        (
+            "server",
+            {**IDENTIFIERS, "BasicConstraints": True, "KeyUsage": True, "ExtendedKeyUsage": False,
+             "SubjectAlternativeName": False},
+            {"digital_signature"},
+        ),
+        ("bare", {**IDENTIFIERS, "BasicConstraints": True, "KeyUsage": True}, {"digital_signature"}),
+    ],
+)  # fmt: skip
+def test_what_a_certificate_may_be_used_for(of: str, extensions: dict[str, bool], uses: set[str]) -> None:
+    """What verifiers must understand is critical, as RFC 5280 says; an authority signs no further authorities."""
+    authority = Authority.create("ca")
+    made = {
+        "authority": authority.pair,
+        "server": authority.issue("server", dns_names=["a"], server=True),
+        "bare": authority.issue("bare"),
+    }[of]
+    found = parsed(made).extensions
+    assert {type(each.value).__name__: each.critical for each in found} == extensions
+    usage = found.get_extension_for_class(x509.KeyUsage).value
+    names = ("digital_signature", "key_cert_sign", "crl_sign", "content_commitment", "key_encipherment",
+             "data_encipherment", "key_agreement")  # fmt: skip
+    assert {name for name in names if getattr(usage, name)} == uses
+    limits = found.get_extension_for_class(x509.BasicConstraints).value
+    assert (limits.ca, limits.path_length) == ((True, 0) if of == "authority" else (False, None))

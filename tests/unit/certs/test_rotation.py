@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certs.certificate import read_bundle
-from certs.rotation import Drop, Issue, NewAuthority, Refuse
+from certs.rotation import Drop, Issue, NewAuthority, Refuse, Situation, look_again_s
 from muster.api import names
 
 
@@ -218,6 +218,31 @@ def test_an_authority_whose_bundles_cannot_be_written_does_not_keep_certificates
     assert world.content.coming
     assert signer(world) == old
     assert not world.broken(at_s=world.now_s)
+
+
+def test_the_next_pass_is_when_something_may_be_due(world: World) -> None:
+    """When a certificate is to be renewed, an authority has ended, or others have taken up a change."""
+    content = world.content
+    assert content
+    assert content.issuer
+    authority, leaf = content.issuer.certificate, content.leaves["tls"].certificate
+
+    def waits(now_s: float, trusted_s: float = 1e6, loaded_s: float = 1e6) -> float:
+        at = Situation(
+            now_s=now_s, terms=world.terms, wanted=world.wanted,
+            trusted_s={authority.fingerprint: trusted_s}, loaded_s={leaf.fingerprint: loaded_s},
+        )  # fmt: skip
+        return look_again_s(content, at)
+
+    assert waits(leaf.due_s - 600.5) == 600.0
+    assert waits(leaf.due_s - 5.0) == 5.0
+    assert waits(authority.due_s - 7.0) == 7.0
+    assert waits(authority.ends_s - 5.0) == 6.0
+    assert waits(authority.ends_s + 1.0) == 600.0
+    assert waits(leaf.due_s + 1.0, trusted_s=world.terms.trust_wait_s - 3.0) == 3.0
+    assert waits(leaf.due_s + 1.0, loaded_s=world.terms.load_wait_s - 0.01) == 0.1
+    assert waits(leaf.due_s + 1.0, trusted_s=world.terms.trust_wait_s, loaded_s=world.terms.load_wait_s) == 600.0
+    assert look_again_s(None, Situation(now_s=0.0, terms=world.terms, wanted=world.wanted)) == 600.0
 
 
 # What can happen, in any order: each is one call.
