@@ -1,8 +1,10 @@
 """What is about one object is not done to another one that has its name by now."""
 
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from builders import manifests
 from guarded_controller import Desk
 from msgspec import structs
 from simulated_cluster import Cluster, _tell
@@ -12,7 +14,10 @@ from controller.gangs.native import NativeGroups
 from controller.job.objects import ObjectError, Objects
 from controller.job.rules.events import UNKNOWN, Request
 from controller.live import controller_of
+from controller.trainjob.children import Steps
+from controller.trainjob.rules import steps
 from controller.worker import Retry
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
@@ -20,6 +25,7 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import NotFound, ServerError
+from muster.runtime.plan import Component
 from muster.volcano.native import native_of
 from muster.volcano.plugins.base import Owned
 from muster.volcano.podgroup import pod_group
@@ -231,3 +237,41 @@ def test_a_native_podgroup_of_somebody_else_is_left_alone(desk: Desk, *, own: bo
     NativeGroups(desk.kit, desk.caches)._publish(group.metadata.key, larger)
     policy = desk.api.all(NATIVE_POD_GROUPS)[0].spec.scheduling_policy
     assert (policy == native_of(larger).spec.scheduling_policy) == own
+
+
+def test_a_job_of_a_train_job_counts_from_its_creation_to_its_deletion(desk: Desk) -> None:
+    """Whatever the caches show, which is nothing here."""
+    train = desk.add(TRAIN_JOBS, "t", spec={"runtimeRef": {"name": "r"}})
+    owner = manifests.owner("t", "TrainJob", TRAIN_JOBS.api_version, train.metadata.uid)
+    maker = Steps(desk.kit, desk.caches, cast("Any", SimpleNamespace(get=lambda *_: None)))
+    for api_version, name in ((JOBS.api_version, "t"), (INDEXED_JOBS.api_version, "t-i-0")):
+        meta = {"name": name, "namespace": "n", "ownerReferences": [owner]}
+        maker.take(train, steps.Create({"apiVersion": api_version, "metadata": meta, "spec": {}}))
+    found = maker.children(train, ["t-i-0"])
+    assert found.job
+    assert [*found.initializers] == ["t-i-0"]
+    for one in (found.job, found.initializers["t-i-0"]):
+        maker.take(train, steps.Delete(one, "a test"))
+    found = maker.children(train, ["t-i-0"])
+    assert (found.job, found.initializers) == (None, {})
+
+
+@pytest.mark.parametrize(
+    ("once", "live", "verbs"),
+    [(False, "as wanted", []), (False, "otherwise", ["apply"]), (True, "as wanted", []), (True, "otherwise", [])],
+)
+def test_an_object_of_a_train_job_that_differs_is_changed_unless_it_is_made_once(
+    desk: Desk, live: str, verbs: list[str], *, once: bool
+) -> None:
+    """One that is as it should be is not written."""
+    status = {
+        "jobsStatus": [dict.fromkeys(("ready", "succeeded", "failed", "active", "suspended"), 0) | {"name": "node"}]
+    }
+    train = desk.add(TRAIN_JOBS, "t", spec={"runtimeRef": {"name": "r"}}, status=status)
+    owner = manifests.owner("t", "TrainJob", TRAIN_JOBS.api_version, train.metadata.uid)
+    meta = {"name": "c", "namespace": "n", "ownerReferences": [owner]}
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "as wanted"}}
+    desk.api.add(CONFIG_MAPS, {**manifest, "data": {"a": live}})
+    maker = Steps(desk.kit, desk.caches, cast("Any", SimpleNamespace(get=lambda *_: None)))
+    maker.take(train, steps.Ensure(Component(manifest, "a plugin", once=once)))
+    assert [each.site.rpartition(" ")[2] for each in desk.api.sent] == verbs

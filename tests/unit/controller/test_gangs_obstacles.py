@@ -78,6 +78,7 @@ def test_a_podgroup_that_is_deleted_under_its_pods_is_made_again(world: World) -
     world.pod_groups._group_seen(group, None)
     queue.done(f"n/podgroup-{owner.uid}")
     assert queue.get(0) is None
+    assert world.pod_groups._fits == {}
 
 
 @pytest.mark.parametrize(("phase", "queued"), [("Running", True), ("Completed", False), ("Pending", False)])

@@ -166,6 +166,16 @@ def test_certificates_of_somebody_else() -> None:
     assert any("CertificateProblem" in each for each in kept.told())
 
 
+@pytest.mark.parametrize(("issuer", "said"), [("own", True), ("external", False)])
+def test_a_secret_of_another_issuer(issuer: str, *, said: bool) -> None:
+    """It is a mistake of the settings, if these say that the controller issues; it is not written."""
+    kept = Kept(issuer)
+    kept.show()
+    kept.api.add(CERTIFICATE_SECRETS, {"metadata": {"name": "certs", "namespace": "n"}, "data": {"tls.crt": "eA=="}})
+    assert kept.work() == []
+    assert any("belongs to another issuer" in each for each in kept.told()) is said
+
+
 def test_the_first_certificates() -> None:
     """Any replica makes the Secret, where there is none and its caches are filled; nobody's own is replaced."""
     for issuer, made in (("own", ["certs"]), ("external", [])):

@@ -95,17 +95,18 @@ def test_a_job_of_a_flow_that_no_cache_shows_is_looked_for_again() -> None:
 
 
 def test_a_flow_leaves_its_turn_to_those_of_other_namespaces() -> None:
-    """After each Job while they wait; the rest is made in its next turn."""
-    world = flow({"name": "a"}, {"name": "b"})
+    """After a Job while they wait; the rest is made in its next turn, not in this one."""
+    world = flow({"name": "a"}, {"name": "b"}, {"name": "c"})
+    world.api.add(JOB_TEMPLATES, {"metadata": {"name": "c"}, "spec": TASKS})
     world.deliver(everything=True)
-    flows = world.controller.job_flows
+    flows, waits = world.controller.job_flows, iter([True])
+    flows.worker.queue.others_wait = lambda key: key == "n/f" and next(waits, False)  # type: ignore[method-assign]
     assert flows.worker.queue.get(0) == "n/f"
-    flows.worker.queue.add("other/f")
     flows.process("n/f")
     assert [each.metadata.name for each in world.api.all(JOBS)] == ["f-a"]
     flows.worker.queue.done("n/f")
     world.settle()
-    assert [each.metadata.name for each in world.api.all(JOBS)] == ["f-a", "f-b"]
+    assert [each.metadata.name for each in world.api.all(JOBS)] == ["f-a", "f-b", "f-c"]
 
 
 def test_a_job_over_the_limits() -> None:
