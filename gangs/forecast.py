@@ -3,14 +3,15 @@
 Pure: objects of the whole cluster come in. Without the right to list them only reservations tell anything.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from math import inf
+from typing import NamedTuple
 
 from msgspec import structs
 
-from gangs.rows import Objects, Row, gang_name
+from gangs.nodes import held, offered
+from gangs.rows import Objects, Row, pods_by_gang
 from gangs.runs import Interval, past_runs
 from gangs.starts import Life, Runs, Scene, Waits, starts
 from muster.api.kubernetes.core import Node, Pod
@@ -20,8 +21,7 @@ from muster.api.muster.placement import Placement, current
 from muster.api.muster.states import WAITING
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.resources.gpus import counted
-from muster.resources.pods import node_allocatable, pod_requests, template_usage
+from muster.resources.pods import pod_requests, template_usage
 from muster.resources.runtime import declared_s, runtime_of
 from muster.resources.vector import Vector, add, subtract
 
@@ -29,12 +29,11 @@ Key = tuple[str, str]
 """Namespace and name of a PodGroup."""
 
 
-@dataclass(slots=True)
-class Cluster:
+class Cluster(NamedTuple):
     """The whole cluster, as far as it is played forward."""
 
     objects: Objects
-    nodes: list[Node] = field(default_factory=list)
+    nodes: Sequence[Node]
 
 
 def with_starts(rows: Sequence[Row], cluster: Cluster | None, now: float) -> list[Row]:
@@ -68,16 +67,12 @@ def scene_of(cluster: Cluster, rows: Iterable[Row], now: float) -> Scene:
     """
     objects = cluster.objects
     groups = {(group.metadata.namespace, group.metadata.name): group for group in objects.groups}
-    pods: dict[Key, list[Pod]] = defaultdict(list)
-    free = {node.metadata.name: _allocatable(node) for node in cluster.nodes if _takes_pods(node)}
-    for pod in objects.pods or ():
-        if pod.finished:
-            continue
-        name, node = gang_name(pod), pod.spec.node_name
-        if name:
-            pods[pod.metadata.namespace, name].append(pod)
-        if node in free:
-            free[node] = subtract(free[node], _counted(pod))
+    alive = [pod for pod in objects.pods or () if not pod.finished]
+    pods = pods_by_gang(alive)
+    free = {node.metadata.name: offered(node) for node in cluster.nodes if _takes_pods(node)}
+    for pod in alive:
+        if (node := pod.spec.node_name) in free:
+            free[node] = subtract(free[node], held(pod))
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
     ordered = sorted(rows, key=lambda row: (-(row.priority or 0), row.created))
     waits = [_waits(row, groups.get(_key(row)), pods[_key(row)], jobs) for row in ordered]
@@ -113,7 +108,8 @@ def _needs(pods: Sequence[Pod], job: Job | None, minimum: int) -> list[tuple[int
     left = minimum
     try:
         if len(pods) >= minimum:
-            counts.update(_shape(pod_requests(pod.spec)) for pod in sorted(pods, key=_name)[:minimum])
+            first = sorted(pods, key=lambda pod: pod.metadata.name)[:minimum]
+            counts.update(_shape(pod_requests(pod.spec)) for pod in first)
         else:
             for task in job.spec.tasks if job else ():
                 counts[_shape(template_usage(task.template).requests)] += min(left, task.replicas)
@@ -127,15 +123,11 @@ def _shape(amounts: Vector) -> tuple[tuple[str, int], ...]:
     return tuple(sorted(amounts.items()))
 
 
-def _name(pod: Pod) -> str:
-    return pod.metadata.name
-
-
 def _runs(group: PodGroup, pods: Sequence[Pod], begun: float | None, now: float) -> Runs | None:
     holds: dict[str, Vector] = {}
     for pod in pods:
         if pod.spec.node_name:
-            holds[pod.spec.node_name] = add(holds.get(pod.spec.node_name, {}), _counted(pod))
+            holds[pod.spec.node_name] = add(holds.get(pod.spec.node_name, {}), held(pod))
     return Runs(_life(group, pods), max(0.0, now - (now if begun is None else begun)), holds) if holds else None
 
 
@@ -159,17 +151,3 @@ def _life(group: PodGroup, pods: Sequence[Pod]) -> Life:
 def _takes_pods(node: Node) -> bool:
     ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
     return ready and not node.spec.unschedulable
-
-
-def _allocatable(node: Node) -> Vector:
-    try:
-        return node_allocatable(node)
-    except ValueError:
-        return {}
-
-
-def _counted(pod: Pod) -> Vector:
-    try:
-        return counted(pod)
-    except ValueError:
-        return {}

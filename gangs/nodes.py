@@ -86,14 +86,27 @@ def gpus_in(amounts: Vector) -> float:
     return sum(amount / unit(name) for name, amount in amounts.items() if is_gpu(name) or name.endswith("/gpu"))
 
 
+def offered(node: Node) -> Vector:
+    """Return what a node offers; nothing if that cannot be read."""
+    try:
+        return node_allocatable(node)
+    except ValueError:
+        return {}
+
+
+def held(pod: Pod) -> Vector:
+    """Return what a pod holds of its node; nothing if that cannot be read, as the planner cannot either."""
+    try:
+        return counted(pod)
+    except ValueError:
+        return {}
+
+
 def _row(node: Node, pods: list[Pod], rules: Rules) -> NodeRow:
-    has = _readable(node)
+    has = offered(node)
     used: Vector = {}
     for pod in pods:
-        try:
-            used = add(used, counted(pod))
-        except ValueError:
-            continue  # nobody can read what it asks for, the planner neither
+        used = add(used, held(pod))
     free = subtract(has, used)
     gpus, free_gpus = round(gpus_in(has), 3), max(0.0, round(gpus_in(free), 3))
     return NodeRow(
@@ -107,13 +120,6 @@ def _row(node: Node, pods: list[Pod], rules: Rules) -> NodeRow:
         free_memory=max(0, free.get(_MEMORY, 0)),
         pods=len(pods),
     )
-
-
-def _readable(node: Node) -> Vector:
-    try:
-        return node_allocatable(node)
-    except ValueError:
-        return {}
 
 
 def _state(node: Node, used: Vector, gpus: float, free_gpus: float, rules: Rules) -> str:

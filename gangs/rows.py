@@ -97,10 +97,7 @@ class Row(Struct, frozen=True, rename="camel", kw_only=True):
 
 def rows(objects: Objects) -> list[Row]:
     """Return a row per gang, and per Job or TrainJob that has no gang now; by namespace, queue, and age."""
-    pods: dict[tuple[str, str], list[Pod]] = defaultdict(list)
-    for pod in objects.pods or ():
-        if name := gang_name(pod):
-            pods[pod.metadata.namespace, name].append(pod)
+    pods = pods_by_gang(objects.pods or ())
     placements = {each.metadata.key: each for each in objects.placements or ()}
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
     found: list[Row] = []
@@ -142,6 +139,15 @@ def gang_name(pod: Pod) -> str | None:
     if not is_musters(pod.spec.scheduler_name):
         return None
     return gang_of(pod) or group_name(pod.metadata)
+
+
+def pods_by_gang(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
+    """Return the pods of each gang, by namespace and name of its PodGroup; a gang without pods has none."""
+    found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
+    for pod in pods:
+        if name := gang_name(pod):
+            found[pod.metadata.namespace, name].append(pod)
+    return found
 
 
 def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, job: Job | None) -> Row:

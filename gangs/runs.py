@@ -5,10 +5,10 @@ cases if the next gang is like the last ones, whether they run for a second or a
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from gangs.rows import Objects, gang_name
+from gangs.rows import Objects, pods_by_gang
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.batch import Job
@@ -40,14 +40,13 @@ def past_runs(objects: Objects) -> dict[str, list[float]]:
         if (run := _of_job(job)) is not None:
             found[job.spec.queue or "default"].append(run)
     jobs = {job.metadata.uid for job in objects.jobs or ()}
-    pods = _by_gang(objects.pods or ())
+    pods = pods_by_gang(objects.pods or ())
     for group in objects.groups:
         meta = group.metadata
         ours = meta.controller is not None and meta.controller.uid in jobs
-        if group.status.phase == "Completed" and not ours:
-            run = _of_pods(pods.get((meta.namespace, meta.name), ()))
-            if run is not None:
-                found[group.spec.queue].append(run)
+        run = None if ours or group.status.phase != "Completed" else _of_pods(pods[meta.namespace, meta.name])
+        if run is not None:
+            found[group.spec.queue].append(run)
     return {queue: [run_s for _, run_s in sorted(runs)[-LATEST:]] for queue, runs in found.items()}
 
 
@@ -71,11 +70,3 @@ def _of_pods(pods: Sequence[Pod]) -> tuple[float, float] | None:
     if not begun or not ended or max(ended) < min(begun):
         return None
     return max(ended), max(ended) - min(begun)
-
-
-def _by_gang(pods: Iterable[Pod]) -> Mapping[tuple[str, str], list[Pod]]:
-    found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
-    for pod in pods:
-        if name := gang_name(pod):
-            found[pod.metadata.namespace, name].append(pod)
-    return found

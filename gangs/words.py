@@ -1,6 +1,7 @@
 """Brief words for lists: a reason in ten words, the names of nodes, ranks, a time span. Pure."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
@@ -41,20 +42,14 @@ def brief(text: str) -> str:
 
 def ranges(names: Iterable[str]) -> list[str]:
     """Return names with numbers in a row as one: `node-[0000-0003,0007]`."""
-    runs: dict[tuple[str, int], list[list[int]]] = {}
+    numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
     plain = []
     for name in sorted(set(names), key=_natural):
-        found = _NUMBERED.fullmatch(name)
-        if found is None:
-            plain.append(name)
-            continue
-        number = int(found["number"])
-        known = runs.setdefault((found["stem"], len(found["number"])), [])
-        if known and known[-1][1] + 1 == number:
-            known[-1][1] = number
+        if found := _NUMBERED.fullmatch(name):
+            numbers[found["stem"], len(found["number"])].append(int(found["number"]))
         else:
-            known.append([number, number])
-    return [*(_range(stem, width, each) for (stem, width), each in runs.items()), *plain]
+            plain.append(name)
+    return [*(_range(stem, width, each) for (stem, width), each in numbers.items()), *plain]
 
 
 def nodes_words(names: Iterable[str], most: int = _NODES_CHARS) -> str:
@@ -69,7 +64,7 @@ def nodes_words(names: Iterable[str], most: int = _NODES_CHARS) -> str:
 
 def ranks_words(ranks: Mapping[str, Sequence[int]]) -> str:
     """Return ranks by pod set as text: `worker 0-7, 9; launcher 0`."""
-    return "; ".join(f"{pod_set} {_runs(numbers)}" for pod_set, numbers in ranks.items())
+    return "; ".join(f"{pod_set} {_ranks(numbers)}" for pod_set, numbers in ranks.items())
 
 
 def short(seconds: float) -> str:
@@ -92,18 +87,21 @@ def _natural(name: str) -> tuple[str, int, int, str]:
     return (found["stem"], len(found["number"]), int(found["number"]), name) if found else (name, 0, 0, name)
 
 
-def _range(stem: str, width: int, runs: list[list[int]]) -> str:
-    parts = [f"{low:0{width}}" if low == high else f"{low:0{width}}-{high:0{width}}" for low, high in runs]
+def _range(stem: str, width: int, numbers: Sequence[int]) -> str:
+    parts = [f"{low:0{width}}" if low == high else f"{low:0{width}}-{high:0{width}}" for low, high in _runs(numbers)]
     return f"{stem}{parts[0]}" if len(parts) == 1 and "-" not in parts[0] else f"{stem}[{','.join(parts)}]"
 
 
-def _runs(ranks: Sequence[int]) -> str:
-    runs: list[list[int]] = []
-    for rank in ranks:
-        if runs and rank == runs[-1][1] + 1:
-            runs[-1][1] = rank
-        else:
-            runs.append([rank, rank])
-    words = [str(first) if first == last else f"{first}-{last}" for first, last in runs]
+def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the first and the last number of each run in ascending numbers."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        first = runs.pop()[0] if runs and runs[-1][1] + 1 == number else number
+        runs.append((first, number))
+    return runs
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    words = [str(first) if first == last else f"{first}-{last}" for first, last in _runs(ranks)]
     more = len(words) - _RANKS
     return ", ".join(words[:_RANKS]) + (f" and {more} more runs" if more > 0 else "")
