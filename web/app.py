@@ -15,14 +15,15 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from history.store import StoreError
 from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound, Unauthorized
 from web.asked import Asked
-from web.caller import Caller
 from web.counters import LIVE, Counted, pages_of
 from web.routes import ROUTES, Page
 from web.security import Guard
-from web.site import Site
+from web.site import SigningIn, Site
 from web.streams import Streams, live
+from web.view import Caller
 
 log = structlog.get_logger()
 FORM_BYTES = 256 * 1024
@@ -35,14 +36,14 @@ def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
     site.knows(pages=[page for page in ROUTES if page.title])
     routes: list[BaseRoute] = [
         *(Route(page.path, _endpoint(site, page), methods=[page.method]) for page in ROUTES),
-        *(sign_in(site) if site.callers.signs_in else ()),
+        *(sign_in(site, site.callers) if isinstance(site.callers, SigningIn) else ()),
         Route(LIVE, live(site, Streams())),
         Mount("/static", StaticFiles(directory=site.assets.folder)),
     ]
     return Starlette(
         routes=routes,
         middleware=[Middleware(Counted, pages=pages_of(routes)), Middleware(Guard, on_loopback=on_loopback)],
-        exception_handlers={HTTPException: _told(site), APIError: _told(site)},
+        exception_handlers=dict.fromkeys((HTTPException, APIError, StoreError), _told(site)),
     )
 
 
@@ -65,7 +66,7 @@ def _endpoint(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]
     return endpoint
 
 
-def sign_in(site: Site) -> list[Route]:
+def sign_in(site: Site, callers: SigningIn) -> list[Route]:
     """Return the routes that take a token, and forget it; they are for those who are not known yet."""
 
     async def show(request: Request) -> Response:
@@ -73,10 +74,10 @@ def sign_in(site: Site) -> list[Route]:
 
     async def take(request: Request) -> Response:
         form = await form_of(request)
-        return await run_in_threadpool(site.callers.signed_in, form.get("token", ""))
+        return await run_in_threadpool(callers.signed_in, form.get("token", ""))
 
     async def forget(_: Request) -> Response:
-        return site.callers.signed_out()
+        return callers.signed_out()
 
     return [
         Route("/signin", show, methods=["GET"]),
@@ -119,12 +120,11 @@ def _told(site: Site) -> Callable[[Request, Exception], Response]:
         if isinstance(error, HTTPException):
             status, message, headers = HTTPStatus(error.status_code), error.detail, error.headers
         else:
-            assert isinstance(error, APIError)  # noqa: S101 # the other kind that is handled here
             status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), HTTPStatus.BAD_GATEWAY)
-            message = error.message
+            message = error.message if isinstance(error, APIError) else str(error)
         if request.url.path.startswith("/api/"):
             return JSONResponse({"message": message}, status, headers)
-        if status is HTTPStatus.UNAUTHORIZED and site.callers.signs_in:
+        if status is HTTPStatus.UNAUTHORIZED and isinstance(site.callers, SigningIn):
             answer = _signing_in(site, request, status, message)
         else:
             asked = Asked(site, request, Caller())

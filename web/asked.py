@@ -1,7 +1,7 @@
 """What a page is asked, and its answer as HTML or JSON."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
@@ -15,8 +15,7 @@ from starlette.responses import HTMLResponse, Response
 
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.kube.client import Client
-from web.caller import Caller
-from web.view import View
+from web.view import Caller, View
 
 if TYPE_CHECKING:
     from web.site import Site
@@ -62,14 +61,9 @@ class Asked:
         text = msgspec.json.format(msgspec.json.encode(content)) + b"\n"
         return Response(text, media_type="application/json")
 
-    @contextmanager
-    def client(self) -> Iterator[Client]:
-        """Give a client that acts as the caller, with his rights and none of the server's."""
-        client = self.site.callers.client_of(self.request)
-        try:
-            yield client
-        finally:
-            self.site.callers.give_back(client)
+    def client(self) -> AbstractContextManager[Client]:
+        """Return a client that acts as the caller, with their rights and none of the server's, for a `with`."""
+        return self.site.callers.client_of(self.request)
 
     def may(self, right: ResourceAttributes) -> bool:
         """Return True if the caller has a right."""

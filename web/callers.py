@@ -6,6 +6,7 @@ kept of a token but a hash of it, for a minute.
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from http import HTTPStatus
 from threading import BoundedSemaphore
@@ -22,8 +23,8 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.config import Config
 from web.caches import Caches
-from web.caller import Caller
 from web.rights import Remembered, digest_of, listing
+from web.view import Caller
 
 COOKIE: Final = "__Host-muster"
 """Browsers keep a cookie of such a name only from this very host, and over TLS."""
@@ -42,8 +43,6 @@ _HOW: Final = "send your token as `Authorization: Bearer`, or sign in at /signin
 
 class TokenCallers:
     """Knows callers by their tokens. `forwarded`: a proxy in front, which nobody can pass by, sends them."""
-
-    signs_in = True
 
     def __init__(self, client: Client, config: Config, caches: Caches, *, forwarded: bool = False) -> None:
         self._client = client
@@ -88,16 +87,12 @@ class TokenCallers:
         """Return True if the caller has a right."""
         return self._may(self._user(self._token(request)), right)
 
-    def client_of(self, request: Request) -> Client:
-        """Return a client that acts with the caller's token and with nothing of the server's, for `give_back`."""
+    def client_of(self, request: Request) -> AbstractContextManager[Client]:
+        """Return a client that acts with the caller's token and with nothing of the server's."""
         token = self._token(request)
         self._user(token)
         header = f"Bearer {token}"
-        return Client(replace(self._config, authorization=lambda: header), connections=4)
-
-    def give_back(self, client: Client) -> None:
-        """Close it."""
-        client.close()
+        return closing(Client(replace(self._config, authorization=lambda: header), connections=4))
 
     def close(self) -> None:
         """Ask nothing more."""

@@ -24,10 +24,9 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.resources.gpus import is_gpu
 from muster.resources.pods import pod_requests
-from web.aged import Aged
 from web.caches import Caches
-from web.caller import Caller
-from web.turns import Turns
+from web.slow import Aged, Turns
+from web.view import Caller
 
 TRIALS_S: Final = 10.0
 """After that no more changes are tried that would help: others wait for their turn, and pages for the processor."""
@@ -56,12 +55,12 @@ class _Cluster:
         known = self._made.get((pool, names))
         if known is None:
             other = self._made.get((pool, not names))
-            known = other.for_readers(names_others=names) if other else self._read(pool, names=names)
+            if other:
+                known = other.for_readers(names_others=names)
+            else:
+                known = WhatIf(in_pool(self.dump, pool or DEFAULT_POOL), names_others=names)
             self._made[pool, names] = known
         return known
-
-    def _read(self, pool: str, *, names: bool) -> WhatIf:
-        return WhatIf(in_pool(self.dump, pool or DEFAULT_POOL), names_others=names)
 
 
 class Explainer:

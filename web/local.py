@@ -5,6 +5,7 @@ Others on the same machine may connect as well, so that the URL that is printed 
 
 import hmac
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -21,8 +22,8 @@ from muster.api.kubernetes import core, reviews
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from web.caches import Reach
-from web.caller import Caller
 from web.rights import Remembered, listing, may_i
+from web.view import Caller
 
 KEY: Final = "key"
 Reaches = Mapping[Resource[Any], Reach]
@@ -45,11 +46,7 @@ def reach_of(client: Client, namespace: str) -> Reaches:
 class LocalCallers:
     """Knows one caller, by the key of the URL."""
 
-    signs_in = False
-
-    def __init__(
-        self, client: Client, key: str, port: int, namespace: str, reach: Mapping[Resource[Any], Reach]
-    ) -> None:
+    def __init__(self, client: Client, key: str, port: int, namespace: str, reach: Reaches) -> None:
         self._client = client
         self._key = key
         self._cookie = f"muster-{port}"
@@ -80,24 +77,10 @@ class LocalCallers:
         self.caller_of(request)
         return self._answers.answer(msgspec.json.encode(right), lambda: may_i(self._client, right))
 
-    def client_of(self, request: Request) -> Client:
-        """Return the client of the kubeconfig."""
+    def client_of(self, request: Request) -> AbstractContextManager[Client]:
+        """Return the client of the kubeconfig, which stays open: there is one."""
         self.caller_of(request)
-        return self._client
-
-    def give_back(self, client: Client) -> None:
-        """Keep it: there is one."""
-
-    def signed_in(self, token: str) -> Response:
-        """Refuse: the key of the URL is all that counts here."""
-        _ = token
-        raise HTTPException(HTTPStatus.NOT_FOUND, "nobody signs in here: the URL that `muster web` prints has a key")
-
-    def signed_out(self) -> Response:
-        """Have the browser forget the key."""
-        answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)
-        answer.delete_cookie(self._cookie)
-        return answer
+        return nullcontext(self._client)
 
     def _caller(self) -> Caller:
         everywhere = self._reach[POD_GROUPS].everywhere and may_i(self._client, listing(POD_GROUPS))

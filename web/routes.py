@@ -7,7 +7,7 @@ from starlette.responses import RedirectResponse, Response
 
 from web import actions
 from web.asked import Asked
-from web.pages import gang, gangs, past, queues, records, topology, whatif
+from web.pages import gang, past, queues, records, topology, whatif
 
 Answering = Callable[[Asked], Response]
 
@@ -30,7 +30,7 @@ def _home(_: Asked) -> Response:
 ROUTES: Final = (
     Page("/", _home),
     Page("/queues", queues.show, "Queues"),
-    Page("/gangs", gangs.show, "Gangs"),
+    Page("/gangs", gang.listed, "Gangs"),
     Page("/gangs/{namespace}/{name}", gang.show),
     Page("/gangs/{namespace}/{name}/explain", gang.why),
     Page("/gangs/{namespace}/{name}/logs/{rank}", gang.log),

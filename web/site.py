@@ -1,35 +1,42 @@
-"""What a server of pages holds: caches, who asks, templates."""
+"""What a server of pages holds: caches, who asks, forecasts, templates, style and scripts."""
 
+import base64
+import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from msgspec import structs
 from starlette.requests import Request
 from starlette.responses import Response
 
 from extender.explain.clusterdump import ClusterDump
+from gangs import forecast, rows
 from history.store import Store
 from history.usage import Row
+from muster.api.kubernetes.core import NODES
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.muster.usage import PERIODS, Period
 from muster.kube.client import Client
-from web.aged import Aged
-from web.assets import Assets
 from web.caches import Caches
-from web.caller import Caller
 from web.explainer import Explainer
-from web.forecasts import Forecasts
+from web.slow import Aged
+from web.view import Caller
 
 HERE: Final = Path(__file__).parent
+LIVE: Final = ("vendor/htmx.min.js", "vendor/sse.min.js")
+"""The scripts of live updates, from npm (`make setup` brings them); pages work without."""
+Gang = tuple[str, str]
+"""Namespace and name of a PodGroup."""
 
 
 class Callers(Protocol):
     """Says who sends a request."""
-
-    signs_in: bool
-    """True where users sign in with a token."""
 
     def caller_of(self, request: Request) -> Caller:
         """Return the caller; HTTPException 401 for one who is not known. May wait: for threads."""
@@ -37,11 +44,16 @@ class Callers(Protocol):
     def may(self, request: Request, right: ResourceAttributes) -> bool:
         """Return True if the caller has a right."""
 
-    def client_of(self, request: Request) -> Client:
-        """Return a client that acts as the caller, for `give_back`."""
+    def client_of(self, request: Request) -> AbstractContextManager[Client]:
+        """Return a client that acts as the caller."""
 
-    def give_back(self, client: Client) -> None:
-        """Take a client back that is not needed any more."""
+    def with_key(self, request: Request) -> Response | None:
+        """Return the answer to a URL that signs its user in; None for other URLs."""
+
+
+@runtime_checkable
+class SigningIn(Callers, Protocol):
+    """Callers who sign in with a token."""
 
     def signed_in(self, token: str) -> Response:
         """Return the answer to a form with a token; HTTPException for one that does not count."""
@@ -49,8 +61,71 @@ class Callers(Protocol):
     def signed_out(self) -> Response:
         """Return the answer that has the browser forget the token."""
 
-    def with_key(self, request: Request) -> Response | None:
-        """Return the answer to a URL that signs its user in; None for other URLs."""
+
+class Assets:
+    """The files of a folder, read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def integrity(self, name: str) -> str:
+        """Return the hash of a file, as the attribute `integrity` has it."""
+        digest = hashlib.sha384((self.folder / name).read_bytes()).digest()
+        return f"sha384-{base64.b64encode(digest).decode()}"
+
+    @cached_property
+    def live(self) -> bool:
+        """True if the scripts of live updates are there."""
+        return all((self.folder / name).is_file() for name in LIVE)
+
+    @cached_property
+    def scripts(self) -> Markup:
+        """The elements that load the scripts; empty where they are not there."""
+        return Markup("\n").join(
+            Markup('<script src="/static/{}" integrity="{}" defer></script>').format(name, self.integrity(name))
+            for name in (LIVE if self.live else ())
+        )
+
+    @cached_property
+    def style(self) -> Markup:
+        """The element that loads the style."""
+        name = "muster.css"
+        return Markup('<link rel="stylesheet" href="/static/{}" integrity="{}">').format(name, self.integrity(name))
+
+
+class Forecasts:
+    """Starts of all gangs that wait; in a cluster of thousands of gangs they are some seconds old."""
+
+    def __init__(self, caches: Caches, now: Callable[[], float]) -> None:
+        self._caches = caches
+        self._now = now
+        self._known: Aged[dict[Gang, rows.Row]] = Aged()
+
+    def told(self, gangs: Sequence[rows.Row]) -> list[rows.Row]:
+        """Return the rows, those of gangs that wait with their interval as far as it is known.
+
+        It is computed from gangs of all namespaces: for callers who may see them.
+        """
+        known = self._known.value(self._caches.total, self._played)
+        return [_with(row, known.get((row.namespace, row.gang))) for row in gangs]
+
+    def _played(self) -> dict[Gang, rows.Row]:
+        gangs = [row for each in self._caches.namespaces() for row in self._caches.rows(each)]
+        cluster = forecast.Cluster(self._caches.whole(), self._caches.all(NODES))
+        played = forecast.with_starts(gangs, cluster, self._now())
+        return {(row.namespace, row.gang): row for row in played if row.earliest_start}
+
+
+def _with(row: rows.Row, known: rows.Row | None) -> rows.Row:
+    """Return a row with a start that is known, unless it has begun meanwhile."""
+    if known is None or known.state != row.state or row.expected_start:
+        return row
+    return structs.replace(
+        row,
+        earliest_start=known.earliest_start,
+        latest_start=known.latest_start,
+        start_known_by=known.start_known_by,
+    )
 
 
 class Site:
@@ -90,7 +165,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals |= {"assets": self.assets, "signs_in": callers.signs_in}
+        self._templates.globals |= {"assets": self.assets, "signs_in": isinstance(callers, SigningIn)}
 
     def close(self) -> None:
         """End the streams in a moment, so that the server can stop."""

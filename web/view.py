@@ -1,14 +1,34 @@
-"""What one caller is shown of the cluster: everything that a page may use. Nothing of other namespaces is in it."""
+"""Who asks for a page, and what they are shown of the cluster: all that a page may use, and nothing of others."""
 
 from collections.abc import Sequence
 
+from msgspec import Struct, field
+
 from extender.explain.queues import OwnQueue, QueueReport, own_queues, told_reports
 from gangs.rows import Objects, Row
+from history.scope import EVERYTHING, Scope
 from muster.api.kubernetes.core import NODES, Node
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import QUEUES, PodGroup, Queue
 from web.caches import Caches
-from web.caller import Caller
+
+
+class Caller(Struct, frozen=True, kw_only=True):
+    """One user, as the API server knows them, with what they may list."""
+
+    name: str = ""
+    """As the API server calls them; empty on loopback, where it is who has started the page."""
+    scope: Scope = field(default_factory=Scope)
+    """The namespaces whose gangs they may list."""
+    nodes: bool = True
+    """They may list nodes."""
+    queues: bool = True
+    """They may list Queues."""
+
+    @property
+    def everything(self) -> bool:
+        """True for who may see the whole cluster: all gangs, nodes and queues."""
+        return self.scope == EVERYTHING and self.nodes and self.queues
 
 
 class View:

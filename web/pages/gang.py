@@ -1,4 +1,4 @@
-"""One gang: its page, and the log of a member."""
+"""The list of gangs; one gang: its page, and the log of a member."""
 
 from contextlib import suppress
 from http import HTTPStatus
@@ -32,7 +32,7 @@ from web.actions import actions_for
 from web.asked import Asked
 from web.rights import listing
 from web.views.gang import Button, GangObjects, Step, gang_view
-from web.views.gangs import page_number
+from web.views.gangs import Filters, filters, gangs_view, page_number
 from web.views.moments import moment
 from web.views.past import steps_of
 
@@ -54,6 +54,14 @@ class _Found(NamedTuple):
     placement: Placement | None
     job: Job | None
     pods: list[Pod]
+
+
+def listed(asked: Asked) -> Response:
+    """Return one part of the list of the gangs that the caller may see."""
+    rows = asked.view.rows()
+    told = asked.site.forecasts.told(rows) if asked.caller.everything else rows
+    shown = gangs_view(told, asked.caller.scope, filters(asked.query), asked.site.now())
+    return asked.page("gangs.html", view=shown, everything=Filters(ended=True).address(), live="gangs")
 
 
 def show(asked: Asked) -> Response:

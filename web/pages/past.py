@@ -1,13 +1,9 @@
 """History and usage: what happened to gangs, and who used what. They are read from the store of the recorder."""
 
-from http import HTTPStatus
-
-from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from history.read import gangs, gaps, story
 from history.silence import looked
-from history.store import Store, StoreError
 from history.usage import KEYS, usage
 from web.asked import Asked
 from web.views.past import DAYS, GANGS, Period, history_view, period, story_view, usage_csv, usage_view
@@ -15,67 +11,42 @@ from web.views.past import DAYS, GANGS, Period, history_view, period, story_view
 
 def show(asked: Asked) -> Response:
     """Return the list of gangs that lived in a time."""
-    store, wanted, now = _store(asked), _period(asked), asked.site.now()
+    store, wanted, now = asked.site.history, _period(asked), asked.site.now()
     if store is None:
         return asked.page("nohistory.html", title="History")
-    since = wanted.since(now)
-    try:
-        queue, namespace = wanted.queue or None, wanted.namespace or None
-        found = gangs(store, asked.caller.scope, queue=queue, namespace=namespace, since=since, limit=GANGS)
-        shown = history_view(found, gaps(store, since), wanted, now, looked=looked(store))
-    except StoreError as error:
-        raise _unreadable(error) from error
+    since, queue, namespace = wanted.since(now), wanted.queue or None, wanted.namespace or None
+    found = gangs(store, asked.caller.scope, queue=queue, namespace=namespace, since=since, limit=GANGS)
+    shown = history_view(found, gaps(store, since), wanted, now, looked=looked(store))
     return asked.page("history.html", view=shown, days=DAYS)
 
 
 def one(asked: Asked) -> Response:
     """Return the story of one gang: of the UID that is asked for, else of the last one of its name."""
-    store, now, scope = _store(asked), asked.site.now(), asked.caller.scope
+    store, now, scope = asked.site.history, asked.site.now(), asked.caller.scope
     namespace, name, uid = asked.path["namespace"], asked.path["name"], asked.query.get("uid", "")
     if store is None:
         return asked.page("nohistory.html", title="History")
-    try:
-        named = gangs(store, scope, namespace=namespace, name=name) if scope.has(namespace) else []
-        found = [each for each in named if uid in {"", each.uid}]
-        if not found:
-            raise asked.missing(f"gang {name} in namespace {namespace} in the history")
-        happened = story(store, scope, namespace, name, uid=found[0].uid)
-    except StoreError as error:
-        raise _unreadable(error) from error
+    named = gangs(store, scope, namespace=namespace, name=name) if scope.has(namespace) else []
+    found = [each for each in named if uid in {"", each.uid}]
+    if not found:
+        raise asked.missing(f"gang {name} in namespace {namespace} in the history")
+    happened = story(store, scope, namespace, name, uid=found[0].uid)
     return asked.page("story.html", view=story_view(found[0], happened, now))
 
 
 def used(asked: Asked) -> Response:
     """Return the table of usage, or the same as CSV."""
-    store, wanted, now = _store(asked), _period(asked), asked.site.now()
+    store, wanted, now = asked.site.history, _period(asked), asked.site.now()
     if store is None:
         return asked.page("nohistory.html", title="Usage")
-    try:
-        rows = usage(
-            store,
-            asked.caller.scope,
-            wanted.by,
-            since=wanted.since(now),
-            namespace=wanted.namespace or None,
-            queue=wanted.queue or None,
-        )
-        shown = usage_view(rows, wanted, now, looked=looked(store))
-    except StoreError as error:
-        raise _unreadable(error) from error
+    since, queue, namespace = wanted.since(now), wanted.queue or None, wanted.namespace or None
+    rows = usage(store, asked.caller.scope, wanted.by, since=since, namespace=namespace, queue=queue)
+    shown = usage_view(rows, wanted, now, looked=looked(store))
     if asked.request.url.path.endswith(".csv"):
         name = {"content-disposition": 'attachment; filename="usage.csv"'}
         return Response(usage_csv(rows, wanted.by), media_type="text/csv", headers=name)
     return asked.page("usage.html", view=shown, days=DAYS, keys=KEYS)
 
 
-def _store(asked: Asked) -> Store | None:
-    store = asked.site.history
-    return store if isinstance(store, Store) else None
-
-
 def _period(asked: Asked) -> Period:
     return period(asked.query, asked.query.getlist("by"))
-
-
-def _unreadable(error: StoreError) -> HTTPException:
-    return HTTPException(HTTPStatus.BAD_GATEWAY, str(error))

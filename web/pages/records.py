@@ -9,7 +9,6 @@ from starlette.responses import PlainTextResponse, Response
 
 from extender.explain.text import lines_of
 from history.answers import QueryError, answers
-from history.store import StoreError
 from web.asked import Asked
 
 
@@ -25,8 +24,6 @@ def show(asked: Asked) -> Response:
         found = answers(store, asked.caller.scope, path, dict(asked.query))
     except QueryError as error:
         raise HTTPException(HTTPStatus.BAD_REQUEST, str(error)) from error
-    except StoreError as error:
-        raise HTTPException(HTTPStatus.BAD_GATEWAY, str(error)) from error
     return Response(msgspec.json.encode(found), media_type="application/json")
 
 

@@ -9,7 +9,7 @@ from extender.explain.clusterdump import ClusterDump, kind_name
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from web.asked import Asked
-from web.turns import Turns
+from web.slow import Turns
 from web.views.whatif import OBJECTS, YAML_BYTES, Answer, Trial, trial, tried
 
 _turns: Final = Turns("try something")

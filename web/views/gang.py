@@ -20,7 +20,7 @@ from muster.api.muster.placement import Placement
 from muster.api.muster.states import ENDED
 from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.table import slot_of
-from web.views.gangs import GangLine, address, line
+from web.views.gangs import GangLine, Part, address, line, part_of
 from web.views.moments import Moment, moment
 from web.views.places import RackOfNodes, racks
 
@@ -97,11 +97,8 @@ class GangView(Struct, frozen=True):
     steps: list[Step]
     racks: list[RackOfNodes]
     members: list[MemberLine]
-    all_members: int
-    first: int
-    """Number of the first member shown, from 1."""
-    before: str
-    after: str
+    part: Part
+    """Of the members."""
     events: list[EventLine] | None
     """None for who may not list them."""
     buttons: list[Button]
@@ -137,9 +134,7 @@ def gang_view(
     `rack_of_node` is empty for who may not list nodes: his map has no racks.
     """
     here = f"/gangs/{quote(of.row.namespace, safe='')}/{quote(name, safe='')}" if name else address(of.row)
-    last = max(1, -(-len(of.pods) // MEMBERS))
-    page = min(max(1, page), last)
-    first = (page - 1) * MEMBERS
+    shown, part = part_of(of.pods, MEMBERS, page, lambda number: f"{here}?page={number}#members")
     told = lines_of(of.report, now) if of.report else []
     return GangView(
         line=line(of.row, now),
@@ -150,14 +145,8 @@ def gang_view(
         help=[plain(each.sentence) for each in of.report.relief] if of.report else [],
         steps=list(_steps(of, now)) if of.happened is None else list(of.happened),
         racks=racks(of.pods, of.placement, of.row.state, rack_of_node),
-        members=[
-            _member(pod, first + rank, here, now, logs=of.logs)
-            for rank, pod in enumerate(of.pods[first : first + MEMBERS])
-        ],
-        all_members=len(of.pods),
-        first=first + 1 if of.pods else 0,
-        before=f"{here}?page={page - 1}#members" if page > 1 else "",
-        after=f"{here}?page={page + 1}#members" if page < last else "",
+        members=[_member(pod, rank, here, now, logs=of.logs) for rank, pod in enumerate(shown, part.first - 1)],
+        part=part,
         events=None if of.events is None else _events(of.events, now),
         buttons=list(of.buttons),
         explained=f"{here}/explain" if of.explained else "",

@@ -1,8 +1,8 @@
 """The list of gangs: what `muster ps` prints, with filters, page by page. Pure."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar, get_args
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
@@ -13,6 +13,7 @@ from history.scope import Scope
 from muster.api.muster.states import ENDED, WAITING, State
 from web.views.moments import Moment, moment
 
+T = TypeVar("T")
 PAGE_ROWS = 200
 """Rows of one page: a few screens, and a tenth of a second for a browser."""
 STATES = tuple(state for state in get_args(State) if state not in {"Deleted", "Gone"})
@@ -21,6 +22,18 @@ _FIELDS = ("queue", "namespace", "kind", "state")
 _TONES = {"Running": "good", "Completed": "good", "Degraded": "bad", "Failed": "bad", "Terminated": "bad"}
 _MOST_CHARS = 253
 """Of a filter: no name of Kubernetes is longer."""
+
+
+class Part(Struct, frozen=True):
+    """One part of a list that is too long for a page."""
+
+    first: int
+    """Number of its first entry, from 1; 0 without any."""
+    shown: int
+    all: int
+    before: str
+    """Address of the part before it; empty for the first."""
+    after: str
 
 
 class Filters(Struct, frozen=True):
@@ -54,15 +67,10 @@ class Filters(Struct, frozen=True):
 class GangLine(Struct, frozen=True):
     """One row."""
 
-    title: str
+    row: Row
     address: str
-    namespace: str
-    queue: str
-    state: str
     tone: str
     """good, bad or wait; empty for the others. The state stands beside it."""
-    size: str
-    priority: str
     created: Moment | None
     expected: Moment | None
     """Its start, or the earliest one."""
@@ -87,15 +95,10 @@ class GangsView(Struct, frozen=True):
     """The page."""
 
     lines: list[GangLine]
+    part: Part
+    """Of the gangs that the filters let through."""
     choices: list[Choice]
     filters: Filters
-    found: int
-    """Gangs that the filters let through."""
-    first: int
-    """Number of the first row, from 1; 0 without any."""
-    before: str
-    """Address of the page before this one; empty on the first."""
-    after: str
     all: int
     """Gangs that the caller may see."""
 
@@ -111,24 +114,22 @@ def page_number(text: str) -> int:
     return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= len("1000000") else 1
 
 
+def part_of(items: Sequence[T], most: int, page: int, address: Callable[[int], str]) -> tuple[Sequence[T], Part]:
+    """Return the entries of a page of the list, or of its last page; `address` returns that of another page."""
+    page = min(max(1, page), max(1, -(-len(items) // most)))
+    end = page * most
+    shown = items[end - most : end]
+    before, after = address(page - 1) if page > 1 else "", address(page + 1) if end < len(items) else ""
+    return shown, Part(end - most + 1 if shown else 0, len(shown), len(items), before, after)
+
+
 def gangs_view(rows: Sequence[Row], scope: Scope, chosen: Filters, now: float) -> GangsView:
-    """Return one page of the gangs in scope; a page beyond the last one is the last one."""
+    """Return one page of the gangs in scope."""
     mine = [row for row in rows if scope.has(row.namespace)]
     found = [row for row in mine if chosen.has(row)]
-    last = max(1, -(-len(found) // PAGE_ROWS))
-    page = min(chosen.page, last)
-    shown = found[(page - 1) * PAGE_ROWS : page * PAGE_ROWS]
+    shown, part = part_of(found, PAGE_ROWS, chosen.page, lambda page: chosen.address(page=page))
     twice = shared_names(mine)
-    return GangsView(
-        lines=[line(row, now, twice) for row in shown],
-        choices=_choices(mine, chosen),
-        filters=chosen,
-        found=len(found),
-        first=(page - 1) * PAGE_ROWS + 1 if shown else 0,
-        before=chosen.address(page=page - 1) if page > 1 else "",
-        after=chosen.address(page=page + 1) if page < last else "",
-        all=len(mine),
-    )
+    return GangsView([line(row, now, twice) for row in shown], part, _choices(mine, chosen), chosen, len(mine))
 
 
 def line(row: Row, now: float, twice: frozenset[tuple[str, str]] = frozenset()) -> GangLine:
@@ -136,14 +137,9 @@ def line(row: Row, now: float, twice: frozenset[tuple[str, str]] = frozenset()) 
     early = (row.expected_start or row.earliest_start) if row.state in WAITING else ""
     late = row.latest_start if early and row.latest_start != early else ""
     return GangLine(
-        title=row.title,
+        row=row,
         address=address(row, twice),
-        namespace=row.namespace,
-        queue=row.queue,
-        state=row.state,
         tone=tone(row.state),
-        size=row.size,
-        priority=row.priority_words,
         created=moment(row.created, now),
         expected=moment(early, now),
         latest=moment(late, now),

@@ -57,12 +57,9 @@ class Period(Struct, frozen=True):
 class PastGang(Struct, frozen=True):
     """One gang of the history."""
 
+    of: Gang
     title: str
     address: str
-    namespace: str
-    queue: str
-    user: str
-    state: str
     tone: str
     submitted: Moment | None
     waited: str
@@ -70,8 +67,6 @@ class PastGang(Struct, frozen=True):
     ran: str
     """From its first start to its end."""
     ended: Moment | None
-    restarts: int
-    evictions: int
     nodes: str
     gpu_hours: str
 
@@ -167,19 +162,14 @@ def past_gang(gang: Gang, now: float) -> PastGang:
     start = gang.started
     place = f"/history/{quote(gang.namespace, safe='')}/{quote(gang.name, safe='')}"
     return PastGang(
+        of=gang,
         title=f"{gang.kind} {gang.name}",
         address=f"{place}?{urlencode({'uid': gang.uid})}",
-        namespace=gang.namespace,
-        queue=gang.queue,
-        user=gang.user,
-        state=gang.state,
         tone=tone(gang.state),
         submitted=moment(gang.submitted, now),
         waited=short((start or gang.ended or now) - gang.submitted),
         ran="" if start is None else short((gang.ended or now) - start),
         ended=moment(gang.ended, now),
-        restarts=gang.restarts,
-        evictions=gang.evictions,
         nodes=_nodes(gang.nodes),
         gpu_hours=_number(gang.gpu_seconds / HOUR_S),
     )

@@ -16,7 +16,7 @@ from muster.api.muster.usage import Period
 from muster.resources.vector import CPU, PODS, Vector, add, amount_words, unit
 from muster.volcano.queuelimits import NONE, QueueLimits
 from web.views.bars import Bar, bar
-from web.views.gangs import address, shared_names
+from web.views.gangs import Part, address, part_of, shared_names
 from web.views.moments import Moment, moment
 
 PAGE_QUEUES = 100
@@ -94,13 +94,8 @@ class QueuesView(Struct, frozen=True):
     """In place of `lines` for who may not list queues."""
     waits: int
     """Gangs in scope that wait."""
-    all: int = 0
-    """Queues in all."""
-    first: int = 0
-    """Number of the first one shown, from 1."""
-    before: str = ""
-    """Address of the page before this one; empty on the first."""
-    after: str = ""
+    part: Part | None = None
+    """Of the queues; None for who may not list them."""
     silence: str = ""
     """What is said of a recorder that is gone, where there are budgets; empty while it looks."""
 
@@ -127,24 +122,12 @@ def queues_view(
         if row.state in WAITING and scope.has(row.namespace):
             waiters[row.queue].append(row)
     twice = shared_names(row for row in rows if scope.has(row.namespace))
-    last = max(1, -(-len(reports) // PAGE_QUEUES))
-    page = min(max(1, page), last)
-    first = (page - 1) * PAGE_QUEUES
-    shown = reports[first : first + PAGE_QUEUES]
-    waits = sum(map(len, waiters.values()))
-    return QueuesView(
-        lines=[
-            _line(report, waiters[report.queue], _budgets(report.queue, limits, spent), scope, twice, now)
-            for report in shown
-        ],
-        own=[],
-        waits=waits,
-        all=len(reports),
-        first=first + 1 if shown else 0,
-        before=f"/queues?page={page - 1}" if page > 1 else "",
-        after=f"/queues?page={page + 1}" if page < last else "",
-        silence=silence,
-    )
+    shown, part = part_of(reports, PAGE_QUEUES, page, lambda number: f"/queues?page={number}")
+    lines = [
+        _line(report, waiters[report.queue], _budgets(report.queue, limits, spent), scope, twice, now)
+        for report in shown
+    ]
+    return QueuesView(lines, [], sum(map(len, waiters.values())), part, silence)
 
 
 def own_queues_view(queues: Sequence[OwnQueue], now: float) -> QueuesView:

@@ -13,7 +13,7 @@ from muster.kube.client import Client
 from muster.kube.config import Config
 from web import caches
 from web.caches import Caches, Reach
-from web.caller import Caller
+from web.view import Caller
 
 
 @pytest.fixture

@@ -159,7 +159,8 @@ def test_what_a_user_does_is_done_with_his_token_alone() -> None:
     """The client that acts for him has the server's address, and his token in place of the server's."""
     made = callers(Judge("list podgroups", "list pods"))
     made._config = Config("https://api", authorization=lambda: "Bearer of-the-server")
-    config = made.client_of(bearer())._make.args[0]
+    with made.client_of(bearer()) as client:
+        config = client._make.args[0]
     assert config.server == "https://api"
     assert config.authorization() == "Bearer token-of-ada"
 

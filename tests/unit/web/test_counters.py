@@ -5,9 +5,9 @@ from prometheus_client import REGISTRY
 from prometheus_client.exposition import generate_latest
 from web_world import Pages
 
-from web.caller import Caller
 from web.routes import ROUTES
 from web.streams import Streams
+from web.view import Caller
 
 
 def count(page: str, status: int) -> float:

@@ -7,7 +7,7 @@ from web_world import Pages
 from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, What
 from history.scope import EVERYTHING, Scope
 from history.store import Store
-from web.caller import Caller
+from web.view import Caller
 
 GPU = "nvidia.com/gpu"
 

@@ -13,9 +13,8 @@ from history.model import MEMORY, Changes, Gang, Happening, Holding, Run, What
 from history.scope import Scope
 from history.store import Store
 from history.usage import SEEN
-from web.caller import Caller
 from web.routes import ROUTES, Page
-from web.view import View
+from web.view import Caller, View
 
 _PATTERN = re.compile(r"{(\w+)(?::\w+)?}")
 NOW = 1.8e9

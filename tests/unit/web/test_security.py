@@ -4,8 +4,8 @@ import pytest
 from starlette.datastructures import Headers
 from web_world import HERE, Pages, cluster
 
-from web.caller import Caller
 from web.security import refusal
+from web.view import Caller
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from web_world import Known, Pages, cluster, gang
 
 from web import streams
-from web.caller import Caller
 from web.streams import ALIVE, CHANGED, Streams
+from web.view import Caller
 
 pytestmark = pytest.mark.anyio
 

@@ -6,7 +6,7 @@ import pytest
 from served_app import wait_until
 from starlette.exceptions import HTTPException
 
-from web.turns import Turns
+from web.slow import Turns
 
 
 def test_few_wait_and_the_others_are_told_to_come_back() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,8 +22,8 @@ from muster.kube.client import Client
 from muster.kube.config import Config
 from web.app import make_app
 from web.caches import Caches
-from web.caller import Caller
 from web.site import Site
+from web.view import Caller
 
 JSON = dict[str, Any]
 HERE = "pages.example"
@@ -39,8 +40,6 @@ class Answer(NamedTuple):
 class Known:
     """Callers by the value of one cookie, with all rights."""
 
-    signs_in = True
-
     def __init__(self, callers: Mapping[str, Caller]) -> None:
         self.callers = dict(callers)
         self.client = Client(Config("http://127.0.0.1:1"))
@@ -56,13 +55,10 @@ class Known:
         """All that are known may do everything in what they see."""
         return self.caller_of(request).scope.has(right.namespace)
 
-    def client_of(self, request: Request) -> Client:
+    def client_of(self, request: Request) -> AbstractContextManager[Client]:
         """A client of no API server."""
         self.caller_of(request)
-        return self.client
-
-    def give_back(self, client: Client) -> None:
-        """Nothing to do."""
+        return nullcontext(self.client)
 
     def signed_in(self, token: str) -> Response:
         """The token is the cookie."""

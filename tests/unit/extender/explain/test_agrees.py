@@ -27,8 +27,8 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.config import Config
 from web.caches import Caches
-from web.caller import Caller
 from web.explainer import Explainer
+from web.view import Caller
 
 GPU8: Final = {"cpu": 4, "nvidia.com/gpu": 8}
 NODES: Final = ("ready", "ready", "cordoned", "silent", "suspect", "gone")

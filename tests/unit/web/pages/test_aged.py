@@ -4,7 +4,7 @@ import threading
 
 from builders.clocks import Clock
 
-from web.aged import QUICK_S, SHARE, Aged
+from web.slow import QUICK_S, SHARE, Aged
 
 
 def test_a_value_is_made_once_as_long_as_nothing_changes() -> None:

@@ -7,8 +7,8 @@ import pytest
 from web_world import Pages, cluster, gang
 
 from muster.api.kubernetes.core import NODES
-from web.caller import Caller
 from web.serving import warm
+from web.view import Caller
 
 pytestmark = pytest.mark.storm
 NODE_COUNT, GANGS, RUNNING, NAMESPACES, QUEUES = 5_000, 10_000, 2_000, 50, 100

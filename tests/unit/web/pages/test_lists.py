@@ -14,8 +14,8 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import NO_ROOM, POD_GROUPS
 from muster.volcano.queuelimits import Budget, QueueLimits
-from web.caller import Caller
-from web.views.gangs import PAGE_ROWS, STATES, Filters, filters, gangs_view
+from web.view import Caller
+from web.views.gangs import PAGE_ROWS, STATES, Filters, Part, filters, gangs_view
 from web.views.queues import PAGE_QUEUES, WAITERS, queues_view
 
 OURS = Scope(frozenset({"ours"}))
@@ -23,7 +23,7 @@ OURS = Scope(frozenset({"ours"}))
 
 def titles(rows: list[Row], chosen: Filters) -> list[str]:
     """The gangs that are shown."""
-    return [line.title for line in gangs_view(rows, EVERYTHING, chosen, NOW).lines]
+    return [line.row.title for line in gangs_view(rows, EVERYTHING, chosen, NOW).lines]
 
 
 def test_gangs_that_have_ended_are_left_out() -> None:
@@ -56,11 +56,10 @@ def test_an_address_keeps_the_filters() -> None:
 def test_a_long_list_comes_in_parts() -> None:
     """With the way on and back; a page beyond the last one is the last one."""
     rows = [row(f"job-{number:04d}") for number in range(2 * PAGE_ROWS + 1)]
-    second = gangs_view(rows, EVERYTHING, Filters(page=2), NOW)
-    assert (second.first, len(second.lines), second.found) == (PAGE_ROWS + 1, PAGE_ROWS, len(rows))
-    assert (second.before, second.after) == ("/gangs", "/gangs?page=3")
-    last = gangs_view(rows, EVERYTHING, Filters(page=99), NOW)
-    assert (len(last.lines), last.after) == (1, "")
+    second, last = (gangs_view(rows, EVERYTHING, Filters(page=page), NOW) for page in (2, 99))
+    assert second.part == Part(PAGE_ROWS + 1, PAGE_ROWS, len(rows), "/gangs", "/gangs?page=3")
+    assert last.part == Part(2 * PAGE_ROWS + 1, 1, len(rows), "/gangs?page=2", "")
+    assert [line.row.name for line in last.lines] == [rows[-1].name]
 
 
 def test_a_start_is_told_with_what_it_is_reckoned_from() -> None:
@@ -141,12 +140,8 @@ def test_many_who_wait_are_counted() -> None:
 def test_a_thousand_queues_come_in_parts() -> None:
     """Each with a hundred."""
     view = queues_view([report(f"q{number}") for number in range(1000)], [], EVERYTHING, NOW, page=2)
-    assert (view.first, len(view.lines), view.before, view.after) == (
-        PAGE_QUEUES + 1,
-        PAGE_QUEUES,
-        "/queues?page=1",
-        "/queues?page=3",
-    )
+    assert view.part == Part(PAGE_QUEUES + 1, PAGE_QUEUES, 1000, "/queues?page=1", "/queues?page=3")
+    assert [line.name for line in view.lines] == [f"q{number}" for number in range(PAGE_QUEUES, 2 * PAGE_QUEUES)]
 
 
 def test_a_budget_counts_the_queues_below() -> None:

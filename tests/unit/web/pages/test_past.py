@@ -13,7 +13,7 @@ from history.store import Store
 from history.usage import Row, Seconds
 from muster.api.names import BUDGET
 from muster.api.volcano.scheduling import QUEUES
-from web.caller import Caller
+from web.view import Caller
 from web.views.past import USAGE_ROWS, Period, period, usage_csv, usage_view
 
 GPU = "nvidia.com/gpu"

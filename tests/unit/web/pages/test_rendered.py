@@ -7,7 +7,7 @@ import pytest
 from web_world import Pages, cluster, gang
 
 from history.scope import Scope
-from web.caller import Caller
+from web.view import Caller
 
 PATHS = (
     *("/queues", "/gangs", "/gangs?state=Failed", "/gangs/mine/runs", "/gangs/mine/waits", "/gangs/mine/waits/explain"),

@@ -1,18 +1,25 @@
-"""A value that is long in the making, and so may be a little old: what is shown meanwhile is the one before."""
+"""What takes seconds: a value may be a little old, and one request at a time computes."""
 
 import threading
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Final, Generic, TypeVar
 
 import structlog
+from starlette.exceptions import HTTPException
 
 T = TypeVar("T")
 log = structlog.get_logger()
 QUICK_S: Final = 0.15
-"""What takes no longer is made while its reader waits."""
+"""What takes no longer is computed while its reader waits."""
 SHARE: Final = 10
-"""What takes longer is made anew so seldom that it takes a tenth of the time."""
+"""Rebuild interval of slow values: ten times the last build time, so that rebuilding uses at most 10 % of a core."""
+WAITING: Final = 4
+"""Requests that wait for their turn; each has one of the server's forty threads meanwhile."""
+PATIENCE_S: Final = 20.0
+"""Who waits longer is told to come back."""
 
 
 class Aged(Generic[T]):
@@ -64,3 +71,32 @@ class Aged(Generic[T]):
             self._made_at = self._clock()
             self._cost_s = self._made_at - began
         return value
+
+
+class Turns:
+    """Lets one request after the other do something; `what` says it in the message to those that are too many."""
+
+    def __init__(self, what: str, waiting: int = WAITING, patience_s: float = PATIENCE_S) -> None:
+        self._what = what
+        self._patience_s = patience_s
+        self._places = threading.BoundedSemaphore(waiting + 1)
+        self._turn = threading.Lock()
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Wait for the turn, and have it; HTTPException 429 if too many wait, or for too long."""
+        if not self._places.acquire(blocking=False):
+            raise self._later()
+        try:
+            if not self._turn.acquire(timeout=self._patience_s):
+                raise self._later()
+            try:
+                yield
+            finally:
+                self._turn.release()
+        finally:
+            self._places.release()
+
+    def _later(self) -> HTTPException:
+        why = f"others {self._what} at this moment: try again in some seconds"
+        return HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why, {"retry-after": "10"})
