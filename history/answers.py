@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, NamedTuple, Protocol
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
@@ -52,22 +52,6 @@ class Looked(msgspec.Struct, frozen=True):
 
     looked: float
     """When the recorder looked last, in seconds since the epoch; 0 if it never has."""
-
-
-class Source(Protocol):
-    """Answers from the history."""
-
-    def gangs(self, asked: Asked) -> Gangs:
-        """Return gangs."""
-
-    def story(self, namespace: str, name: str) -> list[read.Happening]:
-        """Return what happened to the gangs of a workload."""
-
-    def usage(self, asked: AskedUsage) -> list[usage.Row]:
-        """Return who used what."""
-
-    def looked(self) -> Looked:
-        """Return when the recorder looked last."""
 
 
 class OfStore(NamedTuple):

@@ -1,6 +1,6 @@
 """Folding: the usage of a time that is over is written per day, and the detail of that time goes; all at once."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select
@@ -15,6 +15,8 @@ from history.usage import FOLDED
 
 ALL_NAMES: Final = "*"
 """Stands for the workloads of folded days whose names have gone, too."""
+_AT_ONCE: Final = 500
+"""Namespaces of one statement."""
 _NAMELESS: Final = frozenset(Key._fields) - {"name"}
 
 
@@ -40,9 +42,7 @@ def fold_namespace(store: Store, namespace: str, begin: int, end: int) -> None:
             with store.engine.begin() as connection:
                 _add(store, connection, begin // DAY_MS, _of_all_names(totals))
                 _drop(connection, until, namespace)
-                row = {"namespace": namespace, "until": until}
-                insert = store.insert(FOLDS)
-                connection.execute(insert.on_conflict_do_update(index_elements=["namespace"], set_=row), row)
+                store.put(connection, FOLDS, [{"namespace": namespace, "until": until}])
             begin = until
 
 
@@ -63,7 +63,9 @@ def _of_all_names(totals: Totals[Key]) -> dict[tuple[Key, str], Amounts]:
 
 def _add(store: Store, connection: Connection, day: int, totals: Mapping[tuple[Key, str], Amounts]) -> None:
     """Add amounts of a day to those that are folded of it."""
-    for namespaces in _batches(sorted({key.namespace for key, _ in totals})):
+    names = sorted({key.namespace for key, _ in totals})
+    for first in range(0, len(names), _AT_ONCE):
+        namespaces = names[first : first + _AT_ONCE]
         for place, amounts in folded(connection, (DAYS.c.day == day, DAYS.c.namespace.in_(namespaces))).items():
             if place in totals:
                 totals[place].add(amounts)
@@ -71,15 +73,7 @@ def _add(store: Store, connection: Connection, day: int, totals: Mapping[tuple[K
         {**key._asdict(), "resource": resource, **{name: str(getattr(amounts, name)) for name in AMOUNTS}}
         for (key, resource), amounts in totals.items()
     ]
-    insert = store.insert(DAYS)
-    changed = {name: insert.excluded[name] for name in AMOUNTS}
-    insert = insert.on_conflict_do_update(index_elements=[*Key._fields, "resource"], set_=changed)
-    for batch in _batches(rows):
-        connection.execute(insert, batch)
-
-
-def _batches(of: Sequence[Any], at_once: int = 500) -> Iterable[Sequence[Any]]:
-    return (of[first : first + at_once] for first in range(0, len(of), at_once))
+    store.put(connection, DAYS, rows)
 
 
 def _drop(connection: Connection, end: int, namespace: str | None = None) -> None:

@@ -141,9 +141,8 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     _asks_no_more(entries, holding.pod)
     run = entries.runs.get(holding.run)
     if run is not None:
-        for what, reason in _TOLD.items():
-            if reason == end.reason:
-                entries.happens(run, _of_member(what, holding, end))
+        if (what := _TOLD.get(end.reason)) is not None:
+            entries.happens(run, _of_member(what, holding, end))
         _members_gone(entries, run, Moment(end.at, live=True))
     entries.less_alive(holding.gang)
 
@@ -184,7 +183,7 @@ def _members_gone(entries: Entries, run: Run, moment: Moment) -> None:
         lives.group_gone(entries, run.uid, moment)
 
 
-_TOLD = {What.EVICTED_MEMBER: End.EVICTED, What.FAILED_MEMBER: End.FAILED, What.LOST_MEMBER: End.LOST}
+_TOLD = {End.EVICTED: What.EVICTED_MEMBER, End.FAILED: What.FAILED_MEMBER, End.LOST: What.LOST_MEMBER}
 """Ends of single members that are told."""
 
 

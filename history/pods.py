@@ -142,12 +142,8 @@ def bound_at(pod: Pod) -> str | None:
 
 def ran_from(pod: RecordedPod, moment: Moment) -> int | None:
     """Return from when on a container ran; None if none has."""
-    first = _first(pod)
-    return None if first is None else moment.of(first)
-
-
-def _first(pod: RecordedPod) -> str | None:
-    return min((text for text in _starts(pod) if readable_time(text) is not None), key=_second, default=None)
+    known = [text for text in _starts(pod) if readable_time(text) is not None]
+    return moment.of(min(known, key=_second)) if known else None
 
 
 def _second(text: str) -> float:
@@ -171,10 +167,8 @@ def ended(pod: RecordedPod, moment: Moment) -> Ended | None:
 
 def gone(pod: RecordedPod, moment: Moment) -> Ended:
     """Return how a pod that has been deleted has ended, by what was last seen of it."""
-    end = ended(pod, moment)
-    if end is not None:
-        return end
-    return Ended(moment.of(_last(pod)), disrupted(pod) or End.DELETED, why(pod), moment.error(_last(pod)))
+    known, last = ended(pod, moment), _last(pod)
+    return known or Ended(moment.of(last), disrupted(pod) or End.DELETED, why(pod), moment.error(last))
 
 
 def stamps(pod: Pod) -> Iterator[str | None]:

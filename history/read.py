@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Select, func, or_, select
 
+from gangs.words import short
 from history.integral import FOREVER, Span, integrate
 from history.model import MS, What, vector_of
 from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS
@@ -46,6 +47,14 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
     """Every node that a member has been on, sorted."""
     gpu_seconds: float
     """GPUs that its members held, times seconds, until the recorder looked last."""
+
+    def waited(self, now: float) -> str:
+        """Return the time until its first start, or until now, in words."""
+        return short((self.started or self.ended or now) - self.submitted)
+
+    def ran(self, now: float) -> str:
+        """Return the time from its first start to its end, or until now, in words; empty without a start."""
+        return "" if self.started is None else short((self.ended or now) - self.started)
 
 
 class Happening(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ it cannot know (`Gap`).
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from queue import Empty
 from typing import Final
 
@@ -16,7 +17,6 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from history.entries import REMEMBERED, Entries
-from history.integral import Totals
 from history.looks import Following, Look, apply
 from history.model import MS, Changes, Gap
 from history.past import Past, close_unlisted, gap_text, known_of, past
@@ -65,6 +65,7 @@ class Recorder:
         self._client = client
         self._store = store
         self._settings = settings
+        self._closed_since = partial(closed_since, store)
         self._clock_s = clock_s
         self._changed = changed
         self._stopping = threading.Event()
@@ -105,7 +106,7 @@ class Recorder:
         seen = int(self._store.note(SEEN) or 0)
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         now = self._now()
-        self.tallies = Tallies(now, self._closed)
+        self.tallies = Tallies(now, self._closed_since)
         self._trouble = None
         known = known_of(self.entries)
         self.following.start()
@@ -225,14 +226,11 @@ class Recorder:
     def _tally(self, changes: Changes) -> None:
         """Count holdings that have ended; those of a period that has begun are read from the store, as these are."""
         if self.tallies is None:
-            self.tallies = Tallies(self._now(), self._closed)
+            self.tallies = Tallies(self._now(), self._closed_since)
             return
-        begun = self.tallies.renew(self._now(), self._closed)
+        begun = self.tallies.renew(self._now(), self._closed_since)
         ended = [each for each in changes.holdings.values() if each.ended is not None]
         self.tallies.close([span_of(self.queue_of(each.gang, changes), each) for each in ended], but=begun)
-
-    def _closed(self, begin: int) -> Totals[str]:
-        return closed_since(self._store, begin)
 
     def queue_of(self, gang: str, changes: Changes | None = None) -> str:
         """Return the queue of a gang that is open, or has just closed."""

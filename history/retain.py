@@ -1,20 +1,31 @@
-"""Bounds of the store by age and by size: what is too old goes for all, and what has no room by even shares."""
+"""Bounds of the store by age and by size: what is too old goes for all, and what has no room by even shares.
+
+An even share is everybody's own. What a namespace takes is estimated in the database, by the characters of each row and
+what a row costs besides, with its indexes; what matters is that it is fair between namespaces.
+"""
+
+import heapq
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import structlog
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, case, delete, func, select
 
-from history.folding import fold, fold_namespace
+from history.folding import ALL_NAMES, fold, fold_namespace
 from history.model import DAY_MS
-from history.schema import DAYS, GANGS, RUNS
-from history.shares import to_fold, weigh
+from history.schema import DAYS, GANGS, HAPPENINGS, HOLDINGS, RUNS
 from history.spans import floors
 from history.store import Store
 from history.usage import FOLDED
 
 log = structlog.get_logger(__name__)
-_BYTES = 1_000_000
-_ROUNDS = 5
+HOUR_MS: Final = 3_600_000
+_BYTES: Final = 1_000_000
+_ROUNDS: Final = 5
 """Folding leaves usage behind: what comes free is known afterwards."""
+_ROW: Final = 200
+"""Bytes of a row besides its texts, with its entries in indexes."""
 
 
 def tidy(store: Store, now: int, *, keep_days: int, keep_usage_days: int, megabytes: float) -> int:
@@ -71,3 +82,90 @@ def _oldest(store: Store, namespace: str | None = None) -> int:
         oldest = oldest.join(GANGS, GANGS.c.id == RUNS.c.gang).where(GANGS.c.namespace == namespace)
     with store.failing(), store.engine.connect() as connection:
         return int(connection.scalar(oldest) or 0)
+
+
+class Piece(NamedTuple):
+    """A part of the past of one namespace that can be folded."""
+
+    namespace: str
+    until: int
+    """Its end (ms); what was before it goes with it, or before it."""
+    size: int
+    """Bytes that come free."""
+
+
+def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dict[str, int]:
+    """Return up to when which namespaces have to be folded, so that all of it fits into `room` bytes.
+
+    `fixed` are the bytes of each namespace that cannot be folded. Always the namespace that has most gives its oldest
+    piece. Who has no more than an even share of the room gives nothing: what then does not fit cannot be helped.
+    """
+    past: dict[str, deque[Piece]] = defaultdict(deque)
+    has = Counter(fixed)
+    for piece in sorted(pieces, key=lambda each: each.until):
+        past[piece.namespace].append(piece)
+        has[piece.namespace] += piece.size
+    over, found = sum(has.values()) - room, dict[str, int]()
+    largest = [(-size, namespace) for namespace, size in has.items()]
+    heapq.heapify(largest)
+    while over > 0 and largest and has[largest[0][1]] * len(has) > room:
+        _, namespace = heapq.heappop(largest)
+        if past[namespace]:
+            piece = past[namespace].popleft()
+            found[namespace] = piece.until
+            over -= piece.size
+            has[namespace] -= piece.size
+            heapq.heappush(largest, (-has[namespace], namespace))
+    return found
+
+
+def weigh(store: Store, now: int) -> tuple[list[Piece], Counter[str]]:
+    """Return what can be folded, and the bytes of each namespace that cannot.
+
+    The past is cut into days, and what there is of today into hours; the last hour stays whole, as some of it may
+    not be written yet. The names of workloads in days that are folded are the oldest piece of all.
+    """
+    pieces, fixed = list[Piece](), Counter[str]()
+    today = now // DAY_MS * DAY_MS
+    names = Counter[str]()
+    with store.failing(), store.engine.connect() as connection:
+        for chosen in _sizes(today):
+            for namespace, until, size in connection.execute(chosen):
+                if until is None or until > now - HOUR_MS:
+                    fixed[namespace] += int(size)
+                else:
+                    pieces.append(Piece(namespace, int(until), int(size)))
+        named = DAYS.c.name != ALL_NAMES
+        for namespace, has_name, size in connection.execute(
+            select(DAYS.c.namespace, named, _bytes(DAYS)).group_by(DAYS.c.namespace, named)
+        ):
+            (names if has_name else fixed)[namespace] += int(size)
+    pieces += [Piece(namespace, 0, size) for namespace, size in names.items()]
+    return pieces, fixed
+
+
+def _sizes(today: int) -> Iterator[Any]:
+    """Yield statements for namespace, the end of the day or hour with which it goes, and bytes."""
+    until = _until(GANGS.c.ended, today)
+    yield select(GANGS.c.namespace, until, _bytes(GANGS)).group_by(GANGS.c.namespace, until)
+    for table in (RUNS, HOLDINGS):
+        until = _until(table.c.ended, today)
+        of = select(GANGS.c.namespace, until, _bytes(table)).join(GANGS, GANGS.c.id == table.c.gang)
+        yield of.group_by(GANGS.c.namespace, until)
+    goes = case(
+        (GANGS.c.ended.is_not(None), GANGS.c.ended), (RUNS.c.uid.is_(None), HAPPENINGS.c.at), else_=RUNS.c.ended
+    )
+    until = _until(goes, today)
+    of = select(GANGS.c.namespace, until, _bytes(HAPPENINGS)).join(GANGS, GANGS.c.id == HAPPENINGS.c.gang)
+    yield of.outerjoin(RUNS, RUNS.c.uid == HAPPENINGS.c.run).group_by(GANGS.c.namespace, until)
+
+
+def _until(ended: ColumnElement[Any], today: int) -> ColumnElement[Any]:
+    whole_days, hours = (ended // DAY_MS + 1) * DAY_MS, (ended // HOUR_MS + 1) * HOUR_MS
+    return case((ended < today, whole_days), else_=hours).label("until")
+
+
+def _bytes(table: Any) -> ColumnElement[Any]:
+    """Return the bytes of all rows together; texts that tenants write are what differs most."""
+    texts = [func.length(each) for each in table.c if each.type.python_type is str]
+    return func.sum(sum(texts[1:], texts[0]) + _ROW)

@@ -12,7 +12,19 @@ from typing import Any, Final, Self
 from urllib.parse import quote, unquote
 
 import msgspec
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, or_, select, text, union
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    Table,
+    create_engine,
+    event,
+    inspect,
+    or_,
+    select,
+    text,
+    union,
+)
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
@@ -28,6 +40,7 @@ REVISION: Final = "0002"
 _BUSY_S: Final = 10.0
 _KINDS: Final = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _AT_ONCE: Final = 500
+"""Rows of one statement."""
 _SEEN: Final = msgspec.json.Decoder(Seen)
 
 
@@ -131,51 +144,43 @@ class Store:
     def write(self, changes: Changes, notes: dict[str, str]) -> None:
         """Write changes and notes in one transaction. What has ended stays as it is, and nothing happens twice."""
         with self.failing(), self.engine.begin() as connection:
-            gangs = [*map(msgspec.structs.asdict, changes.gangs.values())]
-            self._put(connection, GANGS, "id", gangs, keep=("submitted",))
-            self._put(
-                connection, RUNS, "uid", [_packed(each, "asked", "seen") for each in changes.runs.values()], final=True
-            )
+            self.put(connection, GANGS, [_packed(each) for each in changes.gangs.values()], keep=("submitted",))
+            runs = [_packed(each, "asked", "seen") for each in changes.runs.values()]
+            self.put(connection, RUNS, runs, where=RUNS.c.ended.is_(None))
             holdings = [_packed(each, "amounts") for each in changes.holdings.values()]
-            self._put(connection, HOLDINGS, "pod", holdings, final=True)
+            self.put(connection, HOLDINGS, holdings, where=HOLDINGS.c.ended.is_(None))
             happenings = [_packed(each, "nodes") for each in changes.happenings]
-            self._put(connection, HAPPENINGS, "", happenings)
-            self._put(connection, GAPS, "", [*map(msgspec.structs.asdict, changes.gaps)])
+            self.put(connection, HAPPENINGS, happenings, once=True)
+            self.put(connection, GAPS, [_packed(each) for each in changes.gaps], once=True)
             self.put_notes(connection, notes)
 
     def put_notes(self, connection: Connection, notes: dict[str, str]) -> None:
         """Write notes of the recorder's."""
-        self._put(connection, NOTES, "key", [{"key": key, "value": value} for key, value in notes.items()])
+        self.put(connection, NOTES, [{"key": key, "value": value} for key, value in notes.items()])
 
-    def _put(
+    def put(
         self,
         connection: Connection,
-        table: Any,
-        key: str,
+        table: Table,
         rows: Sequence[dict[str, Any]],
         *,
-        final: bool = False,
+        once: bool = False,
+        where: ColumnElement[bool] | None = None,
         keep: Collection[str] = (),
     ) -> None:
-        """Insert rows; those whose key is there are replaced, unless they have ended and that is `final`.
+        """Insert rows. One whose key is there is replaced, unless it is written `once` or is not as `where` says.
 
-        Columns in `keep` stay as they were. Without a key, rows that are there already stay.
+        Columns in `keep` stay as they were.
         """
-        if not rows:
-            return
-        insert = self.insert(table)
-        if key:
-            new = {column.name: insert.excluded[column.name] for column in table.c if column.name not in {key, *keep}}
-            where = table.c.ended.is_(None) if final else None
-            insert = insert.on_conflict_do_update(index_elements=[key], set_=new, where=where)
+        insert = (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(table)
+        if once:
+            statement = insert.on_conflict_do_nothing()
         else:
-            insert = insert.on_conflict_do_nothing()
+            keys = [column.name for column in table.primary_key]
+            new = {column.name: insert.excluded[column.name] for column in table.c if column.name not in {*keys, *keep}}
+            statement = insert.on_conflict_do_update(index_elements=keys, set_=new, where=where)
         for first in range(0, len(rows), _AT_ONCE):
-            connection.execute(insert, rows[first : first + _AT_ONCE])
-
-    def insert(self, table: Any) -> Any:
-        """Return an INSERT that can say what becomes of conflicts, in the words of the database."""
-        return (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(table)
+            connection.execute(statement, rows[first : first + _AT_ONCE])
 
     def open_rows(self) -> tuple[list[Gang], list[Run], list[Holding]]:
         """Return what has not ended, as the recorder takes it up again."""
@@ -262,11 +267,9 @@ def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
 
 def _prepare(connection: Any, _: Any) -> None:
     cursor = connection.cursor()
-    cursor.execute(
-        "PRAGMA auto_vacuum = INCREMENTAL"
-    )  # before the first table: room of days that went can be given back
-    cursor.execute("PRAGMA journal_mode = WAL")
-    cursor.execute("PRAGMA synchronous = NORMAL")
+    # The first one comes before the first table: room of days that went can be given back.
+    for name, value in (("auto_vacuum", "INCREMENTAL"), ("journal_mode", "WAL"), ("synchronous", "NORMAL")):
+        cursor.execute(f"PRAGMA {name} = {value}")
     cursor.close()
 
 

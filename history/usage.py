@@ -30,6 +30,10 @@ FOLDED: Final = "folded-until"
 """Note of the recorder's: the end of the last day whose detail has gone, in milliseconds."""
 SEEN: Final = "seen-until"
 """Note of the recorder's: until when it has looked, in milliseconds."""
+HOUR_S: Final = 3_600
+_GIB: Final = 1 << 30
+_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the beginning of a formula."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -107,3 +111,18 @@ def _text(key: Key, by: str) -> str:
     if by == "workload":
         return f"{key.namespace}/{key.kind}/{key.name}"
     return str(getattr(key, by))
+
+
+def is_bytewise(resource: str) -> bool:
+    """Return True for a resource that is counted in bytes, and shown in GiB."""
+    return resource.startswith(("memory", "ephemeral-storage", "hugepages-"))
+
+
+def hours(resource: str, seconds: float) -> float:
+    """Return unit-hours of unit-seconds: GiB-hours of what is counted in bytes."""
+    return seconds / HOUR_S / (_GIB if is_bytewise(resource) else 1)
+
+
+def cell(text: str) -> str:
+    """Return a cell that no spreadsheet takes for a formula: names of users may begin with anything."""
+    return f"'{text}" if text.startswith(_FORMULAS) else text

@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from history import read, usage
-from history.answers import Asked, AskedUsage, Gangs, Looked, OfStore, Source
+from history.answers import Asked, AskedUsage, Gangs, Looked, OfStore
 from history.store import STORE_VARIABLE, Store, StoreError
 from musterctl.cluster import Where, known_plane
 from musterctl.plane import state
@@ -49,6 +49,10 @@ class OfServer(NamedTuple):
         asked = {name: text for name, text in given.items() if query[name] is not None}
         found: T = self.server.get(self.where, path, asked, wanted)
         return found
+
+
+Source = OfStore | OfServer
+"""Where the history is read from."""
 
 
 def source_of(where: Where, store: str | None, server: WebServer | None) -> Source:

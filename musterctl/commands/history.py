@@ -9,7 +9,7 @@ import msgspec
 
 from gangs.words import nodes_words, short
 from history import silence
-from history.answers import Asked, Source
+from history.answers import Asked
 from history.read import Gang, Gap, Happening
 from muster.api.volcano.scheduling import QUEUES
 from musterctl import completion
@@ -17,7 +17,7 @@ from musterctl.cluster import Where, namespace_in
 from musterctl.options import all_namespaces_option, namespace_option, records_options, since_option, where_options
 from musterctl.output.listing import show_object
 from musterctl.output.table import show_rows
-from musterctl.records import source_of
+from musterctl.records import Source, source_of
 from musterctl.webclient import WebServer
 
 
@@ -99,19 +99,8 @@ def gap_words(gap: Gap) -> str:
 
 def tell_silence(source: Source, what: str) -> None:
     """Say on standard error if the recorder is gone, since when, and `what` is not known then."""
-    now = time.time()
-    found = silence.silence(source.looked().looked, now)
-    if found is not None:
-        since = clock(found.since) if found.since else ""
-        click.echo(silence.told(since, short(now - found.since), what), err=True)
-
-
-def _ran(gang: Gang) -> str:
-    return "-" if gang.started is None else short((gang.ended or time.time()) - gang.started)
-
-
-def _waited(gang: Gang) -> str:
-    return short((gang.started or gang.ended or time.time()) - gang.submitted)
+    if said := silence.words(source.looked().looked, time.time(), what, clock):
+        click.echo(said, err=True)
 
 
 _COLUMNS: list[tuple[str, Callable[[Gang], str]]] = [
@@ -120,8 +109,8 @@ _COLUMNS: list[tuple[str, Callable[[Gang], str]]] = [
     ("USER", lambda gang: gang.user or "-"),
     ("STATE", lambda gang: gang.state),
     ("SUBMITTED", lambda gang: clock(gang.submitted)),
-    ("WAITED", _waited),
-    ("RAN", _ran),
+    ("WAITED", lambda gang: gang.waited(time.time())),
+    ("RAN", lambda gang: gang.ran(time.time()) or "-"),
     ("RESTARTS", lambda gang: str(gang.restarts)),
     ("EVICTIONS", lambda gang: str(gang.evictions)),
     ("GPU-HOURS", lambda gang: f"{gang.gpu_seconds / 3600:.2f}"),

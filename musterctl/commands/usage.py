@@ -9,8 +9,7 @@ import msgspec
 
 from history import silence
 from history.answers import AskedUsage
-from history.hours import cell, hours
-from history.usage import KEYS, Row, Seconds
+from history.usage import KEYS, Row, Seconds, cell, hours
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import CPU, PODS
 from musterctl.cluster import Where

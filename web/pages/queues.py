@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from extender.explain.queues import limit_words
 from history.scope import EVERYTHING
-from history.silence import BUDGETS, looked
+from history.silence import BUDGETS, looked, words
 from history.store import Store, StoreError
 from history.usage import Row, usage
 from muster.api.muster.usage import Period, period_of
@@ -19,7 +19,7 @@ from muster.volcano.queuelimits import limits_of
 from web.asked import Asked
 from web.site import Site
 from web.views.gangs import page_number
-from web.views.past import silence_words
+from web.views.past import day_of
 from web.views.queues import QueuesView, own_queues_view, queues_view
 
 log = structlog.get_logger()
@@ -68,7 +68,7 @@ def _used(asked: Asked, now: float, periods: AbstractSet[Period]) -> Mapping[Per
 
 def _silence(store: Store, now: float) -> str:
     try:
-        return silence_words(looked(store), now, BUDGETS)
+        return words(looked(store), now, BUDGETS, day_of)
     except StoreError as error:
         log.warning("the history cannot be read", error=str(error))
         return ""

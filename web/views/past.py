@@ -11,11 +11,10 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from gangs.words import nodes_words, plain, short
+from gangs.words import nodes_words, plain
 from history import silence
-from history.hours import HOUR_S, cell, hours, is_bytewise
 from history.read import Gang, Gap, Happening
-from history.usage import KEYS, Row, Seconds
+from history.usage import HOUR_S, KEYS, Row, Seconds, cell, hours, is_bytewise
 from web.views.bars import WHOLE
 from web.views.gang import Step
 from web.views.gangs import tone
@@ -134,8 +133,8 @@ def history_view(
     return HistoryView(
         gangs=[past_gang(each, now) for each in gangs[:GANGS]],
         full=len(gangs) >= GANGS,
-        gaps=[_gap(each, now) for each in gaps],
-        silence=silence_words(looked, now, silence.GANGS),
+        gaps=[_gap(each) for each in gaps],
+        silence=silence.words(looked, now, silence.GANGS, day_of),
         period=asked,
     )
 
@@ -159,7 +158,6 @@ def _nodes(nodes: Sequence[str]) -> str:
 
 def past_gang(gang: Gang, now: float) -> PastGang:
     """Return one gang as a row."""
-    start = gang.started
     place = f"/history/{quote(gang.namespace, safe='')}/{quote(gang.name, safe='')}"
     return PastGang(
         of=gang,
@@ -167,8 +165,8 @@ def past_gang(gang: Gang, now: float) -> PastGang:
         address=f"{place}?{urlencode({'uid': gang.uid})}",
         tone=tone(gang.state),
         submitted=moment(gang.submitted, now),
-        waited=short((start or gang.ended or now) - gang.submitted),
-        ran="" if start is None else short((gang.ended or now) - start),
+        waited=gang.waited(now),
+        ran=gang.ran(now),
         ended=moment(gang.ended, now),
         nodes=_nodes(gang.nodes),
         gpu_hours=_number(gang.gpu_seconds / HOUR_S),
@@ -184,17 +182,14 @@ def usage_view(rows: Sequence[Row], asked: Period, now: float, *, looked: float)
         more=max(0, len(lines) - USAGE_ROWS),
         period=asked,
         csv=f"/usage.csv?{asked.query}",
-        silence=silence_words(looked, now, silence.USAGE),
+        silence=silence.words(looked, now, silence.USAGE, day_of),
     )
 
 
-def silence_words(looked: float, now: float, what: str) -> str:
-    """Return what is said of a recorder that is gone, and `what` is not known then; empty while it looks."""
-    found = silence.silence(looked, now)
-    if found is None:
-        return ""
-    since = moment(found.since, now)
-    return silence.told(since.day if since else "", short(now - found.since), what)
+def day_of(at: float) -> str:
+    """Return a moment as its day and time."""
+    found = moment(at, at)
+    return found.day if found else "?"
 
 
 def usage_csv(rows: Sequence[Row], by: Sequence[str]) -> str:
@@ -234,6 +229,5 @@ def _number(hours: float) -> str:
     return f"{hours:,.0f}" if hours >= WHOLE else f"{hours:.3g}"
 
 
-def _gap(gap: Gap, now: float) -> str:
-    since, until = moment(gap.since, now), moment(gap.until, now)
-    return f"{since.day if since else '?'} to {until.day if until else '?'}: {plain(gap.text)}"
+def _gap(gap: Gap) -> str:
+    return f"{day_of(gap.since)} to {day_of(gap.until)}: {plain(gap.text)}"

@@ -5,7 +5,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history.shares import Piece, to_fold
+from history.retain import Piece, to_fold
 
 NAMESPACES = st.sampled_from("abcde")
 PIECES = st.lists(st.builds(Piece, NAMESPACES, st.integers(0, 20), st.integers(1, 100)), max_size=40)
