@@ -20,8 +20,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
-from musterctl.chart.commands import CLUSTER
-from musterctl.chart.commands import QUEUES as QUEUE_READERS
+from musterctl.chart.roles import VIEW_CLUSTER, VIEW_QUEUES
 from musterctl.cluster import known
 from musterctl.reader import Reader
 
@@ -79,7 +78,7 @@ def no_queues(error: Forbidden) -> str:
     kind = (error.details or {}).get("kind") or "queues"
     return (
         f"you may not list {kind}. For shares and use of queues, ask an administrator for the ClusterRole "
-        f"{QUEUE_READERS} in a ClusterRoleBinding."
+        f"{VIEW_QUEUES} in a ClusterRoleBinding."
     )
 
 
@@ -88,7 +87,7 @@ def refusal(error: Forbidden) -> str:
     kind = (error.details or {}).get("kind") or "all objects"
     return (
         f"you may not list {kind} in the whole cluster. For nodes, other gangs and what would help, ask an "
-        f"administrator for the ClusterRole {CLUSTER} in a ClusterRoleBinding"
+        f"administrator for the ClusterRole {VIEW_CLUSTER} in a ClusterRoleBinding"
     )
 
 

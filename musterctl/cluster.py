@@ -143,17 +143,20 @@ class Failed(click.ClickException):
 
 def connect_in(namespace: str | None, where: Where) -> tuple[Client, str]:
     """Return a client, and the namespace: the given one, else that of the kubeconfig's context."""
-    if namespace and not _NAME.fullmatch(namespace):
-        raise click.BadParameter(f"{namespace!r} cannot be the name of a namespace", None, None, "--namespace")
+    _check_namespace(namespace)
     client = where.client()
     return client, namespace or client.namespace
 
 
 def namespace_in(namespace: str | None, where: Where) -> str:
     """Return the namespace as `connect_in` does, for what is not read from a cluster."""
+    _check_namespace(namespace)
+    return namespace or load_config(where.kubeconfig).namespace
+
+
+def _check_namespace(namespace: str | None) -> None:
     if namespace and not _NAME.fullmatch(namespace):
         raise click.BadParameter(f"{namespace!r} cannot be the name of a namespace", None, None, "--namespace")
-    return namespace or load_config(where.kubeconfig).namespace
 
 
 def whole(resource: Resource[Any]) -> Resource[JSON]:
@@ -190,6 +193,13 @@ def create(client: Client, resource: Resource[Any], content: JSON, namespace: st
         made = client.create(whole(resource), content, namespace, strict=True)
     click.echo(f"{reference(resource, made['metadata']['name'])} created")
     return made
+
+
+def delete(client: Client, resource: Resource[Any], name: str, namespace: str | None = None) -> None:
+    """Delete an object, and print its name."""
+    with failing_as("delete", client, resource, name, namespace):
+        client.delete(resource, name, namespace)
+    click.echo(f'{reference(resource, "")[:-1]} "{name}" deleted')
 
 
 def for_each(things: Iterable[T], action: Callable[[T], object]) -> None:

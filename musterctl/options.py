@@ -4,12 +4,13 @@ Those of commands that plan are in `musterctl.planningoptions`.
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from muster.api.base import Resource
 from muster.resources.runtime import parse_days_s
 from musterctl import completion
 from musterctl.cluster import Where, only_name
@@ -21,26 +22,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., None]
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
-name_option = click.option(
+_name = partial(
+    click.option,
     "--name",
-    default=state.DEFAULT_NAME,
-    show_default=True,
     envvar="MUSTER_NAME",
     show_envvar=True,
     shell_complete=completion.planes,
     help="Name of the plane; several can run side by side.",
 )
-
-
-existing_name_option = click.option(
-    "--name",
-    default=only_name,
-    show_default="the only plane, else default",
-    envvar="MUSTER_NAME",
-    show_envvar=True,
-    shell_complete=completion.planes,
-    help="Name of the plane; several can run side by side.",
-)
+name_option = _name(default=state.DEFAULT_NAME, show_default=True)
+existing_name_option = _name(default=only_name, show_default="the only plane, else default")
 
 
 def _checked(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
@@ -95,6 +86,14 @@ table_output_option = click.option(
 watch_option = click.option("-w", "--watch", is_flag=True, help="After the list, show each change until interrupted.")
 
 
+def name_argument(resource: Resource[Any], variable: str, *, several: bool = False) -> Callable[[F], F]:
+    """Return the argument NAME of an object of a kind, or NAME... of `several`, with completion."""
+    complete = completion.names_of(resource)
+    if several:
+        return click.argument(variable, metavar="NAME...", nargs=-1, required=True, shell_complete=complete)
+    return click.argument(variable, metavar="NAME", shell_complete=complete)
+
+
 def with_options(command: F, *options: Callable[[F], F]) -> F:
     """Add options to a command; the help lists them in this order."""
     for option in reversed(options):
@@ -119,15 +118,16 @@ def since_option(default: str) -> Callable[[F], F]:
         "since_s",
         default=default,
         show_default=True,
-        callback=_duration,
+        callback=duration,
         metavar="DURATION",
         help="How far back, e.g. 12h, 7d or 4w.",
     )
 
 
-def _duration(_: click.Context, param: click.Parameter, value: str) -> float:
+def duration(_: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """Return a time span in seconds, as a callback of an option; None for one that is not given."""
     try:
-        return parse_days_s(value)
+        return None if value is None else parse_days_s(value)
     except ValueError as error:
         raise click.BadParameter(str(error), param=param) from error
 

@@ -48,7 +48,8 @@ class Reader(NamedTuple):
         return dump
 
     def _dump(self) -> ClusterDump:
-        dump = read_dump(self.where, self.scheduler_config, self.snapshot)
+        config = self.scheduler_config.read_text(encoding="utf-8") if self.scheduler_config else ""
+        dump = take(self.where.client(), config) if self.snapshot is None else _loaded(self.snapshot, config)
         pools = pools_of(dump)
         if self.snapshot is not None:
             for pool in pools:
@@ -83,11 +84,8 @@ class Reader(NamedTuple):
         return self.where.client() if self.snapshot is None else None
 
 
-def read_dump(where: Where, scheduler_config: Path | None = None, snapshot: Path | None = None) -> ClusterDump:
-    """Return a dump of the cluster, or that in a snapshot, as the planner would see it."""
-    config = scheduler_config.read_text(encoding="utf-8") if scheduler_config else ""
-    if snapshot is None:
-        return take(where.client(), config)
+def _loaded(snapshot: Path, config: str) -> ClusterDump:
+    """Return the dump in a snapshot."""
     try:
         dump = load(snapshot.read_bytes())
     except ValueError as error:

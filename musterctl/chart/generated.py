@@ -12,8 +12,7 @@ from typing import Any, Final
 import yaml
 
 from muster.chart import CHART
-from musterctl.chart.commands import WHOLE, rights_of_commands
-from musterctl.chart.roles import Rule
+from musterctl.chart.roles import WHOLE, Rule, rights_of_commands
 from webhook.conditions import in_a_group
 from webhook.config import ResourceGroup
 from webhook.registration import configurations

@@ -5,11 +5,17 @@ their reason. helm and `muster up` fill in the same four names, so both install 
 
 kube-scheduler and the extender share a pod, hence a ServiceAccount; each has a file of its own all the same, so that
 each can be held to its own rights.
+
+`commands.yaml` says which rights each command of users needs: docs/rights.md shows the table, and tests hold it. The
+`needs` are asked for whenever the command does its work; without those of `more` it says less. Rights on kinds with a
+namespace are for one namespace: a RoleBinding of `role` gives them. Those of kinds without one take a
+ClusterRoleBinding of `muster-view-queues`. Commands that are not there need `muster-admin`, or are for local planes.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +31,10 @@ HISTORY: Final = "history"
 WEB: Final = "web"
 USERS: Final = "users"
 POOL: Final = "pool"
+VIEW_QUEUES: Final = "muster-view-queues"
+VIEW_CLUSTER: Final = "muster-view-cluster"
+WHOLE: Final = "whole"
+"""In place of rights: all that the planner reads, in the whole cluster, which is what `muster-view-cluster` allows."""
 _FOR_READERS: Final = ("why", "implicit")
 
 
@@ -39,6 +49,15 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unk
     """The only objects that are meant; empty means all."""
     implicit: bool = False
     """It is asked for within other requests, by admission or by an apply that creates: no audit log shows it."""
+
+
+class CommandRights(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A command, the role that has its rights, and the rights as `verb resource`."""
+
+    command: str
+    role: str
+    needs: tuple[str, ...]
+    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,3 +141,8 @@ def _applicable(manifest: dict[str, Any]) -> dict[str, Any]:
         for field in _FOR_READERS:
             rule.pop(field, None)
     return manifest
+
+
+def rights_of_commands() -> list[CommandRights]:
+    """Return the rights of each command of users."""
+    return msgspec.yaml.decode(Path(__file__).with_name("commands.yaml").read_bytes(), type=list[CommandRights])

@@ -14,6 +14,7 @@ from musterctl.options import (
     WithCommand,
     all_namespaces_option,
     listing_options,
+    name_argument,
     namespace_option,
     object_output_option,
     where_options,
@@ -41,9 +42,7 @@ COLUMNS = (
     from_status("RETRIES", "retryCount", wide=True),
     Column("WHY", lambda job: job.get("status", {}).get("state", {}).get("message", ""), wide=True),
 )
-names_argument = click.argument(
-    "job_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(batch.JOBS)
-)
+names_argument = name_argument(batch.JOBS, "job_names", several=True)
 
 
 @click.group()
@@ -66,7 +65,7 @@ def list_jobs(
 
 
 @job.command()
-@click.argument("job_name", metavar="NAME", shell_complete=completion.names_of(batch.JOBS))
+@name_argument(batch.JOBS, "job_name")
 @namespace_option
 @object_output_option
 @where_options
@@ -112,12 +111,7 @@ def delete(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.
     wanted = [cluster.name_of(batch.JOBS, name) for name in job_names]
     client, space = cluster.connect_in(namespace, where)
 
-    def remove(name: str) -> None:
-        with cluster.failing_as("delete", client, batch.JOBS, name, space):
-            client.delete(batch.JOBS, name, space)
-        click.echo(f'{cluster.reference(batch.JOBS, "")[:-1]} "{name}" deleted')
-
-    cluster.for_each(wanted, remove)
+    cluster.for_each(wanted, lambda name: cluster.delete(client, batch.JOBS, name, space))
 
 
 @job.command(

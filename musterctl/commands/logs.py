@@ -20,6 +20,7 @@ from musterctl.options import namespace_option, where_options, with_options
 from musterctl.output.listing import INTERRUPTED
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 MOST_FOLLOWED = 64
 """Pods whose logs are followed at once: each takes a connection and a thread."""
 
@@ -80,9 +81,19 @@ def show_logs(
             f"{row.title} has {len(sources)} pods with a log, and {MOST_FOLLOWED} can be followed at once: choose one "
             "with --rank, or leave out -f"
         )
-    printers = [_printer(client, namespace, source, prefix=every, follow=follow, last=last) for source in sources]
+
+    def show(source: tuple[str, str]) -> str:
+        """Print one log, and return what went wrong."""
+        pod, chosen = source
+        try:
+            for line in client.log_lines(pod, namespace, chosen, follow=follow, last=last):
+                click.echo(f"[{pod}] {line}" if every else line)
+        except APIError as error:
+            return f"the log of pod {pod} cannot be read: {error.message}"
+        return ""
+
     try:
-        failed = _together(printers) if follow and every else [why for each in printers if (why := each())]
+        failed = _together(show, sources) if follow and every else [why for each in sources if (why := show(each))]
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     for why in failed:
@@ -104,28 +115,10 @@ def _chosen(row: Row, pods: Sequence[Pod], rank: int, *, every: bool) -> list[Po
     raise UnknownGangError(f"{row.title} has no log{who} yet, it is {row.state}{why}")
 
 
-def _printer(
-    client: Client, namespace: str, source: tuple[str, str], *, prefix: bool, follow: bool, last: int | None
-) -> Callable[[], str]:
-    """Return a function that prints one log, and returns what went wrong."""
-    pod, container = source
-    before = f"[{pod}] " if prefix else ""
-
-    def show() -> str:
-        try:
-            for line in client.log_lines(pod, namespace, container, follow=follow, last=last):
-                click.echo(f"{before}{line}")
-        except APIError as error:
-            return f"the log of pod {pod} cannot be read: {error.message}"
-        return ""
-
-    return show
-
-
-def _together(printers: Iterable[Callable[[], str]]) -> list[str]:
-    """Run all at once until the last has ended, and return what went wrong."""
+def _together(show: Callable[[T], str], sources: Iterable[T]) -> list[str]:
+    """Show all at once until the last has ended, and return what went wrong."""
     failed: list[str] = []
-    threads = [threading.Thread(target=lambda show=show: failed.append(show()), daemon=True) for show in printers]
+    threads = [threading.Thread(target=lambda one=each: failed.append(show(one)), daemon=True) for each in sources]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 
 import click
-import msgspec
 
 from gangs.nodes import AlikeRow, NodeRow, alike, node_rows
 from gangs.words import nodes_words
@@ -14,10 +13,10 @@ from muster.api.muster.pools import pool_of
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.resources.vector import CPU, amount_words
-from musterctl.chart.commands import CLUSTER
+from musterctl.chart.roles import VIEW_CLUSTER
 from musterctl.cluster import Where
 from musterctl.options import table_output_option, where_options
-from musterctl.output.listing import show_object
+from musterctl.output.listing import Printer
 from musterctl.output.table import show_rows
 from musterctl.running import published_by, suspects_of
 
@@ -39,19 +38,18 @@ def nodes(*, each: bool, rack: str | None, model: str | None, output: str, where
     whole cluster; `muster ps` shows the nodes of your own gangs without it.
     """
     found = [row for row in _read(where.client()) if rack in {None, row.rack} and model in {None, row.model}]
-    match output:
-        case "name":
-            for row in found:
-                click.echo(f"node/{row.name}")
-        case "json" | "yaml":
-            show_object({"nodes": [msgspec.to_builtins(row) for row in found]}, output)
-        case _ if not found:
-            click.echo("No nodes found.", err=True)
-        case _ if each:
-            show_rows(OF_EACH, found)
-        case _:
-            names = ("NODES", lambda row: nodes_words(row.nodes, _ALL)) if output == "wide" else _NAMES
-            show_rows([*_OF_ALIKE, names], alike(found))
+    if output in {"table", "wide"} and not found:
+        click.echo("No nodes found.", err=True)
+    elif output in {"table", "wide"} and not each:
+        names = ("NODES", lambda row: nodes_words(row.nodes, _ALL)) if output == "wide" else _NAMES
+        show_rows([*_OF_ALIKE, names], alike(found))
+    else:
+        Printer(
+            OF_EACH,
+            output,
+            names=lambda rows: [f"node/{row.name}" for row in rows],
+            together=lambda rows: {"nodes": rows},
+        ).show(found)
 
 
 def _read(client: Client) -> list[NodeRow]:
@@ -60,8 +58,8 @@ def _read(client: Client) -> list[NodeRow]:
     except Forbidden as error:
         raise click.ClickException(
             f"{error.message}: free GPUs of nodes take the right to list nodes and pods of the whole cluster; ask an "
-            f"administrator for the ClusterRole {CLUSTER} in a ClusterRoleBinding. `muster ps` shows the nodes of your "
-            "own gangs"
+            f"administrator for the ClusterRole {VIEW_CLUSTER} in a ClusterRoleBinding. `muster ps` shows the nodes of "
+            "your own gangs"
         ) from error
     pools = sorted({pool_of(node.metadata) for node in there})
     suspects = suspects_of(published_by(client, pools), pools)

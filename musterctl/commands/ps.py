@@ -2,20 +2,23 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 import click
 
 from gangs.forecast import with_starts
 from gangs.rows import Objects, Row, difference, rows
-from muster.api.volcano.scheduling import QUEUES
-from muster.kube.client import Client
+from muster.api.base import Resource
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.kube.client import Client, Steps
+from muster.kube.errors import APIError, Forbidden, Gone, NotFound
 from musterctl import completion
-from musterctl.chart.commands import CLUSTER
+from musterctl.chart.roles import VIEW_CLUSTER
 from musterctl.cluster import Where, connect_in, namespace_in
 from musterctl.gangobjects import read, read_cluster, unread
-from musterctl.news import wait_for_news
 from musterctl.options import (
     all_namespaces_option,
     namespace_option,
@@ -25,14 +28,16 @@ from musterctl.options import (
     watch_option,
     where_options,
 )
-from musterctl.output.gangtable import Printer, Shown
+from musterctl.output.gangtable import Shown, printer
 from musterctl.output.listing import INTERRUPTED
 from musterctl.webclient import WebServer
 
+Versions = Mapping[Resource[Any], str]
+"""Kinds to watch → the resource version of their list, from which the watch goes on."""
 _READ_EVERY_S = 1.0
 _NO_FORECAST = (
     "you may not list the nodes and pods of the whole cluster, so only reservations tell when a gang starts; ask an "
-    f"administrator for the ClusterRole {CLUSTER} in a ClusterRoleBinding"
+    f"administrator for the ClusterRole {VIEW_CLUSTER} in a ClusterRoleBinding"
 )
 
 
@@ -91,7 +96,7 @@ def ps(
 
 def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
     """Print a list, and with `watch` each change."""
-    printer = Printer(shown)
+    printing = printer(shown)
     objects = read(client, shown.namespace)
     if missing := unread(objects):
         click.echo(f"you may not list {' and '.join(missing)} here: counts, nodes or kinds may be missing", err=True)
@@ -102,7 +107,7 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
             click.echo(_NO_FORECAST, err=True)
         found = with_starts(found, cluster, time.time())
     found = [row for row in found if shown.has(row)]
-    printer.show(found, alone=watch)
+    printing.show(found, alone=watch)
     if not found and not watch and shown.output in {"table", "wide"}:
         click.echo(
             f"No {shown.kind or 'gang'}s found{f' in {shown.namespace} namespace' if shown.namespace else ''}.",
@@ -111,7 +116,7 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
     if watch:
         try:
             for changed in changes(client, shown, objects):
-                printer.show(changed, alone=True)
+                printing.show(changed, alone=True)
         except KeyboardInterrupt:
             sys.exit(INTERRUPTED)
 
@@ -129,3 +134,39 @@ def changes(client: Client, shown: Shown, objects: Objects) -> Iterator[list[Row
         now = rows(objects)
         yield [row for old, row in difference(before, now) if shown.has(row) or (old and shown.has(old))]
         before = now
+
+
+def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> None:
+    """Wait until an object of one of these kinds changes, or the API server ends a watch.
+
+    Native PodGroups are left out where their user may list them, but not watch. Raises APIError as a watch does.
+    """
+    news: SimpleQueue[APIError | None] = SimpleQueue()
+    watches: list[Steps[Any]] = []
+    try:
+        for kind, version in versions.items():
+            try:
+                watches.append(client.watch(kind, namespace, resource_version=version))
+            except (Forbidden, NotFound):
+                if kind is POD_GROUPS:
+                    raise
+        for watch in watches:
+            Thread(target=_tell, args=(watch, news), name="watch", daemon=True).start()
+        error = news.get()
+    except Gone as gone:
+        error = gone
+    finally:
+        for watch in watches:
+            watch.close()
+    if error is not None and not isinstance(error, Gone):  # Gone: the server has forgotten, as much has happened since
+        raise error
+
+
+def _tell(watch: Steps[Any], news: SimpleQueue[APIError | None]) -> None:
+    """Put None once the watch shows a change or has ended, or else the error."""
+    try:
+        next((kind for kind, _ in watch if kind != "BOOKMARK"), None)
+    except APIError as error:
+        news.put(error)
+    else:
+        news.put(None)

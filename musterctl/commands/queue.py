@@ -15,7 +15,7 @@ from muster.volcano.access import lineage, pool_of_queue
 from musterctl.allowed import gangs_for, no_queues, reports_for
 from musterctl.cluster import JSON, Where, get, known, name_of, send
 from musterctl.commands.jobview import event_lines
-from musterctl.commands.queuechange import CHANGES, called, name_argument, names_argument, rows_of
+from musterctl.commands.queuechange import CHANGES, called, names_argument, one_argument, rows_of
 from musterctl.options import listing_options, namespace_option, object_output_option, where_options
 from musterctl.output.listing import Column, Listing, age, from_spec, from_status, show_object, without_managers
 from musterctl.output.report import own_queue_lines, print_report, queue_lines, top_lines
@@ -77,7 +77,7 @@ def list_queues(*, selector: str, output: str, watch: bool, where: Where) -> Non
 
 
 @queue.command()
-@name_argument
+@one_argument
 @object_output_option
 @where_options
 def view(*, queue_name: str, output: str, where: Where) -> None:
@@ -169,7 +169,7 @@ def _show_top(resource: str, output: str, read: Reader) -> None:
 
 
 @queue.command("explain")
-@name_argument
+@one_argument
 @report_options
 def explain_queue(*, queue_name: str, output: str, read: Reader) -> None:
     """Explains the amounts of a queue, and why gangs wait in it."""

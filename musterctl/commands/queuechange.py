@@ -14,10 +14,9 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
 from muster.resources.labels import read_selector
 from muster.resources.near import EVERYWHERE, near_resource
-from musterctl import completion
-from musterctl.cluster import JSON, Failed, Where, create, failing_as, for_each, name_of, reference
+from musterctl.cluster import JSON, Failed, Where, create, delete, failing_as, for_each, name_of, reference
 from musterctl.gangobjects import may_list
-from musterctl.options import where_options, with_options
+from musterctl.options import name_argument, where_options, with_options
 from musterctl.output.listing import amounts
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -130,10 +129,8 @@ def known_resources(client: Client) -> set[str]:
     return known
 
 
-name_argument = click.argument("queue_name", metavar="NAME", shell_complete=completion.names_of(QUEUES))
-names_argument = click.argument(
-    "queue_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(QUEUES)
-)
+one_argument = name_argument(QUEUES, "queue_name")
+names_argument = name_argument(QUEUES, "queue_names", several=True)
 
 
 def rows_of(groups: Sequence[PodGroup]) -> list[Row]:
@@ -147,7 +144,7 @@ def called(row: Row) -> str:
 
 
 @click.command("create")
-@name_argument
+@one_argument
 @queue_options(parent=ROOT_QUEUE, weight=1, reclaimable=True)
 @where_options
 def create_queue(*, queue_name: str, where: Where, **options: Any) -> None:
@@ -162,7 +159,7 @@ def create_queue(*, queue_name: str, where: Where, **options: Any) -> None:
 
 
 @click.command("update", epilog="\b\nmuster queue update team --weight 3 --capability nvidia.com/gpu=16,cpu=none")
-@name_argument
+@one_argument
 @queue_options(parent=None, weight=None, reclaimable=None)
 @where_options
 def update_queue(*, queue_name: str, where: Where, **options: Any) -> None:
@@ -198,9 +195,7 @@ def delete_queue(*, queue_names: tuple[str, ...], force: bool, where: Where) -> 
                 f"{reference(QUEUES, name)} has gangs: {listed(gangs)}. Close it with `muster queue close {name}` and "
                 "wait for their end, or delete it with --force"
             )
-        with failing_as("delete", client, QUEUES, name):
-            client.delete(QUEUES, name)
-        click.echo(f'{reference(QUEUES, "")[:-1]} "{name}" deleted')
+        delete(client, QUEUES, name)
 
     for_each(wanted, remove)
 

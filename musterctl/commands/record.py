@@ -20,9 +20,8 @@ from extender.replay.told import settings_of
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.kube.client import Client
-from muster.resources.runtime import parse_days_s
 from musterctl.cluster import Where
-from musterctl.options import object_output_option, where_options
+from musterctl.options import duration, object_output_option, where_options
 from musterctl.output.replayed import status_lines
 from musterctl.output.report import print_report
 from musterctl.running import config_of, inputs_of, published_by, suspects_of
@@ -32,17 +31,10 @@ _LOOK_S = 0.2
 _PATIENCE_S = 60.0
 
 
-def _duration(_: click.Context, param: click.Parameter, value: str | None) -> float | None:
-    try:
-        return None if value is None else parse_days_s(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error), param=param) from error
-
-
 @click.command()
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
 @click.option("--status", "recorded", type=click.Path(exists=True, path_type=Path), help="Tell what is in a recording.")
-@click.option("--for", "for_s", callback=_duration, metavar="DURATION", help="Stop after this time, e.g. 2h or 1d.")
+@click.option("--for", "for_s", callback=duration, metavar="DURATION", help="Stop after this time, e.g. 2h or 1d.")
 @click.option("--most-mib", type=click.IntRange(min=1), default=256, show_default=True, help="Most MiB on disk.")
 @click.option(
     "--most-hours", type=click.FloatRange(min=0, min_open=True), default=168.0, show_default=True, help="Oldest part."

@@ -21,7 +21,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound, Unreachable
 from muster.kube.loop import ENDED
 from muster.workloads.jobset import JOBSET_NAME, REPLICATED_JOB
-from musterctl.chart.commands import QUEUES
+from musterctl.chart.roles import VIEW_QUEUES
 from musterctl.cluster import Where, connect_in, create, known, name_of
 from musterctl.commands import trainfile
 from musterctl.options import WithCommand, namespace_option, where_options
@@ -131,7 +131,8 @@ def runtime_of(client: Client, name: str, namespace: str) -> trainfile.Runtime:
             shared = {each.metadata.name: each for each in client.list(trainingruntime.CLUSTER_TRAINING_RUNTIMES)}
     except Forbidden:
         shared = trainfile.shipped()
-        hint = f" (you may not list those of the cluster: ask for the ClusterRole {QUEUES} in a ClusterRoleBinding)"
+        role = f"the ClusterRole {VIEW_QUEUES} in a ClusterRoleBinding"
+        hint = f" (you may not list those of the cluster: ask for {role})"
     if name not in shared:
         there = ", ".join(sorted({*own, *shared})) or "none"
         raise click.ClickException(f"there is no runtime {name!r}; there are: {there}{hint}")

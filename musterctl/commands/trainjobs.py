@@ -8,19 +8,23 @@ import click
 from muster.api.kubeflow import trainer, trainingruntime
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
-from musterctl import completion
 from musterctl.cluster import Where, connect_in, failing_as, for_each, name_of, reference
 from musterctl.commands.logs import log_options, show_logs
 from musterctl.commands.ps import list_gangs
 from musterctl.commands.train import run_file, watch_to_the_end
 from musterctl.commands.trainfile import trainers
-from musterctl.options import all_namespaces_option, namespace_option, table_output_option, watch_option, where_options
+from musterctl.options import (
+    all_namespaces_option,
+    name_argument,
+    namespace_option,
+    table_output_option,
+    watch_option,
+    where_options,
+)
 from musterctl.output.gangtable import Shown
 
-name_argument = click.argument("job_name", metavar="NAME", shell_complete=completion.names_of(trainer.TRAIN_JOBS))
-names_argument = click.argument(
-    "job_names", metavar="NAME...", nargs=-1, required=True, shell_complete=completion.names_of(trainer.TRAIN_JOBS)
-)
+one_argument = name_argument(trainer.TRAIN_JOBS, "job_name")
+names_argument = name_argument(trainer.TRAIN_JOBS, "job_names", several=True)
 
 
 class FileOrCommand(click.Group):
@@ -66,7 +70,7 @@ def list_train_jobs(*, namespace: str | None, all_namespaces: bool, output: str,
 
 
 @train.command("logs")
-@name_argument
+@one_argument
 @log_options
 @namespace_option
 @where_options
@@ -78,7 +82,7 @@ def train_logs(*, job_name: str, namespace: str | None, where: Where, **how: Any
 
 
 @train.command()
-@name_argument
+@one_argument
 @click.option("--no-logs", is_flag=True, help="Show progress without the pods' logs.")
 @namespace_option
 @where_options

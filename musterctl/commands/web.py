@@ -53,11 +53,7 @@ def history_of(where: Where, store: str | None) -> Store | None:
     """Return the store that is named, else that of a local plane; None for another cluster."""
     folder = known_plane(where)
     url = store or (state.history_of(folder) if folder else None)
-    return _opened(url) if url else None
-
-
-def _opened(url: str) -> Store:
     try:
-        return Store.for_serving(url)
+        return Store.for_serving(url) if url else None
     except StoreError as error:
         raise click.ClickException(str(error)) from error

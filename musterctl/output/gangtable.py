@@ -1,19 +1,15 @@
 """Gangs as a table, as data, or as names."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
-
-import click
-import msgspec
 
 from gangs.rows import Row
 from gangs.words import nodes_words, plain, short
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.states import ENDED, WAITING
-from musterctl.output.listing import show_object, since
-from musterctl.output.table import Table
+from musterctl.output.listing import Printer, since
 
 Column = tuple[str, Callable[[Row], str]]
 _DAY_S = 24 * 3600
@@ -43,30 +39,15 @@ class Shown(NamedTuple):
         return ours and (self.ended or row.state not in ENDED)
 
 
-class Printer:
-    """Prints gangs as rows below headings, as data, or as names."""
-
-    def __init__(self, shown: Shown) -> None:
-        self._output = shown.output
-        self._columns = [*([_NAMESPACE] if shown.namespace is None else []), *columns(shown)]
-        self._table = Table([title for title, _ in self._columns])
-        self._documents = 0
-
-    def show(self, found: Sequence[Row], *, alone: bool) -> None:
-        """Print gangs; `alone` for a watch, which shows them one by one and not in a list."""
-        match self._output:
-            case "name":
-                for reference in dict.fromkeys(row.reference for row in found):  # a JobSet may have several gangs
-                    click.echo(reference)
-            case "json" | "yaml":
-                data = [msgspec.to_builtins(row) for row in found]
-                for one in data if alone else [{"gangs": data}]:
-                    if self._documents and self._output == "yaml":
-                        click.echo("---")
-                    self._documents += 1
-                    show_object(one, self._output)
-            case _ if found:
-                self._table.show([[of(row) for _, of in self._columns] for row in found])
+def printer(shown: Shown) -> Printer[Row]:
+    """Return what prints these gangs."""
+    all_columns = [*([_NAMESPACE] if shown.namespace is None else []), *columns(shown)]
+    return Printer(
+        all_columns,
+        shown.output,
+        names=lambda gangs: dict.fromkeys(row.reference for row in gangs),  # a JobSet may have several gangs
+        together=lambda gangs: {"gangs": gangs},
+    )
 
 
 def columns(shown: Shown) -> list[Column]:

@@ -8,9 +8,10 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import click
+import msgspec
 
 from gangs.words import short
 from muster.api.base import Resource
@@ -21,8 +22,11 @@ from musterctl.cluster import JSON, failing_as, reference, whole
 from musterctl.output.table import Table
 from webhook.offline.manifests import as_yaml
 
+T = TypeVar("T")
 INTERRUPTED = 130
 """The exit code of a command that goes on until it is interrupted."""
+_NO_VERSION = {"metadata": {"resourceVersion": ""}}
+"""Of a List, as kubectl prints it."""
 
 
 class Column(NamedTuple):
@@ -43,6 +47,43 @@ def from_spec(title: str, name: str, default: Any = "", *, wide: bool = False) -
     return Column(title, lambda obj: obj.get("spec", {}).get(name, default), wide)
 
 
+class Printer(Generic[T]):
+    """Prints things as rows below headings, as JSON or YAML, or by their names."""
+
+    def __init__(
+        self,
+        columns: Sequence[tuple[str, Callable[[T], str]]],
+        output: str,
+        *,
+        names: Callable[[Sequence[T]], Iterable[str]],
+        together: Callable[[list[JSON]], JSON],
+        data: Callable[[T], JSON] = msgspec.to_builtins,
+    ) -> None:
+        self._cells = [cell for _, cell in columns]
+        self._table = Table([title for title, _ in columns])
+        self._output = output
+        self._names = names
+        self._together = together
+        """Returns the list of all, as one document."""
+        self._data = data
+        self._documents = 0
+
+    def show(self, found: Sequence[T], *, alone: bool = False) -> None:
+        """Print things; `alone` for a watch, which shows them one by one and not in a list."""
+        if self._output in {"json", "yaml"}:
+            data = [self._data(each) for each in found]
+            for one in data if alone else [self._together(data)]:
+                if self._documents and self._output == "yaml":
+                    click.echo("---")
+                self._documents += 1
+                show_object(one, self._output)
+        elif self._output == "name":
+            for name in self._names(found):
+                click.echo(name)
+        elif found:
+            self._table.show([[cell(each) for cell in self._cells] for each in found])
+
+
 class Listing:
     """Prints objects of one kind: the current list, and with `watch` each later change."""
 
@@ -51,11 +92,16 @@ class Listing:
     ) -> None:
         own = [column for column in columns if output == "wide" or not column.wide]
         namespace = [Column("NAMESPACE", lambda obj: obj["metadata"].get("namespace", ""))] if namespaces else []
-        self._columns = [*namespace, Column("NAME", lambda obj: obj["metadata"]["name"]), *own]
+        shown = [*namespace, Column("NAME", lambda obj: obj["metadata"]["name"]), *own]
         self._resource = whole(resource)
         self._output = output
-        self._table = Table([column.title for column in self._columns])
-        self._documents = 0
+        self._printer = Printer(
+            [(column.title, _text_of(column)) for column in shown],
+            output,
+            names=lambda items: [reference(resource, obj["metadata"]["name"]) for obj in items],
+            together=lambda items: {"apiVersion": "v1", "kind": "List", **_NO_VERSION, "items": items},
+            data=without_managers,
+        )
 
     def show(self, client: Client, namespace: str | None, selector: str, *, watch: bool) -> None:
         """Print the list, and with `watch` the changes."""
@@ -69,7 +115,7 @@ class Listing:
             click.echo(f"No resources found{f' in {namespace} namespace' if namespace else ''}.", err=True)
             return
         if items or not watch:
-            self._print(items, alone=watch)
+            self._printer.show(items, alone=watch)
         while watch:
             try:
                 version = self._follow(client, namespace, selector, version)
@@ -84,26 +130,14 @@ class Listing:
             for kind, obj in watched:
                 version = obj["metadata"]["resourceVersion"]
                 if kind != "BOOKMARK":
-                    self._print([obj], alone=True)
+                    self._printer.show([obj], alone=True)
         finally:
             watched.close()
         return version
 
-    def _print(self, items: Sequence[JSON], *, alone: bool) -> None:
-        """Print objects; `alone` for a watch, which shows them one by one and not in a List."""
-        if self._output in {"json", "yaml"}:
-            tidy = [without_managers(item) for item in items]
-            whole_list = {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": tidy}
-            for one in tidy if alone else [whole_list]:
-                if self._documents and self._output == "yaml":
-                    click.echo("---")
-                self._documents += 1
-                show_object(one, self._output)
-        elif self._output == "name":
-            for item in items:
-                click.echo(reference(self._resource, item["metadata"]["name"]))
-        else:
-            self._table.show([[str(column.of(item)) for column in self._columns] for item in items])
+
+def _text_of(column: Column) -> Callable[[JSON], str]:
+    return lambda obj: str(column.of(obj))
 
 
 def show_object(content: JSON, output: str) -> None:

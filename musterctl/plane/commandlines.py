@@ -59,7 +59,7 @@ class CommandLines:
     def command(self, part: str) -> list[str]:
         """The whole command line of a part; writes the configuration file that it needs."""
         base = state.base_of(part)
-        arguments = _OF_A_PAIR[base](self, part) if base in _OF_A_PAIR else _ARGUMENTS[part](self)
+        arguments = _ARGUMENTS[base](self, part)
         if state.is_own(part):
             return [sys.executable, "-m", base, *arguments]
         return [str(self.binaries()[state.program_of(part)]), *arguments]
@@ -97,24 +97,19 @@ def _arguments(commandlines: CommandLines, part: str, **marks: object) -> list[s
     return [each.format_map(marks) for each in _TEMPLATES[state.program_of(part)]]
 
 
-def _etcd(commandlines: CommandLines) -> list[str]:
-    return _arguments(commandlines, state.ETCD)
-
-
-def _api_server(commandlines: CommandLines) -> list[str]:
+def _api_server(commandlines: CommandLines, part: str) -> list[str]:
     folder = commandlines.pki.webhook_folder
     callers = yaml.safe_dump(webhook_callers(folder / "client.crt", folder / "client.key"))
     control = yaml.safe_dump(admission_control(commandlines.write("webhook-callers.yaml", callers)))
-    return _arguments(commandlines, state.API_SERVER, admission=commandlines.write("admission-control.yaml", control))
+    return _arguments(commandlines, part, admission=commandlines.write("admission-control.yaml", control))
 
 
-def _controller_manager(commandlines: CommandLines) -> list[str]:
+def _controller_manager(commandlines: CommandLines, part: str) -> list[str]:
     lasts = [f"--node-monitor-grace-period={_PLAYED_NODES_LAST}"] if commandlines.played else []
-    kubeconfig = commandlines.kubeconfig(state.CONTROLLER_MANAGER)
-    return [*_arguments(commandlines, state.CONTROLLER_MANAGER, kubeconfig=kubeconfig), *lasts]
+    return [*_arguments(commandlines, part, kubeconfig=commandlines.kubeconfig(part)), *lasts]
 
 
-def _scheduler(commandlines: CommandLines, part: str = state.SCHEDULER) -> list[str]:
+def _scheduler(commandlines: CommandLines, part: str) -> list[str]:
     """Return the arguments of the cluster's own kube-scheduler or, as that part, of Muster's."""
     kubeconfig, shared = str(commandlines.kubeconfig(part)), commandlines.options.shared and part == state.SCHEDULER
     if state.base_of(part) == state.MUSTER_SCHEDULER or shared:
@@ -127,16 +122,16 @@ def _scheduler(commandlines: CommandLines, part: str = state.SCHEDULER) -> list[
     return _arguments(commandlines, part, config=file, kubeconfig=kubeconfig)
 
 
-def _kwok(commandlines: CommandLines) -> list[str]:
+def _kwok(commandlines: CommandLines, part: str) -> list[str]:
     logs = {"logsFile": str(commandlines.write("simulated.log", _NO_LOGS))}
     answers = {"spec": {"logs": [{**logs, "previousLogsFile": logs["logsFile"]}]}}
     kind = {"apiVersion": "kwok.x-k8s.io/v1alpha1", "kind": "ClusterLogs", "metadata": {"name": "simulated"}}
     config = commandlines.write("kwok.yaml", yaml.safe_dump_all([_KWOK, kind | answers]))
-    stages, kubeconfig = Path(__file__).with_name("stages.yaml"), commandlines.kubeconfig(state.KWOK)
-    return _arguments(commandlines, state.KWOK, config=config, stages=stages, kubeconfig=kubeconfig)
+    stages, kubeconfig = Path(__file__).with_name("stages.yaml"), commandlines.kubeconfig(part)
+    return _arguments(commandlines, part, config=config, stages=stages, kubeconfig=kubeconfig)
 
 
-def _webhook(commandlines: CommandLines) -> list[str]:
+def _webhook(commandlines: CommandLines, part: str) -> list[str]:
     groups = commandlines.options.admission_config
     settings = WebhookSettings(
         port=commandlines.ports["webhook"],
@@ -148,10 +143,10 @@ def _webhook(commandlines: CommandLines) -> list[str]:
         mark_pods=commandlines.options.shared,
         config=str(commandlines.write("admission.yaml", groups)) if groups else None,
     )
-    return [*_own(commandlines, state.WEBHOOK, settings), f"--host={LOOPBACK}"]
+    return [*_own(commandlines, part, settings), f"--host={LOOPBACK}"]
 
 
-def _extender(commandlines: CommandLines, part: str = state.EXTENDER) -> list[str]:
+def _extender(commandlines: CommandLines, part: str) -> list[str]:
     pool = state.pool_of(part)
     namespace, lease = CLUSTER_LEASE if commandlines.options.shared else (SYSTEM_NAMESPACE, lease_of(pool))
     settings = ExtenderSettings(
@@ -173,24 +168,24 @@ def _extender(commandlines: CommandLines, part: str = state.EXTENDER) -> list[st
     return _own(commandlines, part, settings)
 
 
-def _controller(commandlines: CommandLines) -> list[str]:
+def _controller(commandlines: CommandLines, part: str) -> list[str]:
     settings = ControllerSettings(
         status_port=commandlines.ports["controller-status"],
         report_port=commandlines.ports["controller-reports"],
         report_url=commandlines.url("controller-reports", scheme="https"),
-        report_cert_file=str(commandlines.pki.cert_file(state.CONTROLLER)),
-        report_key_file=str(commandlines.pki.key_file(state.CONTROLLER)),
+        report_cert_file=str(commandlines.pki.cert_file(part)),
+        report_key_file=str(commandlines.pki.key_file(part)),
         report_ca_file=str(commandlines.pki.ca_file),
         native_pod_groups=not commandlines.options.shared,
     )
-    return [*_own(commandlines, state.CONTROLLER, settings), f"--report-host={LOOPBACK}"]
+    return [*_own(commandlines, part, settings), f"--report-host={LOOPBACK}"]
 
 
-def _history(commandlines: CommandLines) -> list[str]:
+def _history(commandlines: CommandLines, part: str) -> list[str]:
     settings = HistorySettings(
         status_port=commandlines.ports["history-status"], database=state.history_of(commandlines.folder)
     )
-    return _own(commandlines, state.HISTORY, settings)
+    return _own(commandlines, part, settings)
 
 
 def _own(commandlines: CommandLines, part: str, settings: Settings) -> list[str]:
@@ -202,17 +197,15 @@ def _own(commandlines: CommandLines, part: str, settings: Settings) -> list[str]
     ]
 
 
-_OF_A_PAIR: Final[dict[str, Callable[[CommandLines, str], list[str]]]] = {
-    state.EXTENDER: _extender,
-    state.MUSTER_SCHEDULER: _scheduler,
-}
-_ARGUMENTS: Final[dict[str, Callable[[CommandLines], list[str]]]] = {
-    state.ETCD: _etcd,
+_ARGUMENTS: Final[dict[str, Callable[[CommandLines, str], list[str]]]] = {
+    state.ETCD: _arguments,
     state.API_SERVER: _api_server,
     state.CONTROLLER_MANAGER: _controller_manager,
     state.SCHEDULER: _scheduler,
     state.KWOK: _kwok,
     state.WEBHOOK: _webhook,
+    state.EXTENDER: _extender,
+    state.MUSTER_SCHEDULER: _scheduler,
     state.CONTROLLER: _controller,
     state.HISTORY: _history,
 }

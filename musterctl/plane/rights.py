@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 import yaml
 
+from muster.api.kubernetes import reviews
 from muster.api.names import SYSTEM_NAMESPACE
 from muster.kube.client import Client
 from musterctl.chart import roles as chart
@@ -26,7 +27,6 @@ CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
 LIFETIME_S: Final = 365 * 24 * 3600
 """Of the tokens that are asked for; each start asks anew, and an API server may give less."""
 _AT_ONCE: Final = 8
-_REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
 _INSTALLS: Final = {
@@ -143,11 +143,6 @@ def _allowed(client: Client, right: Right) -> bool:
     """True if the client's user has the right."""
     whole, _, subresource = right.resource.partition("/")
     resource, _, group = whole.partition(".")
-    asked = {"group": group, "resource": resource, "subresource": subresource, "verb": right.verb}
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectAccessReview",
-        "spec": {"resourceAttributes": asked},
-    }
-    answer = msgspec.json.decode(client.request("POST", _REVIEWS, body=msgspec.json.encode(body)))
-    return bool(answer["status"]["allowed"])
+    asked = reviews.ResourceAttributes(right.verb, group, resource, subresource)
+    review = reviews.SelfSubjectAccessReview(reviews.SelfSubjectAccessReviewSpec(asked))
+    return client.create(reviews.SELF_SUBJECT_ACCESS_REVIEWS, review).status.allowed

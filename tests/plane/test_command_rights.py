@@ -27,7 +27,7 @@ from muster.api.volcano.topology import TOPOLOGIES
 from muster.kube.errors import NotFound
 from musterctl.app import main
 from musterctl.chart import roles
-from musterctl.chart.commands import CLUSTER, QUEUES, WHOLE, CommandRights, rights_of_commands
+from musterctl.chart.roles import VIEW_CLUSTER, VIEW_QUEUES, WHOLE, CommandRights, rights_of_commands
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -117,7 +117,7 @@ def someone(plane: Plane, folder: Path, name: str, rights: Iterable[str]) -> Pat
             plane.client().create(resource, {"metadata": {"name": name}, "rules": rules_of(some)}, space)
             bind(plane, name, subject, kind=kind, everywhere=kind == "ClusterRole")
     if WHOLE in rights:
-        bind(plane, CLUSTER, subject, everywhere=True)
+        bind(plane, VIEW_CLUSTER, subject, everywhere=True)
     return kubeconfig
 
 
@@ -198,7 +198,7 @@ def test_its_role_has_the_rights(row: CommandRights) -> None:
     named = {LEVELS[level]: LEVELS[: level + 1] for level in range(len(LEVELS))}
     levels = named.get(row.role.removeprefix("muster-"), ())
     rules = [rule for level in levels for rule in roles.named_tables()[f"clusterrole-muster-{level}-rules"]]
-    rules += roles.tables(roles.USERS)["ClusterRole", QUEUES]
+    rules += roles.tables(roles.USERS)["ClusterRole", VIEW_QUEUES]
     granted = {
         f"{verb} {resource.partition('/')[0]}{'.' if group else ''}{group}{'/' if '/' in resource else ''}"
         f"{resource.partition('/')[2]}"

@@ -4,12 +4,13 @@ What it is made of is all in one namespace, which the caller may read; `places` 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from urllib.parse import quote
 
 from msgspec import Struct
 
 from extender.explain.report import GangReport
-from extender.explain.text import lines_of
+from extender.explain.text import Line, lines_of
 from gangs.members import begun
 from gangs.rows import Row
 from gangs.words import plain
@@ -30,14 +31,6 @@ EVENTS = 50
 """Events that are shown, the latest ones."""
 _MOST_CHARS = 1_000
 """Of a text that others write into an Event."""
-
-
-class Told(Struct, frozen=True):
-    """One line of the explanation."""
-
-    label: str
-    text: str
-    tone: str
 
 
 class Step(Struct, frozen=True):
@@ -92,7 +85,7 @@ class GangView(Struct, frozen=True):
     user: str
     """Who created it; empty if nobody knows."""
     epoch: int
-    told: list[Told]
+    told: list[Line]
     help: list[str]
     steps: list[Step]
     racks: list[RackOfNodes]
@@ -141,7 +134,7 @@ def gang_view(
         message=plain(of.row.message),
         user=of.user,
         epoch=of.placement.spec.epoch if of.placement else 0,
-        told=[Told(each.label, plain(each.text), each.tone) for each in told if each.label != "would help"],
+        told=[replace(each, text=plain(each.text)) for each in told if each.label != "would help"],
         help=[plain(each.sentence) for each in of.report.relief] if of.report else [],
         steps=list(_steps(of, now)) if of.happened is None else list(of.happened),
         racks=racks(of.pods, of.placement, of.row.state, rack_of_node),

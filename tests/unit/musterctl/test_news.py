@@ -9,7 +9,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import APIError, Forbidden, Gone, NotFound, Unreachable
-from musterctl.news import wait_for_news
+from musterctl.commands.ps import wait_for_news
 
 VERSIONS = {POD_GROUPS: "3", NATIVE_POD_GROUPS: "5"}
 

@@ -28,11 +28,12 @@ class Server:
         class Handler(Loopback):
             def reply(self) -> None:
                 server.requests.append(self.path)
-                asked = self.asked()["spec"]["resourceAttributes"]
-                resource = f"{asked['resource']}.{asked['group']}".rstrip(".")
-                resource += f"/{asked['subresource']}" if asked["subresource"] else ""
+                spec = self.asked()["spec"]
+                asked = spec["resourceAttributes"]
+                resource = f"{asked['resource']}.{asked.get('group', '')}".rstrip(".")
+                resource += f"/{asked['subresource']}" if "subresource" in asked else ""
                 allowed = (resource, asked["verb"]) not in server.denied
-                self.answer({"metadata": {}, "status": {"allowed": allowed}}, 201)
+                self.answer({"metadata": {}, "spec": spec, "status": {"allowed": allowed}}, 201)
 
         return Handler
 
