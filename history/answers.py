@@ -1,21 +1,32 @@
 """Questions about the past and their answers, as the page's server sends them and commands print them.
 
-`OfStore` answers from a store, for whom a scope says; `answers` does so for an address of the server.
+`OfStore` answers from a store, for whom a scope says; `answers` does so for an address of the server. `silence` says
+whether the recorder still looks, so that what is not written is not taken for what did not happen: it notes how far it
+has looked with every transaction, and every ten seconds while nothing happens; not while it cannot read the cluster.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
-from history import read, silence, usage
-from history.scope import EVERYTHING, Scope
+from gangs.words import short
+from history import read, usage
+from history.model import EVERYTHING, MS, Scope
 from history.store import Store
 
 MOST: Final = 1000
 """Gangs of one answer."""
 Time = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 """Seconds since the epoch, until the year 5138."""
+SILENT_AFTER_S: Final = 60.0
+"""Six notes: a recorder that starts again takes less, and a busy one writes oftener."""
+NO_GANGS: Final = "what gangs have done since then is missing here; it reads it later, as far as the cluster remembers"
+NO_USAGE: Final = "what gangs have asked for and held since then does not count here yet"
+NO_BUDGETS: Final = (
+    "of budgets, what gangs have held since then does not count here; the planner counts it while it runs"
+)
+"""What is not known, in the list of gangs, in usage, and beside budgets."""
 
 
 class Asked(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +87,7 @@ class OfStore(NamedTuple):
 
     def looked(self) -> Looked:
         """Return when the recorder looked last."""
-        return Looked(silence.looked(self.store))
+        return Looked(looked(self.store))
 
 
 class QueryError(ValueError):
@@ -103,3 +114,19 @@ def answers(store: Store, scope: Scope, path: Sequence[str], query: Mapping[str,
     except (msgspec.ValidationError, ValueError) as error:
         raise QueryError(str(error)) from error
     raise LookupError("/".join(path))
+
+
+def looked(store: Store) -> float:
+    """Return when the recorder looked last, in seconds since the epoch; 0 if it never has."""
+    return int(store.note(usage.SEEN) or 0) / MS
+
+
+def silence(looked: float, now: float, what: str, clock: Callable[[float], str]) -> str:
+    """Return what is said of a recorder that has not looked for longer than it should; empty while it looks.
+
+    `what` is not known then, and `clock` returns a moment as text. A clock that is ahead is no silence.
+    """
+    if now - looked <= SILENT_AFTER_S:
+        return ""
+    since = f"since {clock(looked)} ({short(now - looked)} ago)" if looked else "yet"
+    return f"The recorder of the history has not looked at the cluster {since}: {what}"

@@ -6,9 +6,8 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, delete, func, select
 
 from history.integral import Amounts, Totals
-from history.model import DAY_MS
+from history.model import DAY_MS, EVERYTHING
 from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, RUNS
-from history.scope import EVERYTHING
 from history.spans import AMOUNTS, Key, Window, folded, unfolded
 from history.store import Store
 from history.usage import FOLDED

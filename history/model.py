@@ -1,4 +1,4 @@
-"""What the history keeps, as plain values: times in whole milliseconds since the epoch, amounts as exact integers.
+"""What the history keeps and who may see it, as plain values: times in whole milliseconds, amounts as exact integers.
 
 Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, everything else in base units.
 """
@@ -191,3 +191,17 @@ class Changes(msgspec.Struct):
 
     def __bool__(self) -> bool:
         return bool(self.gangs or self.runs or self.holdings or self.happenings or self.gaps)
+
+
+class Scope(msgspec.Struct, frozen=True):
+    """The namespaces whose gangs a caller may see; None: those of the whole cluster."""
+
+    namespaces: frozenset[str] | None = None
+
+    def has(self, namespace: str) -> bool:
+        """Return whether objects of that namespace may be shown, their names and numbers included."""
+        return self.namespaces is None or namespace in self.namespaces
+
+
+EVERYTHING = Scope()
+"""The scope of who may list the gangs of the whole cluster."""

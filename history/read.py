@@ -8,9 +8,8 @@ from sqlalchemy import Select, func, or_, select
 
 from gangs.words import short
 from history.integral import FOREVER, Span, integrate
-from history.model import MS, What, vector_of
+from history.model import MS, Scope, What, vector_of
 from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS
-from history.scope import Scope
 from history.store import Store
 from history.usage import SEEN
 from muster.resources.gpus import is_gpu

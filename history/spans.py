@@ -7,9 +7,8 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
 from history.integral import Amounts, Span, Totals, integrate
-from history.model import DAY_MS, End, vector_of
+from history.model import DAY_MS, End, Scope, vector_of
 from history.schema import DAYS, FOLDS, GANGS, HOLDINGS, RUNS
-from history.scope import Scope
 from history.store import Store
 
 AMOUNTS: Final = Amounts.__struct_fields__

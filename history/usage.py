@@ -17,8 +17,7 @@ from typing import Final, Literal, get_args
 import msgspec
 
 from history.integral import FOREVER, Amounts, Totals, add
-from history.model import DAY_MS, MS
-from history.scope import EVERYTHING, Scope
+from history.model import DAY_MS, EVERYTHING, MS, Scope
 from history.spans import Key, Window, days_of, folded, unfolded
 from history.store import Store
 from muster.resources.vector import unit

@@ -1,6 +1,6 @@
 """The command line `muster` (and `kubectl muster`), and the embedded control plane behind `muster up`.
 
-Start reading at `app`, the table of the commands. `commands/` has their modules, `manifests` reads files,
+Start reading at `app`, the table of the commands. `commands/` has their modules,
 `output/` prints, `plane/` is the control plane, `kind/` one in containers, and `chart/` the Helm chart; `options` are
 those that several commands share, `settings` those of processes, `cluster` chooses a cluster, reads and writes objects
 in it, and `gangobjects` reads what rows of gangs are made of. What commands that plan share has the planner with it,

@@ -3,6 +3,7 @@
 Those of commands that plan are in `musterctl.planningoptions`.
 """
 
+import sys
 from collections.abc import Callable
 from functools import partial, wraps
 from pathlib import Path
@@ -17,6 +18,7 @@ from musterctl.cluster import Where, only_name
 from musterctl.plane import state
 from musterctl.webclient import WebServer
 from webhook.config import load
+from webhook.offline.manifests import JSON, ManifestError, documents_in
 
 F = TypeVar("F", bound=Callable[..., Any])
 Command = Callable[..., None]
@@ -172,3 +174,23 @@ class WithCommand(click.Command):
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         """Return the parts of the usage line."""
         return [*super().collect_usage_pieces(ctx), f"[-- {self.rest}...]"]
+
+
+def documents(file: str) -> list[JSON]:
+    """Return the objects of a file, `-` for standard input; those of a List one by one.
+
+    ClickException says what is wrong.
+    """
+    try:
+        return list(documents_in(_text(file), file))
+    except ManifestError as error:
+        raise click.ClickException(str(error)) from error
+
+
+def _text(file: str) -> str:
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise click.ClickException(f"cannot read {file}: {error.strerror}") from error
+    except ValueError as error:  # bad UTF-8
+        raise click.ClickException(f"cannot read {file}: {error}") from error

@@ -1,8 +1,8 @@
-"""The app: routes, who asks, what is wrong with a request, and the headers of every answer."""
+"""The app: the table of its pages, who asks, what is wrong with a request, and the headers of every answer."""
 
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl
 
 import structlog
@@ -11,15 +11,16 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from history.store import StoreError
 from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound, Unauthorized
+from web import actions
 from web.asked import Asked
 from web.counters import LIVE, Counted, pages_of
-from web.routes import ROUTES, Page
+from web.pages import gang, past, queues, records, topology, whatif
 from web.security import Guard
 from web.site import SigningIn, Site
 from web.streams import Streams, live
@@ -29,6 +30,45 @@ log = structlog.get_logger()
 FORM_BYTES = 256 * 1024
 """The longest form: a manifest that is tried."""
 _FIELDS = 50
+
+
+class Page(NamedTuple):
+    """One path; its function runs in a thread, and may wait."""
+
+    path: str
+    answer: Callable[[Asked], Response]
+    title: str = ""
+    """Its name in the navigation; empty: it is not there."""
+    method: str = "GET"
+    """POST for what changes something: its origin is checked."""
+
+
+def _home(_: Asked) -> Response:
+    return RedirectResponse("/queues", status_code=303)
+
+
+ROUTES: Final = (
+    Page("/", _home),
+    Page("/queues", queues.show, "Queues"),
+    Page("/gangs", gang.listed, "Gangs"),
+    Page("/gangs/{namespace}/{name}", gang.show),
+    Page("/gangs/{namespace}/{name}/explain", gang.why),
+    Page("/gangs/{namespace}/{name}/logs/{rank}", gang.log),
+    Page("/topology", topology.show, "Topology"),
+    Page("/history", past.show, "History"),
+    Page("/history/{namespace}/{name}", past.one),
+    Page("/usage", past.used, "Usage"),
+    Page("/usage.csv", past.used),
+    Page("/whatif", whatif.show, "What if"),
+    Page("/whatif", whatif.answer, method="POST"),
+    Page("/api/explain/{namespace}/{name}", records.explained),
+    Page("/api/history", records.show),
+    Page("/api/history/{namespace}/{name}", records.show),
+    Page("/api/usage", records.show),
+    Page("/api/recorder", records.show),
+    Page("/act/{action}/{kind}/{namespace}/{name}", actions.confirm),
+    Page("/act/{action}/{kind}/{namespace}/{name}", actions.act, method="POST"),
+)
 
 
 def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:

@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from history.scope import EVERYTHING, Scope
+from history.model import EVERYTHING, Scope
 from muster.api.kubernetes import admission, core, reviews
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client

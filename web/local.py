@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from extender.planner.api import FEED
-from history.scope import EVERYTHING, Scope
+from history.model import EVERYTHING, Scope
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes import core, reviews

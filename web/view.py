@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from extender.explain.queues import OwnQueue, QueueReport, own_queues, told_reports
 from gangs.rows import Objects, Row
-from history.scope import EVERYTHING, Scope
+from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.core import NODES, Node
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import QUEUES, PodGroup, Queue

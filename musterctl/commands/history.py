@@ -8,8 +8,7 @@ import click
 import msgspec
 
 from gangs.words import nodes_words, short
-from history import silence
-from history.answers import Asked
+from history.answers import NO_GANGS, Asked, silence
 from history.read import Gang, Gap, Happening
 from muster.api.volcano.scheduling import QUEUES
 from musterctl import completion
@@ -71,7 +70,7 @@ def list_history(
         show_rows(columns, found.gangs)
     for gap in found.gaps:
         click.echo(gap_words(gap), err=True)
-    tell_silence(source, silence.GANGS)
+    tell_silence(source, NO_GANGS)
 
 
 def tell(source: Source, namespace: str, name: str, output: str) -> None:
@@ -84,7 +83,7 @@ def tell(source: Source, namespace: str, name: str, output: str) -> None:
         raise click.ClickException(f"nothing is recorded of a workload {name!r} in namespace {namespace}")
     else:
         show_rows(_STORY, story)
-        tell_silence(source, silence.GANGS)
+        tell_silence(source, NO_GANGS)
 
 
 def clock(at: float | None) -> str:
@@ -99,7 +98,7 @@ def gap_words(gap: Gap) -> str:
 
 def tell_silence(source: Source, what: str) -> None:
     """Say on standard error if the recorder is gone, since when, and `what` is not known then."""
-    if said := silence.words(source.looked().looked, time.time(), what, clock):
+    if said := silence(source.looked().looked, time.time(), what, clock):
         click.echo(said, err=True)
 
 

@@ -9,10 +9,10 @@ from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
 from musterctl import cluster, completion
 from musterctl.commands.jobview import view_lines
-from musterctl.manifests import documents
 from musterctl.options import (
     WithCommand,
     all_namespaces_option,
+    documents,
     listing_options,
     name_argument,
     namespace_option,

@@ -11,8 +11,7 @@ from rich.text import Text
 
 from muster.runtime import registry
 from musterctl.cluster import Where
-from musterctl.manifests import documents
-from musterctl.options import admission_config_option, where_options
+from musterctl.options import admission_config_option, documents, where_options
 from webhook.config import parse
 from webhook.lookup import ClusterLookups, Lookups
 from webhook.offline.admission import Admitted, OfflineAdmission, admit_all

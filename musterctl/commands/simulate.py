@@ -17,8 +17,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from musterctl import completion
 from musterctl.allowed import dump_for, user_of
-from musterctl.manifests import documents
-from musterctl.options import admission_config_option
+from musterctl.options import admission_config_option, documents
 from musterctl.output.report import demand_lines, print_report, simulated_lines
 from musterctl.planningoptions import planned_namespace_option, recovery_option, report_options
 from musterctl.reader import Reader

@@ -7,8 +7,7 @@ import time
 import click
 import msgspec
 
-from history import silence
-from history.answers import AskedUsage
+from history.answers import NO_USAGE, AskedUsage
 from history.usage import KEYS, Row, Seconds, cell, hours
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import CPU, PODS
@@ -65,7 +64,7 @@ def usage(
             _csv(by, found)
         case _:
             _table(by, found)
-    tell_silence(source, silence.USAGE)
+    tell_silence(source, NO_USAGE)
 
 
 def _csv(by: tuple[str, ...], found: list[Row]) -> None:

@@ -16,7 +16,7 @@ from muster.api.volcano.scheduling import QUEUES
 from musterctl.app import main
 from musterctl.cluster import JSON
 from musterctl.commands.job import COLUMNS
-from musterctl.manifests import documents
+from musterctl.options import documents
 from musterctl.output.listing import Listing
 from musterctl.plane.plane import Plane
 

@@ -30,10 +30,9 @@ from tenants import bind, user
 
 from history import read
 from history.folding import fold_namespace
-from history.model import DAY_MS, What
+from history.model import DAY_MS, EVERYTHING, What
 from history.retain import tidy
 from history.schema import HOLDINGS, METADATA
-from history.scope import EVERYTHING
 from history.store import Store
 from history.usage import SEEN, usage
 from muster.api.kubernetes.core import CONFIG_MAPS, PRIORITY_CLASSES

@@ -32,8 +32,8 @@ from web.actions import actions_for
 from web.asked import Asked
 from web.rights import listing
 from web.views.gang import Button, GangObjects, Step, gang_view
-from web.views.gangs import Filters, filters, gangs_view, page_number
-from web.views.moments import moment
+from web.views.gangs import Filters, filters, gangs_view
+from web.views.parts import moment, page_number
 from web.views.past import steps_of
 
 log_of = structlog.get_logger()

@@ -2,11 +2,11 @@
 
 from starlette.responses import Response
 
+from history.answers import looked
 from history.read import gangs, gaps, story
-from history.silence import looked
 from history.usage import KEYS, usage
 from web.asked import Asked
-from web.views.past import DAYS, GANGS, Period, history_view, period, story_view, usage_csv, usage_view
+from web.views.past import DAYS, GANGS, Period, history_view, past_gang, period, steps_of, usage_csv, usage_view
 
 
 def show(asked: Asked) -> Response:
@@ -31,7 +31,7 @@ def one(asked: Asked) -> Response:
     if not found:
         raise asked.missing(f"gang {name} in namespace {namespace} in the history")
     happened = story(store, scope, namespace, name, uid=found[0].uid)
-    return asked.page("story.html", view=story_view(found[0], happened, now))
+    return asked.page("story.html", gang=past_gang(found[0], now), steps=steps_of(happened, now))
 
 
 def used(asked: Asked) -> Response:

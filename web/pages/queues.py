@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from extender.explain.queues import limit_words
-from history.scope import EVERYTHING
-from history.silence import BUDGETS, looked, words
+from history.answers import NO_BUDGETS, looked, silence
+from history.model import EVERYTHING
 from history.store import Store, StoreError
 from history.usage import Row, usage
 from muster.api.muster.usage import Period, period_of
@@ -18,7 +18,7 @@ from muster.resources.vector import Vector, unit
 from muster.volcano.queuelimits import limits_of
 from web.asked import Asked
 from web.site import Site
-from web.views.gangs import page_number
+from web.views.parts import page_number
 from web.views.past import day_of
 from web.views.queues import QueuesView, own_queues_view, queues_view
 
@@ -68,7 +68,7 @@ def _used(asked: Asked, now: float, periods: AbstractSet[Period]) -> Mapping[Per
 
 def _silence(store: Store, now: float) -> str:
     try:
-        return words(looked(store), now, BUDGETS, day_of)
+        return silence(looked(store), now, NO_BUDGETS, day_of)
     except StoreError as error:
         log.warning("the history cannot be read", error=str(error))
         return ""

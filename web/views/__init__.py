@@ -1,8 +1,8 @@
 """What each page shows, as data: one module per page, made of objects, reports and the scope of who asks.
 
 Start at `gangs`, the simplest. What a page shows is a frozen Struct that its template in `templates/` writes out; it
-holds text, numbers and links, and no object of the API. `moments` says times, `bars` draws amounts, `places` the nodes
-of a gang.
+holds text, numbers and links, and no object of the API. `parts` has times, bars and the parts of lists, `places` the
+nodes of a gang.
 
 Promises that it is made of its arguments alone (time is one of them), and that it names nothing outside the scope that
 it is given: whatever a report says about others is left out here, before any template sees it. It must not import

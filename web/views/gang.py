@@ -21,8 +21,8 @@ from muster.api.muster.placement import Placement
 from muster.api.muster.states import ENDED
 from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.table import slot_of
-from web.views.gangs import GangLine, Part, address, line, part_of
-from web.views.moments import Moment, moment
+from web.views.gangs import GangLine, address, line
+from web.views.parts import Moment, Part, moment, part_of
 from web.views.places import RackOfNodes, racks
 
 MEMBERS = 200

@@ -1,19 +1,18 @@
 """The list of gangs: what `muster ps` prints, with filters, page by page. Pure."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
 from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
 from gangs.rows import Row
 from gangs.words import nodes_words, plain
-from history.scope import Scope
+from history.model import Scope
 from muster.api.muster.states import ENDED, WAITING, State
-from web.views.moments import Moment, moment
+from web.views.parts import Moment, Part, moment, page_number, part_of
 
-T = TypeVar("T")
 PAGE_ROWS = 200
 """Rows of one page: a few screens, and a tenth of a second for a browser."""
 STATES = tuple(state for state in get_args(State) if state not in {"Deleted", "Gone"})
@@ -22,18 +21,6 @@ _FIELDS = ("queue", "namespace", "kind", "state")
 _TONES = {"Running": "good", "Completed": "good", "Degraded": "bad", "Failed": "bad", "Terminated": "bad"}
 _MOST_CHARS = 253
 """Of a filter: no name of Kubernetes is longer."""
-
-
-class Part(Struct, frozen=True):
-    """One part of a list that is too long for a page."""
-
-    first: int
-    """Number of its first entry, from 1; 0 without any."""
-    shown: int
-    all: int
-    before: str
-    """Address of the part before it; empty for the first."""
-    after: str
 
 
 class Filters(Struct, frozen=True):
@@ -107,20 +94,6 @@ def filters(query: Mapping[str, str]) -> Filters:
     """Return the filters of an address; what cannot be read counts as not set."""
     texts = {name: query.get(name, "").strip()[:_MOST_CHARS] for name in _FIELDS}
     return Filters(**texts, ended=query.get("ended") in {"on", "true", "1"}, page=page_number(query.get("page", "")))
-
-
-def page_number(text: str) -> int:
-    """Return the number of a part of a list, from 1; 1 for what is none."""
-    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= len("1000000") else 1
-
-
-def part_of(items: Sequence[T], most: int, page: int, address: Callable[[int], str]) -> tuple[Sequence[T], Part]:
-    """Return the entries of a page of the list, or of its last page; `address` returns that of another page."""
-    page = min(max(1, page), max(1, -(-len(items) // most)))
-    end = page * most
-    shown = items[end - most : end]
-    before, after = address(page - 1) if page > 1 else "", address(page + 1) if end < len(items) else ""
-    return shown, Part(end - most + 1 if shown else 0, len(shown), len(items), before, after)
 
 
 def gangs_view(rows: Sequence[Row], scope: Scope, chosen: Filters, now: float) -> GangsView:

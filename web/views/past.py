@@ -12,13 +12,12 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 
 from gangs.words import nodes_words, plain
-from history import silence
+from history.answers import NO_GANGS, NO_USAGE, silence
 from history.read import Gang, Gap, Happening
 from history.usage import HOUR_S, KEYS, Row, Seconds, cell, hours, is_bytewise
-from web.views.bars import WHOLE
 from web.views.gang import Step
 from web.views.gangs import tone
-from web.views.moments import Moment, moment
+from web.views.parts import WHOLE, Moment, moment
 
 DAYS: Final = (1, 7, 30, 90, 365)
 """How far back a form looks."""
@@ -82,13 +81,6 @@ class HistoryView(Struct, frozen=True):
     period: Period
 
 
-class StoryView(Struct, frozen=True):
-    """The page of one gang of the history."""
-
-    gang: PastGang
-    steps: list[Step]
-
-
 class UsageLine(Struct, frozen=True):
     """One row: a key and a resource."""
 
@@ -134,14 +126,9 @@ def history_view(
         gangs=[past_gang(each, now) for each in gangs[:GANGS]],
         full=len(gangs) >= GANGS,
         gaps=[_gap(each) for each in gaps],
-        silence=silence.words(looked, now, silence.GANGS, day_of),
+        silence=silence(looked, now, NO_GANGS, day_of),
         period=asked,
     )
-
-
-def story_view(gang: Gang, happenings: Sequence[Happening], now: float) -> StoryView:
-    """Return the story of one gang."""
-    return StoryView(past_gang(gang, now), steps_of(happenings, now))
 
 
 def steps_of(happenings: Sequence[Happening], now: float) -> list[Step]:
@@ -182,7 +169,7 @@ def usage_view(rows: Sequence[Row], asked: Period, now: float, *, looked: float)
         more=max(0, len(lines) - USAGE_ROWS),
         period=asked,
         csv=f"/usage.csv?{asked.query}",
-        silence=silence.words(looked, now, silence.USAGE, day_of),
+        silence=silence(looked, now, NO_USAGE, day_of),
     )
 
 

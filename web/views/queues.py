@@ -10,14 +10,13 @@ from msgspec import Struct
 from extender.explain.queues import OwnQueue, QueueReport
 from gangs.rows import Row
 from gangs.words import plain
-from history.scope import Scope
+from history.model import Scope
 from muster.api.muster.states import WAITING
 from muster.api.muster.usage import Period
 from muster.resources.vector import CPU, PODS, Vector, add, amount_words, unit
 from muster.volcano.queuelimits import NONE, QueueLimits
-from web.views.bars import Bar, bar
-from web.views.gangs import Part, address, part_of, shared_names
-from web.views.moments import Moment, moment
+from web.views.gangs import address, shared_names
+from web.views.parts import Bar, Moment, Part, bar, moment, part_of
 
 PAGE_QUEUES = 100
 """Queues of one page."""

@@ -11,15 +11,14 @@ from extender.planner.api import natural
 from gangs.nodes import NodeRow
 from gangs.rows import Row
 from gangs.words import nodes_words, plain
-from history.scope import Scope
+from history.model import Scope
 from muster.api.kubernetes.core import Node
 from muster.api.muster.node_faults import Rules, fault_of
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.pools import pool_of
 from muster.resources.vector import amount_words
-from web.views.bars import WHOLE
 from web.views.gangs import address, shared_names
-from web.views.moments import Moment, moment
+from web.views.parts import WHOLE, Moment, moment
 
 READY = "Ready"
 """The state of a healthy node for who may not list the pods there, and so does not know what is free."""

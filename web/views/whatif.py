@@ -17,7 +17,7 @@ from extender.explain.report import UnknownNameError
 from extender.explain.whatif import Change, WhatIf, changed
 from extender.simulate.placing import SimulatedGang, simulate
 from gangs.words import plain
-from history.scope import Scope
+from history.model import Scope
 from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from webhook.offline.manifests import JSON, ManifestError, documents_in

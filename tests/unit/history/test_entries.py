@@ -9,9 +9,8 @@ from recorded_lives import EVE, GPU, Lives, T, group, life, placement, pod, wait
 from history import members, read
 from history.entries import Entries
 from history.looks import Look, apply
-from history.model import MEMORY
+from history.model import EVERYTHING, MEMORY
 from history.pods import Moment
-from history.scope import EVERYTHING
 from history.store import Store
 from history.usage import usage
 

@@ -10,9 +10,8 @@ from history import read
 from history.entries import Entries
 from history.folding import fold_namespace
 from history.looks import Look, apply
-from history.model import DAY_MS, MEMORY, MS
+from history.model import DAY_MS, EVERYTHING, MEMORY, MS, Scope
 from history.retain import tidy
-from history.scope import EVERYTHING, Scope
 from history.store import Store
 from history.usage import KEYS, Row, usage
 

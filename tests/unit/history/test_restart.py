@@ -9,10 +9,9 @@ from recorder_world import Cluster, FailingStore, at_once, record
 
 from history import read
 from history.looks import Look
-from history.model import MEMORY, MS
+from history.model import EVERYTHING, MEMORY, MS
 from history.publish import UsageCounters, held
 from history.recorder import Recorder
-from history.scope import EVERYTHING
 from history.store import Store
 from history.usage import SEEN, usage
 from muster.api.muster.usage import PERIODS, period_of

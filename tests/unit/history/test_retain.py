@@ -10,10 +10,9 @@ from sqlalchemy import select
 
 from history import read
 from history.folding import fold, fold_namespace
-from history.model import DAY_MS, MEMORY, Changes, End, Gang, Gap, Happening, Holding, Run, What
+from history.model import DAY_MS, EVERYTHING, MEMORY, Changes, End, Gang, Gap, Happening, Holding, Run, What
 from history.retain import tidy
 from history.schema import GANGS, METADATA
-from history.scope import EVERYTHING
 from history.spans import floors
 from history.store import Store
 from history.tally import Tallies, span_of

@@ -5,8 +5,8 @@ from contextlib import closing
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from history.answers import NO_USAGE, SILENT_AFTER_S, looked, silence
 from history.model import MEMORY, Changes
-from history.silence import SILENT_AFTER_S, USAGE, looked, words
 from history.store import Store
 
 
@@ -14,7 +14,7 @@ from history.store import Store
 @example(1000.0, 1000.0 + SILENT_AFTER_S)
 def test_it_is_silent_when_it_has_not_looked_for_longer_than_it_should(last: float, now: float) -> None:
     """From its last look; a clock that is ahead is no silence."""
-    assert bool(words(last, now, USAGE, str)) == (now - last > SILENT_AFTER_S)
+    assert bool(silence(last, now, NO_USAGE, str)) == (now - last > SILENT_AFTER_S)
 
 
 def test_the_last_look_is_in_the_store() -> None:
@@ -27,8 +27,8 @@ def test_the_last_look_is_in_the_store() -> None:
 
 def test_it_says_since_when_and_what_is_not_known() -> None:
     """Or that there never was a look."""
-    assert words(1000.0, 1000.0 + 3 * 3600, USAGE, lambda at: f"at {at:g}") == (
+    assert silence(1000.0, 1000.0 + 3 * 3600, NO_USAGE, lambda at: f"at {at:g}") == (
         "The recorder of the history has not looked at the cluster since at 1000 (3h ago): "
         "what gangs have asked for and held since then does not count here yet"
     )
-    assert words(0.0, 1e9, "x", str) == "The recorder of the history has not looked at the cluster yet: x"
+    assert silence(0.0, 1e9, "x", str) == "The recorder of the history has not looked at the cluster yet: x"

@@ -12,9 +12,8 @@ from alembic.migration import MigrationContext
 from sqlalchemy import text
 
 from history import read
-from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, What
+from history.model import EVERYTHING, MEMORY, Changes, Gang, Gap, Happening, Holding, Run, Scope, What
 from history.schema import METADATA
-from history.scope import EVERYTHING, Scope
 from history.store import Store, StoreError, _engine
 
 GPU = "nvidia.com/gpu"

@@ -14,10 +14,9 @@ from sqlalchemy import select
 
 from history.folding import fold_namespace
 from history.integral import Amounts, Span, Totals, add, integrate
-from history.model import DAY_MS, MEMORY, Changes, End, Gang, Holding, Run
+from history.model import DAY_MS, EVERYTHING, MEMORY, Changes, End, Gang, Holding, Run, Scope
 from history.retain import tidy
 from history.schema import GANGS
-from history.scope import EVERYTHING, Scope
 from history.store import Store
 from history.tally import Tallies, span_of
 from history.usage import closed_since, usage

@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from musterctl.manifests import documents
+from musterctl.options import documents
 from webhook.offline.manifests import as_yaml
 
 

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from history.answers import QueryError, answers
-from history.model import Changes
-from history.scope import EVERYTHING
+from history.model import EVERYTHING, Changes
 from history.store import Store
 from musterctl.app import main
 

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from web_world import Pages, gang
 
-from history.scope import EVERYTHING, Scope
+from history.model import EVERYTHING, Scope
 from muster.api.base import Resource
 from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.reviews import (

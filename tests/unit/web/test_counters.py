@@ -5,7 +5,7 @@ from prometheus_client import REGISTRY
 from prometheus_client.exposition import generate_latest
 from web_world import Pages
 
-from web.routes import ROUTES
+from web.app import ROUTES
 from web.streams import Streams
 from web.view import Caller
 

@@ -4,8 +4,7 @@ import msgspec
 import pytest
 from web_world import Pages
 
-from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, What
-from history.scope import EVERYTHING, Scope
+from history.model import EVERYTHING, MEMORY, Changes, Gang, Gap, Happening, Holding, Run, Scope, What
 from history.store import Store
 from web.view import Caller
 

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from web_world import Pages, cluster, gang
 
-from history.model import MEMORY, Changes, Gang, Happening, Holding, Run, What
-from history.scope import Scope
+from history.model import MEMORY, Changes, Gang, Happening, Holding, Run, Scope, What
 from history.store import Store
 from history.usage import SEEN
-from web.routes import ROUTES, Page
+from web.app import ROUTES, Page
 from web.view import Caller, View
 
 _PATTERN = re.compile(r"{(\w+)(?::\w+)?}")

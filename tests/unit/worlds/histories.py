@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 from msgspec import structs
 from sqlalchemy import select
 
-from history.model import DAY_MS, MS, Changes, End, Gang, Holding, Run
+from history.model import DAY_MS, MS, Changes, End, Gang, Holding, Run, Scope
 from history.schema import GANGS, HOLDINGS, RUNS
-from history.scope import Scope
 from history.store import Store
 from history.usage import KEYS, usage
 from muster.resources.vector import unit

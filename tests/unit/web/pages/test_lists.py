@@ -8,14 +8,15 @@ from web_world import JSON, Pages, cluster, group, job, pods
 
 from extender.explain.queues import WaitingGang
 from gangs.rows import Row
-from history.scope import EVERYTHING, Scope
+from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import NO_ROOM, POD_GROUPS
 from muster.volcano.queuelimits import Budget, QueueLimits
 from web.view import Caller
-from web.views.gangs import PAGE_ROWS, STATES, Filters, Part, filters, gangs_view
+from web.views.gangs import PAGE_ROWS, STATES, Filters, filters, gangs_view
+from web.views.parts import Part
 from web.views.queues import PAGE_QUEUES, WAITERS, queues_view
 
 OURS = Scope(frozenset({"ours"}))

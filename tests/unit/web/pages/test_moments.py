@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from page_world import NOW
 
 from muster.api.kubernetes.meta import format_time
-from web.views.bars import WHOLE, bar
-from web.views.moments import moment
+from web.views.parts import WHOLE, bar, moment
 
 
 @pytest.mark.parametrize(

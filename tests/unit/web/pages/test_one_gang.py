@@ -5,7 +5,7 @@ from page_world import NOW, member, reserved, row
 
 from muster.api.kubernetes.core import Event
 from web.views.gang import EVENTS, MEMBERS, Button, GangObjects, gang_view
-from web.views.gangs import Part
+from web.views.parts import Part
 from web.views.places import NODES, racks
 
 RACKS = {"node-0": "rack-a", "node-1": "rack-a", "node-2": "rack-b"}

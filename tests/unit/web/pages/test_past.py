@@ -7,8 +7,7 @@ import pytest
 from page_world import NOW
 from web_world import Pages
 
-from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, What
-from history.scope import Scope
+from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, Scope, What
 from history.store import Store
 from history.usage import Row, Seconds
 from muster.api.names import BUDGET

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from web_world import Pages, cluster, gang
 
-from history.scope import Scope
+from history.model import Scope
 from web.view import Caller
 
 PATHS = (

@@ -10,12 +10,12 @@ from page_world import NOW, reserved, row
 from extender.explain.topology import DomainReport, Room, SparesThere, TopologyReport
 from extender.explain.whatif import WhatIf
 from gangs.nodes import NodeRow, node_rows
-from history.scope import EVERYTHING, Scope
+from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.core import Node
 from muster.api.muster.node_faults import DEFAULT_RULES
 from muster.api.volcano.scheduling import POD_GROUPS
 from web.pages.topology import _of_nodes
-from web.views.bars import WHOLE
+from web.views.parts import WHOLE
 from web.views.topology import TopologyView, suspects_among, topology_view
 
 

@@ -3,7 +3,7 @@
 import pytest
 from explain_world import ExplainWorld
 
-from history.scope import EVERYTHING, Scope
+from history.model import EVERYTHING, Scope
 from web.views.whatif import JOB_PODS, OBJECTS, YAML_BYTES, Answer, Trial, trial, tried
 
 JOB = """

@@ -1,0 +1,119 @@
+"""Small parts of several pages: times, bars, and the parts of a long list. Pure.
+
+A time is there for people and for programs: `<time datetime>` takes the one, its text is the other. A bar has lengths
+in thousandths of its width, and the same in words. It is never the only one to say something: its words stand beside
+it, and each mark has a shape of its own, so that nobody needs its colour.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from msgspec import Struct
+
+from gangs.words import short
+from muster.api.kubernetes.meta import format_time, readable_time
+from muster.resources.vector import amount_words
+
+T = TypeVar("T")
+WHOLE = 1000
+"""Thousandths of the width of a bar."""
+
+
+class Moment(Struct, frozen=True):
+    """One moment."""
+
+    at: str
+    """RFC 3339."""
+    day: str
+    """Date and time of day, UTC, to the minute."""
+    away: str
+    """Its distance from now: `5m ago`, `in 2h`, `now`."""
+
+
+def moment(timestamp: str | float | None, now: float) -> Moment | None:
+    """Return a moment of RFC 3339 text or Unix seconds; None for one that is not known or cannot be read."""
+    try:
+        seconds = readable_time(timestamp) if isinstance(timestamp, str) else timestamp
+        if not seconds:
+            return None
+        there = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return Moment(format_time(seconds), f"{there:%Y-%m-%d %H:%M} UTC", _away(seconds - now))
+
+
+def _away(seconds: float) -> str:
+    if abs(seconds) < 1:
+        return "now"
+    return f"in {short(seconds)}" if seconds > 0 else f"{short(-seconds)} ago"
+
+
+class Mark(Struct, frozen=True):
+    """A line across the bar."""
+
+    name: str
+    at: int
+    """Thousandths."""
+    words: str
+
+
+class Bar(Struct, frozen=True):
+    """One resource: what is used, and the marks beside it."""
+
+    resource: str
+    used: int
+    """Thousandths."""
+    used_words: str
+    part: int
+    """Thousandths of a part of what is used, that has a pattern of its own: spares, or what is fragmented."""
+    marks: list[Mark]
+    label: str
+    """All of it in a sentence, for who does not see the bar."""
+
+
+def bar(resource: str, used: int, marks: Mapping[str, int | None], *, part: int = 0) -> Bar:
+    """Return a bar as long as its largest amount; marks that are not set are left out."""
+    there = {name: amount for name, amount in marks.items() if amount is not None}
+    longest = max(used, *there.values(), 1)
+    drawn = [Mark(name, _length(amount, longest), amount_words(resource, amount)) for name, amount in there.items()]
+    words = amount_words(resource, used)
+    told = "".join(f", {mark.name} {mark.words}" for mark in drawn)
+    return Bar(
+        resource,
+        _length(used, longest),
+        words,
+        _length(min(part, used), longest),
+        drawn,
+        f"{resource}: used {words}{told}",
+    )
+
+
+def _length(amount: int, longest: int) -> int:
+    return min(WHOLE, max(0, amount * WHOLE // longest))
+
+
+class Part(Struct, frozen=True):
+    """One part of a list that is too long for a page."""
+
+    first: int
+    """Number of its first entry, from 1; 0 without any."""
+    shown: int
+    all: int
+    before: str
+    """Address of the part before it; empty for the first."""
+    after: str
+
+
+def part_of(items: Sequence[T], most: int, page: int, address: Callable[[int], str]) -> tuple[Sequence[T], Part]:
+    """Return the entries of a page of the list, or of its last page; `address` returns that of another page."""
+    page = min(max(1, page), max(1, -(-len(items) // most)))
+    end = page * most
+    shown = items[end - most : end]
+    before, after = address(page - 1) if page > 1 else "", address(page + 1) if end < len(items) else ""
+    return shown, Part(end - most + 1 if shown else 0, len(shown), len(items), before, after)
+
+
+def page_number(text: str) -> int:
+    """Return the number of a part of a list, from 1; 1 for what is none."""
+    return max(1, int(text)) if text.isascii() and text.isdecimal() and len(text) <= len("1000000") else 1
