@@ -4,7 +4,7 @@ import random
 
 import pytest
 from msgspec import structs
-from recorded_lives import EVE, GPU, Lives, T, group, life, placement, pod, waits
+from recorded_lives import EVE, GPU, Lives, T, entered, group, life, placement, pod, waits
 
 from history import members, read
 from history.entries import Entries
@@ -51,9 +51,7 @@ def check(store: Store) -> None:
 
 def test_a_life_is_told_in_order() -> None:
     """Each thing stands once, at its time, and usage follows from it."""
-    entries, store = Entries(), Store.for_writing(MEMORY)
-    for look in lived():
-        apply(entries, look)
+    entries, store = entered(lived()), Store.for_writing(MEMORY)
     store.write(entries.take(), {})
     check(store)
     assert not {*entries.gangs, *entries.runs, *entries.holdings}
@@ -119,9 +117,7 @@ def test_a_gang_starts_until_a_pod_runs() -> None:
 
 def test_what_ended_unseen_has_a_bound() -> None:
     """A member that was there before a pause and is not there after it ended in its middle, give or take half of it."""
-    entries = Entries()
-    for look in lived()[:5]:
-        apply(entries, look)
+    entries = entered(lived()[:5])
     assert members.unseen(entries, [POD], (T + 10) * 1000, (T + 30) * 1000) == 1
     (holding,) = entries.take().holdings.values()
     assert (holding.ended, holding.reason, holding.within) == ((T + 20) * 1000, "unseen", 10_000)
@@ -136,35 +132,30 @@ def test_members_that_have_ended_are_told_of_once(*, ended: bool) -> None:
     w.look("pods", POD, 5.0, pod(5.0))
     w.look("pods", POD, 9.0, failed)
     w.look("podgroups", GROUP, 9.5, group("Completed" if ended else "Running"))
-    for look in w.looks:
-        apply(entries, look)
-    store.write(entries.take(), {})
+    store.write(entered(w.looks, entries).take(), {})
     entries, known = Entries(), len(w.looks)
     entries.reopen(*store.open_rows(), store.ended_pods(10))
     w.look("pods", POD, 20.0, failed)
     w.look("pods", POD, 21.0, failed)
-    for look in (w.looks[known]._replace(moment=Moment((T + 20) * 1000, live=False)), w.looks[-1]):
-        apply(entries, look)
-    assert not entries.take()
+    late = w.looks[known]._replace(moment=Moment((T + 20) * 1000, live=False))
+    assert not entered((late, w.looks[-1]), entries).take()
 
 
 def test_a_finished_pod_of_an_unknown_group_is_no_gang() -> None:
     """A pod that has ended, and whose PodGroup nobody has seen or recorded any more, opens nothing."""
-    w, entries = Lives(), Entries()
+    w = Lives()
     w.look("pods", POD, 9.0, pod(5.0, "Failed", ended=9))
-    apply(entries, w.looks[0])
-    assert not entries.take()
+    assert not entered(w.looks).take()
 
 
 def test_a_pod_without_a_group_is_a_gang_of_its_own() -> None:
     """A pod of a queue whose PodGroup nobody has seen is recorded by its owner or itself, and ends with it."""
-    w, entries, store = Lives(), Entries(), Store.for_writing(MEMORY)
+    w, store = Lives(), Store.for_writing(MEMORY)
     alone = pod(5.0)
     alone["metadata"]["labels"] = {"muster.dev/queue": "research"}
     w.look("pods", POD, 5.0, alone)
     w.look("pods", POD, 9.0, {}, gone=True)
-    for look in w.looks:
-        apply(entries, look)
+    entries = entered(w.looks)
     store.write(entries.take(), {})
     (gang,) = read.gangs(store, EVERYTHING)
     assert (gang.kind, gang.name, gang.queue, gang.state) == ("Pod", EVE.member, "research", "Deleted")
@@ -174,49 +165,41 @@ def test_a_pod_without_a_group_is_a_gang_of_its_own() -> None:
 
 def test_pods_of_others_are_nobodys() -> None:
     """A pod of another scheduler without a queue is not recorded."""
-    w, entries = Lives(), Entries()
-    other = pod(5.0)
+    w, other = Lives(), pod(5.0)
     other["metadata"]["labels"], other["spec"]["schedulerName"] = {}, "default-scheduler"
     w.look("pods", POD, 5.0, other)
-    apply(entries, w.looks[0])
-    assert not entries.take()
+    assert not entered(w.looks).take()
 
 
 def test_a_tenant_cannot_fill_the_store() -> None:
     """A gang that waits for ever new reasons has a bounded story, and its sentences are bounded, too."""
-    w, entries = Lives(), Entries()
+    w = Lives()
     w.look("podgroups", GROUP, 0.2, group())
     for number in range(2_500):
         w.look("podgroups", GROUP, 1.0, group("Pending", waits(f"Reason{number}", "x" * 5_000, 1)))
-    for look in w.looks:
-        apply(entries, look)
-    found = entries.take().happenings
+    found = entered(w.looks).take().happenings
     assert len(found) == 2_000
     assert max(len(each.text) for each in found) == 1_000
 
 
 def test_quantities_that_cannot_be_read_count_as_a_pod() -> None:
     """One pod with nonsense is recorded as a pod that asks for nothing else."""
-    w, entries = Lives(), Entries()
+    w = Lives()
     w.look("podgroups", GROUP, 0.2, group())
     odd = pod(5.0)
     odd["spec"]["containers"][0]["resources"]["requests"][GPU] = "many"
     w.look("pods", POD, 5.0, odd)
-    for look in w.looks:
-        apply(entries, look)
-    assert [each.amounts for each in entries.take().holdings.values()] == [{"pods": 1}]
+    assert [each.amounts for each in entered(w.looks).take().holdings.values()] == [{"pods": 1}]
 
 
 def test_texts_of_tenants_fit_into_every_store() -> None:
     """Names without end and characters that PostgreSQL refuses are cut, and everything else of the gang is recorded."""
-    w, entries = Lives(), Entries()
-    odd = group("Pending", waits("Odd\0reason" + "x" * 500, "a\0b", 1))
+    w, odd = Lives(), group("Pending", waits("Odd\0reason" + "x" * 500, "a\0b", 1))
     odd["spec"] |= {"queue": "q\0" + "x" * 1_000, "minResources": {"y" * 1_000: "1", "a\0": "1", GPU: "2"}}
     odd["metadata"]["annotations"]["muster.dev/created-by"] = "e\0ve" * 1_000
     odd["metadata"]["ownerReferences"][0] |= {"uid": "u\0" * 500, "name": "n\0" * 500}
     w.look("podgroups", GROUP, 0.2, odd)
-    apply(entries, w.looks[0])
-    changes = entries.take()
+    changes = entered(w.looks).take()
     (gang,), (run,) = changes.gangs.values(), changes.runs.values()
     assert run.asked == {GPU: 2000}
     texts = [*map(str, structs.astuple(gang)), *(each.text + each.subject for each in changes.happenings)]

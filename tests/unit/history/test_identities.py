@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from recorded_lives import EVE, GPU, Lives, T, Whose, group, job, life, placement, pod
+from recorded_lives import BOB, EVE, GPU, Lives, T, Whose, entered, group, job, life, placement, pod
 
 from history import read
 from history.entries import Entries
@@ -15,7 +15,6 @@ from history.retain import tidy
 from history.store import Store
 from history.usage import KEYS, Row, usage
 
-BOB = Whose("b-", "other", queue="product", user="bob", rack="b-", asks=(("cpu", "500m"), (GPU, "2")))
 EVES_OTHER = EVE._replace(uid="c-", job="tune", gang="tunes", queue="product", rack="c-", asks=(("memory", "1Gi"),))
 
 
@@ -115,10 +114,7 @@ def test_each_member_has_its_own_node_and_end() -> None:
 
 def asked(w: Lives) -> dict[str, Any]:
     """What the run asks for in the end."""
-    entries = Entries()
-    for look in w.looks:
-        apply(entries, look)
-    (run,) = entries.runs.values()
+    (run,) = entered(w.looks).runs.values()
     return run.asked
 
 
@@ -140,9 +136,7 @@ def test_members_of_another_gang_ask_for_nothing_of_this_one() -> None:
     w = members("a-", "b-")
     w.look("podgroups", BOB.group, 0.2, group(whose=BOB), BOB)
     w.look("pods", "b-pod-0", 3.0, pod(3.0, name="pod-0", whose=BOB), BOB)
-    entries = Entries()
-    for look in w.looks:
-        apply(entries, look)
+    entries = entered(w.looks)
     found = {run.gang.partition("/")[0]: run.asked for run in entries.runs.values()}
     assert found[EVE.owner] == {GPU: 2000, "pods": 2}
     assert found[BOB.owner] == {GPU: 2000, "cpu": 500, "pods": 1}

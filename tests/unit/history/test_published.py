@@ -1,7 +1,7 @@
 """What the recorder publishes for budgets is exact at its time, and with what is held since at any later one."""
 
 import pytest
-from recorded_lives import EVE, GPU, Lives, Whose, life
+from recorded_lives import BOB, EVE, Lives, life
 from recorder_world import Cluster, at_once, record
 
 from history import publish
@@ -12,7 +12,6 @@ from history.store import Store
 from muster.api.muster.usage import AGAIN_S, KEY, PERIODS, Usage, period_of, read_usage
 from muster.resources.vector import unit
 
-BOB = Whose("b-", "other", queue="product", user="bob", rack="b-", asks=(("cpu", "500m"), (GPU, "2")))
 MIDNIGHT = 20_833 * 86_400 + 86_400
 
 

@@ -4,7 +4,7 @@ import random
 from datetime import UTC, datetime
 
 import pytest
-from recorded_lives import EVE, GPU, Lives, Whose, life, pod
+from recorded_lives import BOB, EVE, GPU, Lives, life, pod
 from recorder_world import Cluster, FailingStore, at_once, record
 
 from history import read
@@ -18,7 +18,6 @@ from muster.api.muster.usage import PERIODS, period_of
 
 MONDAY = round(datetime(2027, 3, 1, tzinfo=UTC).timestamp())
 TUESDAY = MONDAY + 86_400
-BOB = Whose("b-", "other", queue="product", user="bob", rack="b-", asks=(("cpu", "500m"), (GPU, "2")))
 STORY = [
     "submitted", "waits", "planned", "started", "evicted", "restarted", "member evicted", "planned", "started", "ended",
 ]  # fmt: skip

@@ -21,49 +21,27 @@ def left(pieces: list[Piece], fixed: dict[str, int], folded: dict[str, int]) -> 
     return has
 
 
-@given(PIECES, FIXED, ROOM)
-def test_nobody_gives_while_he_has_no_more_than_his_share(
-    pieces: list[Piece], fixed: dict[str, int], room: int
-) -> None:
-    """Who is folded had more than an even share of the room before his last piece went."""
-    folded = to_fold(pieces, fixed, room)
-    has = left(pieces, fixed, folded)
-    for namespace, until in folded.items():
-        last = sum(each.size for each in pieces if each.namespace == namespace and each.until == until)
-        assert (has[namespace] + last) * len(has) > room
+def last_piece(pieces: list[Piece], namespace: str, until: int) -> int:
+    """The bytes of what a namespace gave last."""
+    return sum(each.size for each in pieces if (each.namespace, each.until) == (namespace, until))
 
 
 @given(PIECES, FIXED, ROOM)
-def test_all_fits_or_nobody_can_give_more(pieces: list[Piece], fixed: dict[str, int], room: int) -> None:
-    """What is over the room in the end is of namespaces that have nothing more to fold."""
+def test_who_has_most_gives_and_nobody_without_need(pieces: list[Piece], fixed: dict[str, int], room: int) -> None:
+    """Before their last piece went, who gave had more than an even share, and no less than who still could give.
+
+    What fits stays as it is, and of all the pieces that went none could have stayed as the last one. What is over the
+    room in the end is of namespaces that have nothing more to fold, or no more than an even share.
+    """
     folded = to_fold(pieces, fixed, room)
     has = left(pieces, fixed, folded)
+    more = {each.namespace for each in pieces if each.until > folded.get(each.namespace, -1)}
+    last = {namespace: last_piece(pieces, namespace, until) for namespace, until in folded.items()}
+    for namespace, size in last.items():
+        before = has[namespace] + size
+        assert before * len(has) > room
+        assert all(has[other] <= before for other in more)
     if sum(has.values()) > room:
-        for namespace, size in has.items():
-            more = any(each.namespace == namespace and each.until > folded.get(namespace, -1) for each in pieces)
-            assert not more or size * len(has) <= room
-
-
-@given(PIECES, FIXED, ROOM)
-def test_nothing_goes_without_need(pieces: list[Piece], fixed: dict[str, int], room: int) -> None:
-    """What fits stays as it is, and of all the pieces that go none could have stayed as the last one."""
-    folded = to_fold(pieces, fixed, room)
-    before, after = (sum(left(pieces, fixed, each).values()) for each in ({}, folded))
-    assert bool(folded) <= (before > room)
-    last = [
-        sum(each.size for each in pieces if (each.namespace, each.until) == (namespace, until))
-        for namespace, until in folded.items()
-    ]
-    assert not last or after + max(last) > room
-
-
-@given(PIECES, FIXED, ROOM)
-def test_who_has_more_gives_first(pieces: list[Piece], fixed: dict[str, int], room: int) -> None:
-    """Who still has a past to give never has more than who gave had before his last piece."""
-    folded = to_fold(pieces, fixed, room)
-    has = left(pieces, fixed, folded)
-    for namespace, until in folded.items():
-        last = sum(each.size for each in pieces if (each.namespace, each.until) == (namespace, until))
-        for piece in pieces:
-            if piece.until > folded.get(piece.namespace, -1):
-                assert has[piece.namespace] <= has[namespace] + last
+        assert all(has[namespace] * len(has) <= room for namespace in more)
+    assert bool(folded) <= (sum(left(pieces, fixed, {}).values()) > room)
+    assert not folded or sum(has.values()) + max(last.values()) > room

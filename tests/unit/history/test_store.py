@@ -9,32 +9,18 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from histories import gang_of_one
 from sqlalchemy import text
 
 from history import read
-from history.model import EVERYTHING, MEMORY, Changes, Gang, Gap, Happening, Holding, Run, Scope, What
+from history.model import EVERYTHING, MEMORY, Changes, Gap, Scope
 from history.schema import METADATA
 from history.store import Store, StoreError, _engine
 
-GPU = "nvidia.com/gpu"
 
-
-def changes(namespace: str = "team-a", name: str = "train", at: int = 1_000_000) -> Changes:
+def changes(namespace: str = "team-a", name: str = "train") -> Changes:
     """A gang of one member that ran for ten seconds."""
-    gang = f"{namespace}-{name}"
-    run = f"run-{gang}"
-    return Changes(
-        gangs={gang: Gang(id=gang, namespace=namespace, name=name, kind="Job", queue="research", submitted=at)},
-        runs={run: Run(uid=run, gang=gang, submitted=at, ended=at + 12_000, asked={GPU: 8000})},
-        holdings={
-            f"pod-{gang}": Holding(
-                pod=f"pod-{gang}", name="train-0", gang=gang, run=run, epoch=1, node="node-1",
-                amounts={GPU: 8000, "cpu": 500}, bound=at + 1_000, ran_from=at + 2_000, ended=at + 11_000,
-                reason="completed",
-            )
-        },
-        happenings=[Happening(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=at)],
-    )  # fmt: skip
+    return gang_of_one(namespace, name, 1_000_000, 10_000, bound=1_000)
 
 
 @pytest.fixture

@@ -3,23 +3,17 @@
 from pathlib import Path
 
 import pytest
-import yaml
 from click.testing import CliRunner
+from kubeconfigs import plain, write
 
 from musterctl.app import main
 
 NOBODY = "https://127.0.0.1:1"
 
 
-def kubeconfig(path: Path) -> Path:
+def kubeconfig(path: Path) -> str:
     """A kubeconfig of a server that is not there."""
-    contexts = [{"name": "x", "context": {"cluster": "c", "user": "u"}}]
-    clusters = [{"name": "c", "cluster": {"server": NOBODY}}]
-    users = [{"name": "u", "user": {"token": "t"}}]
-    content = {"clusters": clusters, "contexts": contexts, "users": users, "current-context": "x"}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(yaml.safe_dump(content))
-    return path
+    return write(path, plain({"server": NOBODY}, {"token": "t"}))
 
 
 @pytest.mark.parametrize(("name", "command"), [("ux1", "muster status --name ux1"), ("default", "muster status")])
@@ -28,14 +22,14 @@ def test_the_plane_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nam
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     file = kubeconfig(tmp_path / "muster" / name / "admin.kubeconfig")
     (tmp_path / "muster" / name / "plane.json").write_text("{}")
-    result = CliRunner().invoke(main, ["queue", "list", "--kubeconfig", str(file)])
+    result = CliRunner().invoke(main, ["queue", "list", "--kubeconfig", file])
     assert result.exit_code == 1
     assert result.output == f"Error: the API server of plane {name} does not answer; `{command}` shows what is down\n"
 
 
 def test_another_cluster_is_told_by_its_address(tmp_path: Path) -> None:
     """With what went wrong, in words."""
-    result = CliRunner().invoke(main, ["queue", "list", "--kubeconfig", str(kubeconfig(tmp_path / "config"))])
+    result = CliRunner().invoke(main, ["queue", "list", "--kubeconfig", kubeconfig(tmp_path / "config")])
     assert result.exit_code == 1
     assert result.output.startswith(f"Error: the API server at {NOBODY} does not answer: ")
     assert result.output.endswith("; is the cluster of this kubeconfig up?\n")

@@ -2,13 +2,12 @@
 
 import msgspec
 import pytest
+from histories import GPU, gang_of_one
 from web_world import Pages
 
-from history.model import EVERYTHING, MEMORY, Changes, Gang, Gap, Happening, Holding, Run, Scope, What
+from history.model import EVERYTHING, MEMORY, Gap, Scope
 from history.store import Store
 from web.view import Caller
-
-GPU = "nvidia.com/gpu"
 
 
 @pytest.fixture
@@ -16,16 +15,8 @@ def pages() -> Pages:
     """A server with a history of two namespaces; ada may see one, root both."""
     store = Store.for_writing(MEMORY)
     for namespace in ("mine", "zzhidden"):
-        gang = f"{namespace}-train"
-        holding = Holding(
-            pod=gang, name="m", gang=gang, run=gang, epoch=1, node=f"{namespace}-node", amounts={GPU: 1000},
-            bound=1_000, ended=11_000, reason="completed",
-        )  # fmt: skip
-        gangs = {gang: Gang(id=gang, namespace=namespace, name="train", kind="Job", queue="research", submitted=0)}
-        happenings = [Happening(gang=gang, run=gang, epoch=0, what=What.SUBMITTED, at=0, text=f"to {namespace}")]
-        runs = {gang: Run(uid=gang, gang=gang, submitted=0, ended=11_000)}
-        gaps = [Gap(since=1, until=2, text="the recorder did not run")]
-        changes = Changes(gangs=gangs, runs=runs, holdings={gang: holding}, happenings=happenings, gaps=gaps)
+        changes = gang_of_one(namespace, "train", 0, 10_000, bound=1_000, text=f"to {namespace}", gpus=1)
+        changes.gaps = [Gap(since=1, until=2, text="the recorder did not run")]
         store.write(changes, {"seen-until": "12000"})
     one = Pages({"ada": Caller(scope=Scope(frozenset({"mine"}))), "root": Caller(scope=EVERYTHING)})
     one.site.history = store

@@ -5,11 +5,12 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+from histories import gang_of_one
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from web_world import Pages, cluster, gang
 
-from history.model import MEMORY, Changes, Gang, Happening, Holding, Run, Scope, What
+from history.model import MEMORY, Changes, Scope
 from history.store import Store
 from history.usage import SEEN
 from web.app import ROUTES, Page
@@ -17,7 +18,6 @@ from web.view import Caller, View
 
 _PATTERN = re.compile(r"{(\w+)(?::\w+)?}")
 NOW = 1.8e9
-GPU = "nvidia.com/gpu"
 MANIFEST = """\
 apiVersion: batch/v1
 kind: Job
@@ -62,28 +62,7 @@ def asked(pages: Pages, namespace: str, name: str) -> list[tuple[str, str]]:
 
 def lived(namespace: str, name: str, queue: str) -> Changes:
     """What the history has of a gang that has ended."""
-    gang, run = f"{namespace}-{name}", f"run-{namespace}-{name}"
-    at = round((NOW - 7200) * 1000)
-    return Changes(
-        gangs={gang: Gang(id=gang, namespace=namespace, name=name, kind="Job", queue=queue, user=name, submitted=at)},
-        runs={run: Run(uid=run, gang=gang, submitted=at, ended=at + 12_000, asked={GPU: 8000})},
-        holdings={
-            gang: Holding(
-                pod=gang,
-                name=f"{name}-0",
-                gang=gang,
-                run=run,
-                epoch=1,
-                node="node-1",
-                amounts={GPU: 8000},
-                bound=at,
-                ran_from=at,
-                ended=at + 11_000,
-                reason="completed",
-            )
-        },
-        happenings=[Happening(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=at)],
-    )
+    return gang_of_one(namespace, name, round((NOW - 7200) * 1000), 11_000, queue=queue, user=name)
 
 
 @settings(max_examples=settings().max_examples * 2 // 5)

@@ -10,11 +10,31 @@ from typing import Any, NamedTuple
 from msgspec import structs
 from sqlalchemy import select
 
-from history.model import DAY_MS, MS, Changes, End, Gang, Holding, Run, Scope
+from history.model import DAY_MS, MS, Changes, End, Gang, Happening, Holding, Run, Scope, What
 from history.schema import GANGS, HOLDINGS, RUNS
 from history.store import Store
 from history.usage import KEYS, usage
 from muster.resources.vector import unit
+
+GPU = "nvidia.com/gpu"
+
+
+def gang_of_one(
+    namespace: str, name: str, at: int, lasts: int, *, bound: int = 0, text: str = "", gpus: int = 8, **whose: str
+) -> Changes:
+    """A gang of one member, which is submitted at a time (ms), bound so much later, and lasts so long."""
+    gang, run, pod = (f"{kind}-{namespace}-{name}" for kind in ("uid", "run", "pod"))
+    amounts, whose = {GPU: 1000 * gpus}, {"kind": "Job", "queue": "research", **whose}
+    holding = Holding(
+        pod=pod, name=f"{name}-0", gang=gang, run=run, epoch=1, node=f"node-of-{namespace}", amounts=amounts,
+        bound=at + bound, ran_from=at + bound, ended=at + bound + lasts, reason="completed",
+    )  # fmt: skip
+    return Changes(
+        gangs={gang: Gang(id=gang, namespace=namespace, name=name, submitted=at, **whose)},  # type: ignore[arg-type]
+        runs={run: Run(uid=run, gang=gang, submitted=at, ended=at + bound + lasts, asked=amounts)},
+        holdings={pod: holding},
+        happenings=[Happening(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=at, text=text)],
+    )
 
 
 def lived(url: str, seed: int) -> tuple[Store, int]:

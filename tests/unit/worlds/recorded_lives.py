@@ -1,11 +1,13 @@
 """Objects of gangs as a recorder of the history sees them change, from their submission to their end."""
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from msgspec import convert
 
+from history.entries import Entries
 from history.groups import RecordedJob
-from history.looks import Look
+from history.looks import Look, apply
 from history.pods import Moment, RecordedPod
 from muster.api.kubernetes.meta import Object, format_time
 from muster.api.muster.placement import Placement
@@ -62,6 +64,7 @@ class Whose(NamedTuple):
 
 
 EVE: Final = Whose()
+BOB: Final = Whose("b-", "other", queue="product", user="bob", rack="b-", asks=(("cpu", "500m"), (GPU, "2")))
 
 
 class Lives:
@@ -187,3 +190,11 @@ def life(w: Lives, whose: Whose = EVE) -> None:
     look("jobs", whose.owner, 30.6, job("Completed", 30, retries=1, whose=whose))
     look("podgroups", whose.group, 30.7, {}, gone=True)
     look("jobs", whose.owner, 40.0, {}, gone=True)
+
+
+def entered(looks: Iterable[Look], entries: Entries | None = None) -> Entries:
+    """The entries after these looks."""
+    entries = entries or Entries()
+    for look in looks:
+        apply(entries, look)
+    return entries

@@ -20,6 +20,8 @@ from musterctl.plane.machine import LocalError
 CLUSTER_FIELDS = {"kind", "apiVersion", "name", "nodes", "networking", "featureGates", "runtimeConfig"}
 NODE_FIELDS = {"role", "image", "labels", "extraMounts", "extraPortMappings", "kubeadmConfigPatches"}
 """Of kind.x-k8s.io/v1alpha4, as kind documents them."""
+Muster = Callable[..., Result]
+Programs = Callable[..., Path]
 SCRIPTS = {
     "docker": """
         case "$1" in
@@ -90,7 +92,7 @@ def test_images_without_a_tag_are_refused(reference: str) -> None:
 
 
 @pytest.fixture
-def muster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+def muster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Muster:
     """Runs the command line in this process, with a PATH that has only what a test puts there."""
     (tmp_path / "bin").mkdir()
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
@@ -101,7 +103,7 @@ def muster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Res
 
 
 @pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Programs:
     """Puts scripts on the PATH; the file to which they write how they were called."""
     calls = tmp_path / "calls"
     for name, file in (("CLUSTERS", "clusters"), ("APPLIED", "applied"), ("CALLS", "calls")):
@@ -127,24 +129,16 @@ def shown(calls: Path) -> list[str]:
     return [" ".join(line.split()[:3]) for line in calls.read_text(encoding="utf-8").splitlines()]
 
 
-def test_up_builds_loads_and_installs(
-    muster: Callable[..., Result], programs: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_up_builds_loads_and_installs(muster: Muster, programs: Programs, tmp_path: Path) -> None:
     """In this order, and for the version that the cluster has; a second time nothing is created."""
     calls = programs("docker", "kind", "kubectl", "helm")
     result = muster("up", "--name", "test", "--provider", "kind", "--nodes", "2")
     assert result.exit_code == 0, result.output
     words = shown(calls)
-    wanted = [
-        "docker info",
-        "docker build",
-        "docker tag",
-        "kind create cluster",
-        "docker save",
-        "kind load",
-        "kubectl",
-        "helm",
-    ]
+    wanted = (
+        *("docker info", "docker build", "docker tag", "kind create cluster", "docker save", "kind load"),
+        *("kubectl", "helm"),
+    )
     found = [next(i for i, call in enumerate(words) if call.startswith(each)) for each in wanted]
     assert found == sorted(found), words
     text = calls.read_text(encoding="utf-8")
@@ -158,7 +152,7 @@ def test_up_builds_loads_and_installs(
     assert not [call for call in shown(calls) if call.startswith("kind create")]
 
 
-def test_other_options_are_refused(muster: Callable[..., Result], programs: Callable[..., Path]) -> None:
+def test_other_options_are_refused(muster: Muster, programs: Programs) -> None:
     """A cluster is not quietly another than what was asked for, and what it cannot have is said."""
     programs("docker", "kind", "kubectl", "helm")
     assert muster("up", "--name", "test", "--provider", "kind").exit_code == 0
@@ -170,9 +164,7 @@ def test_other_options_are_refused(muster: Callable[..., Result], programs: Call
     assert "--image goes with --provider kind" in muster("up", "--name", "other", "--image", "muster:1").output
 
 
-def test_down_deletes_the_cluster_and_its_folder(
-    muster: Callable[..., Result], programs: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_down_deletes_the_cluster_and_its_folder(muster: Muster, programs: Programs, tmp_path: Path) -> None:
     """Afterwards nobody knows of it."""
     calls = programs("docker", "kind", "kubectl", "helm")
     muster("up", "--name", "test", "--provider", "kind")
@@ -191,7 +183,7 @@ def test_down_deletes_the_cluster_and_its_folder(
     ],
 )
 def test_what_is_missing_is_said_first(
-    muster: Callable[..., Result], programs: Callable[..., Path], tmp_path: Path, there: tuple[str, ...], message: str
+    muster: Muster, programs: Programs, tmp_path: Path, there: tuple[str, ...], message: str
 ) -> None:
     """With where to get it, and before anything is made."""
     programs(*there)
@@ -201,9 +193,7 @@ def test_what_is_missing_is_said_first(
     assert not (tmp_path / "state").exists()
 
 
-def test_an_engine_that_does_not_answer_says_why(
-    muster: Callable[..., Result], programs: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_an_engine_that_does_not_answer_says_why(muster: Muster, programs: Programs, tmp_path: Path) -> None:
     """In its own words."""
     programs("kind")
     docker = tmp_path / "bin/docker"
@@ -215,9 +205,7 @@ def test_an_engine_that_does_not_answer_says_why(
     assert "no daemon here" in result.output
 
 
-def test_failures_of_programs_are_told(
-    muster: Callable[..., Result], programs: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_failures_of_programs_are_told(muster: Muster, programs: Programs, tmp_path: Path) -> None:
     """With the command, so that a user can try it himself; a cluster that was begun can be taken down."""
     programs("docker", "kind", "kubectl", "helm")
     kubectl = tmp_path / "bin/kubectl"

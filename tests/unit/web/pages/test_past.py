@@ -4,10 +4,11 @@ import csv
 import io
 
 import pytest
+from histories import gang_of_one
 from page_world import NOW
 from web_world import Pages
 
-from history.model import MEMORY, Changes, Gang, Gap, Happening, Holding, Run, Scope, What
+from history.model import MEMORY, Changes, Gap, Scope
 from history.store import Store
 from history.usage import Row, Seconds
 from muster.api.names import BUDGET
@@ -22,16 +23,10 @@ AT = round(NOW * 1000) - 10 * HOUR_MS
 
 def changes(namespace: str, name: str) -> Changes:
     """A gang of one member that held eight GPUs for an hour."""
-    gang, run, pod = f"uid-{namespace}-{name}", f"run-{namespace}-{name}", f"pod-{namespace}-{name}"
-    whose = {"namespace": namespace, "name": name, "kind": "Job", "queue": "research", "user": f"user-of-{namespace}"}
-    holding = Holding(
-        pod=pod, name=f"{name}-0", gang=gang, run=run, epoch=1, node=f"node-of-{namespace}", amounts={GPU: 8000},
-        bound=AT, ran_from=AT, ended=AT + HOUR_MS, reason="completed",
-    )  # fmt: skip
-    happenings = [Happening(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=AT, text=f"{name} was submitted")]
-    gangs = {gang: Gang(id=gang, submitted=AT, ended=AT + HOUR_MS, state="Completed", **whose)}
-    runs = {run: Run(uid=run, gang=gang, submitted=AT, ended=AT + HOUR_MS, asked={GPU: 8000})}
-    return Changes(gangs=gangs, runs=runs, holdings={pod: holding}, happenings=happenings)
+    found = gang_of_one(namespace, name, AT, HOUR_MS, text=f"{name} was submitted", user=f"user-of-{namespace}")
+    for gang in found.gangs.values():
+        gang.ended, gang.state = AT + HOUR_MS, "Completed"
+    return found
 
 
 @pytest.fixture
