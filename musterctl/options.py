@@ -113,25 +113,24 @@ def where_options(command: Command) -> Command:
     return with_options(run, kubeconfig_option, plane_option)
 
 
-def since_option(default: str) -> Callable[[F], F]:
-    """Return --since, which says how far back; the command gets `since_s`, in seconds."""
-    return click.option(
-        "--since",
-        "since_s",
-        default=default,
-        show_default=True,
-        callback=duration,
-        metavar="DURATION",
-        help="How far back, e.g. 12h, 7d or 4w.",
-    )
-
-
 def duration(_: click.Context, param: click.Parameter, value: str | None) -> float | None:
     """Return a time span in seconds, as a callback of an option; None for one that is not given."""
     try:
         return None if value is None else parse_days_s(value)
     except ValueError as error:
         raise click.BadParameter(str(error), param=param) from error
+
+
+since_option = click.option(
+    "--since",
+    "since_s",
+    default="7d",
+    show_default=True,
+    callback=duration,
+    metavar="DURATION",
+    help="How far back, e.g. 12h, 7d or 4w.",
+)
+"""The command gets `since_s`, in seconds."""
 
 
 def server_options(command: Command) -> Command:

@@ -1,7 +1,7 @@
 """Counts requests for Prometheus: by page and status, and how long they take. No label names a user or a namespace."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -36,12 +36,9 @@ def pages_of(routes: Iterable[BaseRoute]) -> Mapping[Any, str]:
 class Counted:
     """Counts each answer when it begins, and its time when it has ended."""
 
-    def __init__(
-        self, app: ASGIApp, *, pages: Mapping[Any, str], monotonic_s: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, pages: Mapping[Any, str]) -> None:
         self._app = app
         self._pages = pages
-        self._monotonic_s = monotonic_s
         for page in {*pages.values()}:
             REQUESTS.labels(page, str(int(HTTPStatus.OK)))
 
@@ -50,7 +47,7 @@ class Counted:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began_s = self._monotonic_s()
+        began_s = time.monotonic()
 
         async def counting(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -60,7 +57,7 @@ class Counted:
         await self._app(scope, receive, counting)
         page = self._page(scope)
         if page != LIVE:
-            SECONDS.labels(page).observe(self._monotonic_s() - began_s)
+            SECONDS.labels(page).observe(time.monotonic() - began_s)
 
     def _page(self, scope: Scope) -> str:
         """Return the path of the route that answers, which has written itself into the scope."""

@@ -25,7 +25,7 @@ from musterctl.webclient import WebServer
 @namespace_option
 @all_namespaces_option
 @click.option("--queue", shell_complete=completion.names_of(QUEUES), help="Show only gangs of this queue.")
-@since_option("7d")
+@since_option
 @click.option("-o", "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True)
 @records_options
 @where_options

@@ -49,7 +49,7 @@ _NO_FORECAST = (
 @click.option(
     "--ended", "only_ended", is_flag=True, help="Show gangs that have ended, from the history, also gone ones."
 )
-@since_option("7d")
+@since_option
 @click.option("-l", "--long", "long", is_flag=True, help="Show whole reasons, and times of day.")
 @click.option("--start", is_flag=True, help="Show gangs that wait, and when they are expected to start.")
 @table_output_option

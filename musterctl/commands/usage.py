@@ -33,7 +33,7 @@ def _keys(_: click.Context, param: click.Parameter, value: str) -> tuple[str, ..
 @click.option(
     "--by", default="queue,user", show_default=True, callback=_keys, help=f"What rows are of: {', '.join(KEYS)}."
 )
-@since_option("7d")
+@since_option
 @click.option("-n", "--namespace", help="Only what is in this namespace.")
 @click.option("--queue", help="Only what is in this queue.")
 @click.option("-o", "--output", type=click.Choice(["table", "csv", "json", "yaml"]), default="table", show_default=True)
