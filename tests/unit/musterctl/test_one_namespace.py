@@ -1,16 +1,10 @@
 """What commands say to those who may list what is in their namespace, and nothing of the cluster."""
 
 import json
-import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
-from loopback_server import Loopback, serving
-
-from musterctl.app import main
 
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/mine/podgroups"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
@@ -62,42 +56,6 @@ spec:
     template:
       spec: {containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: SIZE}}}]}
 """
-
-
-@pytest.fixture
-def lists(tmp_path: Path) -> Iterator[dict[str, list[Any]]]:
-    """What may be listed, by path; all else is forbidden."""
-    allowed: dict[str, list[Any]] = {}
-
-    class Handler(Loopback):
-        def reply(self) -> None:
-            path = self.path.partition("?")[0]
-            kind = path.rpartition("/")[2]
-            found = allowed.get(path, [])
-            body: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "items": found}
-            if found and path.endswith(f"/{found[0]['metadata']['name']}"):
-                body = found[0]
-            if path not in allowed:
-                words = f'{kind} is forbidden: User "anne" cannot list resource "{kind}" at the cluster scope'
-                body = {"kind": "Status", "reason": "Forbidden", "message": words, "details": {"kind": kind}}
-            self.answer(body, 200 if path in allowed else 403)
-
-    with serving(Handler, tmp_path / "kubeconfig"):
-        yield allowed
-
-
-@pytest.fixture
-def muster(lists: dict[str, list[Any]], tmp_path: Path) -> Any:
-    """Runs the command line against the server."""
-    del lists
-
-    def run(*arguments: str, code: int = 0, stdin: str = "") -> Result:
-        result = CliRunner().invoke(main, [*arguments, f"--kubeconfig={tmp_path / 'kubeconfig'}"], input=stdin)
-        assert result.exit_code == code, result.output
-        assert not re.search(r"\b403\b", result.output)
-        return result
-
-    return run
 
 
 def test_explain_tells_the_gangs_own_words(muster: Any, lists: dict[str, list[Any]]) -> None:
