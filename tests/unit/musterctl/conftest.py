@@ -26,9 +26,9 @@ def shape(tmp_path: Path) -> Callable[..., Result]:
 
 
 @pytest.fixture
-def lists(tmp_path: Path) -> Iterator[dict[str, list[Any]]]:
-    """What may be listed, by path; all else is forbidden."""
-    allowed: dict[str, list[Any]] = {}
+def lists(tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """What may be listed, by path; all else is forbidden. A text is the answer itself, as that of a log."""
+    allowed: dict[str, Any] = {}
 
     class Handler(Loopback):
         def reply(self) -> None:
@@ -36,6 +36,9 @@ def lists(tmp_path: Path) -> Iterator[dict[str, list[Any]]]:
             kind = path.rpartition("/")[2]
             found = allowed.get(path, [])
             body: dict[str, Any] = {"metadata": {"resourceVersion": "1"}, "items": found}
+            if isinstance(found, str):
+                self.answer(found)
+                return
             if found and path.endswith(f"/{found[0]['metadata']['name']}"):
                 body = found[0]
             if path not in allowed:
@@ -48,7 +51,7 @@ def lists(tmp_path: Path) -> Iterator[dict[str, list[Any]]]:
 
 
 @pytest.fixture
-def muster(lists: dict[str, list[Any]], tmp_path: Path) -> Any:
+def muster(lists: dict[str, Any], tmp_path: Path) -> Any:
     """Runs the command line against the server."""
     del lists
 
