@@ -22,19 +22,19 @@ class NodeRow(Struct, frozen=True, rename="camel", kw_only=True):
     """One node, as data; GPUs may be parts of one."""
 
     name: str
-    rack: str = ""
+    rack: str
     """The value of its label whose key ends with `rack`, else its zone."""
-    model: str = ""
+    model: str
     """Its GPUs' model."""
     state: str
     """Free, Mixed, Full, Cordoned, Suspect or NotReady."""
-    gpus: float = 0
-    free_gpus: float = 0
-    free_cpu: int = 0
+    gpus: float
+    free_gpus: float
+    free_cpu: int
     """Thousandths of a CPU."""
-    free_memory: int = 0
+    free_memory: int
     """Bytes."""
-    pods: int = 0
+    pods: int
 
 
 class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):

@@ -189,7 +189,7 @@ def _placed(free: Amounts, needs: Sequence[_Pods | None]) -> tuple[bool, Amounts
         left = free[pods.rows] - taken[pods.rows]
         room = (left // pods.each[:, None]).min(axis=0, initial=pods.number).clip(0, pods.number)
         whole = whole and int(room.sum()) >= pods.number
-        order = np.argsort(np.where(room > 0, room, pods.number + 1), kind="stable")
+        order = np.argsort(room, kind="stable")
         before = np.cumsum(room[order]) - room[order]
         count = np.zeros_like(room)
         count[order] = np.minimum(room[order], (pods.number - before).clip(0))

@@ -62,6 +62,20 @@ def test_a_node_is_suspect_by_the_list_of_its_pool() -> None:
     assert [(row.name, row.state) for row in found] == [("a", "Free"), ("b", "Suspect")]
 
 
+def test_room_of_a_node() -> None:
+    """What pods leave of CPU, memory and GPUs, never below nothing; amounts that cannot be read count as none."""
+    [row] = rows([node("a", model="A100")], [pod("a", 2), pod("a", 1)])
+    assert (row.model, row.gpus, row.free_gpus, row.free_cpu, row.free_memory) == ("A100", 8, 5, 30_000, 2**30)
+    [over] = rows([node("a", 2)], [pod("a", 3)])
+    assert (over.state, over.free_gpus) == ("Full", 0)
+    strange, holder = node("a"), pod("a", 1)
+    strange.status.allocatable["nvidia.com/gpu"] = holder.spec.containers[0].resources.limits["nvidia.com/gpu"] = "many"
+    [none] = rows([strange], [])
+    assert (none.gpus, none.free_gpus, none.free_cpu) == (0, 0, 0)
+    [whole] = rows([node("a")], [holder])
+    assert (whole.state, whole.free_gpus, whole.pods) == ("Free", 8, 1)
+
+
 def test_parts_of_gpus() -> None:
     """A pod that shares a GPU takes its part of it."""
     shared = pod("a", 0, **{"gpu-devices": "0", "gpu-portion": "0.25"})

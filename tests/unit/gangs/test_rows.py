@@ -10,7 +10,7 @@ from builders import pod as a_pod
 from extender.planner.reasons.pods import TOO_FEW
 from extender.planner.reasons.room import NearestMiss, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
-from gangs.rows import Objects, Row, difference, rows
+from gangs.rows import Objects, Row, difference, gang_name, rows
 from gangs.states import needs_room
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
@@ -113,6 +113,8 @@ def test_a_gang_whose_containers_do_not_start() -> None:
     row = only(groups=[group(phase="Running")], pods=[ill])
     assert (row.state, row.reason) == ("Starting", "container main: ImagePullBackOff")
     assert row.message == "pod a: container main: ImagePullBackOff: no such image"
+    assert only(groups=[group(phase="Running")], pods=[ill, ill]).message == f"{row.message} (and 1 more)"
+    assert only(groups=[group(phase="Running")], pods=[ill]).priority == 0  # as of a pod without a class
 
 
 def test_a_gang_with_a_reservation() -> None:
@@ -159,7 +161,8 @@ def test_jobs_without_a_gang() -> None:
     states = {phase: only(jobs=[job(phase)]).state for phase in ("Aborted", "Failed", "Completed", "Pending", "")}
     assert [*states.values()] == ["Suspended", "Failed", "Completed", "Waiting", "Waiting"]
     suspended = train_job("fit", "r", uid="fit", suspend=True)
-    assert only(train_jobs=[suspended]).state == "Suspended"
+    waits = only(train_jobs=[suspended])
+    assert (waits.state, waits.size, waits.priority_words, waits.nodes) == ("Suspended", "0/0/0", "-", [])
     counts = dict.fromkeys(("ready", "succeeded", "failed", "suspended"), 0)
     initializer = {"name": "dataset-initializer", "active": 1, **counts}
     fetching = train_job("fit", "r", uid="fit", status={"jobsStatus": [initializer]})
@@ -175,6 +178,23 @@ def test_jobs_without_a_gang() -> None:
     )
     assert (row.state, row.reason) == ("Failed", "pod fit-0 failed")
     assert only(jobs=[job("Aborted")]).reason == "`muster job resume train` starts it again"
+
+
+def test_order_and_pods_of_others() -> None:
+    """By namespace, queue and age; a pod is of its gang, or is a gang by itself, or another scheduler's."""
+    groups = [
+        pod_group(name, queue=queue, namespace=space, created=f"2026-11-21T05:38:{second}Z", uid=name + space)
+        for name, queue, space, second in [
+            ("d", "b", "x", 10),
+            ("c", "a", "x", 30),
+            ("b", "a", "x", 40),
+            ("a", "a", "y", 10),
+        ]
+    ]
+    assert [row.name for row in rows(Objects(groups=groups, pods=[]))] == ["c", "b", "d", "a"]
+    theirs = a_pod("t", gang="podgroup-1", scheduler_name="default-scheduler")
+    assert [gang_name(each) for each in (pod("a"), a_pod("own", uid="u"), theirs)] == ["podgroup-1", "podgroup-u", None]
+    assert only(groups=[group()], pods=[theirs]).wanted == 2
 
 
 def test_changes() -> None:

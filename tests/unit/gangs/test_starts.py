@@ -44,6 +44,11 @@ def test_what_is_not_known() -> None:
     assert starts(full) == {}
     roomy = Scene({"a": {GPUS: 8}, "b": {GPUS: 0}}, [runs("b", 8, declared_s=9.0)], [waits("w", 1, 8)])
     assert starts(roomy) == {}
+    roomy.waiting = [Waits("w", Q, [(1, {GPUS: 8, "x/y": 0})])]  # it asks for nothing that no node has
+    assert starts(roomy) == {}
+    full.running[0] = runs("a", 8, declared_s=9.0)
+    full.waiting = roomy.waiting
+    assert starts(full) == {"w": (9.0, 9.0)}
     small = Scene({"a": {GPUS: 0}}, [runs("a", 8, declared_s=9.0)], [waits("w", 1, 9)])
     assert starts(small) == {}
     strange = Scene({"a": {GPUS: 0}}, [runs("a", 8, declared_s=9.0)], [Waits("w", Q, [(1, {"x/y": 1})])])

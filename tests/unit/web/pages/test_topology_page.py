@@ -1,5 +1,7 @@
 """The page of the nodes: racks, domains, faults, spares and reservations."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 from explain_world import ExplainWorld
@@ -79,7 +81,8 @@ def test_domains_come_below_each_other() -> None:
 @given(st.lists(st.sampled_from(["Free", "Mixed", "Full", "Cordoned", "Suspect", "NotReady"]), min_size=1, max_size=40))
 def test_the_states_of_a_rack_fill_its_bar_in_order(states: list[str]) -> None:
     """None begins before the last one ends, or leaves the bar."""
-    rows = [NodeRow(name=f"n{number}", state=state) for number, state in enumerate(states)]
+    amounts: Any = dict.fromkeys(("gpus", "free_gpus", "free_cpu", "free_memory", "pods"), 0)
+    rows = [NodeRow(name=f"n{at}", rack="", model="", state=state, **amounts) for at, state in enumerate(states)]
     [rack] = topology_view(rows, [], [], [], [], EVERYTHING, NOW).racks
     at = 0
     for each in rack.states:
