@@ -5,6 +5,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
+from muster.api.grammar import many
+
 MOST_WORDS = 10
 """Words of a reason in a list; `muster ps -l` has all of them."""
 _LEAST_WORDS = 3
@@ -104,4 +106,4 @@ def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
 def _ranks(ranks: Sequence[int]) -> str:
     words = [str(first) if first == last else f"{first}-{last}" for first, last in _runs(ranks)]
     more = len(words) - _RANKS
-    return ", ".join(words[:_RANKS]) + (f" and {more} more runs" if more > 0 else "")
+    return ", ".join(words[:_RANKS]) + (f" and {many(more, 'more run')}" if more > 0 else "")

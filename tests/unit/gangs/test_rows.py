@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 from builders import job as a_job
 from builders import manifests, placement, pod_group, train_job
 from builders import pod as a_pod
@@ -16,9 +17,10 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_note
 from muster.api.volcano.batch import Job
-from muster.api.volcano.scheduling import NO_ROOM, PodGroup
+from muster.api.volcano.scheduling import EVICTED, NO_ROOM, PodGroup
 
 JSON = dict[str, Any]
+EVICTION = {"type": "Unschedulable", "status": "False", "reason": EVICTED, "message": "a node is gone"}
 
 
 def owner(kind: str, name: str, api_version: str = "batch/v1") -> JSON:
@@ -115,6 +117,31 @@ def test_a_gang_whose_containers_do_not_start() -> None:
     assert row.message == "pod a: container main: ImagePullBackOff: no such image"
     assert only(groups=[group(phase="Running")], pods=[ill, ill]).message == f"{row.message} (and 1 more)"
     assert only(groups=[group(phase="Running")], pods=[ill]).priority == 0  # as of a pod without a class
+
+
+def test_nodes_of_a_gang_that_starts() -> None:
+    """Those of its placement, too, as long as not all of its pods run."""
+    placed = placement("podgroup-1", {"pods": ["n0", "n1"]}, gang_uid="podgroup-1")
+    starts = only(groups=[group(phase="Running")], placements=[placed], pods=[pod("a", node="n2"), pod("b")])
+    assert (starts.state, starts.nodes) == ("Starting", ["n0", "n1", "n2"])
+    assert starts.message == "it has its nodes; 1 of 2 pods bound"
+    pods = [pod("a", "Running", "n2"), pod("b", "Running", "n3")]
+    runs = only(groups=[group(phase="Running")], placements=[placed], pods=pods)
+    assert (runs.state, runs.nodes) == ("Running", ["n2", "n3"])
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        ({"failed": 2}, "2 pods failed"),
+        ({"failed": 1, "conditions": [EVICTION]}, "a node is gone"),
+        ({"failed": 1, "conditions": [EVICTION], "ending": "its Job failed"}, "its Job failed"),
+    ],
+)
+def test_why_a_gang_has_failed(status: JSON, message: str) -> None:
+    """As its owner says, else why it was evicted, else how many pods failed."""
+    row = only(groups=[group(phase="Completed", **status)], pods=[])
+    assert (row.state, row.message, row.nodes) == ("Failed", message, [])
 
 
 def test_a_gang_with_a_reservation() -> None:

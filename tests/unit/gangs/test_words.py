@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planner.reasons.room import NearestMiss, Shortage
-from gangs.words import MOST_WORDS, brief, duration, nodes_words, plain, ranges
+from gangs.words import MOST_WORDS, brief, duration, nodes_words, plain, ranges, short
 
 TEXTS = st.text() | st.lists(st.sampled_from(["of", "nodes:", "8;", "too,", "little", "x" * 50])).map(" ".join)
 
@@ -31,6 +31,11 @@ def test_a_long_reason_keeps_whole_clauses() -> None:
     assert brief("3 of the 5 pods that start together exist") == "3 of the 5 pods that start together exist"
     miss = NearestMiss(6, "nvidia.com/gpu", 2000, whole_nodes=False, levels=())
     message = Shortage("worker", "together", 6, 0, {"nvidia.com/gpu": 2000}, 8, 0, (), miss).message
+    assert brief("two words: " + "x " * 10) == f"two words:{' x' * 8}…"
+    assert brief("these three words: " + "x " * 10) == "these three words"
+    assert (brief("x" * 80), brief("x" * 81)) == ("x" * 80, "x" * 79 + "…")
+    assert brief(f"of three words: {'x' * 63}; y") == f"of three words: {'x' * 63}"
+    assert brief(f"of three words: {'x' * 64}; y") == "of three words"
     assert brief(message) == "worker: room is missing for 6 pods of 2 nvidia.com/gpu…"
 
 
@@ -47,6 +52,9 @@ def test_nodes_in_a_row() -> None:
     assert nodes_words([]) == "-"
     assert nodes_words([f"host-{n:03}" for n in range(0, 100, 2)]) == "host-000 and 49 more"
     assert nodes_words(["x" * 60]) == "x" * 39 + "…"
+    assert nodes_words(["x" * 60, "y"]) == "x" * 39 + "… and 1 more"
+    assert (nodes_words(["x" * 40]), nodes_words(["a", "bc"], 4)) == ("x" * 40, "a,bc")
+    assert nodes_words(["abcd", "e"], 4) == "abcd and 1 more"
 
 
 @given(st.sets(st.from_regex(r"[a-c]{0,2}[0-9]{0,3}", fullmatch=True)))
@@ -66,7 +74,19 @@ def _expanded(text: str) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(0.4, "0s"), (200, "3m20s"), (7_500, "2h05m"), (273_600, "3d04h")])
+@pytest.mark.parametrize(("seconds", "words"), [
+    (0.4, "0s"), (59.6, "1m00s"), (200, "3m20s"), (3599, "59m59s"), (3600, "1h00m"), (7_500, "2h05m"),
+    (86_400, "1d00h"), (273_600, "3d04h"),
+])  # fmt: skip
 def test_durations_have_two_units(seconds: float, words: str) -> None:
     """A time is shown in its two largest units."""
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(("seconds", "words"), [
+    (-5, "0s"), (0.9, "0s"), (119, "119s"), (120, "2m"), (10_799, "179m"), (10_800, "3h"), (172_799, "47h"),
+    (172_800, "2d"),
+])  # fmt: skip
+def test_short_times_have_one_unit(seconds: float, words: str) -> None:
+    """The largest that says it to a half or better."""
+    assert short(seconds) == words
