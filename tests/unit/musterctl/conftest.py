@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from answering_server import Server
 from click.testing import CliRunner, Result
 from loopback_server import Loopback, serving
 
@@ -60,5 +61,24 @@ def muster(lists: dict[str, Any], tmp_path: Path) -> Any:
         assert result.exit_code == code, result.output
         assert not re.search(r"\b403\b", result.output)
         return result
+
+    return run
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """A server that runs, and a kubeconfig for it."""
+    one = Server()
+    with serving(one.handler(), tmp_path / "kubeconfig"):
+        yield one
+
+
+@pytest.fixture
+def asked(server: Server, tmp_path: Path) -> Any:
+    """Runs the command line against the server."""
+    del server
+
+    def run(*arguments: str, stdin: str = "") -> Result:
+        return CliRunner().invoke(main, [*arguments, f"--kubeconfig={tmp_path / 'kubeconfig'}"], input=stdin)
 
     return run

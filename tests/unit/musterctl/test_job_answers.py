@@ -2,83 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner, Result
-from loopback_server import Loopback, serving
+from answering_server import Server
 
 from muster.kube.errors import warnings_of
-from musterctl.app import main
 
 JOBS = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
-Answer = tuple[int, Any, list[str]]
-"""The status, the body, and the Warning headers."""
-
-
-class Server:
-    """Gives the `answers` to "METHOD path", else 404 as for an unknown kind; notes the requests.
-
-    A watch gets the `events`, then a bookmark, and ends; after that the server has no history for it.
-    """
-
-    def __init__(self) -> None:
-        self.answers: dict[str, Answer] = {}
-        self.events: list[Any] = []
-        self.requests: list[str] = []
-
-    def answer(self, method: str, path: str, query: str) -> Answer:
-        """The answer to one request."""
-        self.requests.append(f"{method} {path}{query and f'?{query}'}")
-        if "watch=1" not in query:
-            return self.answers.get(f"{method} {path}", (404, "404 page not found", []))
-        events, self.events = self.events, []
-        if events:
-            lines = [{"type": "MODIFIED", "object": each} for each in events]
-            lines.append({"type": "BOOKMARK", "object": {"kind": "Job", "metadata": {"resourceVersion": "7"}}})
-            return (200, "".join(json.dumps(each) + "\n" for each in lines), [])
-        return (410, {"kind": "Status", "reason": "Expired"}, [])
-
-    def missing(self, request: str, name: str) -> None:
-        """Answers as if there were no such object."""
-        body = {"kind": "Status", "reason": "NotFound", "message": f"{name} not found", "details": {"name": name}}
-        self.answers[request] = (404, body, [])
-
-    def handler(self) -> type[Loopback]:
-        """The handler of its requests."""
-        server = self
-
-        class Handler(Loopback):
-            def reply(self) -> None:
-                self.rfile.read(int(self.headers.get("content-length", 0)))
-                path, _, query = self.path.partition("?")
-                status, body, warnings = server.answer(self.command, path, query)
-                self.answer(body, status, warnings)
-
-        return Handler
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """A server that runs, and a kubeconfig for it."""
-    one = Server()
-    with serving(one.handler(), tmp_path / "kubeconfig"):
-        yield one
-
-
-@pytest.fixture
-def muster(server: Server, tmp_path: Path) -> Any:
-    """Runs the command line against the server."""
-    del server
-
-    def run(*arguments: str, stdin: str = "") -> Result:
-        return CliRunner().invoke(main, [*arguments, f"--kubeconfig={tmp_path / 'kubeconfig'}"], input=stdin)
-
-    return run
 
 
 @pytest.mark.parametrize(
@@ -90,31 +23,31 @@ def muster(server: Server, tmp_path: Path) -> Any:
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_a_cluster_without_muster(muster: Any, command: list[str]) -> None:
+def test_a_cluster_without_asked(asked: Any, command: list[str]) -> None:
     """Each command asks once whether Muster is installed there."""
-    result = muster(*command)
+    result = asked(*command)
     assert result.exit_code == 1
     assert result.stderr.count("is Muster installed there?") == 1
     assert f"{command[0]}s." in result.stderr
     assert not re.search(r"\b404\b", result.stderr)  # a port may hold these digits
 
 
-def test_a_kind_that_is_not_served(muster: Any, server: Server) -> None:
+def test_a_kind_that_is_not_served(asked: Any, server: Server) -> None:
     """It is named; the Job beside it is created all the same."""
     server.answers[f"POST {JOBS}"] = (201, {"metadata": {"name": "a"}}, [])
     job = "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: a}\n"
-    result = muster("job", "run", "-f", "-", stdin=f"apiVersion: foo/v1\nkind: Foo\nmetadata: {{name: f}}\n---\n{job}")
+    result = asked("job", "run", "-f", "-", stdin=f"apiVersion: foo/v1\nkind: Foo\nmetadata: {{name: f}}\n---\n{job}")
     assert result.exit_code == 1
     assert "does not know the kind Foo of foo/v1" in result.stderr
     assert result.stdout == "job.batch.volcano.sh/a created\n"
 
 
-def test_delete_goes_on_after_one_that_is_missing(muster: Any, server: Server) -> None:
+def test_delete_goes_on_after_one_that_is_missing(asked: Any, server: Server) -> None:
     """All had their turn, all errors are said, and the end is 1."""
     for name in ("a", "c"):
         server.missing(f"DELETE {JOBS}/{name}", name)
     server.answers[f"DELETE {JOBS}/b"] = (200, {}, [])
-    result = muster("job", "delete", "a", "b", "c")
+    result = asked("job", "delete", "a", "b", "c")
     assert (result.exit_code, result.stdout) == (1, 'job.batch.volcano.sh "b" deleted\n')
     assert [f"there is no job.batch.volcano.sh/{name} in namespace default" in result.stderr for name in "abc"] == [
         True,
@@ -123,40 +56,40 @@ def test_delete_goes_on_after_one_that_is_missing(muster: Any, server: Server) -
     ]
 
 
-def test_suspend_goes_on_after_one_that_is_missing(muster: Any, server: Server) -> None:
+def test_suspend_goes_on_after_one_that_is_missing(asked: Any, server: Server) -> None:
     """So do resume, open and close, which are sent the same way."""
     server.missing(f"GET {JOBS}/a", "a")
     server.answers[f"GET {JOBS}/b"] = (200, {"metadata": {"name": "b", "uid": "u"}}, [])
     commands = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
     server.answers[f"POST {commands}"] = (201, {"metadata": {"name": "b-1"}}, [])
-    result = muster("job", "suspend", "a", "b")
+    result = asked("job", "suspend", "a", "b")
     assert (result.exit_code, result.stdout) == (1, "job.batch.volcano.sh/b: AbortJob asked for\n")
     assert "there is no job.batch.volcano.sh/a" in result.stderr
     assert f"POST {commands}?fieldValidation=Strict" in server.requests
 
 
-def test_names_are_taken_as_they_are_printed(muster: Any, server: Server) -> None:
+def test_names_are_taken_as_they_are_printed(asked: Any, server: Server) -> None:
     """The output of `-o name` can be passed back."""
     server.answers[f"DELETE {JOBS}/a"] = (200, {}, [])
-    assert muster("job", "delete", "job.batch.volcano.sh/a").stdout == 'job.batch.volcano.sh "a" deleted\n'
+    assert asked("job", "delete", "job.batch.volcano.sh/a").stdout == 'job.batch.volcano.sh "a" deleted\n'
 
 
-def test_creations_are_strict_and_show_warnings(muster: Any, server: Server) -> None:
+def test_creations_are_strict_and_show_warnings(asked: Any, server: Server) -> None:
     """Each warning once, on stderr, also when the API server refuses."""
     warnings = ['299 - "first \\"quoted\\", ünd second"', '299 - "first \\"quoted\\", ünd second"']
     server.answers[f"POST {QUEUES}"] = (201, {"metadata": {"name": "q"}}, warnings)
-    made = muster("queue", "create", "q")
+    made = asked("queue", "create", "q")
     assert made.stdout == "queue.scheduling.volcano.sh/q created\n"
     assert made.stderr == 'Warning: first "quoted", ünd second\n'
     status = {"kind": "Status", "reason": "Invalid", "message": "no", "details": {"name": "x"}}
     server.answers[f"POST {JOBS}"] = (422, status, ['299 - "careful"'])
-    refused = muster("job", "run", "x", "--image=i")
+    refused = asked("job", "run", "x", "--image=i")
     assert refused.exit_code == 1
     assert refused.stderr == "Warning: careful\nError: cannot create job.batch.volcano.sh/x: no\n"
     assert server.requests == [f"POST {QUEUES}?fieldValidation=Strict", f"POST {JOBS}?fieldValidation=Strict"]
 
 
-def test_several_mistakes_are_a_list(muster: Any, server: Server) -> None:
+def test_several_mistakes_are_a_list(asked: Any, server: Server) -> None:
     """Field by field, as admission tells them; it says how many more there are."""
     causes = [{"field": "spec.tasks[0].name", "message": "no name"}, {"field": "spec.queue", "message": "no queue"}]
     message = (
@@ -164,7 +97,7 @@ def test_several_mistakes_are_a_list(muster: Any, server: Server) -> None:
     )
     status = {"kind": "Status", "reason": "Invalid", "message": message, "details": {"name": "x", "causes": causes}}
     server.answers[f"POST {JOBS}"] = (422, status, [])
-    refused = muster("job", "run", "x", "--image=i")
+    refused = asked("job", "run", "x", "--image=i")
     assert refused.stderr.splitlines() == [
         "Error: cannot create job.batch.volcano.sh/x: it has these mistakes:",
         "  spec.tasks[0].name: no name",
@@ -178,16 +111,16 @@ def test_warning_headers() -> None:
     assert list(warnings_of(['299 - "a", 299 host "b\\\\c"', '214 - "no"', "nonsense"])) == ["a", "b\\c"]
 
 
-def test_lists_hide_who_wrote_which_field(muster: Any, server: Server) -> None:
+def test_lists_hide_who_wrote_which_field(asked: Any, server: Server) -> None:
     """As kubectl does: the list and the view, as JSON and as YAML."""
     found = {"metadata": {"name": "a", "namespace": "default", "managedFields": [{"manager": "m"}]}, "spec": {}}
     server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": [found]}, [])
     server.answers[f"GET {JOBS}/a"] = (200, found, [])
     bare = {"metadata": {"name": "a", "namespace": "default"}, "spec": {}}
-    assert json.loads(muster("job", "list", "-o", "json").stdout)["items"] == [bare]
-    assert yaml.safe_load(muster("job", "list", "-o", "yaml").stdout)["items"] == [bare]
-    assert json.loads(muster("job", "view", "a", "-o", "json").stdout) == bare
-    assert yaml.safe_load(muster("job", "view", "a", "-o", "yaml").stdout) == bare
+    assert json.loads(asked("job", "list", "-o", "json").stdout)["items"] == [bare]
+    assert yaml.safe_load(asked("job", "list", "-o", "yaml").stdout)["items"] == [bare]
+    assert json.loads(asked("job", "view", "a", "-o", "json").stdout) == bare
+    assert yaml.safe_load(asked("job", "view", "a", "-o", "yaml").stdout) == bare
 
 
 def named(name: str) -> Any:
@@ -195,34 +128,34 @@ def named(name: str) -> Any:
     return {"metadata": {"name": name, "namespace": "default", "resourceVersion": "1"}}
 
 
-def test_a_watch_separates_its_documents(muster: Any, server: Server) -> None:
+def test_a_watch_separates_its_documents(asked: Any, server: Server) -> None:
     """Objects come one by one, those of the list too; in YAML dashes stand between them."""
     server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": [named("a")]}, [])
     server.events = [named("b"), named("c")]
-    output = muster("job", "list", "-w", "-o", "yaml").stdout
+    output = asked("job", "list", "-w", "-o", "yaml").stdout
     assert [each["metadata"]["name"] for each in yaml.safe_load_all(output)] == ["a", "b", "c"]
     assert output.count("---\n") == 2
 
 
-def test_a_watch_goes_on_from_a_bookmark(muster: Any, server: Server) -> None:
+def test_a_watch_goes_on_from_a_bookmark(asked: Any, server: Server) -> None:
     """It is not shown, and the next watch begins at its version."""
     server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": []}, [])
     server.events = [named("b")]
-    result = muster("job", "list", "-w", "-o", "name")
+    result = asked("job", "list", "-w", "-o", "name")
     assert (result.exit_code, result.stdout) == (0, "job.batch.volcano.sh/b\n")
     assert "resourceVersion=7" in server.requests[-1]
 
 
-def test_a_watch_has_its_heading_above_the_first_object(muster: Any, server: Server) -> None:
+def test_a_watch_has_its_heading_above_the_first_object(asked: Any, server: Server) -> None:
     """Once, and as wide as what stands below it, also if there was nothing at first."""
     server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": []}, [])
     server.events = [named("a-long-name"), named("b")]
-    lines = muster("job", "list", "-w").stdout.splitlines()
+    lines = asked("job", "list", "-w").stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["NAME", "a-long-name", "b"]
     assert lines[0].index("STATUS") == len("a-long-name") + 3
 
 
-def test_the_view_says_why_pods_do_not_run(muster: Any, server: Server) -> None:
+def test_the_view_says_why_pods_do_not_run(asked: Any, server: Server) -> None:
     """Kubelet's words stand beside the pod; one that is being deleted says on which node."""
     job = {"metadata": {"name": "a", "namespace": "default", "uid": "u"}, "spec": {}}
     waiting = {"waiting": {"reason": "ErrImageNeverPull", "message": "Container image is not present"}}
@@ -251,7 +184,7 @@ def test_the_view_says_why_pods_do_not_run(muster: Any, server: Server) -> None:
     server.answers["GET /api/v1/namespaces/default/pods"] = (200, {"metadata": {}, "items": pods}, [])
     server.answers["GET /api/v1/namespaces/default/events"] = (200, {"metadata": {}, "items": []}, [])
     server.missing("GET /apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/a-u", "a-u")
-    lines = muster("job", "view", "a").stdout.splitlines()
+    lines = asked("job", "view", "a").stdout.splitlines()
     shown = lines[lines.index("Pods:") + 1 :]
     assert shown[0] == "  a-w-0: Pending on node-1 (container main: ErrImageNeverPull: Container image is not present)"
     assert shown[1] == "  a-w-1: Failed on node-2 (OutOfcpu: Node didn't have enough resource: cpu)"
