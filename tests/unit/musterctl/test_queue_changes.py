@@ -3,13 +3,12 @@
 from typing import Any
 
 import pytest
-from answering_server import Server
+from answering_server import FORBIDDEN, Server
 from builders import manifests
 
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/podgroups"
 NODES = "/api/v1/nodes"
-FORBIDDEN = (403, {"kind": "Status", "reason": "Forbidden", "message": "no", "details": {"kind": "x"}}, [])
 
 
 def listed(*items: Any) -> Any:

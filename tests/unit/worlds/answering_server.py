@@ -7,16 +7,18 @@ from loopback_server import Loopback
 
 Answer = tuple[int, Any, list[str]]
 """The status, the body, and the Warning headers."""
+FORBIDDEN: Answer = (403, {"kind": "Status", "reason": "Forbidden", "message": "no", "details": {"kind": "x"}}, [])
 
 
 class Server:
-    """Gives the `answers` to "METHOD path", else 404 as for an unknown kind; notes the requests, and what they hold.
+    """Gives the `answers` to "METHOD path", else the `other` one, as for an unknown kind; notes what is asked and sent.
 
     A watch gets the `events`, then a bookmark, and ends; after that the server has no history for it.
     """
 
     def __init__(self) -> None:
         self.answers: dict[str, Answer] = {}
+        self.other: Answer = (404, "404 page not found", [])
         self.events: list[Any] = []
         self.requests: list[str] = []
         self.bodies: list[Any] = []
@@ -25,7 +27,7 @@ class Server:
         """The answer to one request."""
         self.requests.append(f"{method} {path}{query and f'?{query}'}")
         if "watch=1" not in query:
-            return self.answers.get(f"{method} {path}", (404, "404 page not found", []))
+            return self.answers.get(f"{method} {path}", self.other)
         events, self.events = self.events, []
         if events:
             lines = [{"type": "MODIFIED", "object": each} for each in events]

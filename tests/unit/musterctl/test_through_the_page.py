@@ -1,0 +1,126 @@
+"""What commands ask the page in the cluster, and what they make of its answers."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from answering_server import FORBIDDEN, Server
+from click.testing import CliRunner, Result
+from explain_world import ExplainWorld
+
+from extender.explain.find import explain as explain_in
+from extender.explain.whatif import WhatIf
+from history.answers import Gangs, Looked
+from history.read import Gang, Happening
+from history.usage import Row, Seconds
+from musterctl.app import main
+
+NOW = time.time()
+GANG = Gang(
+    uid="u", namespace="team", name="fit", kind="Job", queue="q", user="anne", submitted=NOW - 900, started=NOW - 600,
+    ended=None, state="Running", restarts=0, evictions=0, nodes=("n0",), gpu_seconds=60.0,
+)  # fmt: skip
+
+
+def ok(body: Any) -> Any:
+    """The answer of the page."""
+    return (200, msgspec.to_builtins(body), [])
+
+
+@pytest.fixture
+def page(server: Server, tmp_path: Path) -> Any:
+    """Runs a command of one with a token, who may list nothing; the page is at the address of the API server."""
+    server.other = FORBIDDEN
+    server.answers["GET /api/recorder"] = ok(Looked(NOW))
+    file = tmp_path / "kubeconfig"
+    content = yaml.safe_load(file.read_text())
+    url = content["clusters"][0]["cluster"]["server"]
+
+    def run(command: str, *, known: bool = True, url: str = url) -> Result:
+        content["users"][0]["user"] = {"token": "t"} if known else {}
+        file.write_text(yaml.safe_dump(content))
+        return CliRunner().invoke(main, [*command.split(), f"--kubeconfig={file}", f"--server={url}"])
+
+    return run
+
+
+def test_gangs_of_the_history(page: Any, server: Server) -> None:
+    """What is asked is in the query, and nothing that is not."""
+    server.answers["GET /api/history"] = ok(Gangs([GANG]))
+    result = page("history -n team --queue q")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [line.split()[:3] for line in result.stdout.splitlines()] == [["NAME", "QUEUE", "USER"], ["Job", "fit", "q"]]
+    asked = next(each for each in server.requests if "/api/history" in each)
+    assert sorted(part.partition("=")[0] for part in asked.partition("?")[2].split("&")) == [
+        "limit", "namespace", "queue", "since",
+    ]  # fmt: skip
+    assert "namespace=team" in asked
+    page("ps --ended -A")
+    assert "ended=true" in server.requests[-1] + server.requests[-2]
+
+
+def test_a_story_of_the_history(page: Any, server: Server) -> None:
+    """Of the workload of this name, in whatever way it is written."""
+    told = [Happening(at=NOW, epoch=0, what="submitted", text="by anne", nodes=())]
+    server.answers["GET /api/history/team/fit"] = ok(told)
+    assert "by anne" in page("history job.batch/fit -n team").stdout
+
+
+def test_usage_of_the_history(page: Any, server: Server) -> None:
+    """By what is asked for, in that order."""
+    server.answers["GET /api/usage"] = ok([Row(("q", "anne"), {"nvidia.com/gpu": Seconds(7200, 3600, 1800, 0)})])
+    result = page("usage --by queue,user")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert "anne" in result.stdout
+    assert "by=queue%2Cuser" in next(each for each in server.requests if "/api/usage" in each)
+
+
+@pytest.mark.parametrize(
+    ("known", "url", "words"),
+    [
+        (
+            True,
+            "http://muster.example.com",
+            "--server http://muster.example.com: your token travels over https:// only",
+        ),
+        (False, "", "your kubeconfig has no token, and the page knows its users by their tokens"),
+    ],
+)
+def test_a_page_that_is_not_asked(page: Any, server: Server, *, known: bool, url: str, words: str) -> None:
+    """A token goes over TLS or to this machine; without one nobody is known."""
+    result = page("history -A", known=known, **({"url": url} if url else {}))
+    assert result.exit_code != 0
+    assert words in result.stderr
+    assert not [each for each in server.requests if "/api/history" in each]
+
+
+def test_a_page_of_another_version(page: Any, server: Server) -> None:
+    """Its answer is none."""
+    server.answers["GET /api/history"] = ok({"gangs": 1})
+    result = page("history -A")
+    assert result.exit_code == 1
+    assert "is not a page of this version of Muster: Expected `array`, got `int`" in result.stderr
+
+
+def test_an_explanation_of_the_page(page: Any, server: Server) -> None:
+    """Who may not list the cluster asks the page; what it refuses is said, and it may not answer."""
+    world = ExplainWorld().nodes(1)
+    world.gang("waits", {"worker": (2, {"nvidia.com/gpu": 8})})
+    world.plan()
+    report = explain_in(WhatIf(world.dump()), "gang", "waits", "ns")
+    path = "/api/explain/ns/waits"
+    server.answers[f"GET {path}"] = ok(report)
+    result = page("explain gang waits -n ns")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.splitlines()[0].startswith("Job ns/waits")
+    assert f"GET {path}?kind=gang" in server.requests
+    server.answers[f"GET {path}"] = FORBIDDEN
+    refused = page("explain gang waits -n ns")
+    assert refused.exit_code == 1
+    assert " says: " in refused.stderr
+    server.answers[f"GET {path}"] = (503, "no", [])
+    late = page("explain gang waits -n ns")
+    assert " does not answer: " in late.stderr
