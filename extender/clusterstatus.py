@@ -4,7 +4,7 @@ The planner computes them anyway, and is one process at a time; the controller w
 the other fields of Queues (state, counts, allocated), each by merge patches of its own fields.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,12 +20,11 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.standing import waiting_by_queue
 from extender.planner.topology.hypernodes import HyperNodes
 from extender.planner.topology.nesting import Problem
-from extender.writes import Lane, Writes
+from extender.writes import Lane, WriteContext, Writer
 from muster.api.kubernetes.meta import Condition, format_time, readable_time
 from muster.api.muster.pools import DEFAULT_POOL, pool_of
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano import scheduling, topology
-from muster.kube.client import Client
 from muster.resources.vector import Vector, to_quantities
 
 log = structlog.get_logger()
@@ -46,13 +45,11 @@ VALID = "Valid"
 """Type of a HyperNode's condition."""
 
 
-class QueueStatusWriter:
-    """Writes shares every few seconds, usage once a minute; `wall_s` returns seconds since the epoch."""
+class QueueStatusWriter(Writer):
+    """Writer of shares every few seconds, and of usage once a minute."""
 
-    def __init__(self, client: Client, writes: Writes, *, wall_s: Callable[[], float]) -> None:
-        self._client = client
-        self._writes = writes
-        self._wall_s = wall_s
+    def __init__(self, context: WriteContext) -> None:
+        super().__init__(context)
         self._next = 0.0
 
     def write(self, session: Session) -> None:
@@ -138,13 +135,11 @@ def first_refusals(session: Session) -> dict[str, str]:
     return result
 
 
-class HyperNodeStatusWriter:
-    """Writes statuses that have changed since the last write, as Volcano's controller may write the same fields."""
+class HyperNodeStatusWriter(Writer):
+    """Writer of statuses that have changed since the last write, as Volcano's controller may write the same fields."""
 
-    def __init__(self, client: Client, writes: Writes, *, wall_s: Callable[[], float]) -> None:
-        self._client = client
-        self._writes = writes
-        self._wall_s = wall_s
+    def __init__(self, context: WriteContext) -> None:
+        super().__init__(context)
         self._next = 0.0
         self._said: dict[str, tuple[object, float]] = {}
         """Name → UID and status as written last, and the time of that."""

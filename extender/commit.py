@@ -15,7 +15,7 @@ from extender.cluster import Live
 from extender.clusterstatus import HyperNodeStatusWriter, QueueStatusWriter
 from extender.evictions import Evictions
 from extender.gangevents import GangEvents
-from extender.groupstatus import StatusWriter
+from extender.groupstatus import StandingWriter, StatusWriter
 from extender.notes import NoteWriter
 from extender.notices import NoticeWriter
 from extender.placements import PlacementWriter, moves
@@ -25,8 +25,7 @@ from extender.planner.scaleup.requests import consumption
 from extender.planner.state.pods import PodRecord
 from extender.repairs import Repairs
 from extender.scaling import Scaling
-from extender.standings import StandingWriter
-from extender.writes import Lane, Writes
+from extender.writes import Lane, WriteContext, Writes
 from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.gang import DEFAULT_POD_SET, pinned_affinity
@@ -51,24 +50,23 @@ class Committer:
         self._cluster = cluster
         self.writes = Writes(active=active, wake=cluster.changed, wall_s=wall_s)
         events = GangEvents(recorder, wall_s=wall_s)
-        self._statuses = StatusWriter(client, cluster, events, self.writes, wall_s=wall_s)
-        self._standings = StandingWriter(client, cluster, self.writes, wall_s=wall_s)
-        self._queues = QueueStatusWriter(client, self.writes, wall_s=wall_s)
-        self._hyper_nodes = HyperNodeStatusWriter(client, self.writes, wall_s=wall_s)
+        context = WriteContext(client, cluster, self.writes, events, wall_s)
+        self._statuses = StatusWriter(context)
+        self._standings = StandingWriter(context)
+        self._queues = QueueStatusWriter(context)
+        self._hyper_nodes = HyperNodeStatusWriter(context)
         self.publish: Callable[[Session], None] = lambda _: None
         """Called at the end of a cycle to say what it ran with."""
         self.keep_failures: Callable[[], None] = lambda: None
         """Called when nodes on which members failed are left out from now on."""
         self.recall_failures: Callable[[], None] = lambda: None
         """Called when this process begins to lead."""
-        self.scaling = Scaling(client, cluster)
-        notes = NoteWriter(client, cluster, self._statuses)
-        self._placements = PlacementWriter(client, cluster, barrier, events, self.writes, notes, wall_s=wall_s)
+        self.scaling = Scaling(context)
+        self._placements = PlacementWriter(context, barrier, NoteWriter(context, self._statuses))
         self.say_binding = self._placements.say_binding
-        self._notices = NoticeWriter(client, cluster, events, wall_s=wall_s)
-        close = self._placements.close
-        self._evictions = Evictions(client, cluster, events, self._notices, close=close, wall_s=wall_s)
-        self.repairs = Repairs(client, cluster, events, wall_s=wall_s, count_notice=self._notices.repaired)
+        self._notices = NoticeWriter(context)
+        self._evictions = Evictions(context, self._notices, self._placements.close)
+        self.repairs = Repairs(context, self._notices)
 
     def carry_out(self, session: Session) -> None:
         """Write all decisions of this cycle; return when placements and evictions have been answered."""
@@ -92,10 +90,10 @@ class Committer:
             request = session.inputs.provisioning.get(release.gang.uid)
             lift = partial(self._release, release.pod, release.node, release.epoch, consumption(request))
             writes.start(Lane.PODS, "release", release.pod.uid, lift)
-        self._evictions.delete_all(session, writes)
-        self.repairs.carry_out(session, writes)
-        self._evictions.make_room(session, writes)
-        self._notices.write(session, writes)
+        self._evictions.delete_all(session)
+        self.repairs.carry_out(session)
+        self._evictions.make_room(session)
+        self._notices.write(session)
         self._standings.write(session)
         self._queues.write(session)
         self._scale(session)

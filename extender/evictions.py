@@ -10,20 +10,17 @@ from typing import NamedTuple
 import structlog
 from prometheus_client import Counter
 
-from extender.cluster import Live
-from extender.gangevents import GangEvents
 from extender.notices import NoticeWriter
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from extender.writes import Writes
+from extender.writes import WriteContext, Writer
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.placement import PlacementPhase
 from muster.api.muster.reason import Reason
-from muster.kube.client import Client
-from muster.kube.errors import APIError, Conflict, NotFound, TooManyRequests
+from muster.kube.errors import Conflict, NotFound, TooManyRequests
 from muster.process.counters import from_zero
 
 log = structlog.get_logger()
@@ -45,32 +42,58 @@ class _Eviction(NamedTuple):
     pod: PodRecord
 
 
-class Evictions:
-    """Carries MakeRoom and Evict out. `close` ends a placement; `wall_s` returns seconds since the epoch."""
+class Evictor(Writer):
+    """Base of the writers of evictions. Remembers evicted pods for a while, as watches show their ends late."""
 
-    def __init__(
-        self,
-        client: Client,
-        cluster: Live,
-        events: GangEvents,
-        notices: NoticeWriter,
-        *,
-        close: Callable[[Session, decisions.ClosePlacement], None],
-        wall_s: Callable[[], float],
-    ) -> None:
-        self._client = client
-        self._cluster = cluster
-        self._events = events
+    def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
+        super().__init__(context)
         self._notices = notices
-        self._close = close
-        self._wall_s = wall_s
         self._asked: dict[str, float] = {}
         """UID of an evicted pod → time until which it is not evicted again."""
 
-    def make_room(self, session: Session, writes: Writes) -> None:
-        """Evict the victims of written placements: those with a budget first, the rest only if none was refused."""
+    def _forget(self) -> None:
         now = self._wall_s()
         self._asked = {uid: until for uid, until in self._asked.items() if until > now}
+
+    def _note(self, pod: PodRecord) -> None:
+        self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
+
+    def _just_evicted(self, pod: PodRecord) -> bool:
+        return self._asked.get(pod.uid, 0.0) > self._wall_s()
+
+    def _victim(self, pod: PodRecord) -> PodRecord | None:
+        """Return the pod as it is now, if it still uses its node and was not evicted just now.
+
+        One that has ended takes no room, and its owner counts it.
+        """
+        latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
+        if latest is None or latest.terminating or not latest.uses_node or self._just_evicted(pod):
+            return None
+        return latest
+
+    def _evict_anyway(self, pod: PodRecord) -> None:
+        """Evict a pod as it was seen, and delete it where a disruption budget forbids the eviction. Raises Conflict."""
+        try:
+            self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=pod.resource_version)
+        except TooManyRequests:
+            self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=pod.resource_version)
+
+
+class Evictions(Evictor):
+    """Writer of MakeRoom and Evict. `close` ends a placement."""
+
+    def __init__(
+        self,
+        context: WriteContext,
+        notices: NoticeWriter,
+        close: Callable[[Session, decisions.ClosePlacement], None],
+    ) -> None:
+        super().__init__(context, notices)
+        self._close = close
+
+    def make_room(self, session: Session) -> None:
+        """Evict the victims of written placements: those with a budget first, the rest only if none was refused."""
+        self._forget()
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
         refused: set[str] = set()
         gone: list[_Eviction] = []
@@ -91,7 +114,7 @@ class Evictions:
                         self._give_way(session, room, reasons.placements.BUDGET)
                         return
 
-        writes.all("eviction", ask, [room for room in due if room.budgeted])
+        self._writes.all("eviction", ask, [room for room in due if room.budgeted])
         others = [
             _Eviction(room, victim, pod)
             for room in due
@@ -99,7 +122,7 @@ class Evictions:
             for victim, pod in room.victims
             if pod.uid not in room.budgeted
         ]
-        writes.all("eviction", lambda one: evict(*one), others)
+        self._writes.all("eviction", lambda one: evict(*one), others)
         self._tell(gone)
 
     def _tell(self, gone: list[_Eviction]) -> None:
@@ -118,11 +141,9 @@ class Evictions:
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
     def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> bool:
-        """Evict one pod, if it still uses its node: one that has ended takes no room, and its owner counts it."""
-        latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
-        if latest is None or latest.terminating or not latest.uses_node:
-            return False
-        if self._asked.get(pod.uid, 0.0) > self._wall_s():
+        """Evict one pod, if it still uses its node."""
+        latest = self._victim(pod)
+        if latest is None:
             return False
         try:
             self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=latest.resource_version)
@@ -131,7 +152,7 @@ class Evictions:
         except Conflict:  # it has just changed, maybe ended: the next cycle decides again
             log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             return False
-        self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
+        self._note(pod)
         EVICTED.labels(room.action).inc()
         name, by = f"{pod.namespace}/{pod.name}", room.gang.key
         log.info("evicted", pod=name, uid=pod.uid, gang=victim.key, reason=str(room.reason), asker=by, epoch=room.epoch)
@@ -145,7 +166,7 @@ class Evictions:
             phase: PlacementPhase = "Bound" if gang.started else "Abandoned"
             self._close(session, decisions.ClosePlacement(gang, phase, why, evicted_in_vain=True))
 
-    def delete_all(self, session: Session, writes: Writes) -> None:
+    def delete_all(self, session: Session) -> None:
         """Delete pods that must be made anew, those without a node first.
 
         Where one of them has got a node meanwhile, the others of its gang stay: it may be whole now, and a member less
@@ -158,27 +179,24 @@ class Evictions:
             if not self._delete(evict):
                 grew.add(evict.gang.key)
 
-        writes.all("eviction", unbound, [evict for evict in evicts if not evict.started])
+        self._writes.all("eviction", unbound, [evict for evict in evicts if not evict.started])
         started = [evict for evict in evicts if evict.started and evict.gang.key not in grew]
-        writes.all("eviction", self._delete, started)
+        self._writes.all("eviction", self._delete, started)
 
     def _delete(self, evict: decisions.Evict) -> bool:
         """Delete the pod; False if it has changed since it was seen, so that the next cycle decides again."""
         pod = evict.pod
-        if self._asked.get(pod.uid, 0.0) > self._wall_s():
+        if self._just_evicted(pod):
             return True
-        self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
         try:
             deleted = self._delete_started(pod) if evict.started else self._delete_unbound(pod)
         except NotFound:
+            self._note(pod)
             return True
-        except APIError:
-            self._asked.pop(pod.uid, None)
-            raise
         if not deleted:
-            self._asked.pop(pod.uid, None)
             log.info("not evicted yet, as it has just changed", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid)
             return False
+        self._note(pod)
         log.info(
             "evicted", pod=f"{pod.namespace}/{pod.name}", uid=pod.uid, reason=str(evict.reason), started=evict.started
         )
@@ -196,7 +214,7 @@ class Evictions:
         if latest is None or not latest.uses_node:
             return False
         try:
-            evict_anyway(self._client, latest)
+            self._evict_anyway(latest)
         except Conflict:
             return False
         return True
@@ -220,11 +238,3 @@ class Evictions:
         if seen.metadata.uid == pod.uid:
             self._cluster.ask(lambda state: state.on_pod_written(seen))
         return False
-
-
-def evict_anyway(client: Client, pod: PodRecord) -> None:
-    """Evict a pod as it was seen, and delete it where a disruption budget forbids the eviction. Raises Conflict."""
-    try:
-        client.evict(pod.namespace, pod.name, pod.uid, resource_version=pod.resource_version)
-    except TooManyRequests:
-        client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=pod.resource_version)

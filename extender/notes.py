@@ -6,26 +6,25 @@ of their own (`extender.placements`).
 
 from typing import Any
 
-from extender.cluster import Live
-from extender.groupstatus import StatusWriter, status_body, wanted_status
+from extender.groupcontent import status_body, wanted_status
+from extender.groupstatus import StatusWriter
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
+from extender.writes import WriteContext, Writer
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.native import is_native
 from muster.api.muster.placement import Placement, PlacementContent, is_noted, noted
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube.client import Client
 from muster.kube.errors import Conflict
 
 
-class NoteWriter:
-    """Notes placements in PodGroups, and tells `statuses` of the statuses that are written with them."""
+class NoteWriter(Writer):
+    """Writer of placements into PodGroups; it notifies `statuses` of the statuses that are written with them."""
 
-    def __init__(self, client: Client, cluster: Live, statuses: StatusWriter) -> None:
-        self._client = client
-        self._cluster = cluster
+    def __init__(self, context: WriteContext, statuses: StatusWriter) -> None:
+        super().__init__(context)
         self._statuses = statuses
 
     def write(self, session: Session, gang: GangView, wanted: PlacementContent, *, placed: bool) -> None:

@@ -4,7 +4,7 @@ A pod has the condition first and the annotations then: the planner decides agai
 both are there after any end of this process. The time stands in the placement of the gang that asks, not here.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -12,16 +12,13 @@ import structlog
 from cachetools import LRUCache
 from prometheus_client import Counter
 
-from extender.cluster import Live
-from extender.gangevents import GangEvents
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.pods import PodRecord
-from extender.writes import Lane, Writes
+from extender.writes import Lane, WriteContext, Writer
 from muster.api import names
 from muster.api.kubernetes import core, meta
-from muster.kube.client import Client
 from muster.kube.errors import Conflict, NotFound
 from muster.process.counters import from_zero
 
@@ -40,28 +37,25 @@ _REMEMBERED = 10_000
 D = TypeVar("D", decisions.TellNotice, decisions.WithdrawNotice)
 
 
-class NoticeWriter:
-    """Carries TellNotice and WithdrawNotice out. `wall_s` returns seconds since the epoch."""
+class NoticeWriter(Writer):
+    """Writer of TellNotice and WithdrawNotice."""
 
-    def __init__(self, client: Client, cluster: Live, events: GangEvents, *, wall_s: Callable[[], float]) -> None:
-        self._client = client
-        self._cluster = cluster
-        self._events = events
-        self._wall_s = wall_s
+    def __init__(self, context: WriteContext) -> None:
+        super().__init__(context)
         self._counted: LRUCache[tuple[str, str], None] = LRUCache(_REMEMBERED)
         """UID of a gang, and what its notice was about: each ends once."""
 
-    def write(self, session: Session, writes: Writes) -> None:
+    def write(self, session: Session) -> None:
         """Start the writes of a cycle, and tell the workloads of the gangs."""
         told = session.decided(decisions.TellNotice)
         for tell in told:
-            writes.start(Lane.PODS, "notice", tell.pod.uid, partial(self._tell, tell))
+            self._writes.start(Lane.PODS, "notice", tell.pod.uid, partial(self._tell, tell))
         for tell in _of_each_gang(told):
             words = reasons.placements.told(tell.pods, tell.evict_at, tell.reason)
             self._events.noticed(tell.gang, words, kind=tell.evict_at)
         stays = session.decided(decisions.WithdrawNotice)
         for stay in stays:
-            writes.start(Lane.PODS, "notice", stay.pod.uid, partial(self._withdraw, stay))
+            self._writes.start(Lane.PODS, "notice", stay.pod.uid, partial(self._withdraw, stay))
         for stay in _of_each_gang(stays):
             self._events.withdrawn(stay.gang, reasons.placements.NOT_NEEDED, kind=_told(stay.pod))
             self._count(stay.gang.uid, _told(stay.pod), "withdrawn")

@@ -7,7 +7,7 @@ server refuses a stale one.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Container, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
@@ -18,48 +18,31 @@ from msgspec.structs import replace
 
 from extender import placementcontent as content
 from extender.barrier import Barrier
-from extender.cluster import Live
-from extender.gangevents import GangEvents
 from extender.notes import NoteWriter, fits
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.state import State
-from extender.writes import Lane, Writes
+from extender.writes import Lane, WriteContext, Writer
 from muster.api.merge_diff import difference
 from muster.api.muster.native import reference
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent, is_noted, ranks_of
 from muster.api.muster.pools import labels_of
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from muster.resources.vector import Vector, add, scale
 
 log = structlog.get_logger()
 
 
-class PlacementWriter:
-    """Carries out decisions about placements; `wall_s` returns seconds since the epoch."""
+class PlacementWriter(Writer):
+    """Writer of decisions about placements."""
 
-    def __init__(
-        self,
-        client: Client,
-        cluster: Live,
-        barrier: Barrier,
-        events: GangEvents,
-        writes: Writes,
-        notes: NoteWriter,
-        *,
-        wall_s: Callable[[], float],
-    ) -> None:
-        self._client = client
-        self._cluster = cluster
+    def __init__(self, context: WriteContext, barrier: Barrier, notes: NoteWriter) -> None:
+        super().__init__(context)
         self._barrier = barrier
-        self._events = events
-        self._writes = writes
         self._notes = notes
-        self._wall_s = wall_s
 
     def place(self, session: Session, place: decisions.Place) -> None:
         """Write the gang's nodes, with the next epoch and a deadline; nothing if its queue has become full meanwhile.

@@ -6,23 +6,20 @@ same, as Kubernetes does. Only where the Node is gone, or out of service, is a p
 to say that it has ended.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import structlog
 from prometheus_client import Counter
 
-from extender.cluster import Live
-from extender.evictions import EVICT_AGAIN_S, EVICTED, evict_anyway
-from extender.gangevents import GangEvents
+from extender.evictions import EVICTED, Evictor
+from extender.notices import NoticeWriter
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from extender.writes import Writes
+from extender.writes import WriteContext
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.node_faults import OUT_OF_SERVICE
-from muster.kube.client import Client
 from muster.kube.errors import APIError, Conflict, NotFound, TooManyRequests
 from muster.process.counters import from_zero
 
@@ -54,35 +51,20 @@ class _Member(NamedTuple):
     force: bool
 
 
-class Repairs:
-    """Carries Repair out; `wall_s` returns seconds since the epoch."""
+class Repairs(Evictor):
+    """Writer of Repair."""
 
-    def __init__(
-        self,
-        client: Client,
-        cluster: Live,
-        events: GangEvents,
-        *,
-        wall_s: Callable[[], float],
-        count_notice: Callable[[decisions.Repair], None] = lambda _: None,
-    ) -> None:
-        self._client = client
-        self._cluster = cluster
-        self._events = events
-        self._wall_s = wall_s
-        self._count_notice = count_notice
-        self._asked: dict[str, float] = {}
-        """UID of an evicted pod → time until which it is not evicted again."""
+    def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
+        super().__init__(context, notices)
         self._there: dict[str, float] = {}
         """Node that the planner does not know, and that exists → time until which it is not asked for again."""
         self.gone: frozenset[str] = frozenset()
         """Nodes that the planner does not know, with members of gangs, and that do not exist."""
 
-    def carry_out(self, session: Session, writes: Writes) -> None:
+    def carry_out(self, session: Session) -> None:
         """Evict the members of all repairs of a cycle, and tell each gang once."""
         self.ask(session)
-        now = self._wall_s()
-        self._asked = {uid: until for uid, until in self._asked.items() if until > now}
+        self._forget()
         due = [repair for repair in session.decided(decisions.Repair) if self._stands(repair)]
         members = [
             _Member(repair.gang, repair, pod, self._is_off(session, pod.node)) for repair in due for pod in repair.pods
@@ -93,12 +75,12 @@ class Repairs:
             if self._evict(member):
                 gone.add(id(member.repair))
 
-        writes.all(REPAIR, evict, members)
+        self._writes.all(REPAIR, evict, members)
         for repair in due:
             if id(repair) in gone and not repair.again:
                 REPAIRS.labels(repair.policy, repair.kind).inc()
                 self._events.repairs(repair.gang, repair.reason)
-                self._count_notice(repair)
+                self._notices.repaired(repair)
 
     def _stands(self, repair: decisions.Repair) -> bool:
         """Return True if the gang's placement is the one that the repair was decided with."""
@@ -133,36 +115,24 @@ class Repairs:
     def _evict(self, member: _Member) -> bool:
         """Evict one member; False if it does not use its node any more, has just changed, or a budget forbids it."""
         repair, pod = member.repair, member.pod
-        latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
-        if latest is None or latest.terminating or not latest.uses_node:
+        latest = self._victim(pod)
+        if latest is None:
             return False
-        if self._asked.get(pod.uid, 0.0) > self._wall_s():
-            return False
-        self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
         name = f"{pod.namespace}/{pod.name}"
         try:
             self._send(repair, latest, force=member.force)
         except NotFound:
+            self._note(pod)
             return False
         except (Conflict, TooManyRequests) as error:
-            if isinstance(error, Conflict):  # it has just changed: the next cycle decides again
-                del self._asked[pod.uid]
+            if not isinstance(error, Conflict):  # it has just changed: the next cycle decides again
+                self._note(pod)
             log.info("not evicted yet", pod=name, uid=pod.uid, why=error.message)
             return False
-        except APIError:
-            del self._asked[pod.uid]
-            raise
+        self._note(pod)
         EVICTED.labels(REPAIR).inc()
-        who = member.gang.key
-        log.info(
-            "evicted",
-            pod=name,
-            uid=pod.uid,
-            gang=who,
-            reason=str(repair.reason),
-            epoch=repair.epoch,
-            force=member.force,
-        )
+        who, why, forced = member.gang.key, str(repair.reason), member.force
+        log.info("evicted", pod=name, uid=pod.uid, gang=who, reason=why, epoch=repair.epoch, force=forced)
         return True
 
     def _send(self, repair: decisions.Repair, pod: PodRecord, *, force: bool) -> None:
@@ -171,4 +141,4 @@ class Repairs:
         elif repair.kind == "suspect":
             self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=pod.resource_version)
         else:
-            evict_anyway(self._client, pod)
+            self._evict_anyway(pod)

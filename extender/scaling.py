@@ -8,16 +8,15 @@ from typing import Any
 import msgspec
 import structlog
 
-from extender.cluster import Live
 from extender.planner.framework.decisions import RequestNodes, Say, TellEviction, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.scaleup.requests import newest
+from extender.writes import WriteContext, Writer
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes import autoscaling, core
 from muster.api.muster import eviction
 from muster.api.muster.native import reference
-from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 
 log = structlog.get_logger()
@@ -35,12 +34,11 @@ _TEMPLATES: Resource[dict[str, Any]] = Resource("", "v1", "podtemplates", "PodTe
 _NOT_OF_A_TEMPLATE = ("nodeName", "schedulingGates")
 
 
-class Scaling:
+class Scaling(Writer):
     """Writer of ProvisioningRequests and of pods' conditions; knows the newest request of each gang."""
 
-    def __init__(self, client: Client, cluster: Live) -> None:
-        self._client = client
-        self._cluster = cluster
+    def __init__(self, context: WriteContext) -> None:
+        super().__init__(context)
         self.requests: dict[str, autoscaling.ProvisioningRequest] = {}
         """By UID of the gang."""
         self.served: bool | None = None

@@ -9,12 +9,15 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from enum import StrEnum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import structlog
 from prometheus_client import Counter, Gauge
 
+from extender.cluster import Live
+from extender.gangevents import GangEvents
 from extender.planner.framework.session import Decision
+from muster.kube.client import Client
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid
 from muster.process.counters import from_zero
 from muster.resources.delays import doubled_s
@@ -155,3 +158,20 @@ class Writes:
                 self._refused[name] = (before + 1, now)
                 pause_s = doubled_s(RETRY_S, before, REFUSED_MOST_S)
             self._not_before[name] = now + pause_s
+
+
+class WriteContext(NamedTuple):
+    """What all writers use; `wall_s` returns seconds since the epoch."""
+
+    client: Client
+    cluster: Live
+    writes: Writes
+    events: GangEvents
+    wall_s: Callable[[], float]
+
+
+class Writer:
+    """Base of the classes that carry out decisions of a cycle."""
+
+    def __init__(self, context: WriteContext) -> None:
+        self._client, self._cluster, self._writes, self._events, self._wall_s = context

@@ -114,8 +114,8 @@ def _placements_that_are_gone_keep_their_room(patch: pytest.MonkeyPatch) -> None
 
 
 def _a_last_member_that_is_bound_meanwhile_does_not_count(patch: pytest.MonkeyPatch) -> None:
-    def each(self: Evictions, session: Any, writes: Any) -> None:
-        writes.all("eviction", self._delete, session.decided(decisions.Evict))
+    def each(self: Evictions, session: Any) -> None:
+        self._writes.all("eviction", self._delete, session.decided(decisions.Evict))
 
     patch.setattr(Evictions, "delete_all", each)
 

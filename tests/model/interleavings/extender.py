@@ -226,9 +226,7 @@ class ExtenderProcess(Process):
 
     def _forget_words(self) -> None:
         statuses: Any = self.committer._statuses
-        for memory in (statuses._said, statuses._status_at, statuses._words_s, statuses._held, statuses._evicted):
-            memory.clear()
-        statuses._elsewhere.clear()
+        statuses._known.clear()
         writes = self.committer.writes
         # a cycle begins with none of these; only what the bind verb writes is begun between two cycles
         writes._answered = {name for name in writes._answered if name.startswith("binding/")}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from extender import placementcontent
-from extender.groupstatus import wanted_status
+from extender.groupcontent import wanted_status
 from extender.planner.framework import decisions
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import enough

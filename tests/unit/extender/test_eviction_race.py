@@ -1,117 +1,81 @@
 """A pod that never ran is evicted without grace, unless a binding that was under way comes first."""
 
 from collections.abc import Callable
-from copy import deepcopy
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from extender_world import NOW, World
+from extender_world import World
+from guarded_extender import Process, process_of
+from msgspec import structs
 
-from extender.cluster import Cluster
-from extender.evictions import Evictions
-from extender.gangevents import GangEvents
-from extender.notices import NoticeWriter
 from extender.planner.framework import decisions
-from extender.writes import Writes
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import PODS
 from muster.api.muster.reason import reason_of
-from muster.kube.errors import Conflict, NotFound
 
-A_TEST = reason_of("a test")
-
-
-class Api:
-    """One pod as the API server has it; `before` is told of each call and may change the pod first."""
-
-    def __init__(self, pod: Pod, before: Callable[["Api", str], None]) -> None:
-        self.pod: Pod | None = pod
-        self.running_evicted: list[str] = []
-        self._before = before
-
-    def bind(self) -> None:
-        """What the bind call that is under way does."""
-        assert self.pod is not None
-        self.pod.spec.node_name = "node-0"
-        self.changed()
-
-    def get(self, _resource: object, _name: str, _namespace: str) -> Pod:
-        """The pod as it is; nothing but these two calls is made."""
-        self._before(self, "get")
-        if self.pod is None:
-            raise NotFound("there is no such pod")
-        return deepcopy(self.pod)
-
-    def evict(self, _namespace: str, name: str, _uid: str, **options: Any) -> None:
-        """Evicts the pod if it is as it was seen; another member runs."""
-        seen = options["resource_version"]
-        if self.pod is None or name != self.pod.metadata.name:
-            self.running_evicted.append(name)
-            return
-        self._before(self, "evict")
-        if seen != self.pod.metadata.resource_version:
-            raise Conflict("the resource version is another one")
-        assert options["grace_period_s"] == 0
-        self.pod = None
-
-    def changed(self) -> None:
-        """Somebody writes into its status."""
-        assert self.pod is not None
-        self.pod.metadata.resource_version = str(int(self.pod.metadata.resource_version) + 1)
+Before = Callable[[Process, str], None]
+"""Called before each read and each eviction of the pod."""
+POD, RUNNING = "a-worker-0", "a-worker-1"
 
 
-def bind_before(call: str) -> Callable[[Api, str], None]:
+def change(process: Process, **fields: Any) -> None:
+    """Somebody writes into the pod."""
+    process.api.change(PODS, POD, fields or {"metadata": {"labels": {str(process.api.writes): ""}}}, "ns")
+
+
+def bind_before(call: str) -> Before:
     """The binding comes just before the first call of this kind."""
     done: list[str] = []
 
-    def before(api: Api, what: str) -> None:
+    def before(process: Process, what: str) -> None:
         if what == call and not done:
             done.append(what)
-            api.bind()
+            change(process, spec={"nodeName": "node-0"})
 
     return before
 
 
-def evict(before: Callable[[Api, str], None], cycles: int = 1) -> tuple[Api, World]:
+def evict(before: Before, cycles: int = 1) -> Process:
     """Carries the evictions of a gang out that is bound in part: one member has a node, the other is pinned to one.
 
     So do more cycles, in the same moment.
     """
     world = World().nodes(2)
     key = world.gang("a", {"worker": (2, {"cpu": 1})})
-    running = world.pod(key, "worker", 1, {"cpu": 1}, node="node-1", epoch=1)
-    pod = world.pod(key, "worker", 0, {"cpu": 1}, pin="node-0", epoch=1)
-    api = Api(pod, before)
-    cluster = Cluster(cast("Any", None), wake=lambda: None)
-    cluster.state = world.state
-    events = GangEvents(cast("Any", SimpleNamespace(event=lambda *_: None)), wall_s=lambda: NOW)
-    notices = NoticeWriter(cast("Any", api), cluster, events, wall_s=lambda: NOW)
-    evictions = Evictions(cast("Any", api), cluster, events, notices, close=lambda *_: None, wall_s=lambda: NOW)
-    both = [
-        decisions.Evict(world.view(key), world.state.pods[each.metadata.uid], A_TEST, started=each is running)
-        for each in (running, pod)
-    ]
-    writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: NOW)
-    for _ in range(cycles):
-        evictions.delete_all(cast("Any", SimpleNamespace(decided=lambda _: both)), writes)
-    writes.stop()
-    return api, world
+    world.pod(key, "worker", 1, {"cpu": 1}, node="node-1", epoch=1)
+    world.pod(key, "worker", 0, {"cpu": 1}, pin="node-0", epoch=1)
+    gang = world.view(key)
+    session = world.session()
+    session.decisions = [decisions.Evict(gang, pod, reason_of("a test"), started=bool(pod.node)) for pod in gang.pods]
+    with process_of(world) as process:
+        read = process.api.get
+
+        def get(*args: Any) -> Any:
+            before(process, "get")
+            return read(*args)
+
+        process.api.get = get  # type: ignore[method-assign]
+        process.api.meddle = lambda sent: before(process, "evict") if sent.key == f"ns/{POD}" else None
+        for _ in range(cycles):
+            process.committer._evictions.delete_all(session)
+    return process
 
 
 def test_a_pod_without_a_node_goes_at_once() -> None:
-    """Nothing of it runs; the member that does goes after it."""
-    api, _ = evict(lambda *_: None)
-    assert api.pod is None
-    assert len(api.running_evicted) == 1
+    """Nothing of it runs; the member that does goes after it, and has its time."""
+    process = evict(lambda *_: None)
+    assert [(each.key, each.grace_period_s) for each in process.api.sent] == [
+        (f"ns/{POD}", 0),
+        (f"ns/{RUNNING}", None),
+    ]
+    assert process.events == [f"a Evict: {RUNNING}: a test", "a Evicted: 1 pod was evicted: a test"]
 
 
 @pytest.mark.parametrize("call", ["get", "evict"])
 def test_a_pod_that_is_bound_meanwhile_stays_and_is_known_as_bound(call: str) -> None:
     """Its kubelet may have started it, and a later cycle decides about it anew; nothing was written into it."""
-    api, world = evict(bind_before(call))
-    assert api.pod is not None
-    assert sorted(record.node for record in world.state.pods.values()) == ["node-0", "node-1"]
-    assert not api.running_evicted, "the gang is whole now"
+    process = evict(bind_before(call))
+    assert sorted(record.node for record in process.world.state.pods.values()) == ["node-0", "node-1"]
+    assert process.done("evict") == [], "the gang is whole now"
 
 
 @pytest.mark.parametrize("changes", [1, 2])
@@ -119,28 +83,25 @@ def test_a_pod_whose_status_changes_meanwhile_goes_with_the_next_cycle(changes: 
     """kube-scheduler has just said that it finds no node for it; this costs the gang no time."""
     left = [changes]
 
-    def said(api: Api, call: str) -> None:
+    def said(process: Process, call: str) -> None:
         if call == "evict" and left[0]:
             left[0] -= 1
-            api.changed()
+            change(process)
 
-    api, _ = evict(said, cycles=changes)
-    assert api.pod is not None
-    assert not api.running_evicted
+    assert evict(said, cycles=changes).done("evict") == []
     left[0] = changes
-    api, _ = evict(said, cycles=changes + 1)
-    assert api.pod is None
-    assert api.running_evicted == ["a-worker-1"]
+    assert evict(said, cycles=changes + 1).done("evict") == [POD, RUNNING]
 
 
 def test_another_pod_of_that_name_stays() -> None:
     """It is the successor of one that is gone."""
 
-    def replaced(api: Api, call: str) -> None:
+    def replaced(process: Process, call: str) -> None:
         assert call == "get"
-        assert api.pod is not None
-        api.pod.metadata.uid = "another"
+        found = process.api.kind(PODS)[f"ns/{POD}"]
+        metadata = structs.replace(found.metadata, uid="another")
+        process.api.kind(PODS)[f"ns/{POD}"] = structs.replace(found, metadata=metadata)
 
-    api, world = evict(replaced)
-    assert api.pod is not None
-    assert "another" not in world.state.pods, "only the watch tells of it"
+    process = evict(replaced)
+    assert process.done("evict") == []
+    assert "another" not in process.world.state.pods, "only the watch tells of it"

@@ -1,60 +1,51 @@
 """Evictions for a gang: only once its placement stands, all or none, and none twice in a short time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from extender_world import NOW, of
+from guarded_api import Sent
+from guarded_extender import Process, process_of
 from victims_world import Cluster as VictimsWorld
 
-from extender.cluster import Cluster
-from extender.evictions import EVICT_AGAIN_S, Evictions
-from extender.gangevents import GangEvents
-from extender.notices import NoticeWriter
+from extender.evictions import EVICT_AGAIN_S, EVICTED
 from extender.planner import reasons
-from extender.planner.framework.decisions import ClosePlacement, MakeRoom
-from extender.planner.framework.session import Session
-from extender.writes import Writes
-from muster.kube.errors import Conflict, NotFound, TooManyRequests
+from extender.planner.framework.decisions import MakeRoom
+from muster.kube.errors import NotFound, TooManyRequests
+
+WHY = "preempted by Job high of priority 10 in queue default"
+Meddle = Callable[[Process, Sent], None]
 
 
-class Api:
-    """Answers evictions; remembers who was told to go, and which Events there were."""
+def answered(error: Exception) -> Meddle:
+    """The eviction of the first pod is answered so."""
 
-    def __init__(self, refuses: str = "", gone: str = "", versions: Mapping[str, str] | None = None) -> None:
-        self.evicted: list[str] = []
-        self.versions = versions or {}
-        self.events: list[str] = []
-        self._refuses, self._gone = refuses, gone
+    def meddle(_: Process, sent: Sent) -> None:
+        if sent.key == "ns/low-worker-0":
+            raise error
 
-    def evict(self, _namespace: str, name: str, uid: str, *, resource_version: str) -> None:
-        """As the Eviction API, which evicts nobody but the pod as it was at this version."""
-        assert uid
-        if resource_version != self.versions.get(name, resource_version):
-            raise Conflict("the object has been modified")
-        if name == self._refuses:
-            raise TooManyRequests("the budget db needs 1 pod")
-        if name == self._gone:
-            raise NotFound("no such pod")
-        self.evicted.append(name)
+    return meddle
 
-    def event(self, obj: Any, _kind: str, reason: str, message: str) -> None:
-        """As the recorder."""
-        self.events.append(f"{obj.metadata.name} {reason}: {message}")
+
+def changed(process: Process, sent: Sent) -> None:
+    """The first pod has changed by the time of its eviction."""
+    if sent.key == "ns/low-worker-0":
+        process.api.replaced(sent, "resourceVersion")
 
 
 def carried_out(
-    api: Api,
     *,
     written: bool = True,
     budgeted: bool = False,
     times: tuple[float, ...] = (0,),
     meanwhile: Callable[[VictimsWorld], None] = lambda _: None,
-) -> Any:
-    """The evictions of a cycle in which a gang of two pods goes for another; who was closed, too.
+    meddle: Meddle = lambda *_: None,
+) -> Process:
+    """The evictions of a cycle in which a gang of two pods is evicted for another.
 
-    `meanwhile` is what happens between the decision and the evictions.
+    `meanwhile` is what happens between the decision and the evictions, `meddle` what happens before each.
     """
     world = VictimsWorld(2)
     world.runs("low", 2)
@@ -63,41 +54,32 @@ def carried_out(
         world.budget("db", allowed=2, app="db")
     world.asks("high", 2)
     session = world.cycle()
+    session.decisions = of(session, MakeRoom)
+    assert session.decisions
     if not written:
         world.state.on_placement(world.state.placements["ns/high"], None)
     meanwhile(world)
-    cluster = Cluster(cast("Any", None), wake=lambda: None)
-    cluster.state = world.state
-    closed: list[ClosePlacement] = []
-    clock = SimpleNamespace(now=NOW)
-
-    def close(_: Session, decision: ClosePlacement) -> None:
-        closed.append(decision)
-
-    events = GangEvents(cast("Any", api), wall_s=lambda: NOW)
-    notices = NoticeWriter(cast("Any", api), cluster, events, wall_s=lambda: cast("float", clock.now))
-    evictions = Evictions(
-        cast("Any", api), cluster, events, notices, close=close, wall_s=lambda: cast("float", clock.now)
-    )
-
-    writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: cast("float", clock.now))
-    assert of(session, MakeRoom)
-    for moment in times:
-        clock.now = NOW + moment
-        evictions.make_room(session, writes)
-    writes.stop()
-    return closed
+    with process_of(world) as process:
+        process.api.meddle = lambda sent: meddle(process, sent)
+        for moment in times:
+            world.now = NOW + moment
+            process.committer._evictions.make_room(session)
+    return process
 
 
 def test_all_go_and_their_owners_can_read_why() -> None:
     """An Event on the PodGroup and on each pod, and one on the workload; in their namespace the gang has a name."""
-    api = Api()
-    assert carried_out(api) == []
-    assert sorted(api.evicted) == ["low-worker-0", "low-worker-1"]
-    why = "preempted by Job high of priority 10 in queue default"
-    assert f"low-worker-0 Evict: {why}" in api.events
-    assert f"low Evict: low-worker-1: {why}" in api.events
-    assert [each for each in api.events if "Evicted" in each] == [f"low Evicted: 2 pods were evicted: {why}"]
+    before = EVICTED.labels("preempt")._value.get()
+    process = carried_out()
+    assert process.done("evict") == ["low-worker-0", "low-worker-1"]
+    assert EVICTED.labels("preempt")._value.get() == before + 2
+    assert sorted(process.events) == [
+        f"low Evict: low-worker-0: {WHY}",
+        f"low Evict: low-worker-1: {WHY}",
+        f"low Evicted: 2 pods were evicted: {WHY}",
+        f"low-worker-0 Evict: {WHY}",
+        f"low-worker-1 Evict: {WHY}",
+    ]
 
 
 def test_the_name_of_the_gang_is_not_for_other_namespaces() -> None:
@@ -109,48 +91,41 @@ def test_the_name_of_the_gang_is_not_for_other_namespaces() -> None:
     assert str(room.reason_for(world.view(world.runs("low", 1)))) == "preempted by a gang of priority 10 in queue q"
 
 
+ONE_STAYS: dict[str, dict[str, Any]] = {
+    "it is gone": {"meddle": answered(NotFound("no such pod"))},
+    "it has just changed, and may have ended": {"meddle": changed},
+    "it has ended: its owner counts on it": {"meanwhile": lambda world: world.ends("low", 0)},
+}
+
+
+@pytest.mark.parametrize("case", ONE_STAYS.values(), ids=ONE_STAYS)
+def test_the_others_go_if_one_need_not(case: dict[str, Any]) -> None:
+    """The gang waits for its room, and says nothing of the one that stays."""
+    process = carried_out(**case)
+    assert process.done("evict") == ["low-worker-1"]
+    assert process.world.state.placements["ns/high"].status.phase == "Planned"
+    assert f"low Evicted: 1 pod was evicted: {WHY}" in process.events
+
+
 def test_nobody_goes_for_a_placement_that_does_not_stand() -> None:
     """Its write was lost."""
-    api = Api()
-    carried_out(api, written=False)
-    assert api.evicted == []
+    process = carried_out(written=False)
+    assert (process.api.sent, process.events) == ([], [])
 
 
 def test_the_first_refusal_spares_the_others() -> None:
     """The placement is given up, and says that it was in vain."""
-    api = Api(refuses="low-worker-0")
-    (closed,) = carried_out(api, budgeted=True)
-    assert api.evicted == []
-    assert (closed.gang.key, closed.phase, closed.evicted_in_vain) == ("ns/high", "Abandoned", True)
-    assert "a PodDisruptionBudget does not let pods go" in closed.message
-    assert "low" not in closed.message, "neither pod nor budget are for the gang's owner to see"
-    assert "db" not in closed.message.split()
+    process = carried_out(budgeted=True, meddle=answered(TooManyRequests("the budget db needs 1 pod")))
+    assert process.done("evict") == []
+    status = process.world.state.placements["ns/high"].status
+    assert (status.phase, status.evictions_in_vain) == ("Abandoned", 1)
+    assert "a PodDisruptionBudget does not let pods go" in status.message
+    assert "low" not in status.message, "neither pod nor budget are for the gang's owner to see"
+    assert "db" not in status.message.split()
 
 
-def test_one_that_is_gone_is_no_trouble() -> None:
-    """The others go."""
-    api = Api(gone="low-worker-0")
-    assert carried_out(api) == []
-    assert api.evicted == ["low-worker-1"]
-
-
-@pytest.mark.parametrize(("later_s", "times"), [(1.0, 1), (EVICT_AGAIN_S + 1, 2)])
-def test_nobody_is_told_twice_in_a_short_time(later_s: float, times: int) -> None:
+@pytest.mark.parametrize("budgeted", [False, True])
+@pytest.mark.parametrize(("later_s", "times"), [(EVICT_AGAIN_S - 0.5, 1), (EVICT_AGAIN_S, 2)])
+def test_nobody_is_evicted_twice_in_a_short_time(later_s: float, times: int, *, budgeted: bool) -> None:
     """A watch may lag."""
-    api = Api()
-    carried_out(api, times=(0, later_s))
-    assert len(api.evicted) == 2 * times
-
-
-def test_one_that_has_ended_by_then_stays() -> None:
-    """It holds no room any more, and its owner counts on it: made anew, it would start with fewer than its gang."""
-    api = Api()
-    assert carried_out(api, meanwhile=lambda world: world.ends("low", 0)) == []
-    assert api.evicted == ["low-worker-1"]
-
-
-def test_one_that_has_ended_and_whose_end_is_not_known_yet_stays() -> None:
-    """The API server evicts it only as it is known."""
-    api = Api(versions={"low-worker-0": "later"})
-    assert carried_out(api) == []
-    assert api.evicted == ["low-worker-1"]
+    assert len(carried_out(times=(0, later_s), budgeted=budgeted).api.sent) == 2 * times

@@ -9,11 +9,11 @@ from guarded_extender import Process
 from msgspec import structs
 from victims_world import Cluster as VictimsWorld
 
+from extender.groupstatus import LOOK_EVERY_S
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.standings import LOOK_EVERY_S
 from extender.writes import RETRY_S
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.placement import NodeRun, PodSetPlacement
@@ -60,12 +60,6 @@ def mended(process: Process) -> None:
     process.world.now += RETRY_S
 
 
-def done(process: Process, *verbs: str) -> list[str]:
-    """The objects of writes of these verbs that were carried out."""
-    sent = (one for one in process.api.sent if not one.refused and one.site.rpartition(" ")[2] in verbs)
-    return sorted(one.key.partition("/")[2] for one in sent)
-
-
 def evictions(kind: str) -> tuple[VictimsWorld, Session, tuple[decisions.Evict | decisions.Repair, ...]]:
     """A cycle that evicts pods: for another gang, or one that runs or was never bound, or for a fault of a node."""
     world = VictimsWorld(2)
@@ -106,10 +100,10 @@ def test_an_eviction_that_failed_is_tried_as_soon_as_writes_may_be_again(
     process = make(world)
     fails(process, error, "evict")
     process.carry_out(session, *more)
-    assert done(process, "evict", "delete") == []
+    assert process.done("evict", "delete") == []
     mended(process)
     process.carry_out(session)
-    assert done(process, "evict", "delete") == gone
+    assert process.done("evict", "delete") == gone
 
 
 def test_who_runs_stays_while_it_is_not_known_if_another_member_was_bound(make: Make) -> None:
@@ -131,11 +125,11 @@ def test_who_runs_stays_while_it_is_not_known_if_another_member_was_bound(make: 
     process.carry_out(session, *evicts)
     world.now += RETRY_S
     process.carry_out(session)
-    assert done(process, "evict", "delete") == []
+    assert process.done("evict", "delete") == []
     process.api.get = read  # type: ignore[method-assign]
     world.now += RETRY_S
     process.carry_out(session)
-    assert done(process, "evict") == ["a-worker-0", "a-worker-1"]
+    assert process.done("evict") == ["a-worker-0", "a-worker-1"]
 
 
 def small() -> tuple[World, Session]:
@@ -159,7 +153,7 @@ def test_a_placement_that_was_not_written_takes_nothing_of_its_queue(make: Make,
     assert not world.state.nodes.used.any()
     mended(process)
     process.carry_out(world.session(world.progress, Enqueue(), Allocate()))
-    assert done(process, "create") == ["a"]
+    assert process.done("create") == ["a"]
     assert ledger.assumed == {}
     assert ledger.queues.queues["small"].staying["nvidia.com/gpu"] == 16_000
 
@@ -281,7 +275,7 @@ def test_nobody_makes_room_for_another_placement_of_the_gang(make: Make) -> None
     another_epoch(world, "ns/high")
     process = make(world)
     process.carry_out(session)
-    assert done(process, "evict", "delete") == []
+    assert process.done("evict", "delete") == []
 
 
 def test_nobody_is_evicted_by_a_repair_whose_nodes_another_placement_keeps(make: Make) -> None:
@@ -294,7 +288,7 @@ def test_nobody_is_evicted_by_a_repair_whose_nodes_another_placement_keeps(make:
     another_epoch(world, "ns/low")
     process = make(world)
     process.carry_out(session, repair)
-    assert done(process, "evict", "delete") == []
+    assert process.done("evict", "delete") == []
 
 
 def test_spares_are_not_written_into_another_placement(make: Make) -> None:

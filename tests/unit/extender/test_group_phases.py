@@ -4,7 +4,7 @@ import pytest
 from extender_world import World
 from msgspec import structs
 
-from extender.groupstatus import wanted_status
+from extender.groupcontent import wanted_status
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.reasons.placements import awaits_owner, preempted
 from extender.planner.state.gangs import GangView

@@ -1,6 +1,5 @@
 """When the status of a PodGroup is written."""
 
-from contextlib import suppress
 from math import inf
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,168 +11,174 @@ from extender.groupstatus import (
     COUNTS_MAX_S,
     COUNTS_REST_S,
     END_LASTS_S,
+    EVICTION_SHOWS_S,
     LOSS_LASTS_S,
     TEXTS_EVERY_S,
     WORDS_AT_LAST_S,
     WORDS_EVERY_S,
     StatusWriter,
+    _lengthen,
+    _Memory,
+    _why,
 )
+from extender.writes import WriteContext
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus
-from muster.kube.errors import APIError, Conflict, ServerError
+from muster.kube.errors import APIError, Conflict, NotFound, ServerError
+
+NO_ROOM = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="lacks 3")
+PLACED = PodGroupCondition(type="Scheduled", status="True", reason="Ready", message="all have nodes")
+WAITS = PodGroupStatus(phase="Inqueue", conditions=[NO_ROOM])
+LESS = PodGroupStatus(phase="Inqueue", conditions=[replace(NO_ROOM, message="lacks 2")])
+CLOSED = PodGroupStatus(phase="Inqueue", conditions=[replace(NO_ROOM, reason="QueueNotOpen")])
 
 
-def writer() -> StatusWriter:
-    """One that is only asked, and writes nothing."""
-    nothing: Any = None
-    return StatusWriter(nothing, nothing, nothing, nothing, wall_s=lambda: 0.0)
+def status(phase: PodGroupPhase, **counts: int) -> PodGroupStatus:
+    """A status without conditions."""
+    return PodGroupStatus(phase=phase, **counts)
 
 
-def gang(phase: PodGroupPhase) -> Any:
-    """A gang that says of itself that it is in this phase."""
-    return SimpleNamespace(key="n/g", group=PodGroup(status=PodGroupStatus(phase=phase)))
+def gang(present: PodGroupStatus) -> Any:
+    """A gang with this status."""
+    return SimpleNamespace(key="n/g", group=PodGroup(status=present))
 
 
-@pytest.mark.parametrize(("wanted", "lasts_s"), [("Unknown", LOSS_LASTS_S), ("Completed", END_LASTS_S)])
-def test_a_running_gang_is_lost_or_over_when_that_lasts(wanted: PodGroupPhase, lasts_s: float) -> None:
-    """A lost pod may be being made again; and of a gang that has ended, the PodGroup is often gone at once."""
+def writer(client: Any = None, events: Any = None) -> StatusWriter:
+    """One that starts no writes of its own."""
+    return StatusWriter(WriteContext(client, None, None, events, lambda: 100.0))  # type: ignore[arg-type]
+
+
+RUNS = status("Running")
+LOST = status("Unknown")
+Looks = list[tuple[PodGroupStatus, float, float]]
+"""Statuses that are wanted at a time, and when they are to be written."""
+DUE: dict[str, tuple[PodGroupStatus, Looks]] = {
+    "a loss has to last": (RUNS, [(LOST, 100, 100 + LOSS_LASTS_S), (status("Unknown", failed=1), 101, 110)]),
+    "a loss of a gang that did not run is written at once": (status("Pending"), [(LOST, 100, 100)]),
+    "an end has to last": (
+        RUNS,
+        [(status("Completed"), 100, 100 + END_LASTS_S), (status("Completed", failed=1), 101, 101)],
+    ),
+    "a loss that was made good is forgotten": (RUNS, [(LOST, 100, 110), (RUNS, 101, inf), (LOST, 102, 112)]),
+    "another phase is not the one that lasted": (RUNS, [(LOST, 100, 110), (status("Completed"), 104, 105)]),
+    "pods wait for other phases": (status("Pending"), [(status("Inqueue"), 100, 100)]),
+    "counts have to rest": (
+        RUNS,
+        [(status("Running", running=second), 100 + second, 100 + second + COUNTS_REST_S) for second in range(1, 5)],
+    ),
+    "counts that rest are due when they came": (
+        RUNS,
+        [(status("Running", running=1), 100, 101), (status("Running", running=1), 100.5, 101)],
+    ),
+    "counts that never rest are written": (
+        RUNS,
+        [(status("Running", running=1), 100, 101), (status("Running", succeeded=1), 104.5, 100 + COUNTS_MAX_S)],
+    ),
+    "who looks wants to know why": (status("Inqueue"), [(WAITS, 100, 100)]),
+}
+
+
+@pytest.mark.parametrize(("present", "looks"), DUE.values(), ids=DUE)
+def test_a_status_is_written_when_it_lasts(present: PodGroupStatus, looks: Looks) -> None:
+    """A lost pod may be being made again; of a gang that has ended, the PodGroup is often gone at once."""
+    one, waiting = writer(), gang(present)
+    assert [one._due_s(waiting, wanted, now) for wanted, now, _ in looks] == [due for *_, due in looks]
+
+
+OVER = PodGroupStatus(phase="Inqueue", conditions=[replace(NO_ROOM, status="False")])
+
+
+@pytest.mark.parametrize(("other", "every_s"), [(LESS, WORDS_EVERY_S), (CLOSED, TEXTS_EVERY_S), (OVER, TEXTS_EVERY_S)])
+def test_other_words_for_the_same_reason_wait_and_another_reason_does_not(
+    other: PodGroupStatus, every_s: float
+) -> None:
+    """What others do changes the words all the time."""
     one = writer()
-    assert one._due_s(gang("Running"), PodGroupStatus(phase=wanted), 100.0) == 100.0 + lasts_s
-    assert one._due_s(gang("Running"), PodGroupStatus(phase=wanted, failed=1), 101.0) == 100.0 + lasts_s
+    one._known["n/g"].written_s = 100.0
+    assert one._due_s(gang(WAITS), other, 100.5) == 100.0 + every_s
+    assert one._due_s(gang(WAITS), other, 200.0) == 200.0
 
 
-def test_a_loss_that_was_made_good_is_forgotten() -> None:
-    """The next one has to last as long again."""
-    one = writer()
-    one._due_s(gang("Running"), PodGroupStatus(phase="Unknown"), 100.0)
-    assert one._due_s(gang("Running"), PodGroupStatus(phase="Running"), 101.0) == inf
-    assert one._due_s(gang("Running"), PodGroupStatus(phase="Unknown"), 102.0) == 102.0 + LOSS_LASTS_S
-
-
-def test_other_phases_are_written_at_once() -> None:
-    """Pods are waiting for them."""
-    assert writer()._due_s(gang("Pending"), PodGroupStatus(phase="Inqueue"), 100.0) == 100.0
-
-
-def test_counts_are_written_when_they_rest() -> None:
-    """A gang that starts changes them with every pod; and if they never rest, they are written all the same."""
-    one = writer()
-    for second in range(4):
-        due = one._due_s(gang("Running"), PodGroupStatus(phase="Running", running=second + 1), 100.0 + second)
-        assert due == 100.0 + second + COUNTS_REST_S
-    due = one._due_s(gang("Running"), PodGroupStatus(phase="Running", running=9), 104.5)
-    assert due == 100.0 + COUNTS_MAX_S
-
-
-def test_why_it_waits_is_written_at_once() -> None:
-    """The first time; whoever looks wants to know."""
-    why = PodGroupCondition(type="Unschedulable", status="True", message="no room")
-    assert writer()._due_s(gang("Inqueue"), PodGroupStatus(phase="Inqueue", conditions=[why]), 100.0) == 100.0
-
-
-def test_other_words_for_the_same_reason_wait() -> None:
-    """Another reason does not, nor does one that is over."""
-    said = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="lacks 3")
-    waiting, one = gang("Inqueue"), writer()
-    waiting.group.status.conditions = [said]
-    one._status_at["n/g"] = 100.0
-    for change, every_s in (
-        ({"message": "lacks 2"}, WORDS_EVERY_S),
-        ({"reason": "QueueNotOpen"}, TEXTS_EVERY_S),
-        ({"status": "False"}, TEXTS_EVERY_S),
-    ):
-        now = PodGroupStatus(phase="Inqueue", conditions=[replace(said, **change)])
-        assert one._due_s(waiting, now, 100.5) == 100.0 + every_s
+def test_words_for_the_same_reason_come_ever_more_rarely() -> None:
+    """Down to once a minute; another reason begins anew, another phase too, and counts change nothing."""
+    one, pauses = writer(), []
+    memory = one._known["n/g"]
+    memory.written_s = 100.0
+    for _ in range(6):
+        pauses.append(one._due_s(gang(WAITS), LESS, 100.5) - 100.0)
+        _lengthen(memory, WAITS, LESS)
+        _lengthen(memory, WAITS, replace(WAITS, running=1))
+    assert pauses == [WORDS_EVERY_S, 10.0, 20.0, 40.0, WORDS_AT_LAST_S, WORDS_AT_LAST_S]
+    for other in (CLOSED, replace(LESS, phase="Running")):
+        memory.interval_s = WORDS_AT_LAST_S
+        _lengthen(memory, WAITS, other)
+        assert memory.interval_s == WORDS_EVERY_S
 
 
 def test_an_eviction_is_decided_once_and_told_for_a_moment() -> None:
-    """Its pods may not be seen to go yet: that some are missing, or told again, is no news; a lack of room is."""
-    nothing: Any = None
-    evicted = cast("Any", SimpleNamespace(reason="Evicted", gang=SimpleNamespace(key="n/g", uid="u"), message="for b"))
-    one = writer()
+    """Its pods may not be seen to go yet: that some are missing, or told again, is no news; a lack of room is.
 
-    def told(why: Any, uid: str = "u", *, active: bool = False) -> Any:
-        return one._evicted_or(why, cast("Any", SimpleNamespace(key="n/g", uid=uid, active=active)), 100.0)
+    After the next placement another eviction may come, however soon.
+    """
+    decided = [
+        SimpleNamespace(reason=reason, gang=SimpleNamespace(uid="u"))
+        for reason in ("Evicted", "NotEnoughPods", "NotEnoughResources", "Evicted")
+    ]
+    evicted, too_few, no_room, again = cast("list[Any]", decided)
+    memory = _Memory()
 
-    assert told(nothing) is None
-    one._evicted["n/g"] = (evicted, 99.0)
-    reasons_ = ("NotEnoughPods", "NotEnoughResources", "Evicted")
-    too_few, no_room, rest = (cast("Any", SimpleNamespace(reason=each)) for each in reasons_)
-    assert told(nothing) is told(too_few) is told(rest) is evicted
+    def told(why: Any, at: float = 100.0, uid: str = "u", *, active: bool = False) -> Any:
+        return _why(memory, cast("Any", SimpleNamespace(uid=uid, active=active)), why, at)
+
+    assert told(None) is None
     assert told(no_room) is no_room
-    assert told(nothing, uid="another") is None
-
-
-def test_an_eviction_is_over_with_the_next_placement() -> None:
-    """What comes after that is another one, however soon."""
-    evicted, again = (cast("Any", SimpleNamespace(reason="Evicted", gang=SimpleNamespace(uid="u"))) for _ in range(2))
-    one = writer()
-
-    def told(why: Any, *, active: bool = False) -> Any:
-        return one._evicted_or(why, cast("Any", SimpleNamespace(key="n/g", uid="u", active=active)), 100.0)
-
-    one._evicted["n/g"] = (evicted, 99.0)
+    assert told(evicted) is told(None) is told(too_few) is told(again) is evicted
+    assert told(no_room) is no_room
+    assert told(None, 100 + EVICTION_SHOWS_S - 0.1) is evicted
+    assert told(None, 100 + EVICTION_SHOWS_S) is None
+    assert told(evicted) is evicted
+    assert told(None, uid="another") is None
+    assert told(None) is None
+    assert told(evicted) is evicted
     assert told(None, active=True) is None
     assert told(None) is None
     assert told(again) is again
 
 
 def test_an_event_tells_what_is_new() -> None:
-    """Neither a message that was reported before, nor a condition that is over."""
-    told: list[tuple[str, str]] = []
+    """Neither a message that was reported before, nor a condition that is over; without a reason nobody waits."""
+    told: list[Any] = []
     events = SimpleNamespace(
-        waits=lambda _gang, reason, message, **_: told.append((reason, message)),
-        scheduled=lambda _gang, message: told.append(("Scheduled", message)),
+        waits=lambda _gang, reason, message, **more: told.append((reason, message, more["other_reason"])),
+        scheduled=lambda _gang, message: told.append(message),
     )
-    nothing: Any = None
-    one = StatusWriter(nothing, nothing, cast("Any", events), nothing, wall_s=lambda: 0.0)
-    waits = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="lacks 3")
-    placed = PodGroupCondition(type="Scheduled", status="True", reason="Ready", message="all have nodes")
-    waiting = gang("Inqueue")
-    waiting.group.status.conditions = [waits, placed]
-    over = [replace(waits, status="False", message="it was"), replace(placed, status="False", message="they had")]
-    why = cast("Any", SimpleNamespace())
-    for conditions in ([waits, placed], over):
-        one._tell(waiting, PodGroupStatus(phase="Inqueue", conditions=conditions), why)
-    assert told == []
-    news = [replace(waits, message="lacks 2"), replace(placed, message="all run")]
-    one._tell(waiting, PodGroupStatus(phase="Inqueue", conditions=news), why)
-    assert told == [("NotEnoughResources", "lacks 2"), ("Scheduled", "all run")]
+    one, why = writer(events=events), cast("Any", SimpleNamespace())
+    waiting = gang(PodGroupStatus(phase="Inqueue", conditions=[NO_ROOM, PLACED]))
+
+    def report(*conditions: PodGroupCondition, why: Any = why) -> list[Any]:
+        told.clear()
+        one._report(waiting, PodGroupStatus(phase="Inqueue", conditions=list(conditions)), why)
+        return [*told]
+
+    assert report(NO_ROOM, PLACED) == []
+    assert report(*(replace(each, status="False", message="it was") for each in (NO_ROOM, PLACED))) == []
+    other, all_run = replace(NO_ROOM, message="lacks 2"), replace(PLACED, message="all run")
+    assert report(other, all_run) == [("NotEnoughResources", "lacks 2", False), "all run"]
+    assert report(replace(other, reason="QueueNotOpen")) == [("QueueNotOpen", "lacks 2", True)]
+    assert report(other, why=None) == []
+    waiting.group.status.conditions = [replace(NO_ROOM, status="False")]
+    assert report(NO_ROOM) == [("NotEnoughResources", "lacks 3", True)]
 
 
-def test_words_for_the_same_reason_come_ever_more_rarely() -> None:
-    """Down to once a minute, as what others do changes them all the time; another reason begins anew."""
-    said = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="lacks 3")
-    waiting, one = gang("Inqueue"), writer()
-    waiting.group.status.conditions = [said]
-    other = PodGroupStatus(phase="Inqueue", conditions=[replace(said, message="lacks 2")])
-    pauses = []
-    for _ in range(6):
-        one._status_at["n/g"] = 100.0
-        pauses.append(one._due_s(waiting, other, 100.5) - 100.0)
-        one._pause(waiting, other)
-    assert pauses == [WORDS_EVERY_S, 10.0, 20.0, 40.0, WORDS_AT_LAST_S, WORDS_AT_LAST_S]
-    one._pause(waiting, PodGroupStatus(phase="Inqueue", conditions=[replace(said, reason="QueueNotOpen")]))
-    assert one._due_s(waiting, other, 100.5) == 100.0 + WORDS_EVERY_S
-
-
-def refuses(error: Exception) -> Any:
-    """A client whose writes all fail so."""
+@pytest.mark.parametrize("error", [Conflict("it has changed"), NotFound("it is gone"), ServerError("later")])
+def test_words_that_could_not_be_written_do_not_delay_the_next(error: APIError) -> None:
+    """The PodGroup still has the earlier message, which may be old."""
 
     def merge_patch(*_: object, **__: object) -> None:
         raise error
 
-    return SimpleNamespace(merge_patch=merge_patch)
-
-
-@pytest.mark.parametrize("error", [Conflict("it has changed"), ServerError("later")])
-def test_words_that_could_not_be_written_do_not_delay_the_next(error: APIError) -> None:
-    """The PodGroup still has the earlier message, which may be old."""
-    nothing: Any = None
-    one = StatusWriter(refuses(error), nothing, nothing, nothing, wall_s=lambda: 100.0)
-    said = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="lacks 3")
-    waiting = gang("Inqueue")
-    waiting.group.status.conditions = [said]
-    other = PodGroupStatus(phase="Inqueue", conditions=[replace(said, message="lacks 2")])
-    with suppress(ServerError):
-        one._write(waiting, other, "text", None)
-    assert one._due_s(waiting, other, 100.5) == 100.5
+    one = writer(SimpleNamespace(merge_patch=merge_patch))
+    try:
+        one._write(gang(WAITS), LESS, cast("Any", "text"), None)
+    except ServerError as raised:
+        assert raised is error  # noqa: PT017 - only this one is for whoever starts the writes
+    assert one._known["n/g"] == _Memory()

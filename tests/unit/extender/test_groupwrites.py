@@ -8,7 +8,7 @@ import pytest
 from extender_world import World
 from msgspec import structs
 
-from extender.groupwrites import write_status
+from extender.groupstatus import write_status
 from muster.api.base import Resource
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import Condition

@@ -6,7 +6,7 @@ import pytest
 from extender_world import World, of, slots
 from msgspec.structs import replace
 
-from extender.groupstatus import wanted_status
+from extender.groupcontent import wanted_status
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
 from extender.planner.state.amounts import CLIP

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from extender.clusterstatus import AGAIN_S, EVERY_S, MAX_AT_ONCE, HyperNodeStatusWriter, hyper_node_difference
 from extender.planner.topology.hypernodes import HyperNodeTree
 from extender.planner.topology.nesting import Problem
-from extender.writes import Writes
+from extender.writes import WriteContext, Writes
 from muster.api.kubernetes.meta import Condition
 from muster.api.volcano.topology import HyperNode, HyperNodeStatus
 from muster.kube.errors import Conflict
@@ -42,7 +42,9 @@ class Process:
         self.world, self.client, self.now = HyperNodeWorld(), Written(), 1_000_000.0
         self._tree = HyperNodeTree()
         self._writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: self.now)
-        self._writer = HyperNodeStatusWriter(self.client, self._writes, wall_s=lambda: self.now)  # type: ignore[arg-type]
+        self._writer = HyperNodeStatusWriter(
+            WriteContext(self.client, None, self._writes, None, lambda: self.now)  # type: ignore[arg-type]
+        )
 
     def cycle(self, after_s: float = EVERY_S) -> list[tuple[str, dict[str, Any]]]:
         """What a cycle that comes so much later writes."""

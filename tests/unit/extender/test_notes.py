@@ -1,21 +1,13 @@
 """The placement of a gang of one is noted in its PodGroup, as long as there is nothing to tell."""
 
-import random
 from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from extender_world import NOW, World, cluster_of, of
+from extender_world import World, of
+from guarded_extender import Process
 from msgspec import structs
-from simulated_api import Api
-from simulated_faults import Faults
 
-from extender.barrier import Barrier
-from extender.gangevents import GangEvents
-from extender.groupstatus import StatusWriter
-from extender.notes import NoteWriter
-from extender.placements import PlacementWriter
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
@@ -35,18 +27,12 @@ class Written:
         self.world = World()
         self.world.nodes(2)
         self.key = self.world.gang("a", tasks or ONE, phase="Pending")
-        faults = Faults(random.Random(0), 0.0, 0.0)  # noqa: S311 - nothing is left to chance: no call fails
-        self.api = Api(faults, lambda: NOW, lambda *_: None)
-        self.api._version = 1000
-        self.api.kind(POD_GROUPS)[self.key] = self.world.state.groups[self.key]
-        cluster = cluster_of(self.world)
-        silent = GangEvents(cast("Any", SimpleNamespace(event=lambda *_: None)), wall_s=lambda: NOW)
-        api = cast("Any", self.api)
-        self.statuses = StatusWriter(api, cluster, silent, cast("Any", self), wall_s=lambda: NOW)
-        barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
-        notes = NoteWriter(api, cluster, self.statuses)
-        self.writer = PlacementWriter(api, cluster, barrier, silent, cast("Any", None), notes, wall_s=lambda: NOW)
+        process = Process(self.world)
+        process.stop()  # nothing is written but what the writers write themselves
+        self.api = process.api
+        self.statuses, self.writer = process.committer._statuses, process.committer._placements
         self.statuses_started = 0
+        process.committer.writes.start = self.start  # type: ignore[method-assign]
 
     def start(self, *_: object) -> None:
         """As `Writes`: counts statuses that would be written on their own."""

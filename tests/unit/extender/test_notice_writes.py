@@ -1,72 +1,31 @@
 """Pods are told, and that they stay; Events on gangs; and how notices end is counted, each once."""
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from extender_world import NOW
+from guarded_extender import process_of
 from prometheus_client import REGISTRY
 from victims_world import Cluster as VictimsWorld
 
-from extender.cluster import Cluster
-from extender.gangevents import GangEvents
-from extender.notices import NoticeWriter
-from extender.planner.framework.decisions import MakeRoom, TellNotice, WithdrawNotice
-from extender.planner.framework.session import Session
-from extender.writes import Writes
+from extender.planner.framework.decisions import MakeRoom, Repair, TellNotice, WithdrawNotice
 from muster.api import names
+from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.reason import reason_of
 from muster.kube.errors import NotFound
 
 UNTIL = format_time(NOW + 300)
+WHY = "preempted by Job high of priority 10 in queue default"
+TWO = [0, 1]
 
 
-class Api:
-    """Remembers what was written; some pods are gone."""
-
-    def __init__(self, gone: str = "") -> None:
-        self.written: list[tuple[str, dict[str, Any]]] = []
-        self.events: list[str] = []
-        self._gone = gone
-
-    def strategic_patch(self, _kind: Any, name: str, body: dict[str, Any], _namespace: str, **_: Any) -> None:
-        """Of a pod's status."""
-        if name == self._gone:
-            raise NotFound("no such pod")
-        self.written.append((name, body["status"]["conditions"][0]))
-
-    def merge_patch(self, _kind: Any, name: str, body: dict[str, Any], _namespace: str) -> Any:
-        """Of a pod's annotations."""
-        self.written.append((name, body["metadata"]["annotations"]))
-        return SimpleNamespace(metadata=SimpleNamespace(uid=""))
-
-    def event(self, obj: Any, _kind: str, reason: str, message: str) -> None:
-        """As the recorder."""
-        self.events.append(f"{obj.metadata.name} {reason}: {message}")
-
-
-class Writer:
-    """A writer in a small world with a gang of two."""
-
-    def __init__(self, api: Api) -> None:
-        self.world = VictimsWorld(2)
-        self.gang = self.world.view(self.world.runs("low", 2))
-        cluster = Cluster(cast("Any", None), wake=lambda: None)
-        cluster.state = cast("Any", SimpleNamespace(on_pod_written=lambda _: None))
-        events = GangEvents(cast("Any", api), wall_s=lambda: NOW)
-        self.writer = NoticeWriter(cast("Any", api), cluster, events, wall_s=lambda: NOW)
-
-    def carry_out(self, *decided: Any) -> None:
-        """Write these decisions, and wait for the answers."""
-        session = cast(
-            "Session",
-            SimpleNamespace(decided=lambda kind: [each for each in decided if isinstance(each, kind)]),
-        )
-        writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: NOW)
-        self.writer.write(session, writes)
-        assert writes.settled(10)
-        writes.stop()
+@pytest.fixture
+def world() -> VictimsWorld:
+    """A gang of two runs."""
+    world = VictimsWorld(2)
+    world.runs("low", 2)
+    return world
 
 
 def counted(outcome: str) -> float:
@@ -79,42 +38,72 @@ def lost() -> float:
     return REGISTRY.get_sample_value("muster_lost_work_seconds_total") or 0.0
 
 
-def test_each_pod_is_told_and_the_workload_once() -> None:
+def test_each_pod_is_told_and_the_workload_once(world: VictimsWorld) -> None:
     """The condition first: what is read again is the annotation."""
-    api = Api()
-    writer = Writer(api)
-    why = "preempted by Job high of priority 10 in queue default"
-    for pods in (writer.gang.pods, writer.gang.pods[1:]):  # in the next cycle one of them knows
-        writer.carry_out(*(TellNotice(writer.gang, pod, UNTIL, "default", why, 2) for pod in pods))
-    for name in ("low-worker-0", "low-worker-1"):
-        condition, annotations = [body for pod, body in api.written if pod == name][:2]
-        assert (condition["type"], condition["status"]) == ("muster.dev/EvictionNotice", "True")
-        assert condition["message"] == f"1 pod is to be evicted at {UNTIL}, or as soon as the gang has answered: {why}"
-        assert annotations == {names.EVICT_AT: UNTIL, names.EVICT_FOR: "default"}
-    words = f"low EvictionNotice: 2 pods are to be evicted at {UNTIL}, or as soon as the gang has answered: {why}"
-    assert api.events == [words, words], "on the PodGroup, and on the Job"
+    gang, session = world.view("ns/low"), world.session()
+    with process_of(world) as process:
+        for pods in (gang.pods, gang.pods[1:]):  # in the next cycle one of them knows
+            session.decisions = [TellNotice(gang, pod, UNTIL, "default", WHY, 2) for pod in pods]
+            process.committer._notices.write(session)
+            assert process.committer.writes.settled(10)
+            process.committer.writes.snapshot_taken()
+    for rank in TWO:
+        pod = process.api.kind(PODS)[f"ns/low-worker-{rank}"]
+        [condition] = pod.status.conditions
+        assert (condition.type, condition.status, condition.reason) == (names.EVICTION_NOTICE, "True", "Evicting")
+        assert condition.message == f"1 pod is to be evicted at {UNTIL}, or as soon as the gang has answered: {WHY}"
+        assert condition.last_transition_time == format_time(NOW)
+        assert (pod.metadata.annotations[names.EVICT_AT], pod.metadata.annotations[names.EVICT_FOR]) == (
+            UNTIL,
+            "default",
+        )
+        answer = world.state.pods[pod.metadata.uid].answer
+        assert answer is not None
+        assert answer.evict_at == UNTIL
+    verbs = [sent.site.rpartition(" ")[2] for sent in process.api.sent if sent.key == "ns/low-worker-0"]
+    assert verbs == ["strategic_patch", "merge_patch"]
+    words = f"low EvictionNotice: 2 pods are to be evicted at {UNTIL}, or as soon as the gang has answered: {WHY}"
+    assert process.events == [words, words], "on the PodGroup, and on the Job"
 
 
-def test_who_stays_is_told_so_and_its_answer_is_forgotten() -> None:
+def test_who_stays_is_told_so_and_its_answer_is_forgotten(world: VictimsWorld) -> None:
     """Counted once for the gang; a pod that is gone is no trouble."""
-    api = Api(gone="low-worker-1")
-    writer = Writer(api)
-    before = counted("withdrawn")
-    for _ in range(2):
-        writer.carry_out(*(WithdrawNotice(writer.gang, pod) for pod in writer.gang.pods))
-    condition, annotations = [body for pod, body in api.written if pod == "low-worker-0"][:2]
-    assert (condition["status"], condition["reason"]) == ("False", "Withdrawn")
-    assert annotations == {names.EVICT_AT: None, names.EVICT_FOR: None, names.EVICT_READY: None}
+    told = {names.EVICT_AT: UNTIL, names.EVICT_FOR: "q", names.EVICT_READY: "true"}
+    for rank in TWO:
+        pod = world.state.pod_objects[f"uid-low-worker-{rank}"]
+        world.change(pod, annotations={**pod.metadata.annotations, **told})
+    gang, session, before = world.view("ns/low"), world.session(), counted("withdrawn")
+    with process_of(world) as process:
+
+        def gone(sent: Any) -> None:
+            if sent.key == "ns/low-worker-1":
+                raise NotFound("no such pod")
+
+        process.api.meddle = gone
+        session.decisions = [WithdrawNotice(gang, pod) for pod in gang.pods]
+        for _ in TWO:
+            process.committer._notices.write(session)
+            assert process.committer.writes.settled(10)
+    pod = process.api.kind(PODS)["ns/low-worker-0"]
+    [condition] = pod.status.conditions
+    assert (condition.status, condition.reason) == ("False", "Withdrawn")
+    assert not told.keys() & pod.metadata.annotations.keys()
     assert counted("withdrawn") == before + 1
-    assert "low EvictionWithdrawn: its room is not needed any more: it stays" in api.events
+    assert process.events == ["low EvictionWithdrawn: its room is not needed any more: it stays"] * 2
 
 
-@pytest.mark.parametrize("outcome", ["answered", "silent"])
-def test_the_end_of_a_notice_is_counted_once_and_lost_work_for_each_pod(outcome: str) -> None:
-    """Pods may go in several cycles."""
-    writer = Writer(Api())
-    gang, before, work = writer.gang, counted(outcome), lost()
-    room = MakeRoom(gang, 1, (), reason_of("why"), outcomes={gang.key: outcome}, unsaved_s={gang.key: 60.0})
-    writer.writer.ended(room, gang.uid, gang.key, 1)
-    writer.writer.ended(room, gang.uid, gang.key, 1)
-    assert (counted(outcome) - before, lost() - work) == (1, 120.0)
+@pytest.mark.parametrize("outcome", ["answered", "silent", ""])
+def test_the_end_of_a_notice_is_counted_once_and_lost_work_for_each_pod(world: VictimsWorld, outcome: str) -> None:
+    """Pods may go in several cycles; nobody has lost work to a repair."""
+    gang, before, work = world.view("ns/low"), counted(outcome or "silent"), lost()
+    with process_of(world) as process:
+        notices = process.committer._notices
+        outcomes = {gang.key: outcome} if outcome else {}
+        room = MakeRoom(gang, 1, (), reason_of("why"), outcomes=outcomes, unsaved_s={gang.key: 60.0})
+        notices.ended(room, gang.uid, gang.key, 1)
+        notices.ended(room, gang.uid, gang.key, 1)
+        once = 1 if outcome else 0
+        assert (counted(outcome or "silent") - before, lost() - work) == (once, 120.0)
+        for epoch in (2, 2, 3):
+            notices.repaired(Repair(gang, "replace", (), "suspect", reason_of("why"), epoch=epoch, outcome=outcome))
+        assert (counted(outcome or "silent") - before, lost() - work) == (3 * once, 120.0)

@@ -1,87 +1,54 @@
 """A queue's capability holds also while a gang is placed and pods without a gang are bound at the same moment."""
 
-from types import SimpleNamespace
-from typing import Any, cast
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 from extender_world import NOW, World, of
+from guarded_api import Sent
+from guarded_extender import Process, process_of
 from msgspec.structs import replace
 
-from extender.barrier import Barrier
-from extender.cluster import Cluster
-from extender.gangevents import GangEvents
 from extender.placementcontent import DEADLINE_PER_SLOT_S, DEADLINE_S
-from extender.placements import PlacementWriter
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
 from muster.api.kubernetes.meta import parse_time
-from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatus
+from muster.api.muster.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
 from muster.api.muster.reason import reason_of
 from muster.kube.errors import Conflict, NotFound
 
 CPU1, CPU2 = {"cpu": 1}, {"cpu": 2}
 
 
-class Api:
-    """Takes placements; `during` happens while one is written."""
-
-    def __init__(self, world: World, *, fails: bool = False) -> None:
-        self.written: list[str] = []
-        self.seen: list[object] = []
-        self.deadlines_s: list[float] = []
-        self._world, self._fails = world, fails
-
-    def delete(self, *_: object, **__: object) -> None:
-        """Nothing of an earlier gang is there any more."""
-        raise NotFound("it is gone")
-
-    def merge_patch(self, *_: object) -> Placement:
-        """Nor what there was of this one."""
-        raise NotFound("it is gone")
-
-    def create(self, _resource: object, body: dict[str, Any], _namespace: str) -> Placement:
-        """As the API server."""
-        self.seen.append(dict(self._world.state.ledger.queues.queues["small"].staying))
-        if self._fails:
-            raise Conflict("not now")
-        self.written.append(body["metadata"]["name"])
-        self.deadlines_s.append(parse_time(body["spec"]["deadline"]) or 0.0)
-        return Placement(metadata=self._world.meta(body["metadata"]["name"]))
-
-
-def placed(world: World, api: Api) -> None:
-    """One cycle places a gang of two pods, and its placement is written."""
-    key = world.gang("a", {"worker": (2, CPU2)}, queue="small")
+def placed(world: World, process: Process, user: str = "") -> None:
+    """One cycle places the gang, while a pod of its queue is being bound, and its placement is written."""
     session = world.session(Allocate())
     [place] = of(session, decisions.Place)
-    assert place.gang.key == key
-    writer_for(world, api).place(session, place)
+    world.state.ledger.assume("uid-p", "small", world.state.classes.of_amounts({"cpu": 1000}), user=user)
+    process.committer._placements.place(session, place)
 
 
-def writer_for(world: World, api: Api) -> PlacementWriter:
-    """Writes to that API; a pod of the queue is being bound."""
-    cluster = Cluster(cast("Any", None), wake=lambda: None)
-    cluster.state = world.state
-    world.state.ledger.assume("uid-p", "small", world.state.classes.of_amounts({"cpu": 1000}))
-    events = GangEvents(cast("Any", SimpleNamespace(event=lambda *_: None)), wall_s=lambda: NOW)
-    barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
-    return PlacementWriter(
-        cast("Any", api), cluster, barrier, events, cast("Any", None), cast("Any", None), wall_s=lambda: NOW
-    )
+@pytest.mark.parametrize(
+    ("limit", "user", "written"),
+    [
+        ({"capability": {"cpu": 4}}, "alice", []),
+        ({"capability": {"cpu": 5}}, "alice", ["a"]),
+        ({"max-per-user": "cpu=4"}, "alice", []),
+        ({"max-per-user": "cpu=4"}, "bob", ["a"]),
+    ],
+)
+def test_a_gang_is_not_placed_beside_a_pod_that_fills_its_queue(
+    limit: dict[str, Any], user: str, written: list[str]
+) -> None:
+    """The pod is being bound, and the planner has not seen it: the next cycle decides anew.
 
-
-def small(cpus: int) -> World:
-    """A node, and a queue of so many CPUs."""
-    return World().nodes(1).queue("small", capability={"cpu": cpus})
-
-
-@pytest.mark.parametrize(("cpus", "written"), [(4, []), (5, ["a"])])
-def test_a_gang_is_not_placed_beside_a_pod_that_fills_its_queue(cpus: int, written: list[str]) -> None:
-    """The pod is being bound, and the planner has not seen it: the next cycle decides anew."""
-    world = small(cpus)
-    api = Api(world)
-    placed(world, api)
-    assert api.written == written
+    Nor beside one that takes what its user may have, by a limit that counts for nobody else.
+    """
+    world = World().nodes(1).queue("small", **limit)
+    world.gang("a", {"worker": (2, CPU2)}, queue="small", user=user)
+    with process_of(world) as process:
+        placed(world, process, "alice")
+        assert process.done("create") == written
 
 
 def test_the_deadline_leaves_time_for_all_pods_that_are_being_made() -> None:
@@ -91,55 +58,44 @@ def test_the_deadline_leaves_time_for_all_pods_that_are_being_made() -> None:
     world.plan()
     assert world.session().snapshot.placed_slots == 5
     world.gang("a", {"worker": (10, {"cpu": 0})}, queue="small")
-    session, api = world.session(Allocate()), Api(world)
-    [place] = of(session, decisions.Place)
-    writer_for(world, api).place(session, place)
-    assert api.deadlines_s == [pytest.approx(NOW + DEADLINE_S + 15 * DEADLINE_PER_SLOT_S, abs=1)]
+    with process_of(world) as process:
+        placed(world, process)
+        deadline_s = parse_time(process.api.kind(PLACEMENTS)["ns/a"].spec.deadline)
+    assert deadline_s == pytest.approx(NOW + DEADLINE_S + 15 * DEADLINE_PER_SLOT_S, abs=1)
 
 
+LIMITS = [
+    {"capability": {"cpu": 5}},
+    {"max-per-user": "cpu=9"},
+    {"limit-windows": "Mon-Sun 00:00-24:00 UTC cpu=9"},
+]
+
+
+@pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: next(iter(limit)))
 @pytest.mark.parametrize("fails", [0, 1])
-def test_what_is_being_placed_counts_for_pods_until_it_is_written_or_has_failed(fails: int) -> None:
-    """Bind sees it in the same place."""
-    world = small(5)
-    api = Api(world, fails=bool(fails))
-    try:
-        placed(world, api)
-    except Conflict:
-        assert fails
-    assert api.seen == [{"cpu": 5000, "pods": 2}]
-    assert world.state.ledger.queues.queues["small"].staying == {"cpu": 1000}
-
-
-@pytest.mark.parametrize(("user", "written"), [("alice", []), ("bob", ["a"])])
-def test_a_gang_is_not_placed_beside_a_pod_that_takes_what_its_user_may_have(user: str, written: list[str]) -> None:
-    """Nor by a limit per user, which counts for nobody else."""
-    world = World().nodes(1).queue("small", **{"max-per-user": "cpu=4"})
-    key = world.gang("a", {"worker": (2, CPU2)}, queue="small", user=user)
-    api = Api(world)
-    writer = writer_for(world, api)
-    session = world.session(Allocate())
-    assert [place.gang.key for place in of(session, decisions.Place)] == [key]
-    world.state.ledger.assume("uid-q", "small", world.state.classes.of_amounts({"cpu": 1000}), user="alice")
-    writer.place(session, of(session, decisions.Place)[0])
-    assert api.written == written
-
-
-@pytest.mark.parametrize("limit", [{"max-per-user": "cpu=9"}, {"limit-windows": "Mon-Sun 00:00-24:00 UTC cpu=9"}])
-def test_what_is_being_placed_counts_for_its_user_until_it_is_written(limit: dict[str, str]) -> None:
-    """Pods of that user which are bound meanwhile would exceed the limit together with it."""
+def test_what_is_being_placed_counts_for_pods_until_it_is_written_or_has_failed(
+    limit: dict[str, Any], fails: int
+) -> None:
+    """Bind sees it in the same place; pods of its user that are bound meanwhile count together with it."""
     world = World().nodes(1).queue("small", **limit)
     world.gang("a", {"worker": (2, CPU2)}, queue="small", user="alice")
-    seen: list[dict[tuple[str, str], dict[str, int]]] = []
+    queues, seen = world.state.ledger.queues, []
 
-    class Looks(Api):
-        def create(self, *write: Any) -> Placement:
-            seen.append({key: dict(use.staying) for key, use in world.state.ledger.queues.users.items()})
-            return super().create(*write)
+    def meddle(_: Sent) -> None:
+        users = {key: dict(use.staying) for key, use in queues.users.items()}
+        seen.append((dict(queues.queues["small"].staying), users))
+        if fails:
+            raise Conflict("not now")
 
-    session = world.session(Allocate())
-    writer_for(world, Looks(world)).place(session, of(session, decisions.Place)[0])
-    assert seen == [{("small", "alice"): {"cpu": 4000, "pods": 2}, ("small", ""): {"cpu": 1000}}]
-    assert world.state.ledger.queues.users.keys() == {("small", "")}
+    with process_of(world) as process:
+        process.api.meddle = meddle
+        with pytest.raises(Conflict) if fails else nullcontext():
+            placed(world, process)
+    assert seen[0][0] == {"cpu": 5000, "pods": 2}
+    if "capability" not in limit:
+        assert seen[0][1] == {("small", "alice"): {"cpu": 4000, "pods": 2}, ("small", ""): {"cpu": 1000}}
+    assert queues.queues["small"].staying["cpu"] == (1000 if fails else 5000)
+    assert (("small", "alice") in queues.users) is (not fails)
 
 
 def of_an_earlier_gang(world: World, pod_group_uid: str) -> Placement:
@@ -149,51 +105,54 @@ def of_an_earlier_gang(world: World, pod_group_uid: str) -> Placement:
     return stale
 
 
+def small(cpus: int) -> World:
+    """A node, and a gang of two pods in a queue of so many CPUs."""
+    world = World().nodes(1).queue("small", capability={"cpu": cpus})
+    world.gang("a", {"worker": (2, CPU2)}, queue="small")
+    return world
+
+
 def test_a_placement_that_only_we_know_is_in_nobodys_way() -> None:
     """A gang of the same name is placed, though what is known of the earlier one cannot be deleted."""
     world = small(8)
-    stale = of_an_earlier_gang(world, "another-uid")
-    api = Api(world)
-    placed(world, api)
-    assert api.written == ["a"]
+    with process_of(world) as process:
+        stale = of_an_earlier_gang(world, "another-uid")
+        placed(world, process)
+        assert process.done("create") == ["a"]
     assert world.state.placements.get(stale.metadata.key) is not stale
 
 
 def test_a_placement_that_is_gone_when_it_is_changed_is_forgotten() -> None:
     """Or it would be changed in vain in every cycle from then on."""
     world = small(8)
-    key = world.gang("a", {"worker": (2, CPU2)}, queue="small")
-    uid = next(gang.uid for gang in world.session().snapshot.gangs if gang.key == key)
-    stale = of_an_earlier_gang(world, uid)
-    world.state.on_placement(stale, replace(stale, status=PlacementStatus(phase="Reserved")))
-    gang = next(gang for gang in world.session().snapshot.gangs if gang.key == key)
-    with pytest.raises(NotFound):
-        writer_for(world, Api(world)).unreserve(decisions.Unreserve(gang, reason_of("nobody waits")))
-    assert key not in world.state.placements
+    with process_of(world) as process:
+        stale = of_an_earlier_gang(world, world.view("ns/a").uid)
+        world.state.on_placement(stale, replace(stale, status=PlacementStatus(phase="Reserved")))
+        with pytest.raises(NotFound):
+            process.committer._placements.unreserve(decisions.Unreserve(world.view("ns/a"), reason_of("nobody waits")))
+    assert not world.state.placements
 
 
 def test_a_pod_group_that_is_gone_when_our_write_is_answered_stays_forgotten() -> None:
     """And one of the same name that came meanwhile stays."""
     world = small(8)
-    key = world.gang("a", {"worker": (2, CPU2)}, queue="small")
-    group = world.state.groups[key]
+    group = world.state.groups["ns/a"]
     world.state.on_pod_group(group, None)
     world.state.on_pod_group_written(group)
-    assert key not in world.state.groups
+    assert not world.state.groups
     other = replace(group, metadata=replace(group.metadata, uid="another-uid"))
     world.state.on_pod_group(None, other)
     world.state.on_pod_group_written(group)
-    assert world.state.groups[key] is other
+    assert world.state.groups["ns/a"] is other
 
 
 def test_a_gang_that_only_changes_its_nodes_needs_no_more_of_its_queue() -> None:
     """The queue is full with the slots that it has."""
     world = small(5)
-    world.gang("a", {"worker": (2, CPU2)}, queue="small")
-    session = world.plan()
-    [place] = of(session, decisions.Place)
+    [place] = of(world.plan(), decisions.Place)
     gang = world.view("ns/a")
     assert gang.active
-    writer = writer_for(world, Api(world))
-    with pytest.raises(NotFound, match="it is gone"):  # it came as far as the write
-        writer.place(session, decisions.Place(gang, place.pod_sets, 2, 2))
+    with process_of(world) as process:
+        world.state.ledger.assume("uid-p", "small", world.state.classes.of_amounts({"cpu": 1000}))
+        process.committer._placements.place(world.session(), decisions.Place(gang, place.pod_sets, 2, 2))
+        assert process.done("merge_patch") == ["a"]

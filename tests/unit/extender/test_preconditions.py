@@ -240,11 +240,11 @@ CASES = [
     Case("commit.Committer._release merge_patch", ungated, UID),  # a gate is lifted once; bind checks the epoch
     Case("evictions.Evictions._evict_for evict", preempted, BOTH),
     Case("evictions.Evictions._delete_unbound evict", made_again, BOTH, reads_again=True),
-    Case("evictions.evict_anyway evict", below_minimum, BOTH),
-    Case("evictions.evict_anyway delete", below_minimum, BOTH, budget=True),
-    Case("groupwrites.write_status merge_patch", planned, BOTH),
-    Case("groupwrites.write_status merge_patch", native, BOTH),
-    Case("groupwrites.write_status merge_patch", in_line, UID),  # of two fields that nobody else writes
+    Case("evictions.Evictor._evict_anyway evict", below_minimum, BOTH),
+    Case("evictions.Evictor._evict_anyway delete", below_minimum, BOTH, budget=True),
+    Case("groupstatus.write_status merge_patch", planned, BOTH),
+    Case("groupstatus.write_status merge_patch", native, BOTH),
+    Case("groupstatus.write_status merge_patch", in_line, UID),  # of two fields that nobody else writes
     Case("notes.NoteWriter._patch merge_patch", not_noted_any_more, BOTH),
     Case("notes.NoteWriter._patch merge_patch", noted, BOTH),
     Case("notices.NoticeWriter._patch strategic_patch", told, UID),
@@ -265,7 +265,7 @@ ELSEWHERE = {
     "publish.ConfigPublisher._patch merge_patch",  # the others, written again each minute
     "verbs.bind.Binder.bind bind",  # test_binder
 }
-TWICE = {"groupwrites.write_status merge_patch", "scaling.Scaling.request create"}
+TWICE = {"groupstatus.write_status merge_patch", "scaling.Scaling.request create"}
 
 
 def label(case: Case) -> str:

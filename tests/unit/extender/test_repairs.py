@@ -1,160 +1,181 @@
 """Repairs carried out: through the Eviction API, by force where no kubelet is left, and told once."""
 
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from extender_world import NOW, cluster_of, of
+from extender_world import of
+from guarded_api import Sent
+from guarded_extender import Process
 from repair_world import XID, RepairWorld
 
-from extender.gangevents import GangEvents
+from extender.evictions import EVICT_AGAIN_S, EVICTED
 from extender.planner.actions.repair import SETTLE_S
 from extender.planner.framework import decisions
-from extender.repairs import REPAIRS, THERE_S, Repairs
-from extender.writes import Writes
+from extender.repairs import MOST_ASKED, REPAIRS, THERE_S
 from muster.api.kubernetes.core import Taint
-from muster.kube.errors import Conflict, TooManyRequests
+from muster.kube.errors import APIError, Conflict, NotFound, ServerError
+
+DEAD = {"conditions": {"Ready": "Unknown"}, "since": 1_800_000_000.0 - 60}
+OUT_OF_SERVICE = {"taints": [Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute")]}
 
 
-class Api:
-    """Answers evictions and deletions, and knows the names of some Nodes."""
+class Repairing:
+    """A gang of two on four nodes, the second of which has a fault; the API server knows the names of some Nodes."""
 
-    def __init__(self, *nodes: str, budget: bool = False, conflicts: int = 0) -> None:
-        self.nodes = nodes
-        self.budget = budget
-        self.conflicts = conflicts
-        self.done: list[str] = []
+    def __init__(self, *there: str, fault: Any = None) -> None:
+        self.world = RepairWorld().nodes(4)
+        self.world.runs("a", 2)
+        if fault is None:
+            self.world.state.on_node(self.world.state.nodes.nodes[self.world.state.nodes.index["node-1"]], None)
+        else:
+            self.world.node("node-1", **fault)
+        self.there = there
         self.asked: list[str] = []
-        self.events: list[str] = []
-
-    def evict(self, _namespace: str, name: str, _uid: str, *, resource_version: str) -> None:
-        """As the Eviction API; a budget forbids every eviction, and the first ones may come while the pod changes."""
-        assert resource_version
-        if self.conflicts:
-            self.conflicts -= 1
-            raise Conflict("the pod has changed")
-        if self.budget:
-            raise TooManyRequests("the budget db needs 1 pod")
-        self.done.append(f"evict {name}")
-
-    def delete(self, _resource: Any, name: str, _namespace: str, *, uid: str, **options: Any) -> None:
-        """As a DELETE."""
-        assert uid
-        self.done.append(f"delete {name}{' by force' if options.get('grace_period_s') == 0 else ''}")
+        self.error: APIError | None = None
+        self.lost = 0
+        """Evictions that find that the pod has just changed."""
 
     def list(self, _resource: Any, *, field_selector: str) -> list[str]:
         """As a list of Nodes of one name."""
+        if self.error:
+            raise self.error
         name = field_selector.removeprefix("metadata.name=")
         self.asked.append(name)
-        return [name] if name in self.nodes else []
+        return [name] if name in self.there else []
 
-    def event(self, obj: Any, _kind: str, reason: str, message: str) -> None:
-        """As the recorder."""
-        self.events.append(f"{obj.metadata.name} {reason}: {message.partition(':')[0]}")
+    def meddle(self, sent: Sent) -> None:
+        """Evictions that come while the pod changes."""
+        if self.lost and sent.site.endswith("evict"):
+            self.lost -= 1
+            raise Conflict("the pod has changed")
 
+    def process(self) -> Process:
+        """The writers."""
+        process = Process(self.world)
+        process.api.list = self.list  # type: ignore[method-assign,assignment]
+        process.api.meddle = self.meddle
+        return process
 
-@pytest.fixture
-def world() -> RepairWorld:
-    """A gang of two on four nodes."""
-    world = RepairWorld().nodes(4)
-    world.runs("a", 2)
-    return world
-
-
-def carried_out(world: RepairWorld, api: Api, *, written: bool = True, times: int = 1) -> None:
-    """The repairs of the cycle after the faults have settled, as often as this."""
-    world.look()
-    session = world.look(SETTLE_S)
-    for place in of(session, decisions.Place):
-        if written:
-            world.place(place)
-    clock = SimpleNamespace(now=NOW)
-    events = GangEvents(cast("Any", api), wall_s=lambda: NOW)
-    repairs = Repairs(cast("Any", api), cluster_of(world), events, wall_s=lambda: cast("float", clock.now))
-    writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: cast("float", clock.now))
-    for _ in range(times):
-        repairs.carry_out(session, writes)
-    writes.stop()
-
-
-def count(policy: str, kind: str) -> float:
-    """The repairs that the metric has counted."""
-    return float(REPAIRS.labels(policy, kind)._value.get())
+    def carried_out(self, *, written: bool = True, times: tuple[float, ...] = (0.0,), budget: bool = False) -> Process:
+        """The repairs of the cycle after the faults have settled, at these times."""
+        self.world.look()
+        session = self.world.look(SETTLE_S)
+        for place in of(session, decisions.Place) if written else ():
+            self.world.place(place)
+        session.decisions = of(session, decisions.Repair)
+        process, began = self.process(), self.world.now
+        process.api.budget = budget
+        for after_s in times:
+            self.world.now = began + after_s
+            process.committer.repairs.carry_out(session)
+        process.stop()
+        return process
 
 
-def test_a_member_on_a_suspect_node_is_evicted_once_and_the_gang_and_its_owner_hear_of_it(world: RepairWorld) -> None:
-    """A second look at the same decision asks nobody again."""
-    world.node("node-1", conditions=XID)
-    api, before = Api(), count("replace", "suspect")
-    carried_out(world, api, times=2)
-    assert api.done == ["evict a-worker-1"]
-    assert api.events == ["a NodeFault: repairs", "a NodeFault: repairs"]
-    assert count("replace", "suspect") == before + 1
+def done(process: Process) -> list[tuple[str, str, int | None]]:
+    """What was evicted or deleted, and with which grace."""
+    sent = [each for each in process.api.sent if not each.refused]
+    return [(each.site.rpartition(" ")[2], each.key.partition("/")[2], each.grace_period_s) for each in sent]
 
 
-def test_a_member_that_has_just_changed_is_evicted_by_the_next_cycle(world: RepairWorld) -> None:
-    """The kubelet or kube-scheduler has written into its status; this costs the gang no time."""
-    world.node("node-1", conditions=XID)
-    api = Api(conflicts=1)
-    carried_out(world, api, times=2)
-    assert api.done == ["evict a-worker-1"]
-    assert api.events == ["a NodeFault: repairs", "a NodeFault: repairs"]
+def count() -> tuple[float, float]:
+    """The repairs and evictions that the metrics have counted."""
+    return REPAIRS.labels("replace", "suspect")._value.get(), EVICTED.labels("repair")._value.get()
 
 
-def test_nobody_goes_whose_new_node_is_not_kept(world: RepairWorld) -> None:
-    """The placement could not be written; the next cycle decides again."""
-    world.node("node-1", conditions=XID)
-    api = Api()
-    carried_out(world, api, written=False)
-    assert (api.done, api.events) == ([], [])
-
-
-def test_a_budget_holds_for_members_that_run_and_not_for_dead_ones(world: RepairWorld) -> None:
-    """A pod on a node that does not answer is disrupted already."""
-    world.node("node-1", conditions=XID)
-    api = Api(budget=True)
-    carried_out(world, api)
-    assert (api.done, api.events) == ([], [])
-    world = RepairWorld().nodes(4)
-    world.runs("a", 2)
-    world.node("node-1", conditions={"Ready": "Unknown"}, since=world.now - 60)
-    carried_out(world, api)
-    assert api.done == ["delete a-worker-1"]
-
-
-def test_a_pod_is_deleted_by_force_only_where_its_node_is_gone_or_out_of_service(world: RepairWorld) -> None:
-    """Anywhere else a kubelet may still run it."""
-    world.node("node-1", taints=[Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute")])
-    api = Api("node-1")
-    carried_out(world, api)
-    assert (api.done, api.asked) == (["delete a-worker-1 by force"], [])
-    world = RepairWorld().nodes(4)
-    world.runs("a", 2)
-    world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-1"]], None)
-    world.gone_nodes = frozenset({"node-1"})
-    api = Api()
-    carried_out(world, api)
-    assert (api.done, api.asked) == (["delete a-worker-1 by force"], ["node-1"])
-
-
-def test_a_node_that_the_planner_does_not_know_is_asked_for_and_only_gone_if_it_does_not_exist(
-    world: RepairWorld,
+@pytest.mark.parametrize(
+    ("lost", "times", "asked"),
+    [(0, (0.0, EVICT_AGAIN_S - 0.5), 1), (0, (0.0, EVICT_AGAIN_S), 2), (1, (0.0, 0.0), 2)],
+    ids=["once", "again if no watch shows its end", "by the next cycle if it has just changed"],
+)
+def test_a_member_on_a_suspect_node_is_evicted_and_the_gang_and_its_owner_hear_of_it(
+    lost: int, times: tuple[float, ...], asked: int
 ) -> None:
+    """The kubelet or kube-scheduler may have written into its status; this costs the gang no time."""
+    repairing, (repairs, evicted) = Repairing(fault={"conditions": XID}), count()
+    repairing.lost = lost
+    process = repairing.carried_out(times=times)
+    assert done(process) == [("evict", "a-worker-1", None)]
+    assert len(process.api.sent) == asked
+    assert [event.split(": ")[:2] for event in process.events] == [["a NodeFault", "repairs"]] * 2
+    assert count() == (repairs + 1, evicted + 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "carried_out"),
+    [({"conditions": XID}, {"written": False}), ({"conditions": XID}, {"budget": True})],
+    ids=["whose new node is not kept", "whom a budget keeps, as it runs"],
+)
+def test_nobody_goes(fault: Any, carried_out: dict[str, bool]) -> None:
+    """The placement could not be written, or the next cycle decides again."""
+    process = Repairing(fault=fault).carried_out(**carried_out)
+    assert (done(process), process.events) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("fault", "budget", "way", "asked"),
+    [
+        (DEAD, False, ("evict", "a-worker-1", None), []),
+        (DEAD, True, ("delete", "a-worker-1", None), []),
+        (OUT_OF_SERVICE, True, ("delete", "a-worker-1", 0), []),
+        (None, True, ("delete", "a-worker-1", 0), ["node-1"]),
+    ],
+    ids=["not ready", "not ready, with a budget: it is disrupted already", "out of service", "its node is gone"],
+)
+def test_a_pod_is_deleted_by_force_only_where_no_kubelet_may_run_it(
+    fault: Any, way: tuple[str, str, int | None], asked: list[str], *, budget: bool
+) -> None:
+    """That is where its node is gone or out of service."""
+    repairing = Repairing(fault=fault)
+    if fault is None:
+        repairing.world.gone_nodes = frozenset({"node-1"})
+    process = repairing.carried_out(budget=budget)
+    assert (done(process), repairing.asked) == ([way], asked)
+
+
+def test_an_eviction_that_finds_no_pod_is_none() -> None:
+    """The watch is late; nobody asks again at once, and nobody hears of it."""
+    repairing = Repairing(fault={"conditions": XID})
+    process = repairing.process()
+    repairing.world.look()
+    session = repairing.world.look(SETTLE_S)
+    for place in of(session, decisions.Place):
+        repairing.world.place(place)
+
+    def gone(_: Sent) -> None:
+        raise NotFound("no such pod")
+
+    process.api.meddle = gone
+    for _ in range(2):
+        process.committer.repairs.carry_out(session)
+    process.stop()
+    assert ([each.refused for each in process.api.sent], process.events) == (["NotFound"], [])
+
+
+def test_a_node_that_the_planner_does_not_know_is_asked_for_and_only_gone_if_it_does_not_exist() -> None:
     """One that got the label of another pool has left the watch, and runs on."""
-    world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-1"]], None)
-    session = world.look()
+    one = Repairing("node-1")
+    session, process = one.world.look(), one.process()
+    repairs = process.committer.repairs
     assert session.unsure_nodes == {"node-1"}
-    clock = SimpleNamespace(now=NOW)
-    api = Api("node-1")
-    repairs = Repairs(cast("Any", api), cluster_of(world), cast("Any", None), wall_s=lambda: cast("float", clock.now))
-    for _ in range(2):
+    one.error = ServerError("broken")
+    repairs.ask(session)
+    one.error = None
+    for after_s, there, gone, asked in (
+        (0.0, True, frozenset[str](), 1),
+        (THERE_S - 1, False, frozenset[str](), 1),
+        (1.0, False, {"node-1"}, 2),
+        (0.0, True, {"node-1"}, 2),
+    ):
+        one.world.now += after_s
+        one.there = ("node-1",) if there else ()
         repairs.ask(session)
-    assert (repairs.gone, api.asked) == (frozenset(), ["node-1"])
-    api.nodes = ()
-    clock.now += THERE_S
-    for _ in range(2):
-        repairs.ask(session)
-    assert (repairs.gone, api.asked) == ({"node-1"}, ["node-1", "node-1"])
+        assert (repairs.gone, one.asked) == (gone, ["node-1"] * asked)
     session.unsure_nodes.clear()
     repairs.ask(session)
     assert repairs.gone == frozenset()
+    session.unsure_nodes |= {f"n{number:02}" for number in range(MOST_ASKED + 1)}
+    for nodes in (MOST_ASKED, MOST_ASKED + 1):
+        repairs.ask(session)
+        assert len(repairs.gone) == nodes
+    process.stop()

@@ -7,9 +7,10 @@ import pytest
 from extender_world import World
 from msgspec import structs
 
-from extender.groupstatus import status_body, wanted_status
+from extender.groupcontent import status_body, wanted_status
+from extender.groupstatus import AGAIN_S, LOOK_EVERY_S, MAX_AT_ONCE, WRITE_EVERY_S, StandingWriter
 from extender.planner.standing import Standing, standings, waiting_by_queue
-from extender.standings import AGAIN_S, LOOK_EVERY_S, MAX_AT_ONCE, WRITE_EVERY_S, StandingWriter
+from extender.writes import WriteContext
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
 
@@ -25,7 +26,7 @@ class Clerk:
         self.written: list[tuple[str, dict[str, Any]]] = []
         self.now = world.now
         self._kept = kept
-        self._writer = StandingWriter(self, self, self, wall_s=lambda: self.now)  # type: ignore[arg-type]
+        self._writer = StandingWriter(WriteContext(self, self, self, None, lambda: self.now))  # type: ignore[arg-type]
 
     def start(self, _lane: object, _what: str, _name: str, write: Callable[[], object]) -> None:
         """As Writes."""

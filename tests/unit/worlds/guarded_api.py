@@ -85,6 +85,8 @@ class Sent:
     named: frozenset[str]
     refused: str = ""
     """Kind of the error; empty if it was carried out."""
+    grace_period_s: int | None = None
+    """Of a deletion or an eviction, if it says one."""
 
 
 class GuardedApi(Api):
@@ -178,12 +180,14 @@ class GuardedApi(Api):
 
     def delete(self, res: Resource[Any], name: str, namespace: str | None = None, **more: Any) -> None:
         """See Client."""
-        with self._sending("delete", res, name, namespace, _named(more)):
+        with self._sending("delete", res, name, namespace, _named(more)) as sent:
+            sent.grace_period_s = more.get("grace_period_s")
             super().delete(res, name, namespace, **more)
 
     def evict(self, namespace: str, name: str, uid: str, **more: Any) -> None:
         """See Client."""
-        with self._sending("evict", PODS, name, namespace, _named({"uid": uid, **more})):
+        with self._sending("evict", PODS, name, namespace, _named({"uid": uid, **more})) as sent:
+            sent.grace_period_s = more.get("grace_period_s")
             if self.budget:
                 raise TooManyRequests("the budget db needs 1 pod")
             super().delete(PODS, name, namespace, uid=uid, resource_version=more.get("resource_version"))
@@ -194,14 +198,14 @@ class GuardedApi(Api):
     @contextmanager
     def _sending(
         self, verb: str, res: Resource[Any], name: str, namespace: str | None, meta: Mapping[str, Any]
-    ) -> Iterator[None]:
+    ) -> Iterator[Sent]:
         named = frozenset(key for key in ("uid", "resourceVersion") if meta.get(key) is not None)
         sent = Sent(f"{self._caller()} {verb}", res, self._key(res, name, namespace), named)
         with self._one_at_a_time:
             self.sent.append(sent)
             try:
                 self.meddle(sent)
-                yield
+                yield sent
                 self.answered(sent)
             except APIError as error:
                 sent.refused = type(error).__name__

@@ -1,5 +1,7 @@
 """The writers of the extender over a small world, and an API server in memory that has the same objects."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, cast
 
 from extender_world import World, cluster_of
@@ -16,19 +18,13 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES
 
 
-class Silent:
-    """A recorder of Events that has nobody to tell."""
-
-    def event(self, *_: object) -> None:
-        """As the recorder."""
-
-
 class Process:
-    """The writers of the extender over a world, and an API server that has the same objects."""
+    """The writers of the extender over a world, an API server that has the same objects, and a recorder of Events."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.api = GuardedApi(extender)
+        self.events: list[str] = []
         state = world.state
         self.api.keep(POD_GROUPS, *state.groups.values())
         self.api.keep(NATIVE_POD_GROUPS, *state.native.groups.values())
@@ -38,9 +34,18 @@ class Process:
         self.api.keep(HYPER_NODES, *state.hyper_nodes.values())
         barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
         self.committer = Committer(
-            cast("Any", self.api), cluster_of(world), barrier, cast("Any", Silent()),
+            cast("Any", self.api), cluster_of(world), barrier, cast("Any", self),
             active=lambda: True, wall_s=lambda: self.world.now,
         )  # fmt: skip
+
+    def event(self, obj: Any, _kind: str, reason: str, message: str) -> None:
+        """As the recorder."""
+        self.events.append(f"{obj.metadata.name} {reason}: {message}")
+
+    def done(self, *verbs: str) -> list[str]:
+        """The names of the objects of writes of these verbs that were carried out."""
+        sent = (one for one in self.api.sent if not one.refused and one.site.rpartition(" ")[2] in verbs)
+        return sorted(one.key.partition("/")[2] for one in sent)
 
     def carry_out(self, session: Session, *more: Any) -> None:
         """Writes what a cycle has decided, and more decisions; waits for the answers."""
@@ -52,3 +57,13 @@ class Process:
     def stop(self) -> None:
         """Ends the threads."""
         self.committer.stop()
+
+
+@contextmanager
+def process_of(world: World) -> Iterator[Process]:
+    """A process whose threads end."""
+    process = Process(world)
+    try:
+        yield process
+    finally:
+        process.stop()

@@ -24,6 +24,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.verbs.bind import Bind
+from extender.writes import WriteContext
 from muster.api.kubernetes.extender import ExtenderBindingArgs
 from muster.api.volcano.scheduling import SubGroupPolicy
 
@@ -199,7 +200,8 @@ def statuses(third: Third) -> dict[str, object]:
         def start(self, _lane: object, _what: str, _name: str, write: Callable[[], object]) -> None:
             write()
 
-    QueueStatusWriter(Client(), Writes(), wall_s=lambda: 0.0).write(world.session())  # type: ignore[arg-type]
+    context = WriteContext(Client(), None, Writes(), None, lambda: 0.0)  # type: ignore[arg-type]
+    QueueStatusWriter(context).write(world.session())
     return written
 
 

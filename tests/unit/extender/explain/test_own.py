@@ -13,7 +13,7 @@ from extender.explain.find import explain
 from extender.explain.report import GangReport, PodReport
 from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
-from extender.groupstatus import wanted_status
+from extender.groupcontent import wanted_status
 from extender.planner.framework import decisions
 from extender.planner.standing import standings
 from extender.planner.state.feed import FEED
