@@ -21,7 +21,7 @@ from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -62,7 +62,7 @@ def create_app(verbs: Verbs, pages: Pages, *, authenticated: bool = False) -> AS
         "/preempt": _verb("preempt", DECODE_PREEMPTION, verbs.preempt, lambda _: api.ExtenderPreemptionResult()),
     }
     others = Starlette(routes=[Route("/plugins/{name}", _page(pages))], exception_handlers={HTTPException: _refused})
-    return OnlyScheduler(_Calls(answers, others), authenticated=authenticated)
+    return _Calls(answers, others, authenticated=authenticated)
 
 
 Answer = Callable[[bytes], Awaitable[bytes]]
@@ -109,17 +109,22 @@ async def _short(body: bytes) -> bytes:
 
 
 class _Calls:
-    """Answers the verbs, and leaves requests for other paths to `others`.
+    """Answers the verbs, leaves requests for other paths to `others`, and refuses what cannot be kube-scheduler's.
 
     kube-scheduler asks twice for each pod, and Starlette's layers would cost a tenth of all that a pod costs here.
+    `authenticated` callers use any host.
     """
 
-    def __init__(self, answers: Mapping[str, Answer], others: ASGIApp) -> None:
+    def __init__(self, answers: Mapping[str, Answer], others: ASGIApp, *, authenticated: bool) -> None:
         self._answers = answers
         self._others = others
+        self._authenticated = authenticated
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request; one whose client has gone before all of it came gets no answer."""
+        if refusal := self._refusal(scope["method"], Headers(scope=scope)):
+            await refusal(scope, receive, send)
+            return
         answer = self._answers.get(scope["path"])
         if answer is None:
             await self._others(scope, receive, send)
@@ -142,6 +147,17 @@ class _Calls:
         headers = [(b"content-type", CONTENT_TYPE.encode()), (b"content-length", str(len(body)).encode())]
         await send({"type": "http.response.start", "status": HTTPStatus.OK.value, "headers": headers})
         await send({"type": "http.response.body", "body": body})
+
+    def _refusal(self, method: str, headers: Headers) -> Response | None:
+        if not self._authenticated and not is_loopback(host_of(headers.get("host", ""))):
+            why = "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it"
+            return _json({"error": why}, HTTPStatus.FORBIDDEN)
+        if "origin" in headers:
+            why = "the extender answers kube-scheduler, no web pages: leave out the header Origin"
+            return _json({"error": why}, HTTPStatus.FORBIDDEN)
+        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT_TYPE:
+            return _json({"error": f"send the body as {CONTENT_TYPE}"}, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
+        return None
 
 
 def _page(pages: Pages) -> Callable[[Request], Response]:
@@ -169,32 +185,4 @@ def _refusal(scope: Scope, status: HTTPStatus) -> Response:
 
 
 def _json(answer: object, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    return Response(msgspec.json.encode(answer), status, media_type="application/json")
-
-
-Refusal = tuple[HTTPStatus, str]
-
-
-class OnlyScheduler:
-    """Middleware that refuses requests which cannot be kube-scheduler's; `authenticated` callers use any host."""
-
-    def __init__(self, app: ASGIApp, *, authenticated: bool) -> None:
-        self._app = app
-        self._authenticated = authenticated
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on, or refuse it."""
-        refusal = self._refusal(scope["method"], Headers(scope=scope))
-        answer = JSONResponse({"error": refusal[1]}, refusal[0]) if refusal else self._app
-        await answer(scope, receive, send)
-
-    def _refusal(self, method: str, headers: Headers) -> Refusal | None:
-        if not self._authenticated and not is_loopback(host_of(headers.get("host", ""))):
-            why = "call the extender by a loopback address, e.g. 127.0.0.1, as the header Host says it"
-            return HTTPStatus.FORBIDDEN, why
-        if "origin" in headers:
-            why = "the extender answers kube-scheduler, no web pages: leave out the header Origin"
-            return HTTPStatus.FORBIDDEN, why
-        if method == "POST" and headers.get("content-type", "").partition(";")[0].strip().lower() != CONTENT_TYPE:
-            return HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"send the body as {CONTENT_TYPE}"
-        return None
+    return Response(msgspec.json.encode(answer), status, media_type=CONTENT_TYPE)

@@ -108,8 +108,8 @@ class Barrier:
 
     def cancel_all(self) -> None:
         """End every meeting, as this process does not lead any more."""
-        for key in list(self._meetings):
-            self._end(key, self._meetings[key], Outcome.CANCELLED)
+        for gang_uid, epoch in list(self._meetings):
+            self.cancel(gang_uid, epoch)
 
     def arrived(self) -> dict[str, frozenset[Slot]]:
         """Return the slots of the held members by UID of their gang."""
@@ -118,10 +118,6 @@ class Barrier:
     def waiting(self) -> int:
         """Return the number of held calls of all gangs."""
         return sum(meeting.waiting for meeting in self._meetings.values())
-
-    def held(self, gang_uid: str) -> int:
-        """Return the number of held calls of a gang."""
-        return sum(meeting.waiting for (uid, _), meeting in self._meetings.items() if uid == gang_uid)
 
     def _arrive(self, key: tuple[str, int], slot: Slot, pod_uid: str) -> _Meeting:
         meeting = self._meetings.get(key)

@@ -1,6 +1,6 @@
 """Reports of the usage budgets of queues: metrics, and an event at each step; `fairshare.budgets` enforces them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import structs
@@ -9,6 +9,7 @@ from prometheus_client import Gauge
 from extender.planner import reasons
 from extender.planner.fairshare.budgets import BudgetStanding, budgets_of
 from extender.planner.framework.session import Session
+from extender.queuemetrics import Series
 from muster.api.muster.usage import Usage
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.events import Recorder
@@ -44,8 +45,7 @@ class BudgetReporter:
         self._next = 0.0
         self._reported: dict[str, str] = {}
         """Queue → reason of the last event."""
-        self._series: set[tuple[str, str, str]] = set()
-        self._queues: set[str] = set()
+        self._ratios, self._known = Series(RATIO), Series(KNOWN)
         self._held: frozenset[tuple[str, int]] = frozenset()
         """UID and number of members with a node of the gangs that have some, as of the last report."""
         self._held_before = False
@@ -78,7 +78,14 @@ class BudgetReporter:
         standings = budgets_of(session.snapshot, session.now, session.inputs.usage)
         if standings:
             self._follow(session)
-        self._set_metrics(standings)
+        self._ratios.set(
+            {
+                (name, budget.resource, budget.period): ratio
+                for name, standing in standings.items()
+                for budget, ratio in standing.ratios.items()
+            }
+        )
+        self._known.set({(name,): float(standing.known) for name, standing in standings.items()})
         self._reported = {name: reason for name, reason in self._reported.items() if name in standings}
         for name, standing in standings.items():
             reason, budget = step(standing)
@@ -94,22 +101,6 @@ class BudgetReporter:
         message = reasons.queues.budget_step(reason, name, budget, ratio=ratio, enforced=standing.enforced)
         about = structs.replace(queue, api_version=QUEUES.api_version, kind=QUEUES.kind)
         self._recorder.event(about, "Warning", reason, message)
-
-    def _set_metrics(self, standings: Mapping[str, BudgetStanding]) -> None:
-        ratios = {
-            (name, budget.resource, budget.period): ratio
-            for name, standing in standings.items()
-            for budget, ratio in standing.ratios.items()
-        }
-        for labels in self._series - ratios.keys():
-            RATIO.remove(*labels)
-        for name in self._queues - standings.keys():
-            KNOWN.remove(name)
-        for labels, ratio in ratios.items():
-            RATIO.labels(*labels).set(ratio)
-        for name, standing in standings.items():
-            KNOWN.labels(name).set(float(standing.known))
-        self._series, self._queues = {*ratios}, {*standings}
 
 
 def step(standing: BudgetStanding) -> tuple[str, Budget | None]:

@@ -178,14 +178,14 @@ class Cluster(Live):
         """The queries that were not compared yet when the caches were filled."""
         told = next(self._teller(fed) for fed in FEED if fed.resource is core.NODES)
         self._pool = PoolFeed(client, self.state, told, random.random)
-        self._reflectors = [self._watch(client, fed) for fed in FEED]
+        self._reflectors = {fed.resource: self._watch(client, fed) for fed in FEED}
         self._synced = False
         self._later: asyncio.Task[None] | None = None
 
     @property
     def synced(self) -> bool:
         """True if every cache has been filled once, and all that was in them has been compared."""
-        if self._synced or self._pool.held_back or not all(reflector.synced for reflector in self._reflectors):
+        if self._synced or self._pool.held_back or not all(each.synced for each in self._reflectors.values()):
             return self._synced
         pending = self.state.comparisons.open_marks
         self._first = pending if self._first is None else self._first & pending
@@ -194,20 +194,20 @@ class Cluster(Live):
 
     def not_ready(self) -> str | None:
         """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
-        unread = not_ready({_called(fed.resource): each for fed, each in zip(FEED, self._reflectors, strict=True)})
+        unread = not_ready({_called(resource): each for resource, each in self._reflectors.items()})
         if unread or self.synced:
             return unread
         return "affinities are still compared with the pods of the cluster"
 
     def sizes(self) -> dict[str, int]:
         """Return the number of objects in each cache, by kind."""
-        return {_called(fed.resource): each.size for fed, each in zip(FEED, self._reflectors, strict=True)}
+        return {_called(resource): each.size for resource, each in self._reflectors.items()}
 
     def observe(self, resource: Resource[Any], handler: Callable[[Any, Any], None]) -> None:
         """Add a handler of the changes of a kind, before `start`."""
-        for fed, reflector in zip(FEED, self._reflectors, strict=True):
-            if fed.resource is resource and isinstance(reflector, Reflector):
-                reflector.add_handler(handler)
+        reflector = self._reflectors.get(resource)
+        if isinstance(reflector, Reflector):
+            reflector.add_handler(handler)
 
     def start(self) -> None:
         """Start the reflectors: that of pods last, as those of the pool are known by its nodes and gangs.
@@ -215,16 +215,15 @@ class Cluster(Live):
         Runs on the loop.
         """
         self.run_here()
-        for fed, reflector in zip(FEED, self._reflectors, strict=True):
-            if fed.resource is not core.PODS:
+        for resource, reflector in self._reflectors.items():
+            if resource is not core.PODS:
                 reflector.start()
         self._later = asyncio.get_running_loop().create_task(self._start_pods())
 
     async def _start_pods(self) -> None:
-        known = {fed.resource.plural: each for fed, each in zip(FEED, self._reflectors, strict=True)}
-        while not all(known[resource.plural].synced for resource in (core.NODES, POD_GROUPS)):  # noqa: ASYNC110 - no event
+        while not all(self._reflectors[each].synced for each in (core.NODES, POD_GROUPS)):  # noqa: ASYNC110 - no event
             await asyncio.sleep(_LOOK_S)
-        known[core.PODS.plural].start()
+        self._reflectors[core.PODS].start()
 
     def stop(self) -> None:
         """Stop the reflectors; the state stays as it is."""
@@ -233,7 +232,7 @@ class Cluster(Live):
             with suppress(RuntimeError):  # the loop has ended, and the task with it
                 loop.call_soon_threadsafe(later.cancel)
                 loop.call_soon_threadsafe(self._pool.stop)
-        for reflector in self._reflectors:
+        for reflector in self._reflectors.values():
             reflector.stop()
 
     def _compare_on(self) -> None:

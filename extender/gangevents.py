@@ -20,7 +20,7 @@ from muster.api.muster.gang import workload_above
 from muster.api.muster.native import subject
 from muster.api.muster.placement import PodSetPlacement
 from muster.api.muster.reason import Reason
-from muster.api.volcano import batch, scheduling
+from muster.api.volcano import batch
 from muster.kube.events import Recorder
 
 MOST = 10
@@ -128,11 +128,15 @@ class GangEvents:
         self, gang: GangView, type_: _Type, reason: str, message: str, *, kind: str = "", by_controller: bool = False
     ) -> None:
         """Tell the workload and the one above; `by_controller`: a Volcano Job hears of it from its controller."""
-        for owner, words in _owners(gang.group, message):
-            if by_controller and batch.is_job(_reference(owner)):
+        meta = gang.group.metadata
+        for owner, text in _owners(meta, message):
+            if by_controller and batch.is_job(owner):
                 continue
-            if self._is_news((owner.metadata.uid, gang.uid), (reason, kind or message)):
-                self._recorder.event(owner, type_, reason, words)
+            if self._is_news((owner.uid, gang.uid), (reason, kind or message)):
+                about = ObjectMeta(name=owner.name, namespace=meta.namespace, uid=owner.uid)
+                self._recorder.event(
+                    Object(api_version=owner.api_version, kind=owner.kind, metadata=about), type_, reason, text
+                )
 
     def _is_news(self, of: tuple[str, str], news: _News) -> bool:
         now = self._wall_s()
@@ -153,25 +157,11 @@ def _is_worth_telling(gang: GangView) -> bool:
     return waited or gang.min_member > 1 or sum(pod_set.replicas for pod_set in gang.pod_sets) > 1
 
 
-def _owners(group: scheduling.PodGroup, message: str) -> Iterator[tuple[Object, str]]:
+def _owners(meta: ObjectMeta, message: str) -> Iterator[tuple[OwnerReference, str]]:
     """Yield the workload, and the one that has made it, each with its message: that names the gang if names differ."""
-    owner, above = group.metadata.controller, workload_above(group.metadata)
-    namespace = group.metadata.namespace
+    owner, above = meta.controller, workload_above(meta)
     if owner is None:
         return
-    yield _object(owner, namespace), message
+    yield owner, message
     if above is not None and above.uid != owner.uid:
-        yield (
-            _object(above, namespace),
-            message if above.name == owner.name else f"{owner.kind} {owner.name}: {message}",
-        )
-
-
-def _object(reference: OwnerReference, namespace: str) -> Object:
-    meta = ObjectMeta(name=reference.name, namespace=namespace, uid=reference.uid)
-    return Object(api_version=reference.api_version, kind=reference.kind, metadata=meta)
-
-
-def _reference(owner: Object) -> OwnerReference:
-    meta = owner.metadata
-    return OwnerReference(api_version=owner.api_version, kind=owner.kind, name=meta.name, uid=meta.uid)
+        yield above, message if above.name == owner.name else f"{owner.kind} {owner.name}: {message}"

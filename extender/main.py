@@ -4,10 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
 
 import structlog
 import uvloop
+from msgspec import to_builtins
 from prometheus_client import Gauge
 
 from extender.app import Verbs, create_app
@@ -17,18 +19,16 @@ from extender.cluster import Cluster, settle
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
-from extender.failurememory import FailureMemory
-from extender.meter import Meter
 from extender.milestones import Milestones
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.session import Session
-from extender.publish import ConfigPublisher
-from extender.record import lines
-from extender.record.ring import RingError
-from extender.record.start import start_of
+from extender.publish import ConfigPublisher, FailureMemory
+from extender.record.lines import FORMAT, Config, Head
+from extender.record.recorder import Recorder as InputRecorder
+from extender.record.ring import Ring, RingError
 from extender.record.tap import Tap
-from extender.settings import Options, parse
-from extender.usagefeed import UsageFeed
+from extender.settings import ExtenderSettings, Options, parse
+from extender.usage import Meter, UsageFeed
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
@@ -67,7 +67,7 @@ class Extender:
         )
         self._recorder = Recorder(client, "muster-extender", wall_s=time.time)
         self._barrier = Barrier(timeout_s=settings.barrier_timeout_s, monotonic_s=time.monotonic)
-        self._recording = start_of(settings, config_file, wall_s=time.time)
+        self._recording = recorder_of(settings, config_file)
         tap = Tap(self._recording) if self._recording else None
         self._cluster = Cluster(client, wake=self._wake, pool=settings.node_pool, rules=settings.fault_rules, tap=tap)
         self._committer = Committer(
@@ -190,11 +190,29 @@ class Extender:
 
     def _reconfigure(self, configuration: SchedulerConfig) -> None:
         if self._recording is not None:
-            self._recording.say(lines.Config(text=self._config_file.told[0]))
+            self._recording.say(Config(text=self._config_file.told[0]))
         self._planner.reconfigure(configuration)
 
     def _wake(self) -> None:
         self._planner.wake()
+
+
+def recorder_of(settings: ExtenderSettings, config_file: ConfigFile) -> InputRecorder | None:
+    """Return the recorder of the planner's inputs that the settings ask for. Raises RingError where it cannot write."""
+    if not settings.record_folder:
+        return None
+    most, age_s = settings.record_mib * 1024 * 1024, settings.record_hours * 3600
+    content = to_builtins(settings)
+    head = Head(
+        format=FORMAT,
+        version=version("muster"),
+        pool=settings.node_pool,
+        config=config_file.told[0],
+        settings=to_builtins(settings.timing)
+        | {name: content[name] for name in ("suspectConditions", "suspectTaints")},
+    )
+    ring = Ring(Path(settings.record_folder), most_bytes=most, most_age_s=age_s, wall_s=time.time)
+    return InputRecorder(ring, head, wall_s=time.time)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

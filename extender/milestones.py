@@ -5,10 +5,12 @@ the gang: it would count twice.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from prometheus_client import Gauge, Histogram
 
+from extender.queuemetrics import Series
 from muster.api.kubernetes.meta import ObjectMeta, readable_time
 from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.muster.native import as_group
@@ -34,6 +36,14 @@ _JUST_S: Final = 2.0
 """Age up to which a gang has been seen from its beginning; API servers write whole seconds."""
 
 
+@dataclass(slots=True)
+class _Gang:
+    workload: str
+    """UID of the workload that the gang's trace is about."""
+    submitted_s: float
+    reached: set[str] = field(default_factory=set)
+
+
 class Milestones:
     """Handlers of changes.
 
@@ -46,27 +56,23 @@ class Milestones:
     ) -> None:
         self._active = active
         self._owns = owns
-        self._told: dict[str, frozenset[tuple[str, str, str]]] = {}
-        """Queue → labels of the amounts that are told."""
+        self._amounts: dict[str, Series] = {}
+        """By name of the queue."""
         self._wall_s = wall_s
-        self._submitted: dict[str, float] = {}
-        self._workloads: dict[str, str] = {}
-        """UID of a gang → that of its workload, whose trace tells of it."""
-        self._reached: dict[str, set[str]] = {}
+        self._gangs: dict[str, _Gang] = {}
+        """By UID."""
 
     def group(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Handle a PodGroup that has come, changed or gone."""
         if new is None:
             if old is not None:
-                self._submitted.pop(old.metadata.uid, None)
-                self._workloads.pop(old.metadata.uid, None)
-                self._reached.pop(old.metadata.uid, None)
+                self._gangs.pop(old.metadata.uid, None)
             return
         uid, now = new.metadata.uid, self._wall_s()
-        if uid not in self._submitted:
+        if uid not in self._gangs:
             created = readable_time(new.metadata.creation_timestamp)
-            self._workloads[uid] = workload_of(new.metadata)
-            self._submitted[uid] = now if created is None or now - created < _JUST_S else created
+            submitted_s = now if created is None or now - created < _JUST_S else created
+            self._gangs[uid] = _Gang(workload_of(new.metadata), submitted_s)
         before, after = noted(old) if old else None, noted(new)
         if after is not None:
             self._placed(before, after, came=old is not None or self._is_new(new.metadata))
@@ -98,33 +104,31 @@ class Milestones:
         """Handle a Queue that has come, changed or gone; unreadable amounts are left out."""
         name = (new or old or Queue()).metadata.name
         after = _amounts(new) if self._owns(name) else {}
-        for labels in self._told.pop(name, frozenset()) - after.keys():
-            AMOUNTS.remove(*labels)
+        series = self._amounts.pop(name, None) or Series(AMOUNTS)
+        series.set(after)
         if after:
-            self._told[name] = frozenset(after)
-        for labels, amount in after.items():
-            AMOUNTS.labels(*labels).set(amount)
+            self._amounts[name] = series
 
     def _reach(self, uid: str, stage: str, *, seen: bool) -> None:
-        if uid not in self._submitted or stage in self._reached.setdefault(uid, set()):
+        gang = self._gangs.get(uid)
+        if gang is None or stage in gang.reached:
             return
-        self._reached[uid].add(stage)
+        gang.reached.add(stage)
         if seen and self._active():
-            began_s, now_s = self._submitted[uid], max(self._submitted[uid], self._wall_s())
-            SECONDS.labels(stage).observe(now_s - began_s)
-            SPANS.record(self._workloads[uid], stage, began_s, now_s)
-            if stage == RUNNING:
-                SPANS.record(self._workloads[uid], ROOT, began_s, now_s)
+            now_s = max(gang.submitted_s, self._wall_s())
+            SECONDS.labels(stage).observe(now_s - gang.submitted_s)
+            for span in (stage, ROOT) if stage == RUNNING else (stage,):
+                SPANS.record(gang.workload, span, gang.submitted_s, now_s)
 
 
 def _runs(group: PodGroup) -> bool:
     return group.status.running + group.status.succeeded >= max(1, group.spec.min_member)
 
 
-def _amounts(queue: Queue | None) -> dict[tuple[str, str, str], float]:
+def _amounts(queue: Queue | None) -> dict[tuple[str, ...], float]:
     if queue is None:
         return {}
-    found: dict[tuple[str, str, str], float] = {}
+    found: dict[tuple[str, ...], float] = {}
     status = queue.status
     given = {"allocated": status.allocated, "deserved": status.deserved, "fairShare": status.fair_share}
     for what, quantities in given.items():

@@ -1,6 +1,7 @@
 """Metrics of a planning cycle by queue and of the whole cluster: who waits for how long, and what is idle meanwhile."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 from prometheus_client import Gauge
@@ -29,12 +30,27 @@ NODES: Final = Gauge(
 RENEWED_S: Final = 5.0
 
 
+class Series:
+    """Samples of a gauge by their labels; those that are not set again are removed."""
+
+    def __init__(self, gauge: Gauge) -> None:
+        self._gauge = gauge
+        self._labels: frozenset[tuple[str, ...]] = frozenset()
+
+    def set(self, samples: Mapping[tuple[str, ...], float]) -> None:
+        """Set all samples."""
+        for labels in self._labels - samples.keys():
+            self._gauge.remove(*labels)
+        for labels, value in samples.items():
+            self._gauge.labels(*labels).set(value)
+        self._labels = frozenset(samples)
+
+
 class QueueMetrics:
-    """What was told of queues and resources, so that those that are gone are told no more."""
+    """Metrics of the queues and resources of the last cycle, renewed every few seconds."""
 
     def __init__(self) -> None:
-        self._queues: set[str] = set()
-        self._resources: set[str] = set()
+        self._waiting, self._oldest, self._spares, self._nodes = map(Series, (WAITING, OLDEST, SPARES, NODES))
         self._told_at: float | None = None
 
     def tell(self, session: Session) -> None:
@@ -46,39 +62,27 @@ class QueueMetrics:
         self._tell_resources(session)
 
     def _tell_queues(self, session: Session) -> None:
-        counts: dict[str, int] = {}
-        oldest: dict[str, str] = {}
+        names, counts, oldest = session.snapshot.queues, Counter[str](), dict[str, str]()
         for gang in {each.gang.key: each.gang for each in session.decided(Unschedulable)}.values():
             if gang.started:  # it lacks no more than growth, or a member
                 continue
-            counts[gang.queue] = counts.get(gang.queue, 0) + 1
+            counts[gang.queue] += 1
             oldest[gang.queue] = min(oldest.get(gang.queue, gang.created), gang.created)
+        since = {name: readable_time(oldest.get(name)) for name in names}
         kept, lent = _spares(session)
-        for name in {*session.snapshot.queues, *self._queues}:
-            if name not in session.snapshot.queues:
-                WAITING.remove(name)
-                OLDEST.remove(name)
-                SPARES.remove(name, "kept")
-                SPARES.remove(name, "lent")
-                continue
-            SPARES.labels(name, "kept").set(kept[name])
-            SPARES.labels(name, "lent").set(lent[name])
-            since = readable_time(oldest.get(name))
-            WAITING.labels(name).set(counts.get(name, 0))
-            OLDEST.labels(name).set(0.0 if since is None else max(0.0, session.now - since))
-        self._queues = set(session.snapshot.queues)
+        self._waiting.set({(name,): counts[name] for name in names})
+        self._oldest.set({(name,): 0.0 if at is None else max(0.0, session.now - at) for name, at in since.items()})
+        seats = {"kept": kept, "lent": lent}
+        self._spares.set({(name, what): count[name] for name in names for what, count in seats.items()})
 
     def _tell_resources(self, session: Session) -> None:
         snapshot = session.snapshot
         offered, free = snapshot.allocatable.sum(axis=1), snapshot.free.clip(min=0).sum(axis=1)
-        names = {name: row for name, row in snapshot.axis.items() if row < len(offered) and offered[row] > 0}
-        for name in self._resources - names.keys():
-            NODES.remove(name, "offered")
-            NODES.remove(name, "free")
-        for name, row in names.items():
-            NODES.labels(name, "offered").set(float(offered[row]) / unit(name))
-            NODES.labels(name, "free").set(float(free[row]) / unit(name))
-        self._resources = set(names)
+        rows = {name: row for name, row in snapshot.axis.items() if row < len(offered) and offered[row] > 0}
+        amounts = {"offered": offered, "free": free}
+        self._nodes.set(
+            {(name, what): float(of[row]) / unit(name) for name, row in rows.items() for what, of in amounts.items()}
+        )
 
 
 def _spares(session: Session) -> tuple[Counter[str], Counter[str]]:

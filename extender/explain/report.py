@@ -1,5 +1,7 @@
 """Reports as data; `extender.explain.text` puts them into words for a terminal."""
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from typing import Literal
 
 from msgspec import Struct
@@ -150,3 +152,8 @@ class PodReport(Struct, frozen=True, rename="camel"):
 
 class UnknownNameError(Exception):
     """There is no such object; the message names what there is."""
+
+
+def near_names(name: str, known: Collection[str]) -> str:
+    """Return the names nearest to one that does not exist, else the first ones; empty if there are none."""
+    return ", ".join(get_close_matches(name, known, cutoff=0.4) or sorted(known)[:5])

@@ -5,13 +5,12 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from msgspec.structs import replace
 
 from extender.explain.clusterdump import ClusterDump, kind_name, state_of
-from extender.explain.report import UnknownNameError
+from extender.explain.report import UnknownNameError, near_names
 from extender.planner.cycle import Planning, parts_of
 from extender.planner.framework import config
 from extender.planner.framework.registry import Action
@@ -25,18 +24,19 @@ from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import NODES, PODS, Node, Pod, Taint
 from muster.api.kubernetes.meta import Object
-from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.muster.gang import native_gang
 from muster.api.muster.node_faults import Rules
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import pool_of
-from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, Queue, QueueSpec
+from muster.api.volcano.batch import JOBS, Job
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Guarantee, PodGroup, Queue, QueueSpec
 from muster.resources.vector import vector
 from muster.workloads.table import gang_of
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 KUBERNETES_TAINTS = "node.kubernetes.io/"
+_GANGS: tuple[Resource[Any], ...] = (JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
 
 
 @dataclass(slots=True)
@@ -65,8 +65,8 @@ def changed(dump: ClusterDump, change: Change) -> ClusterDump:
     nodes = {node.metadata.name: node for node in result.of(NODES)}
     for name in [*change.cordoned, *change.added]:
         if name not in nodes:
-            near = get_close_matches(name, nodes, cutoff=0.4) or sorted(nodes)[:5]
-            there = f"there is no node {name!r}; there is {', '.join(near)}"
+            near = near_names(name, nodes)
+            there = f"there is no node {name!r}; there is {near}"
             raise UnknownNameError(there if near else "the cluster has no nodes")
     for name in change.cordoned:
         nodes[name] = replace(nodes[name], spec=replace(nodes[name].spec, unschedulable=True))
@@ -151,33 +151,29 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
     """Remove a workload, its gang and its pods."""
     given, _, short = name.rpartition("/")
     namespace = given or namespace
-    jobs = [job for job in dump.of(JOBS) if (job.metadata.namespace, job.metadata.name) == (namespace, short)]
-    groups = [
-        group
-        for group in dump.of(POD_GROUPS)
-        if group.metadata.namespace == namespace
-        and short in {group.metadata.name, *(owner.name for owner in group.metadata.owner_references)}
+    there = [
+        item
+        for kind in _GANGS
+        for item in dump.of(kind)
+        if item.metadata.namespace == namespace and short in _names_of(item)
     ]
-    natives = [
-        group
-        for group in dump.of(NATIVE_POD_GROUPS)
-        if group.metadata.namespace == namespace
-        and short in {group.metadata.name, *(owner.name for owner in group.metadata.owner_references)}
-    ]
-    if not jobs and not groups and not natives:
-        known = [each.metadata.name for each in dump.of(JOBS) if each.metadata.namespace == namespace]
-        near = get_close_matches(short, known, cutoff=0.4) or sorted(known)[:5]
-        there = f"; there is {', '.join(near)}" if near else ""
-        raise UnknownNameError(f"there is no job {short!r} in namespace {namespace!r}{there}")
-    gone = {item.metadata.uid for item in [*jobs, *groups, *natives]}
-    keys = {group.metadata.key for group in groups}
-    keys |= {f"{group.metadata.namespace}/{native_gang(group.metadata.name)}" for group in natives}
-    dump.of(JOBS)[:] = [job for job in dump.of(JOBS) if job.metadata.uid not in gone]
-    dump.of(POD_GROUPS)[:] = [group for group in dump.of(POD_GROUPS) if group.metadata.uid not in gone]
-    dump.of(NATIVE_POD_GROUPS)[:] = [group for group in dump.of(NATIVE_POD_GROUPS) if group.metadata.uid not in gone]
+    if not there:
+        near = near_names(short, [each.metadata.name for each in dump.of(JOBS) if each.metadata.namespace == namespace])
+        instead = f"; there is {near}" if near else ""
+        raise UnknownNameError(f"there is no job {short!r} in namespace {namespace!r}{instead}")
+    gone = {item.metadata.uid for item in there}
+    keys = {item.metadata.key for item in there if isinstance(item, PodGroup)}
+    keys |= {f"{namespace}/{native_gang(item.metadata.name)}" for item in there if isinstance(item, NativePodGroup)}
+    for kind in _GANGS:
+        dump.of(kind)[:] = [each for each in dump.of(kind) if each.metadata.uid not in gone]
     dump.of(PLACEMENTS)[:] = [each for each in dump.of(PLACEMENTS) if each.metadata.key not in keys]
-    pods = dump.of(PODS)
-    pods[:] = [pod for pod in pods if f"{pod.metadata.namespace}/{gang_of(pod)}" not in keys]
+    dump.of(PODS)[:] = [pod for pod in dump.of(PODS) if f"{pod.metadata.namespace}/{gang_of(pod)}" not in keys]
+
+
+def _names_of(item: Object) -> set[str]:
+    """Return the names by which a workload is removed: a gang goes by those of its owners too."""
+    owners = [] if isinstance(item, Job) else item.metadata.owner_references
+    return {item.metadata.name, *(owner.name for owner in owners)}
 
 
 class WhatIf:

@@ -1,13 +1,12 @@
 """The changes of a what-if, as they are told to the planner: other queues, more nodes, gangs that do not come."""
 
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 from extender.explain.clusterdump import kind_name
-from extender.explain.report import UnknownNameError
+from extender.explain.report import UnknownNameError, near_names
 from extender.explain.whatif import changed_queue, copies, queue_of_change
 from extender.replay.told import rules_from
 from extender.replay.workloads import Change, History
@@ -98,6 +97,5 @@ def _queue(group: Any) -> str:
     return named or names.DEFAULT_QUEUE
 
 
-def _unknown(what: str, name: str, known: Any) -> UnknownNameError:
-    near = get_close_matches(name, known, cutoff=0.4) or sorted(known)[:5]
-    return UnknownNameError(f"the recording has no {what} {name!r}; it has {', '.join(near) or 'none'}")
+def _unknown(what: str, name: str, known: Collection[str]) -> UnknownNameError:
+    return UnknownNameError(f"the recording has no {what} {name!r}; it has {near_names(name, known) or 'none'}")

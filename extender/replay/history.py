@@ -102,8 +102,6 @@ class _Reader:
             self.history = History(head)
         elif head.session != self._session and head.config != self._config():
             self.history.configs.append((head.at, head.config))
-        if head.session != self._session:
-            self.history.sessions += 1
         self._session, self._head_s = head.session, head.at
         self._among = set()
 

@@ -28,7 +28,7 @@ class Loop(Simulation):
         """
         head = history.head
         planning = planning_of(head.config if config is None else config, head.settings)
-        super().__init__(Told(head), planning, history, history.since_s)
+        super().__init__(Told(head), planning, history.usual_s, history.since_s)
         self.history = history
         self._config = config
         self._changed = changed

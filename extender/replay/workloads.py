@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from extender.record import lines
-from extender.simulate.members import Member, Workload
+from extender.simulate.members import Workload
 from muster.resources.runtime import declared_s
 
 
@@ -34,16 +34,7 @@ class History:
     configs: list[tuple[float, str]] = field(default_factory=list)
     """Changes of the scheduler configuration."""
     lost: int = 0
-    sessions: int = 0
     _usual: dict[str, float] = field(default_factory=dict)
-
-    def runs_s(self, workload: Workload, member: Member) -> float | None:
-        """Return how long a member ran; None for one that still ran at the end of the recording."""
-        return member.runs_s if member.runs_s is not None or member.censored else self.usual_s(workload)
-
-    def left_s(self, workload: Workload, member: Member, now: float) -> float | None:
-        """Return how much longer a member ran than to the beginning of the recording, at `now`."""
-        return None if self.runs_s(workload, member) is None else (member.ended_s or 0.0) - now
 
     def usual_s(self, workload: Workload) -> float | None:
         """Return how long a gang that never ran would have run: as it says itself, else as others of its queue did.

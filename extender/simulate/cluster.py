@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from extender.explain.clusterdump import kind_name
 from extender.planner.state.podshape import pin_of
-from extender.simulate.ends import Ends
 from extender.simulate.members import Member, Workload, ended_pod, members_of, running_pod, waiting_pod
 from extender.simulate.world import World
 from muster.api import names
@@ -57,9 +56,10 @@ class Playing:
 class Cluster:
     """What there is at the simulated time `now`, and what will happen at which time."""
 
-    def __init__(self, world: World, ends: Ends, now: float) -> None:
+    def __init__(self, world: World, usual_s: Callable[[Workload], float | None], now: float) -> None:
+        """Begin at `now`; `usual_s` returns how long a gang runs that never ran, None: to the end."""
         self.world = world
-        self.ends = ends
+        self._usual_s = usual_s
         self.now = now
         self.gangs: dict[str, Playing] = {}
         """The present gang of each key."""
@@ -99,7 +99,7 @@ class Cluster:
 
     def _member(self, playing: Playing, member: Member) -> None:
         workload = playing.workload
-        run = Run(member, self.ends.runs_s(workload, member), member.pod)
+        run = Run(member, self._runs_s(workload, member), member.pod)
         playing.runs[member.pod.metadata.name] = run
         if workload.is_there and member.at_start is not None:
             self._as_it_is(playing, run, member.at_start)
@@ -108,13 +108,17 @@ class Cluster:
         else:
             self.at(member.created_s, lambda: self._gate(playing, run))
 
+    def _runs_s(self, workload: Workload, member: Member) -> float | None:
+        """Return how long a member ran; None, to the end of the simulation, if nobody has seen its end."""
+        return member.runs_s if member.runs_s is not None or member.censored else self._usual_s(workload)
+
     def _as_it_is(self, playing: Playing, run: Run, pod: Pod) -> None:
         """Let a member begin as it is: on its node, on its way to the node that it is pinned to, or waiting."""
         run.pod, run.ended = pod, pod.finished
         self.world.tell(_PODS, pod)
         if pod.spec.node_name:
             run.since_s = self.now
-            self._end_later(playing, run, self.ends.left_s(playing.workload, run.member, self.now))
+            self._end_later(playing, run, None if run.runs_s is None else (run.member.ended_s or 0.0) - self.now)
         elif (pin := pin_of(pod.metadata)) and not pod.spec.scheduling_gates:
             self.bind(playing, run, pin, None)
 

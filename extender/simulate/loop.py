@@ -4,14 +4,14 @@ Cycles run after each change until nothing more is decided, a second later (for 
 started), and ever more rarely as long as anything waits, for deadlines.
 """
 
+from collections.abc import Callable
 from heapq import heappop
-from typing import Any
 
 from extender.planner.cycle import Planning
 from extender.planner.framework.snapshot import take
 from extender.simulate.cluster import Cluster
 from extender.simulate.effects import Effects
-from extender.simulate.ends import Ends
+from extender.simulate.members import Workload
 from extender.simulate.world import World
 
 SOON_S = 1.0
@@ -26,11 +26,12 @@ MOST_ROUNDS = 100
 class Simulation(Cluster):
     """One forward simulation over the planner's own cycle."""
 
-    def __init__(self, world: World, planning: Planning, ends: Ends, now: float, **given: Any) -> None:
-        """Begin at `now` with what the world has; `given` are further inputs of each cycle."""
-        super().__init__(world, ends, now)
+    def __init__(
+        self, world: World, planning: Planning, usual_s: Callable[[Workload], float | None], now: float
+    ) -> None:
+        """Begin at `now` with what the world has; `usual_s` returns how long a gang runs that never ran."""
+        super().__init__(world, usual_s, now)
         self.planning = planning
-        self._given = given
         self._effects = Effects(self)
         self._tick_at: float | None = None
         self._pause_s = TICK_S
@@ -81,9 +82,7 @@ class Simulation(Cluster):
         """Run a cycle and carry its decisions out; False if nothing changed that a further one could go on with."""
         self.cycles += 1
         requests = self.world.requests()
-        session = self.planning.run(
-            take(self.world.state), self.now, provisioning=requests, provisioning_served=False, **self._given
-        )
+        session = self.planning.run(take(self.world.state), self.now, provisioning=requests, provisioning_served=False)
         self.touched = False
         self._effects.carry_out(session)
         return self.touched

@@ -19,7 +19,7 @@ from muster.api.kubernetes.meta import Object
 NAME: Final = "muster-planner"
 """Of the default node pool's."""
 AVOIDED: Final = "avoided.json"
-"""Key of the nodes that gangs leave out, which an extender keeps for the next one (extender.failurememory)."""
+"""Key of the nodes that gangs leave out, which an extender keeps for the next one (extender.publish)."""
 TIMING: Final = "timing.json"
 """Key of the times and limits that cycles depend on."""
 MEMORY: Final = "memory.json"

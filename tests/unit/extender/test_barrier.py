@@ -28,7 +28,7 @@ def join(barrier: Barrier, rank: int, wanted: int, *, epoch: int = 1, pod: str =
 async def held(barrier: Barrier, count: int) -> None:
     """Lets the calls come that were made before; each then waits."""
     await asyncio.sleep(0)
-    assert barrier.held("gang") == count
+    assert barrier.waiting() == count
 
 
 async def test_the_last_member_releases_all() -> None:
@@ -39,7 +39,7 @@ async def test_the_last_member_releases_all() -> None:
     assert not any(call.done() for call in calls)
     calls.append(join(barrier, 4999, 5000))
     assert set(await asyncio.gather(*calls)) == {Outcome.RELEASED}
-    assert barrier.held("gang") == 0
+    assert barrier.waiting() == 0
     assert barrier.arrived() == {}
 
 
@@ -66,7 +66,7 @@ async def test_a_barrier_that_is_not_filled_in_time_lets_nobody_through() -> Non
     """Real time here: the barrier itself must wake up."""
     barrier = Barrier(timeout_s=0.05, monotonic_s=time.monotonic)
     assert await join(barrier, 0, 2) is Outcome.TIMED_OUT
-    assert barrier.held("gang") == 0
+    assert barrier.waiting() == 0
 
 
 async def test_each_member_that_comes_adds_to_the_time() -> None:

@@ -8,7 +8,7 @@ from extender_world import NOW, World
 from structlog.testing import capture_logs
 
 from extender.cluster import Cluster
-from extender.failurememory import MOST_BYTES, FailureMemory, encoded, read
+from extender.publish import MOST_BYTES, FailureMemory, encoded, read
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.configuration import AVOIDED
 from muster.api.muster.placement import AvoidedNode

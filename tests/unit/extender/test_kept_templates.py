@@ -28,7 +28,7 @@ def test_short_arguments_are_not_kept() -> None:
     """Neither in the cache nor in the state."""
     client = Client(Config("http://127.0.0.1:1"))
     cluster = Cluster(client, wake=lambda: None)
-    caches = [each for each in cluster._reflectors if isinstance(each, Reflector)]
+    caches = [each for each in cluster._reflectors.values() if isinstance(each, Reflector)]
     [jobs] = [each for each in caches if each._resource is JOBS]
     with growth() as grown:
         fill(jobs, job)

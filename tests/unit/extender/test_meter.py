@@ -7,8 +7,8 @@ from extender_world import NOW, World
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.meter import AWAY_S, Meter
 from extender.planner.framework.snapshot import Snapshot, take
+from extender.usage import AWAY_S, Meter
 from muster.api.muster.usage import PERIODS, PeriodUsage, QueueUsage, Usage, period_of
 
 GPU = "nvidia.com/gpu"

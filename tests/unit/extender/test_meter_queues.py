@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from extender.budgetreports import EVERY_S, BudgetReporter
-from extender.meter import AWAY_S, Meter
 from extender.planner.framework.snapshot import Snapshot, take
 from extender.planner.plugins.proportion import Proportion
+from extender.usage import AWAY_S, Meter
 from muster.api.muster.usage import PERIODS, Period, PeriodUsage, QueueUsage, Usage, period_of
 
 GPU = "nvidia.com/gpu"

@@ -137,8 +137,7 @@ def test_a_gang_that_is_gone_is_forgotten() -> None:
     world.milestones.group(group(), None)
     world.milestones.placement(placement("Planned"), placement("Bound"))
     assert world.told() == {"planned": 0}
-    assert not world.milestones._submitted
-    assert not world.milestones._reached
+    assert not world.milestones._gangs
 
 
 def amount(resource: str, what: str) -> float | None:

@@ -261,7 +261,7 @@ CASES = [
     Case("scaling.Scaling._delete delete", no_more_nodes, NEITHER),  # its templates, whose names nobody else uses
 ]
 ELSEWHERE = {
-    "failurememory.FailureMemory._patch merge_patch",  # one key of a ConfigMap, which names the object alone
+    "publish.FailureMemory._patch merge_patch",  # one key of a ConfigMap, which names the object alone
     "publish.ConfigPublisher._patch merge_patch",  # the others, written again each minute
     "verbs.bind.Binder.bind bind",  # test_binder
 }

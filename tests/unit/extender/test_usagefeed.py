@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from extender.usagefeed import WAIT_S, UsageFeed
+from extender.usage import WAIT_S, UsageFeed
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.usage import KEY
 

@@ -43,9 +43,9 @@ def test_reflectors_cycles_and_configuration_are_recorded_and_decide_the_same(
     loop = asyncio.new_event_loop()
     extender = Extender(options, ConfigFile(config), loop)
     told = world.dump()
-    for fed, reflector in zip(FEED, extender._cluster._reflectors, strict=True):
+    for resource, reflector in extender._cluster._reflectors.items():
         if isinstance(reflector, Reflector):
-            for item in told.of(fed.resource):
+            for item in told.of(resource):
                 reflector.mirror.put(item)
     extender._planner.cycle()
     config.write_text('actions: "reclaim"\n')

@@ -122,8 +122,7 @@ class Gang:
 
     def is_free(self) -> bool:
         """True if no call is held, and nothing is counted for one."""
-        uid = self.world.state.groups[self.key].metadata.uid
-        return not (self.barrier.waiting() or self.barrier.held(uid) or self.barrier.arrived())
+        return not (self.barrier.waiting() or self.barrier.arrived())
 
 
 async def quiet() -> None:

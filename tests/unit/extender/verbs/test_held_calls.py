@@ -89,9 +89,8 @@ class Gang:
     async def held(self, count: int) -> None:
         """Until so many calls wait."""
         deadline = time.monotonic() + DEADLINE_S
-        uid = self.world.state.groups[self.key].metadata.uid
-        while self.barrier.held(uid) < count:
-            assert time.monotonic() < deadline, f"{self.barrier.held(uid)} of {count} calls are held"
+        while self.barrier.waiting() < count:
+            assert time.monotonic() < deadline, f"{self.barrier.waiting()} of {count} calls are held"
             await asyncio.sleep(0)
 
 

@@ -1,18 +1,82 @@
-"""Counts what queues hold between two publications of the recorder, so that a budget knows it at every moment. Pure.
+"""What queues have used: read from the ConfigMap `muster-usage` of Muster's namespace, and counted on until now.
 
+The recorder of the history writes the ConfigMap, and no other account has the right to. Where it is missing or cannot
+be read budgets are not enforced: a history that is down costs money, and keeps nobody from working.
+
+Between two publications of the recorder a meter counts what queues hold, so that a budget knows it at every moment.
 Without it a gang that ends would take what it has used since the last publication with it, until the next one: for a
-moment its budget would look unused, which is when a gang that waits for it is planned; and for as long as the
-recorder is down.
+moment its budget would look unused, which is when a gang that waits for it is planned; and for as long as the recorder
+is down.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Any, Final
+
+import structlog
+from msgspec import field
 
 from extender.planner.fairshare.budgets import held_now
 from extender.planner.framework.snapshot import Snapshot
-from muster.api.muster.usage import AHEAD_S, PERIODS, Period, PeriodUsage, QueueUsage, Usage, period_of
+from muster.api.base import Resource
+from muster.api.kubernetes import meta
+from muster.api.muster.usage import AHEAD_S, PERIODS, Period, PeriodUsage, QueueUsage, Usage, period_of, read_usage
+from muster.api.names import USAGE
+from muster.kube.client import Client
+from muster.kube.reflector import Reflector
 from muster.resources.vector import unit
+
+log = structlog.get_logger()
+WAIT_S: Final = 15.0
+"""Time for which the planner waits for it at the start, so that no gang slips by."""
+
+
+class _ConfigMap(meta.Object):
+    data: dict[str, Any] = field(default_factory=dict)
+
+
+_USAGE: Final = Resource("", "v1", "configmaps", "ConfigMap", _ConfigMap)
+
+
+class UsageFeed:
+    """Follows the ConfigMap; `current` is what it said last."""
+
+    def __init__(self, client: Client, namespace: str, *, monotonic_s: Callable[[], float]) -> None:
+        self._monotonic_s = monotonic_s
+        self._began_s = monotonic_s()
+        self.current: Usage | None = None
+        """None while there is none that can be read."""
+        self._failed = ""
+        """The last reason, which is logged once."""
+        self._reflector: Reflector[_ConfigMap] = Reflector(
+            client, _USAGE, namespace=namespace, field_selector=f"metadata.name={USAGE}"
+        )
+        self._reflector.add_handler(self.on_change)
+
+    def ready(self) -> bool:
+        """Return True once it was read, if there is one, or was waited for long enough."""
+        return self._reflector.synced or self._monotonic_s() - self._began_s > WAIT_S
+
+    def start(self) -> None:
+        """Start to follow it. Runs on the loop."""
+        self._reflector.start()
+
+    def stop(self) -> None:
+        """End that."""
+        self._reflector.stop()
+
+    def on_change(self, old: _ConfigMap | None, new: _ConfigMap | None) -> None:
+        """Take the ConfigMap; None: it is gone."""
+        del old
+        try:
+            self.current = read_usage(new.data) if new is not None else None
+            why = ""
+        except ValueError as error:
+            self.current, why = None, str(error)
+        if why and why != self._failed:
+            log.warning("the usage of queues cannot be read, so budgets are not enforced", configmap=USAGE, why=why)
+        self._failed = why
+
 
 Spent = dict[tuple[str, str], float]
 """Queue and resource → units, or their seconds."""
