@@ -55,7 +55,6 @@ class _Meeting:
     arrived: dict[Slot, str] = field(default_factory=dict)
     calls: Counts[tuple[Slot, str]] = field(default_factory=Counts)
     """Slot and UID of a pod → held calls for it."""
-    waiting: int = 0
     outcome: Outcome | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     timer: asyncio.TimerHandle | None = None
@@ -96,7 +95,6 @@ class Barrier:
             return outcome if meeting.arrived[slot] == pod_uid else Outcome.CANCELLED
         finally:
             HELD.dec()
-            meeting.waiting -= 1
             meeting.calls[slot, pod_uid] -= 1
             if meeting.outcome is None and not meeting.calls[slot, pod_uid] and meeting.arrived[slot] == pod_uid:
                 del meeting.arrived[slot]
@@ -117,7 +115,7 @@ class Barrier:
 
     def waiting(self) -> int:
         """Return the number of held calls of all gangs."""
-        return sum(meeting.waiting for meeting in self._meetings.values())
+        return sum(meeting.calls.total() for meeting in self._meetings.values())
 
     def _arrive(self, key: tuple[str, int], slot: Slot, pod_uid: str) -> _Meeting:
         meeting = self._meetings.get(key)
@@ -126,7 +124,6 @@ class Barrier:
             self._look_again(self._timeout_s, key, meeting)
         meeting.arrived[slot] = pod_uid
         meeting.calls[slot, pod_uid] += 1
-        meeting.waiting += 1
         return meeting
 
     def _look_again(self, after_s: float, key: tuple[str, int], meeting: _Meeting) -> None:

@@ -9,7 +9,7 @@ So that a process which ends between the two takes nothing with it, they are wri
 failure, and read when a process begins to lead.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 
 import msgspec
 import structlog
@@ -131,23 +131,16 @@ class FailureMemory:
 
 def encoded(known: Failures, now: float) -> str:
     """Return the entries that count still, of the gangs that came last as far as there is room, as JSON."""
-    return "{" + ",".join(reversed([*_that_fit(_newest_first(known, now))])) + "}"
-
-
-def _newest_first(known: Failures, now: float) -> Iterator[str]:
+    entries: list[str] = []
+    size = 0
     for key, avoided in reversed(known.items()):
         left = [each for each in avoided if is_remembered(each, now)]
-        if left:
-            yield f"{msgspec.json.encode(key).decode()}:{msgspec.json.encode(left).decode()}"
-
-
-def _that_fit(items: Iterable[str]) -> Iterator[str]:
-    size = 0
-    for item in items:
-        size += len(item) + 1
+        entry = f"{msgspec.json.encode(key).decode()}:{msgspec.json.encode(left).decode()}" if left else ""
+        size += len(entry) + bool(left)
         if size > MOST_BYTES:
-            return
-        yield item
+            break
+        entries += [entry] if left else []
+    return "{" + ",".join(reversed(entries)) + "}"
 
 
 def read(text: str) -> Failures:

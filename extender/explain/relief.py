@@ -6,6 +6,7 @@ Among them are the ends of other gangs and pods, which hold the room that the ga
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from itertools import islice
 from math import ceil
 
 import numpy as np
@@ -194,10 +195,8 @@ class Reliever:
     def _uncordon(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
         if not any(cause.why == CORDONED for cause in lacks.causes):
             return
-        nodes = self._behind(cls, CORDONED)
-        enough = self._fewest([uncordoned(node) for node in nodes])
-        if enough:
-            names = [node.metadata.name for node in enough]
+        nodes = [uncordoned(node) for node in self._behind(cls, CORDONED)]
+        for names in self._fewest(nodes):
             yield Relief("uncordon", reasons.relief.uncordoned(names), tuple(names))
 
     def _tolerate(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
@@ -220,9 +219,7 @@ class Reliever:
 
     def _recover(self, nodes: list[Node], what: str) -> Iterator[Relief]:
         """Suggest the end of a taint of Kubernetes, or of a fault: pods might be placed on a dead node else."""
-        enough = self._fewest([recovered(node, self._what_if.dump.rules) for node in nodes])
-        if enough:
-            names = [node.metadata.name for node in enough]
+        for names in self._fewest([recovered(node, self._what_if.dump.rules) for node in nodes]):
             yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
 
     def _behind(self, cls: PodClass, cause: Reason) -> list[Node]:
@@ -235,10 +232,10 @@ class Reliever:
         columns = columns[np.argsort(-room[columns], kind="stable")]
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
-    def _fewest(self, nodes: list[Node]) -> list[Node]:
-        """Return the fewest of these nodes, in their order, with which the gang starts; empty if all do not help."""
+    def _fewest(self, nodes: list[Node]) -> Iterator[list[str]]:
+        """Yield the names of the fewest of these nodes, in their order, with which the gang starts, if all help."""
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
-            return []
+            return
         low, high = 1, len(nodes)
         while low < high:
             middle = (low + high) // 2
@@ -246,24 +243,19 @@ class Reliever:
                 high = middle
             else:
                 low = middle + 1
-        return nodes[:high]
+        yield [node.metadata.name for node in nodes[:high]]
 
     def _ends(self, cls: PodClass, missing: int, inside: NDArray[np.bool_] | None = None) -> Iterator[Relief]:
         found = holders(self._what_if, self._session, cls, self._gang, self._reader, inside)
-        singles = 0
-        alone = (each for each in found if each.room >= missing)
-        for holder in sorted(alone, key=lambda each: (each.size, each.name))[:MAX_TRIES]:
-            if singles < MAX_SINGLES and self._fits_without([holder]):
-                singles += 1
-                yield Relief("ends", reasons.relief.ends([holder.words]), (holder.shown,))
-        if singles:
-            return
-        together = self._together(
-            sorted(found, key=lambda each: (-each.room, each.size, each.name))[:MAX_TOGETHER], missing
-        )
-        if together:
-            names = [holder.shown for holder in together]
-            yield Relief("ends", reasons.relief.ends([holder.words for holder in together]), tuple(names))
+        alone = sorted((each for each in found if each.room >= missing), key=lambda each: (each.size, each.name))
+        fitting = ([holder] for holder in alone[:MAX_TRIES] if self._fits_without([holder]))
+        sets = [*islice(fitting, MAX_SINGLES)]
+        if not sets:
+            largest = sorted(found, key=lambda each: (-each.room, each.size, each.name))
+            sets = [*filter(None, [self._together(largest[:MAX_TOGETHER], missing)])]
+        for chosen in sets:
+            names = tuple(holder.shown for holder in chosen)
+            yield Relief("ends", reasons.relief.ends([holder.words for holder in chosen]), names)
 
     def _together(self, found: list[Holder], missing: int) -> list[Holder]:
         """Return a small set: the largest holders until the gang fits, then without those that are not needed."""

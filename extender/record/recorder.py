@@ -8,7 +8,7 @@ known: a recording may have a gap, but it never says what was not.
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import structlog
@@ -35,13 +35,14 @@ SLEEP_S = 60.0
 JOIN_S = 10.0
 
 
-class Waiting:
+class Waiting(NamedTuple):
     """A change that is to be written: the object itself, as it is encoded in the thread only."""
 
-    __slots__ = ("at", "item", "key", "kind", "own")
-
-    def __init__(self, at: float, kind: str, key: str, item: Any, own: bool) -> None:  # noqa: FBT001 - private
-        self.at, self.kind, self.key, self.item, self.own = at, kind, key, item, own
+    at: float
+    kind: str
+    key: str
+    item: Any
+    own: bool
 
 
 class Recorder:

@@ -1,7 +1,7 @@
 """The effects of decisions on a simulated cluster, in the order in which `extender.commit` carries them out."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -17,7 +17,6 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent
 
-D = TypeVar("D", decisions.KeepSpares, decisions.Unreserve)
 _PODS, _PLACEMENTS = kind_name(PODS), kind_name(PLACEMENTS)
 _ARRIVE_S = 600.0
 """Time for members to come once the room is there; here they come at once."""
@@ -58,17 +57,16 @@ class Effects:
         meta = replace(placement.metadata, resource_version=str(self._cluster.version()))
         self._cluster.world.tell(_PLACEMENTS, replace(placement, metadata=meta))
 
-    def _change(self, session: Session, kind: type[D], change: Callable[[D, Placement], PlacementContent]) -> None:
-        for decision in session.decided(kind):
-            known = self._placement(decision.gang.key)
-            if known is not None:
-                self._write(known, change(decision, known))
+    def _change(self, key: str, change: Callable[[Placement], PlacementContent]) -> None:
+        """Change the placement of a gang, if it has one."""
+        known = self._placement(key)
+        if known is not None:
+            self._write(known, change(known))
 
     def _close(self, session: Session) -> None:
         for close in session.decided(decisions.ClosePlacement):
-            known, avoided = self._placement(close.gang.key), session.avoided.get(close.gang.key, ())
-            if known is not None:
-                self._write(known, content.closed(close, now=session.now, avoided=avoided))
+            wanted = content.closed(close, now=session.now, avoided=session.avoided.get(close.gang.key, ()))
+            self._change(close.gang.key, lambda _, wanted=wanted: wanted)  # type: ignore[misc]
             playing = self._cluster.gangs.get(close.gang.key)
             if close.phase == "Bound" and playing is not None and playing.started_s is None:
                 playing.started_s = self._cluster.now
@@ -79,9 +77,8 @@ class Effects:
     def _avoid(self, session: Session) -> None:
         failures = self._cluster.world.state.failures
         for avoid in session.decided(decisions.Avoid):
-            known = self._placement(avoid.gang.key)
-            if known is not None and avoid.avoided is not None:
-                self._write(known, content.avoiding(avoid, known))
+            if avoid.avoided is not None:
+                self._change(avoid.gang.key, partial(content.avoiding, avoid))
             failures.remember(avoid.gang.key, avoid.avoided or ())
             failures.forget(avoid.gang.key, [pod.uid for pod in avoid.counted])
 
@@ -93,16 +90,17 @@ class Effects:
 
     def _room(self, session: Session) -> None:
         for there in session.decided(decisions.RoomIsThere):
-            known = self._placement(there.gang.key)
-            if known is not None:
-                self._write(known, content.with_room(there, known, deadline_s=self._cluster.now + _ARRIVE_S))
-                self._cluster.touched = True
+            deadline_s = self._cluster.now + _ARRIVE_S
+            self._change(there.gang.key, partial(content.with_room, there, deadline_s=deadline_s))
+            self._cluster.touched = True
 
     def _keep(self, session: Session) -> None:
-        self._change(session, decisions.KeepSpares, content.with_spares)
+        for keep in session.decided(decisions.KeepSpares):
+            self._change(keep.gang.key, partial(content.with_spares, keep))
 
     def _reserve(self, session: Session) -> None:
-        self._change(session, decisions.Unreserve, content.unreserved)
+        for unreserve in session.decided(decisions.Unreserve):
+            self._change(unreserve.gang.key, partial(content.unreserved, unreserve))
         for reserve in session.decided(decisions.Reserve):
             known = self._placement(reserve.gang.key) or _new(reserve.gang)
             self._write(known, content.reserved(reserve, PlacementContent.of(known)))

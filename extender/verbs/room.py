@@ -22,14 +22,14 @@ from muster.resources.gpus import format_portion
 from muster.resources.vector import Vector, add
 
 
-def labels(reason: Reason | None) -> tuple[str, str]:
-    """Return the labels `verdict` and `reason` of a call that ended with this reason."""
-    return (reason.verdict, reason.tag) if reason else (Verdict.PASSED, "")
-
-
 def counted(metric: Counter) -> Callable[[str, Reason | None], Counter]:
     """Return the counters of calls by kind of pod and reason, each looked up once: prometheus_client takes a lock."""
-    return cache(lambda kind, reason: metric.labels(kind, *labels(reason)))
+
+    def counter(kind: str, reason: Reason | None) -> Counter:
+        verdict, tag = (reason.verdict, reason.tag) if reason else (Verdict.PASSED, "")
+        return metric.labels(kind, verdict, tag)
+
+    return cache(counter)
 
 
 def unavailable(cluster: Live, active: Callable[[], bool]) -> Reason | None:

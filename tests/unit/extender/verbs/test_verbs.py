@@ -6,12 +6,13 @@ import pytest
 from extender_world import World, cluster_of
 from hypothesis import given
 from hypothesis import strategies as st
+from prometheus_client import Counter
 
 from extender.planner.reasons.verbs import Reason, Verdict
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize, collapse
-from extender.verbs.room import labels
+from extender.verbs.room import counted
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
@@ -125,8 +126,9 @@ def test_victims_that_would_break_a_running_gang_are_refused_while_there_are_oth
 
 def test_every_reason_is_a_label_of_the_metrics_and_says_whether_it_is_tried_again() -> None:
     """Rejections are those that do not promise another try."""
-    assert labels(None) == ("passed", "")
-    assert labels(Reason.BARRIER_TIMEOUT) == ("error", "barrier_timeout")
+    counter = counted(Counter("muster_a_test_total", "", ["pod", "verdict", "reason"]))
+    assert counter("gang", None)._labelvalues == ("gang", "passed", "")
+    assert counter("plain", Reason.BARRIER_TIMEOUT)._labelvalues == ("plain", "error", "barrier_timeout")
     rejections = {reason for reason in Reason if reason.verdict is Verdict.REJECTED}
     assert rejections == {
         Reason.WAITS_FOR_GANG, Reason.NOT_PLANNED_HERE, Reason.HELD_BY_GANG, Reason.KEPT_FOR_GANG, Reason.QUEUE_FULL,
