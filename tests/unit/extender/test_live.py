@@ -1,56 +1,65 @@
-"""The state belongs to one loop; threads ask there, and who waits for a change is told."""
+"""The state belongs to one loop: threads ask there, and who waits for a change is told. Caches say what they lack."""
 
 import asyncio
+import gc
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
+import msgspec
 import pytest
 
-from extender.cluster import Live
+from extender import cluster as module
+from extender.cluster import Cluster, Live, settle
 from extender.planner.state.state import State
+from muster.api.kubernetes.core import Pod
+from muster.kube import readable
+from muster.kube.client import Client
+from muster.kube.config import Config
+from muster.kube.reflector import Reflector
+
+pytestmark = pytest.mark.anyio
+
+LONGEST_S = 20.0
+NO_SERVER = "http://127.0.0.1:1"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PODS = 100
 
 
-def on_loop(story: Callable[[Live], Awaitable[None]], woken: list[int]) -> None:
-    """Run a story on a loop that the state belongs to; `woken` counts how often the planner was."""
-
-    async def run() -> None:
-        live = Live(State(), wake=lambda: woken.append(1))
-        live.run_here()
-        await story(live)
-
-    asyncio.run(run())
+@pytest.fixture
+def woken() -> list[int]:
+    """How often the planner was woken."""
+    return []
 
 
-def test_a_thread_asks_on_the_loop() -> None:
+@pytest.fixture
+async def live(woken: list[int]) -> Live:
+    """A state that belongs to the running loop."""
+    made = Live(State(), wake=lambda: woken.append(1))
+    made.run_here()
+    return made
+
+
+async def test_a_thread_asks_on_the_loop(live: Live) -> None:
     """The question runs in the loop's thread, and its answer comes back; so does what it raises."""
-
-    async def story(live: Live) -> None:
-        home = threading.get_ident()
-        assert await asyncio.to_thread(live.ask, lambda _: threading.get_ident()) == home
-        with pytest.raises(KeyError):
-            await asyncio.to_thread(live.ask, lambda state: state.pods["nobody"])
-        assert live.ask(lambda _: threading.get_ident()) == home  # there, it is a plain call
-
-    on_loop(story, [])
+    home = threading.get_ident()
+    assert await asyncio.to_thread(live.ask, lambda _: threading.get_ident()) == home
+    with pytest.raises(KeyError):
+        await asyncio.to_thread(live.ask, lambda state: state.pods["nobody"])
+    assert live.ask(lambda _: threading.get_ident()) == home  # there, it is a plain call
 
 
-def test_the_planner_is_woken_where_something_may_follow() -> None:
+@pytest.mark.parametrize(("matters", "count"), [(True, 1), (False, 0), (None, 1)])
+async def test_the_planner_is_woken_where_something_may_follow(
+    live: Live, woken: list[int], count: int, *, matters: bool | None
+) -> None:
     """A change that says nothing counts as one from which something follows."""
-    woken: list[int] = []
-
-    def told(matters: bool | None, _: State) -> bool | None:  # noqa: FBT001 - as `partial` gives it
-        return matters
-
-    async def story(live: Live) -> None:
-        for matters, count in ((True, 1), (False, 1), (None, 2)):
-            live.change(partial(told, matters))
-            assert len(woken) == count
-
-    on_loop(story, woken)
+    live.change(lambda _: matters)
+    assert len(woken) == count
 
 
-def test_who_waits_sees_every_change() -> None:
+async def test_who_waits_sees_every_change(live: Live) -> None:
     """Also one that does not wake the planner, and one that a thread makes."""
     steps: list[str] = []
 
@@ -58,35 +67,98 @@ def test_who_waits_sees_every_change() -> None:
         steps.append(who)
         return False
 
-    async def story(live: Live) -> None:
-        waiting = asyncio.ensure_future(live.until(lambda: len(steps) >= 2, timeout_s=60))
-        await asyncio.sleep(0)
-        live.change(partial(step, "loop"))
-        await asyncio.to_thread(live.change, partial(step, "thread"))
-        assert await waiting
-        assert await live.until(lambda: True, timeout_s=0)
-        assert not await live.until(lambda: False, timeout_s=0.01)
-
-    on_loop(story, [])
+    waiting = asyncio.ensure_future(live.until(lambda: len(steps) >= 2, timeout_s=60))
+    await asyncio.sleep(0)
+    live.change(partial(step, "loop"))
+    await asyncio.to_thread(live.change, partial(step, "thread"))
+    assert await waiting
+    assert await live.until(lambda: True, timeout_s=0)
+    assert not await live.until(lambda: False, timeout_s=0.01)
+    assert not live._waiting
 
 
 def test_a_loop_that_has_ended_is_an_error() -> None:
     """Whoever asks it would wait for ever."""
-    left: list[Live] = []
+    live = Live(State(), wake=lambda: None)
 
-    async def story(live: Live) -> None:
-        left.append(live)
+    async def run() -> None:
+        live.run_here()
 
-    on_loop(story, [])
-    failures: list[BaseException] = []
+    asyncio.run(run())
+    with pytest.raises(RuntimeError, match="closed"):
+        live.ask(lambda _: None)
 
-    def ask() -> None:
-        try:
-            left[0].ask(lambda _: None)
-        except RuntimeError as error:
-            failures.append(error)
 
-    thread = threading.Thread(target=ask)
-    thread.start()
-    thread.join()
-    assert "closed" in str(failures[0])
+@pytest.fixture
+async def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Caches without an API server, and small slices of comparisons."""
+    monkeypatch.setattr(module, "LOOKS", 10)
+    monkeypatch.setattr(module, "SLICE_LOOKS", 500)
+    monkeypatch.setattr(readable, "PATIENCE_S", 0.0)
+    client, woken = Client(Config(NO_SERVER), loop=asyncio.get_running_loop()), asyncio.Event()
+    made: Any = Cluster(client, wake=woken.set)
+    made.woken = woken
+    yield made
+    client.close()
+
+
+def pod(name: str, terms: list[dict[str, Any]] | None = None) -> Pod:
+    """A pod of Muster's."""
+    meta = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1"}
+    spec = {"schedulerName": "muster", "affinity": {"podAntiAffinity": {REQUIRED: terms or []}}}
+    return msgspec.convert({"metadata": meta, "spec": spec}, Pod)
+
+
+async def test_new_affinities_are_compared_in_slices(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is ready once those of its first pods are, and the planner is woken."""
+    monkeypatch.setattr(Reflector, "synced", True)
+    state, slices = cluster.state, []
+    for number in range(PODS):
+        state.on_pod(None, pod(f"p{number}"))
+    state.on_pod(None, pod("asks", [{"topologyKey": "zone", "labelSelector": {}}]))
+    assert not cluster.synced
+    assert cluster.not_ready() == "affinities are still compared with the pods of the cluster"
+    assert not cluster.woken.is_set()
+    compare = state.compare
+
+    def counted(looks: int) -> bool:
+        slices.append(looks)
+        return bool(compare(looks))
+
+    monkeypatch.setattr(state, "compare", counted)
+    async with asyncio.timeout(LONGEST_S):
+        await cluster.woken.wait()
+    assert cluster.synced
+    assert cluster.not_ready() is None
+    assert all(len(record.cls.matched) == 1 for record in state.pods.values())
+    assert len(slices) > 1
+
+
+async def test_the_kinds_that_were_never_read_are_named(cluster: Any) -> None:
+    """And why, since when, once that is longer than an API server needs to restart."""
+    assert cluster.not_ready() == f"the caches are not filled yet: {', '.join(cluster.sizes())}"
+    cluster.start()
+    async with asyncio.timeout(LONGEST_S):
+        while "resourceclaims cannot be read since " not in (cluster.not_ready() or ""):  # noqa: ASYNC110 - nothing else says it
+            await asyncio.sleep(0.01)
+    cluster.stop()
+
+
+@pytest.fixture
+def thawed() -> Iterator[Callable[[], int]]:
+    """The number of frozen objects, which are let go in the end."""
+    yield gc.get_freeze_count
+    gc.unfreeze()
+
+
+async def test_what_is_there_when_the_caches_are_filled_is_frozen(thawed: Callable[[], int]) -> None:
+    """The garbage collector leaves alone what the caches hold, once they are filled and not before."""
+    before, looks = thawed(), []
+
+    def filled() -> bool:
+        looks.append(thawed())
+        return len(looks) == 3
+
+    await settle(filled, look_s=0.0)
+    assert looks == [before] * 3
+    assert thawed() > before

@@ -1,16 +1,19 @@
 """What several queues hold of several resources between publications, and what a new extender says of it."""
 
+from typing import Any
+
 import pytest
 from extender_world import NOW, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from extender.budgetreports import EVERY_S, BudgetReporter
 from extender.planner.framework.snapshot import Snapshot, take
 from extender.planner.plugins.proportion import Proportion
-from extender.usage import AWAY_S, Meter
-from muster.api.muster.usage import PERIODS, Period, PeriodUsage, QueueUsage, Usage, period_of
+from extender.usage import AWAY_S, WAIT_S, Meter, UsageFeed
+from muster.api.muster.usage import AHEAD_S, KEY, PERIODS, Period, PeriodUsage, QueueUsage, Usage, period_of
 
 GPU = "nvidia.com/gpu"
 QUEUES = ("team", "other")
@@ -99,6 +102,62 @@ def test_what_nobody_has_a_budget_for_is_left_out() -> None:
     usage = Meter().advanced(said, holding({"team": (1, 1), "other": (1, 1)}, budgets), NOW)
     assert usage is not None
     assert {name: set(each.seconds) for name, each in usage.queues.items()} == {"team": {GPU}, "other": {GPU}}
+
+
+def test_a_publication_takes_the_place_of_what_was_counted() -> None:
+    """It goes on from its moment."""
+    meter, snapshot = Meter(), holding({"team": (2, 0), "other": (0, 0)})
+    meter.advanced(published(NOW), snapshot, NOW)
+    assert told(meter.advanced(published(NOW), snapshot, NOW + 50), "team", GPU) == pytest.approx(100)
+    later = meter.advanced(published(NOW + 40, team=(500, 0)), snapshot, NOW + 60)
+    assert told(later, "team", GPU) == pytest.approx(540)
+    assert later is not None
+    assert (later.until, later.periods) == (NOW + 60, PERIODS)
+    assert meter.advanced(published(NOW + 90), snapshot, NOW + 60).until == NOW + 90  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("away_s", "counted"), [(AWAY_S, 100 + 2 * AWAY_S), (AWAY_S + 1, 100)])
+def test_a_replica_that_has_not_looked_for_long_goes_by_what_it_sees(away_s: float, counted: float) -> None:
+    """Another one led meanwhile; nobody knows here when the gang has ended."""
+    meter, said, snapshot = Meter(), published(NOW), holding({"team": (2, 0), "other": (0, 0)})
+    meter.advanced(said, snapshot, NOW)
+    meter.advanced(said, snapshot, NOW + 50)
+    usage = meter.advanced(said, holding(NOTHING), NOW + 50 + away_s)
+    assert told(usage, "team", GPU) == pytest.approx(counted)
+
+
+def test_without_publication_or_budget_nothing_is_counted() -> None:
+    """What is not published is not known; one of the future is not believed, and what was counted is dropped."""
+    meter, snapshot = Meter(), holding({"team": (1, 0), "other": (0, 0)})
+    meter.advanced(published(NOW), snapshot, NOW)
+    assert meter.advanced(None, snapshot, NOW) is None
+    usage = meter.advanced(published(NOW), snapshot, NOW + 5)
+    assert told(usage, "team", GPU) == pytest.approx(5)
+    ahead = Usage(NOW + AHEAD_S + 1)
+    assert meter.advanced(ahead, snapshot, NOW) is ahead
+    known = Usage(NOW)
+    assert meter.advanced(known, holding(NOTHING, {"team": "", "other": ""}), NOW + 5) is known
+
+
+class Known:
+    """A ConfigMap."""
+
+    def __init__(self, data: dict[str, Any]) -> None:
+        self.data = data
+
+
+def test_it_follows_the_config_map_and_does_not_wait_for_it_for_ever() -> None:
+    """One that cannot be read, or is gone, is none; a right that lacks must not keep all gangs waiting."""
+    clock = [0.0]
+    feed = UsageFeed(None, "muster-system", monotonic_s=lambda: clock[0])  # type: ignore[arg-type]  # never started
+    good, bad = Known({KEY: '{"until": 5}'}), Known({KEY: "{"})
+    with capture_logs() as lines:
+        for new, until in ((good, 5), (bad, None), (bad, None), (good, 5), (None, None), (bad, None)):
+            feed.on_change(None, new)  # type: ignore[arg-type]  # with its fields
+            assert (feed.current.until if feed.current else None) == until
+    assert [line["log_level"] for line in lines] == ["warning"] * 2, "each reason once"
+    for clock[0], ready in ((WAIT_S, False), (WAIT_S + 1, True)):
+        assert feed.ready() is ready
 
 
 class Events:
