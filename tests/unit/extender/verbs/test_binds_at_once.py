@@ -12,7 +12,7 @@ from extender.verbs import bind
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderBindingArgs
 from muster.api.names import CREATED_BY, VOLCANO_QUEUE
-from muster.kube.errors import Forbidden
+from muster.kube.errors import APIError, Conflict, Forbidden, Unreachable
 
 JSON = dict[str, Any]
 BY = {user: {"notes": {CREATED_BY: user}} for user in ("alice", "bob")}
@@ -69,8 +69,13 @@ CASES = {
 each_limit = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
 
-def at_once(extender: Extender, *pods: Pod, nodes: tuple[str, str], fails: bool = False) -> list[str]:
-    """Both errors: the second call comes while the API server has not answered the first, which then `fails`."""
+def at_once(
+    extender: Extender, *pods: Pod, nodes: tuple[str, str], fails: Exception | None = None, cancelled: bool = False
+) -> list[str]:
+    """Both errors: the second call comes while the API server has not answered the first.
+
+    That then `fails`, or its caller is gone.
+    """
     first, second = (
         ExtenderBindingArgs(pod_name=pod.metadata.name, pod_namespace="ns", pod_uid=pod.metadata.uid, node=node)
         for pod, node in zip(pods, nodes, strict=True)
@@ -85,7 +90,7 @@ def at_once(extender: Extender, *pods: Pod, nodes: tuple[str, str], fails: bool 
             begun.set()
             await may_answer.wait()
             if fails:
-                raise Forbidden("no")
+                raise fails
             await binds(*binding)
 
         extender.bind = answers_late  # type: ignore[method-assign]
@@ -93,6 +98,10 @@ def at_once(extender: Extender, *pods: Pod, nodes: tuple[str, str], fails: bool 
         async with asyncio.timeout(10):
             await begun.wait()
         error = (await extender._bind(second)).error
+        if cancelled:
+            call.cancel()
+            await asyncio.gather(call, return_exceptions=True)
+            return ["", error]
         may_answer.set()
         return [(await call).error, error]
 
@@ -134,10 +143,27 @@ def test_a_pod_that_fits_beside_it_is_bound(case: Case) -> None:
     assert extender.bound == {"first": "node-0", "second": case.node_of_fitting}
 
 
+def untouched(extender: Extender) -> bool:
+    """True if nothing is counted for anybody."""
+    ledger, nodes = extender.world.state.ledger, extender.world.state.nodes
+    counted = (ledger.entries, ledger.assumed, ledger.queues.queues, ledger.queues.users)
+    return not any(counted) and not nodes.used.any()
+
+
 @each_limit
-def test_a_pod_that_was_refused_is_bound_when_the_other_binding_has_failed(case: Case) -> None:
+@pytest.mark.parametrize("error", [Conflict("it is another pod"), Forbidden("no"), Unreachable("no answer")])
+def test_a_pod_that_was_refused_is_bound_when_the_other_binding_has_failed(case: Case, error: APIError) -> None:
     """What the first one was counted for is given back everywhere."""
     extender, pods = ready(case, case.too_much)
-    assert at_once(extender, *pods, nodes=("node-0", "node-0"), fails=True) == [Reason.BIND_FAILED, case.reason]
+    assert at_once(extender, *pods, nodes=("node-0", "node-0"), fails=error) == [Reason.BIND_FAILED, case.reason]
+    assert untouched(extender)
     assert extender.error(pods[1], "node-0") == ""
     assert extender.error(pods[0], "node-0") == case.reason
+
+
+@each_limit
+def test_a_binding_that_is_cancelled_takes_nothing(case: Case) -> None:
+    """While it is under way it does: another pod is refused."""
+    extender, pods = ready(case, case.too_much)
+    assert at_once(extender, *pods, nodes=("node-0", "node-0"), cancelled=True) == ["", case.reason]
+    assert untouched(extender)

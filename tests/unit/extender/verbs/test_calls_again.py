@@ -14,9 +14,9 @@ from extender_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from verbs_world import Filled
 
 from extender.barrier import HELD, Barrier
-from extender.cluster import Cluster
 from extender.planner.reasons.verbs import Reason
 from extender.verbs.bind import Bind
 from muster.api.kubernetes.core import Pod
@@ -27,12 +27,6 @@ from muster.kube.errors import APIError, Conflict, Forbidden, Unreachable
 CPU1 = {"cpu": 1}
 Member = tuple[str, int]
 """Pod set and rank."""
-
-
-class Filled(Cluster):
-    """A cluster whose caches are filled by hand."""
-
-    synced = True  # type: ignore[assignment]
 
 
 class Sets(NamedTuple):

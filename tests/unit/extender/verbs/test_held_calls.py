@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 from extender_world import World
+from verbs_world import Filled
 
 from extender.barrier import Barrier
-from extender.cluster import Cluster
 from extender.planner.reasons.verbs import Reason
 from extender.verbs import bind
 from extender.verbs.bind import LASTS, Bind
@@ -33,12 +33,6 @@ class Bindings:
         del namespace, uid, annotations
         assert name not in self.nodes, "bound twice"
         self.nodes[name] = node
-
-
-class Filled(Cluster):
-    """A cluster whose caches are filled by hand."""
-
-    synced = True  # type: ignore[assignment]
 
 
 class Gang:
