@@ -146,7 +146,7 @@ def told_reports(queues: Iterable[Queue]) -> list[QueueReport]:
             queue=name,
             parent=parents[name],
             depth=depth,
-            allocated=_used(_read(queue.status.allocated)),
+            allocated={name: amount for name, amount in _read(queue.status.allocated).items() if amount},
             fair_share=_read(queue.status.fair_share),
             deserved=_read(queue.status.deserved),
             capability=_read(queue.spec.capability),
@@ -203,11 +203,6 @@ def _own(name: str, gangs: Sequence[PodGroup]) -> OwnQueue:
     return OwnQueue(name, running, len(gangs) - running, place, min(starts, default=""))
 
 
-def _used(amounts: Vector) -> Vector:
-    """Return the amounts that are not 0."""
-    return {name: amount for name, amount in amounts.items() if amount}
-
-
 def _in_order(parents: Mapping[str, str]) -> list[tuple[str, int]]:
     below: dict[str, list[str]] = {}
     for name in sorted(parents, reverse=True):
@@ -223,7 +218,7 @@ def _in_order(parents: Mapping[str, str]) -> list[tuple[str, int]]:
 def _report(
     session: Session, name: str, depth: int, parent: str, waiting: int, first: tuple[WaitingGang, ...]
 ) -> QueueReport:
-    queue = session.snapshot.queues.get(name)
+    queue = session.snapshot.queues.get(name) or Queue()
     allocated = session.hooks.get_queue_allocated_resources.call(name)
     if allocated is None:
         raise UnknownNameError("no plugin of the scheduler configuration knows shares of queues; add `proportion`")
@@ -234,13 +229,13 @@ def _report(
         allocated=_vector(session, allocated),
         fair_share=_vector(session, session.hooks.get_queue_fair_share.call(name)),
         deserved=_vector(session, session.hooks.get_queue_deserved_resources.call(name)),
-        capability=_read(queue.spec.capability) if queue else {},
-        guarantee=_read(queue.spec.guarantee.resource) if queue else {},
-        weight=queue.spec.weight if queue else 1,
-        priority=queue.spec.priority if queue else 0,
+        capability=_read(queue.spec.capability),
+        guarantee=_read(queue.spec.guarantee.resource),
+        weight=queue.spec.weight,
+        priority=queue.spec.priority,
         waiting=waiting,
         first=first,
-        limits=limit_words(queue, session.now) if queue else (),
+        limits=limit_words(queue, session.now),
     )
 
 

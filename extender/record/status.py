@@ -40,61 +40,40 @@ class RecordingStatus(Struct, rename="camel"):
 
 def status_of(recording: Recording) -> RecordingStatus:
     """Read a recording to its end. Raises RecordingError for what is none."""
-    counting = _Counting()
+    found = RecordingStatus(versions=[], gaps=[])
+    objects: dict[str, set[str]] = {}
+    session, last_s = "", 0.0
     for line in recording:
-        counting.take(line)
-    found = counting.found
-    found.files, found.bytes = len(recording.files), sum(file.stat().st_size for file in recording.files)
-    found.objects = {kind: len(keys) for kind, keys in counting.objects.items() if keys}
-    found.cuts = {path.name: why for path, why in recording.cuts.items()}
-    return found
-
-
-class _Counting:
-    def __init__(self) -> None:
-        self.found = RecordingStatus(versions=[], gaps=[])
-        self.objects: dict[str, set[str]] = {}
-        self._session = ""
-        self._last_s = 0.0
-
-    def take(self, line: lines.AnyLine) -> None:
-        found = self.found
         match line:
             case lines.Head():
-                self._head(line)
+                if session not in {"", line.session}:
+                    found.gaps.append(_gap(last_s, line.at, "the process was started anew"))
+                found.sessions += line.session != session
+                found.versions += [] if line.version in found.versions else [line.version]
+                found.pool, session = line.pool, line.session
+                objects = {kind: set() for kind in lines.RESOURCES}
             case lines.Cycle(decided=decided):
                 found.cycles += 1
                 found.decisions += len(decided)
             case lines.Lost(changes=changes, since=since, at=at):
                 found.lost += changes
-                self._missing(since, at, f"{changes} changes came too fast, or the disk did not take them")
-            case _:
-                self._object(line)
+                why = f"{changes} changes came too fast, or the disk did not take them"
+                found.gaps.append(_gap(since, at, why))
+            case lines.Known(kind=kind, object=text) | lines.Put(kind=kind, object=text) if kind in objects:
+                objects[kind].add(lines.unpacked(kind, text).metadata.key)
+                found.changes += isinstance(line, lines.Put)
+            case lines.Gone(kind=kind, key=key) if kind in objects:
+                objects[kind].discard(key)
+                found.changes += 1
         if line.at:
             found.since = found.since or format_time(line.at)
             found.until = format_time(line.at)
-            self._last_s = line.at
+            last_s = line.at
+    found.files, found.bytes = len(recording.files), sum(file.stat().st_size for file in recording.files)
+    found.objects = {kind: len(keys) for kind, keys in objects.items() if keys}
+    found.cuts = {path.name: why for path, why in recording.cuts.items()}
+    return found
 
-    def _head(self, head: lines.Head) -> None:
-        found = self.found
-        self.objects = {kind: set() for kind in lines.RESOURCES}
-        found.pool = head.pool
-        if head.version not in found.versions:
-            found.versions.append(head.version)
-        if head.session != self._session:
-            found.sessions += 1
-            if self._session:
-                self._missing(self._last_s, head.at, "the process was started anew")
-        self._session = head.session
 
-    def _object(self, line: lines.AnyLine) -> None:
-        match line:
-            case lines.Known(kind=kind, object=text) | lines.Put(kind=kind, object=text) if kind in self.objects:
-                self.objects[kind].add(lines.unpacked(kind, text).metadata.key)
-                self.found.changes += isinstance(line, lines.Put)
-            case lines.Gone(kind=kind, key=key) if kind in self.objects:
-                self.objects[kind].discard(key)
-                self.found.changes += 1
-
-    def _missing(self, since: float, until: float, why: str) -> None:
-        self.found.gaps.append(Gap(format_time(since), format_time(until), why))
+def _gap(since: float, until: float, why: str) -> Gap:
+    return Gap(format_time(since), format_time(until), why)
