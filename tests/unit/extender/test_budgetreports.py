@@ -1,11 +1,14 @@
 """Budgets of queues are told: by a metric, by events at each step, and not twice."""
 
+import pytest
 from extender_world import NOW, World
 from prometheus_client import REGISTRY
 
-from extender.budgetreports import EVERY_S, LATE_S, BudgetReporter
+from extender.budgetreports import EVERY_S, LATE_S, RATIO, BudgetReporter
 from extender.planner.plugins.proportion import Proportion
-from muster.api.muster.usage import QueueUsage, Usage, period_of
+from muster.api.muster.usage import PERIODS, PeriodUsage, QueueUsage, Usage, period_of
+
+GPU = "nvidia.com/gpu"
 
 
 class Events:
@@ -42,11 +45,17 @@ class Budgets:
         return [reason for _, reason, _ in self.events.told[before:]]
 
 
+def ratios() -> dict[tuple[str, str, str], float]:
+    """The metric: by queue, resource and period."""
+    [family] = RATIO.collect()
+    return {
+        (each.labels["queue"], each.labels["resource"], each.labels["period"]): each.value for each in family.samples
+    }
+
+
 def ratio() -> float | None:
-    """The metric."""
-    return REGISTRY.get_sample_value(
-        "muster_queue_budget_ratio", {"queue": "team", "resource": "nvidia.com/gpu", "period": "month"}
-    )
+    """Of the queue's budget."""
+    return ratios().get(("team", GPU, "month"))
 
 
 def test_each_step_is_told_once() -> None:
@@ -109,3 +118,32 @@ def test_a_budget_that_is_gone_is_told_no_more() -> None:
     budgets.world.queue("team")
     budgets.told(50)
     assert ratio() is None
+
+
+def test_each_budget_is_told_of_its_own_queue() -> None:
+    """By its resource and period; the step of one is no step of another, and goes with its own queue's budget."""
+    budgets = Budgets()
+    world, told = budgets.world, budgets.events.told
+    world.queue("team", budget=f"{GPU}=1h/day,cpu=10h/month").queue("other", budget=f"{GPU}=1h/week")
+
+    def reasons(**seconds: tuple[float, float]) -> list[tuple[str, str]]:
+        world.now += EVERY_S + 1
+        queues = {}
+        for queue, (gpu, cpu) in seconds.items():
+            amounts, names = {GPU: gpu, "cpu": cpu}, {each: period_of(each, world.now).name for each in PERIODS}
+            week, day = (PeriodUsage(names[each], amounts) for each in ("week", "day"))
+            queues[queue] = QueueUsage(names["month"], amounts, week, day)
+        world.usage = Usage(world.now, queues, PERIODS)
+        told.clear()
+        budgets.reporter.report(world.plan())
+        return [(name, reason) for name, reason, _ in told]
+
+    assert reasons(team=(360, 3600), other=(3000, 9)) == [("other", "BudgetNearlyUsed")]
+    assert ratios() == {
+        ("team", GPU, "day"): 0.1, ("team", "cpu", "month"): 0.1, ("other", GPU, "week"): pytest.approx(3000 / 3600)
+    }  # fmt: skip
+    assert reasons(team=(360, 36_000), other=(3000, 9)) == [("team", "BudgetUsed")]
+    assert "its budget of cpu this month" in told[-1][2]
+    world.queue("other")
+    assert reasons(team=(360, 36_000), other=(3000, 9)) == []
+    assert {queue for queue, _, _ in ratios()} == {"team"}

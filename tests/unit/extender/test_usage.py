@@ -6,12 +6,9 @@ import pytest
 from extender_world import NOW, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
-from extender.budgetreports import EVERY_S, BudgetReporter
 from extender.planner.framework.snapshot import Snapshot, take
-from extender.planner.plugins.proportion import Proportion
 from extender.usage import AWAY_S, WAIT_S, Meter, UsageFeed
 from muster.api.muster.usage import AHEAD_S, KEY, PERIODS, Period, PeriodUsage, QueueUsage, Usage, period_of
 
@@ -158,54 +155,3 @@ def test_it_follows_the_config_map_and_does_not_wait_for_it_for_ever() -> None:
     assert [line["log_level"] for line in lines] == ["warning"] * 2, "each reason once"
     for clock[0], ready in ((WAIT_S, False), (WAIT_S + 1, True)):
         assert feed.ready() is ready
-
-
-class Events:
-    """A recorder of events in memory."""
-
-    def __init__(self) -> None:
-        self.told: list[tuple[str, str, str]] = []
-
-    def event(self, obj: object, kind: str, reason: str, message: str) -> None:
-        """Remember it."""
-        del kind
-        self.told.append((obj.metadata.name, reason, message))  # type: ignore[attr-defined]  # a Queue
-
-
-def ratios() -> dict[tuple[str, str, str], float | None]:
-    """The metric."""
-    keys = [(queue, resource, period) for queue in QUEUES for resource in (GPU, "cpu") for period in PERIODS]
-    found = {
-        key: REGISTRY.get_sample_value(
-            "muster_queue_budget_ratio", dict(zip(("queue", "resource", "period"), key, strict=True))
-        )
-        for key in keys
-    }
-    return {key: value for key, value in found.items() if value is not None}
-
-
-def test_each_budget_is_told_of_its_own_queue() -> None:
-    """By its resource and period; the step of one is no step of another, and goes with its own queue's budget."""
-    world, events = World(), Events()
-    world.plugins = [Proportion({})]
-    world.nodes(1)
-    world.queue("team", budget=f"{GPU}=1h/day,cpu=10h/month")
-    world.queue("other", budget=f"{GPU}=1h/week")
-    reporter = BudgetReporter(events, wall_s=lambda: world.now)  # type: ignore[arg-type]  # as it
-
-    def reasons(**seconds: tuple[float, float]) -> list[tuple[str, str]]:
-        world.now += EVERY_S + 1
-        world.usage = published(world.now, **seconds)
-        before = len(events.told)
-        reporter.report(world.plan())
-        return [(name, reason) for name, reason, _ in events.told[before:]]
-
-    assert reasons(team=(360, 3600), other=(3000, 9)) == [("other", "BudgetNearlyUsed")]
-    assert ratios() == {
-        ("team", GPU, "day"): 0.1, ("team", "cpu", "month"): 0.1, ("other", GPU, "week"): pytest.approx(3000 / 3600)
-    }  # fmt: skip
-    assert reasons(team=(360, 36_000), other=(3000, 9)) == [("team", "BudgetUsed")]
-    assert "its budget of cpu this month" in events.told[-1][2]
-    world.queue("other")
-    assert reasons(team=(360, 36_000), other=(3000, 9)) == []
-    assert {queue for queue, _, _ in ratios()} == {"team"}
