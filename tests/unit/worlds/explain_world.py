@@ -1,5 +1,7 @@
 """A snapshot of a small cluster, for tests of what is explained."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from extender_world import RememberingState, World
@@ -11,6 +13,7 @@ from extender.explain.whatif import WhatIf
 from extender.planner.memory import Memory, PublishedInputs
 from extender.planner.state.feed import FEED
 from muster.api.muster.node_faults import DEFAULT_RULES
+from muster.api.muster.placement import Placement
 
 
 class ToldState(RememberingState):
@@ -79,3 +82,61 @@ class ExplainWorld(World):
         for rank in range(number):
             self.pod(key, "worker", rank, requests, node=f"node-{first_node + rank}", phase="Running")
         return key
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cluster, and what is said about the gang `a` in it."""
+
+    build: Callable[[ExplainWorld], None]
+    cause: str
+    words: tuple[str, ...] = ()
+    """Parts of the summary."""
+    lost: tuple[tuple[str, int], ...] = ()
+    """Words of each cause and the number of nodes lost to it."""
+    nearest: str = ""
+    helps: tuple[str, ...] = ()
+    """Beginnings of the suggestions."""
+
+
+class Cases(dict[str, Case]):
+    """Cases by name; as a decorator it makes one of a function that builds the cluster."""
+
+    def __call__(
+        self, cause: str, **said: Any
+    ) -> Callable[[Callable[[ExplainWorld], None]], Callable[[ExplainWorld], None]]:
+        """Add the case of the function, by its name."""
+
+        def added(build: Callable[[ExplainWorld], None]) -> Callable[[ExplainWorld], None]:
+            self[build.__name__] = Case(build, cause, **said)
+            return build
+
+        return added
+
+    def check(self, name: str) -> None:
+        """Compare cause, sentence, nodes per cause, nearest miss and what would help."""
+        case, world = self[name], ExplainWorld()
+        case.build(world)
+        report = world.gang_report("a")
+        assert report.cause == case.cause, report.summary
+        for words in case.words:
+            assert words in report.summary
+        if case.lost or case.nearest:
+            assert report.shortage is not None
+            assert case.lost in {(), tuple((cause.words, cause.nodes) for cause in report.shortage.causes)}
+            assert case.nearest in {"", report.shortage.nearest}
+        for suggestion, relief in zip(case.helps, report.relief, strict=False):
+            assert relief.sentence.startswith(suggestion)
+        assert len(report.relief) >= len(case.helps)
+
+
+def placed(
+    world: ExplainWorld, *, name: str = "a", members: int = 2, gpus: int = 8, epoch: int | None = None
+) -> tuple[str, Placement]:
+    """A gang with a placement that is being carried out."""
+    key = world.gang(name, {"worker": (members, {"nvidia.com/gpu": gpus})})
+    world.plan()
+    placement = world.state.placements[key]
+    if epoch is not None:
+        placement.spec.epoch = epoch
+    return key, placement
