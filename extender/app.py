@@ -105,7 +105,7 @@ async def _short(body: bytes) -> bytes:
     await asyncio.sleep(0)
     short = lean(pod, core.PODS.plural)
     await asyncio.sleep(0)
-    return body if short is pod else body.replace(bytes(pod), bytes(short), 1)
+    return body if short is pod else body.replace(bytes(pod), bytes(short))
 
 
 class _Calls:

@@ -15,6 +15,7 @@ from extender.clusterstatus import (
     MAX_AT_ONCE,
     MAX_RESOURCES,
     HyperNodeStatusWriter,
+    first_refusals,
     hyper_node_difference,
     largest_difference,
     queue_difference,
@@ -193,3 +194,15 @@ def test_the_sizes_of_nodes_are_told_at_the_root() -> None:
     many = NodeStatus(allocatable={f"example.com/{number}": 1 for number in range(MAX_RESOURCES)})
     world.state.on_node(None, Node(metadata=world.meta("crowded", namespace=""), status=many))
     assert largest_difference(root, take(world.state)) == {}
+
+
+def test_the_first_gang_of_a_queue_that_has_not_started_says_why_it_waits() -> None:
+    """Not one that runs and lacks growth, nor the second in line; devices that are claimed have no amount."""
+    world = World().nodes(1).queue("other")
+    running = world.gang("runs", {"worker": (2, {"nvidia.com/gpu": 8})}, min_member=1, min_task_member={"worker": 1})
+    world.pod(running, "worker", 0, {"nvidia.com/gpu": 8}, node="node-0", phase="Running")
+    world.pod(running, "worker", 1, {"nvidia.com/gpu": 8}, gated=True)
+    for name, gpus in (("first", 4), ("second", 9)):
+        world.now += 1
+        world.gang(name, {"worker": (1, {"nvidia.com/gpu": gpus})}, queue="other")
+    assert first_refusals(world.plan()) == {"other": "the first gang of the queue waits: NotEnoughResources"}

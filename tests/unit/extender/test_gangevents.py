@@ -1,6 +1,6 @@
 """Events on the workload of a gang: of each kind of news one, and never many."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -12,10 +12,12 @@ from msgspec import structs
 from extender.gangevents import MOST, PERIOD_S, GangEvents
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework.decisions import Place
+from extender.planner.reasons.placements import on_spares
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_above, workload_note
+from muster.api.muster.reason import reason_of
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroupCondition
 from muster.volcano.podgroup import pod_group
@@ -40,6 +42,7 @@ class Told:
         self.world.members(self.key, pods, {"cpu": 2}, gated=True)
         self.now = NOW
         self.heard: list[str] = []
+        self.group: list[str] = []
         self.events = GangEvents(cast("Any", self), wall_s=lambda: self.now)
 
     @property
@@ -49,19 +52,94 @@ class Told:
 
     def event(self, obj: Any, kind: str, reason: str, message: str) -> None:
         """As the recorder; those on the PodGroup are not counted here."""
+        said = f"{kind} {reason}: {message}"
         if obj.kind != "PodGroup" and obj.metadata.uid != self.gang.uid:
-            self.heard.append(f"{obj.kind} {obj.metadata.name} {kind} {reason}: {message}")
+            self.heard.append(f"{obj.kind} {obj.metadata.name} {said}")
+        else:
+            self.group.append(said)
 
     def waits(self, reason: str = "NotEnoughResources", message: str = "no room", *, other: bool = True) -> None:
         """The gang waits."""
         self.events.waits(self.gang, reason, message, other_reason=other)
 
 
-def test_a_job_is_told_that_its_gang_waits() -> None:
+WHY = reason_of("why")
+SPARES = on_spares(["n"])
+Tell = Callable[[GangEvents, GangView], None]
+ONCE: dict[str, tuple[Tell, list[str], list[str]]] = {
+    "waits": (
+        lambda events, gang: events.waits(gang, "NoRoom", "no room", other_reason=True),
+        ["Warning Unschedulable: no room"] * 2,
+        ["Job train Warning Unschedulable: no room"],
+    ),
+    "scheduled": (lambda events, gang: events.scheduled(gang, "all"), ["Normal Scheduled: all"] * 2, []),
+    "reserved": (
+        lambda events, gang: events.reserved(gang, "1 node"),
+        ["Normal Reserved: 1 node"] * 2,
+        ["Job train Normal Reserved: 1 node"],
+    ),
+    "abandoned": (
+        lambda events, gang: events.abandoned(gang, "late"),
+        ["Warning PlacementAbandoned: late"] * 2,
+        ["Job train Warning PlacementAbandoned: late"],
+    ),
+    "borrows": (
+        lambda events, gang: events.borrows(gang, ["n"], 1),
+        [f"Normal BorrowsSpares: {SPARES}"] * 2,
+        [f"Job train Normal BorrowsSpares: {SPARES}"],
+    ),
+    "evicts": (
+        lambda events, gang: events.evicts(gang, gang.pods[0], WHY),
+        ["Normal Evict: g-worker-0: why"] * 2,
+        ["Pod g-worker-0 Normal Evict: why"] * 2,
+    ),
+    "evicts its own": (
+        lambda events, gang: events.evicts_own(gang, gang.pods[0], WHY),
+        ["Normal Evict: g-worker-0: why"] * 2,
+        ["Job train Warning Evicted: 1 pod was evicted: why"],
+    ),
+    "noticed": (
+        lambda events, gang: events.noticed(gang, "soon", "at 12"),
+        ["Warning EvictionNotice: soon"],
+        ["Job train Warning EvictionNotice: soon"],
+    ),
+    "withdrawn": (
+        lambda events, gang: events.withdrawn(gang, "stays", "at 12"),
+        ["Normal EvictionWithdrawn: stays"],
+        ["Job train Normal EvictionWithdrawn: stays"],
+    ),
+    "repairs": (
+        lambda events, gang: events.repairs(gang, WHY),
+        ["Warning NodeFault: why"] * 2,
+        ["Job train Warning NodeFault: why"],
+    ),
+    "evicted": (
+        lambda events, gang: events.evicted(gang, 2, WHY, "for b"),
+        [],
+        ["Job train Warning Evicted: 2 pods were evicted: why"],
+    ),
+}
+"""What is told twice; Events on the PodGroup, and on others."""
+
+
+@pytest.mark.parametrize(("tell", "group", "others"), ONCE.values(), ids=ONCE)
+def test_the_podgroup_hears_all_and_its_workload_each_news_once(
+    tell: Tell, group: list[str], others: list[str]
+) -> None:
     """Where kubectl describe shows it."""
     told = Told()
-    told.waits()
-    assert told.heard == ["Job train Warning Unschedulable: no room"]
+    told.world.pod(told.key, "worker", 0, {"cpu": 2}, node="node-0", phase="Running")
+    for _ in range(2):
+        tell(told.events, told.gang)
+    assert (told.group, told.heard) == (group, others)
+
+
+def test_who_owns_itself_has_its_own_events() -> None:
+    """A pod without an owner, which kube-scheduler tells; and a gang of one."""
+    told = Told(owner=structs.replace(BATCH, kind="Pod", api_version="v1"), pods=1)
+    told.events.evicted(told.gang, 1, WHY, "for b")
+    told.events.scheduled(told.gang, "all")
+    assert (told.group, told.heard) == ([], [])
 
 
 def test_other_words_for_the_same_reason_are_no_news() -> None:

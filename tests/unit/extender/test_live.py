@@ -13,8 +13,13 @@ import pytest
 from extender import cluster as module
 from extender.cluster import Cluster, Live, settle
 from extender.planner.state.state import State
+from muster.api.kubernetes.core import PODS as PODS_
 from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.volcano.batch import JOBS, Job, JobSpec, TaskSpec
+from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube import readable
+from muster.kube.budget import weight_of
 from muster.kube.client import Client
 from muster.kube.config import Config
 from muster.kube.reflector import Reflector
@@ -134,14 +139,50 @@ async def test_new_affinities_are_compared_in_slices(cluster: Any, monkeypatch: 
     assert len(slices) > 1
 
 
-async def test_the_kinds_that_were_never_read_are_named(cluster: Any) -> None:
+async def test_the_kinds_that_were_never_read_are_named(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """And why, since when, once that is longer than an API server needs to restart."""
     assert cluster.not_ready() == f"the caches are not filled yet: {', '.join(cluster.sizes())}"
     cluster.start()
     async with asyncio.timeout(LONGEST_S):
         while "resourceclaims cannot be read since " not in (cluster.not_ready() or ""):  # noqa: ASYNC110 - nothing else says it
             await asyncio.sleep(0.01)
+    stop, stopped = Reflector.stop, []
+
+    def stops(reflector: Any) -> None:
+        stopped.append(reflector)
+        stop(reflector)
+
+    monkeypatch.setattr(Reflector, "stop", stops)
     cluster.stop()
+    assert {each for each in cluster._reflectors.values() if isinstance(each, Reflector)} <= {*stopped}
+
+
+async def test_caches_are_filled_when_no_node_is_held_back_any_more(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its pods are being listed; a node that comes later is planned as soon as they are, and the rest meanwhile."""
+    monkeypatch.setattr(Reflector, "synced", False)
+    assert not cluster.synced
+    monkeypatch.setattr(Reflector, "synced", True)
+    cluster._pool._coming["node"] = None
+    assert not cluster.synced
+    cluster._pool._coming.clear()
+    assert cluster.synced
+    cluster._pool._coming["node"] = None
+    assert cluster.synced
+    cluster._pool._coming.clear()
+
+
+def test_of_a_large_job_only_what_is_planned_has_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a usual one all of it, which is known sooner; pods have no budget, and both kinds of gangs have."""
+    spec = {"containers": [{"name": "main", "image": "x" * 1_000, "args": ["y" * 1_000]}]}
+    job = Job(spec=JobSpec(tasks=[TaskSpec(name="worker", replicas=1, template={"spec": spec})]))
+    budgets = [module._budget_of(kind) for kind in (JOBS, POD_GROUPS, NATIVE_POD_GROUPS, PODS_)]
+    assert [budget is not None for budget in budgets] == [True, True, True, False]
+    whole = weight_of(job)
+    for usual, planned in ((whole, False), (whole - 1, True)):
+        monkeypatch.setattr(module, "_USUAL_JOB_BYTES", usual)
+        assert (module._planned_weight_of(job) < whole) is planned
 
 
 @pytest.fixture
