@@ -185,6 +185,9 @@ def test_the_sizes_of_nodes_are_told_at_the_root() -> None:
     """The most that one node has of each resource; nothing without nodes, or of more resources than can be listed."""
     world, root = World(), Queue()
     assert largest_difference(root, take(world.state)) == {}
+    bare = World()
+    bare.node("bare", gpus=0)
+    assert largest_difference(root, take(bare.state))["largestNode"]["nvidia.com/gpu"] == "0"  # type: ignore[index]
     world.node("small", gpus=2, cpu=64)
     world.node("large", gpus=8, cpu=32)
     told = {"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "8", "pods": "110"}

@@ -2,16 +2,19 @@
 
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from extender_world import World
 from guarded_extender import Process
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from extender.cycles import Planner
 from extender.planner.framework import config
 from extender.planner.framework.config import SchedulerConfig
+from muster.api.kubernetes.core import Node, NodeStatus
 from muster.api.muster.placement import PLACEMENTS
 
 GPU8 = {"nvidia.com/gpu": 8}
@@ -117,3 +120,72 @@ def test_cycles_while_it_leads(planning: Planning) -> None:
     assert comes(lambda: planning.planner.session is not first)
     planning.planner.stop()
     assert comes(lambda: not planning.planner._thread.is_alive())
+
+
+@pytest.mark.parametrize(
+    ("took_s", "idle_s", "rest_s"),
+    [(0.0001, 1.0, 0.005), (0.002, 1.0, 0.02), (0.05, 1.0, 0.1), (0.3, 3.0, 0.3)],
+    ids=["no cycle follows at once", "ten times a cycle", "a tenth of a second", "as long as a long cycle"],
+)
+def test_the_planner_rests_after_a_cycle(
+    planning: Planning, monkeypatch: pytest.MonkeyPatch, took_s: float, idle_s: float, rest_s: float
+) -> None:
+    """While events pour in, the time belongs to verbs and watches; without any it looks for deadlines."""
+    planner, waits, cpu_s = planning.planner, [], [0.0]
+    planner._monotonic_s = lambda: 100.0
+    planner._ready = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(time, "thread_time", lambda: cpu_s[0])
+
+    def cycle() -> None:
+        cpu_s[0] += took_s
+
+    monkeypatch.setattr(planner, "cycle", cycle)
+    woken = SimpleNamespace(wait=waits.append, clear=lambda: None, set=lambda: None)
+    stopped = SimpleNamespace(wait=waits.append, is_set=lambda: len(waits) >= 6, set=lambda: None)
+    monkeypatch.setattr(planner, "_woken", woken)
+    monkeypatch.setattr(planner, "_stopped", stopped)
+    planner._run()
+    assert waits == pytest.approx([1.0, 0.005, idle_s, rest_s, idle_s, rest_s])
+
+
+def test_who_begins_to_lead_recalls_what_the_one_before_has_kept(planning: Planning) -> None:
+    """Once, and looks at all gangs; who ends notes no changes of reserved room any more."""
+    planner, recalled = planning.planner, []
+    planning.committer.recall_failures = lambda: recalled.append(1)
+    reserved = planning.world.state.ledger.reserved
+    for planning.leads, ready, times in (
+        (False, False, 0), (True, True, 1), (True, True, 1), (False, False, 1), (True, True, 2)
+    ):  # fmt: skip
+        reserved.snapshot_taken()
+        assert planner._ready() is ready
+        assert len(recalled) == times
+    assert reserved._since is not None
+    planning.leads = False
+    planner._ready()
+    assert reserved._since is None
+
+
+def test_what_is_set_aside_is_counted_and_logged_once(planning: Planning) -> None:
+    """With its reason; again only after it was right for a while."""
+    world = planning.world
+    broken = Node(metadata=world.meta("node-0", uid="uid-node-0"), status=NodeStatus(allocatable={"cpu": "many"}))
+    good = world.state.nodes.nodes[world.state.nodes.index["node-0"]]
+
+    def cycle() -> list[tuple[str, str]]:
+        with capture_logs() as lines:
+            planning.planner.cycle()
+        return [(line["kind"], line["name"]) for line in lines if line["event"].startswith("set aside")]
+
+    def counted() -> dict[str, float | None]:
+        return {kind: REGISTRY.get_sample_value("muster_set_aside", {"kind": kind}) for kind in ("node", "pod", "gang")}
+
+    assert cycle() == []
+    world.state.on_node(good, broken)
+    assert cycle() == [("node", "node-0")]
+    assert cycle() == []
+    assert counted() == {"node": 1, "pod": 0, "gang": 0}
+    world.state.on_node(broken, good)
+    assert cycle() == []
+    assert counted() == {"node": 0, "pod": 0, "gang": 0}
+    world.state.on_node(good, broken)
+    assert cycle() == [("node", "node-0")]
