@@ -62,6 +62,11 @@ class Eviction:
         return self.row * self.size
 
     @property
+    def devices(self) -> tuple[tuple[int, ...], ...]:
+        """GPUs that each pod shares with others."""
+        return tuple(pod.devices for pod in self.pods)
+
+    @property
     def marks(self) -> tuple[Mark, ...]:
         """Marks that each pod is counted under: fewer for pods that are being deleted, none for seats."""
         marks = self.cls.marks if self.pods else ()

@@ -38,10 +38,7 @@ class Statement:
             row, devices = snapshot.row_on(cls, column), self._share(cls, cls.gpu, column, len(ranks))
         operation = Operation(gang, pod_set, ranks, column, row, cls, devices)
         snapshot.free[:, column] -= operation.amount
-        self._slots += len(ranks)
-        self._log.append(operation)
-        self._count(operation, 1)
-        self._session.hooks.allocated.call(operation)
+        self._note(operation)
 
     def allocate_all(
         self, gang: GangView, pod_set: str, slots: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
@@ -51,27 +48,32 @@ class Statement:
             for ranks, column in zip(slots, columns.tolist(), strict=True):
                 self.allocate(gang, pod_set, ranks, column, cls)
             return
-        row, named = self._session.snapshot.row_of(cls), bool(cls.needs.named)
+        row = self._session.snapshot.row_of(cls)
         counts = np.array([len(ranks) for ranks in slots], dtype=np.int64)
-        self._slots += int(counts.sum())
         self._session.snapshot.free[:, columns] -= row[:, None] * counts
         for ranks, column in zip(slots, columns.tolist(), strict=True):
-            operation = Operation(gang, pod_set, ranks, column, row, cls)
-            self._log.append(operation)
-            if named:
-                self._count(operation, 1)
-            self._session.hooks.allocated.call(operation)
+            self._note(Operation(gang, pod_set, ranks, column, row, cls))
 
     def repeat(self, operations: Iterable[Operation]) -> None:
         """Allocate once more what another statement had, on the same GPUs, room or not."""
         for operation in operations:
-            self._session.snapshot.free[:, operation.column] -= operation.amount
-            for devices in operation.devices if operation.cls.gpu is not None else ():
-                self._session.snapshot.devices.take(operation.cls.gpu, operation.column, devices)  # type: ignore[arg-type]
-            self._slots += operation.size
-            self._log.append(operation)
-            self._count(operation, 1)
-            self._session.hooks.allocated.call(operation)
+            self._take(operation)
+            self._note(operation)
+
+    def _note(self, operation: Operation) -> None:
+        """Log an allocation whose room is taken."""
+        self._slots += operation.size
+        self._log.append(operation)
+        self._count(operation, 1)
+        self._session.hooks.allocated.call(operation)
+
+    def _take(self, entry: Operation | Eviction, sign: int = 1) -> None:
+        """Take the room of an entry's pods, and their parts of GPUs, from its node (with sign -1: give it back)."""
+        snapshot, share = self._session.snapshot, entry.cls.gpu
+        snapshot.free[:, entry.column] -= sign * entry.amount
+        if share is not None:
+            for devices in entry.devices:
+                snapshot.devices.take(share, entry.column, devices, sign)
 
     def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
         """Choose the shared GPUs of so many pods, one after the other."""
@@ -106,8 +108,7 @@ class Statement:
         self._log_eviction(Eviction(gang, (), column, snapshot.row_of(cls), cls, count))
 
     def _log_eviction(self, eviction: Eviction) -> None:
-        self._session.snapshot.free[:, eviction.column] += eviction.amount
-        self._give_back(eviction)
+        self._take(eviction, -1)
         self._log.append(eviction)
         self._count(eviction, -1)
         self._session.hooks.evicted.call(eviction)
@@ -142,15 +143,12 @@ class Statement:
 
     def _undo(self, entry: Operation | Eviction) -> None:
         if isinstance(entry, Eviction):
-            self._session.snapshot.free[:, entry.column] -= entry.amount
-            self._give_back(entry, -1)
+            self._take(entry)
             self._count(entry, 1)
             self._session.hooks.unevicted.call(entry)
         else:
-            self._session.snapshot.free[:, entry.column] += entry.amount
-            self._slots -= len(entry.ranks)
-            for devices in entry.devices if entry.cls.gpu is not None else ():
-                self._session.snapshot.devices.take(entry.cls.gpu, entry.column, devices, -1)  # type: ignore[arg-type]
+            self._take(entry, -1)
+            self._slots -= entry.size
             self._count(entry, -1)
             self._session.hooks.deallocated.call(entry)
 
@@ -158,12 +156,6 @@ class Statement:
         """Count users of claims: not by a hook, as few pods name any, and each step would pay for it."""
         if entry.cls.needs.named:
             self._session.claims.count(entry, sign)
-
-    def _give_back(self, eviction: Eviction, sign: int = 1) -> None:
-        """Free the shared GPUs of these pods (with sign -1: take them again)."""
-        share = eviction.cls.gpu
-        for pod in eviction.pods if share is not None else ():
-            self._session.snapshot.devices.take(share, eviction.column, pod.devices, -sign)  # type: ignore[arg-type]
 
     def keep(self, pods: Iterable[PodRecord]) -> None:
         """Undo evictions of these pods, which were evicted with nobody else; checkpoints before this count no more."""
@@ -186,10 +178,8 @@ class Statement:
     def commit_victims(self) -> list[Operation]:
         """Do so, with the room of evicted pods taken again, as they are still there; plugins go on without them."""
         for eviction in self.evictions:
-            if not eviction.pods:  # spares are free from now on
-                continue
-            self._session.snapshot.free[:, eviction.column] -= eviction.amount
-            self._give_back(eviction, -1)
+            if eviction.pods:  # else they are spares, which are free from now on
+                self._take(eviction)
         return self.commit()
 
 
