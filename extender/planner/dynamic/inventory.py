@@ -1,66 +1,21 @@
 """The devices of every node, read from the slices that drivers publish, and the kinds of each.
 
-A pool is its newest generation, if all slices of that are there and no two devices have one name; of any other pool
-nothing is counted, as kube-scheduler allocates nothing from it. A device is counted if it is a whole one, of one node.
-A kind with other devices too (parts, shared ones, devices of several nodes) is not counted (`unseen`).
+A device is counted if it is a whole one, of one node, in a pool that is complete (`planner.dynamic.pools`). A kind
+with other devices too (parts, shared ones, devices of several nodes) is not counted (`unseen`).
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from extender.planner import reasons
 from extender.planner.dynamic.cel import UnsupportedError, value_of
 from extender.planner.dynamic.claims import Kind, kind_of_class
+from extender.planner.dynamic.pools import DeviceId, Entry, PoolId, TaintRules, entries_of, pool_of
 from extender.planner.dynamic.rows import Pattern, Rows, rows_of
-from extender.planner.dynamic.taints import PoolId, TaintRules
-from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, Device, DeviceClass, DeviceTaintRule, ResourceSlice
+from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, DeviceClass, DeviceTaintRule, ResourceSlice
 from muster.api.limits import DEVICE_KINDS
 from muster.api.muster.reason import Reason, reason_of
 from muster.resources.vector import unit
-
-
-@dataclass(slots=True)
-class Entry:
-    """A device of a complete pool."""
-
-    driver: str
-    device: Device
-    node: str
-    """Empty if it is not of one node."""
-    pattern: Pattern = 0
-
-    @property
-    def counted(self) -> bool:
-        """True for a whole device of one node."""
-        device = self.device
-        return bool(self.node) and not device.consumes_counters and not device.allow_multiple_allocations
-
-
-def pool_of(resource_slice: ResourceSlice) -> PoolId:
-    """Return the pool of a slice."""
-    return resource_slice.spec.driver, resource_slice.spec.pool.name
-
-
-def entries_of(slices: Iterable[ResourceSlice], rules: TaintRules) -> dict[str, Entry]:
-    """Return the devices of a pool by name, with the taints of rules; none if it is incomplete or wrong."""
-    specs = [each.spec for each in slices]
-    newest = max((spec.pool.generation for spec in specs), default=0)
-    current = [spec for spec in specs if spec.pool.generation == newest]
-    if any(len(current) != spec.pool.resource_slice_count for spec in current):
-        return {}
-    entries: dict[str, Entry] = {}
-    for spec in current:
-        for device in spec.devices:
-            if device.name in entries:
-                return {}
-            node = device.node_name if spec.per_device_node_selection else spec.node_name
-            entries[device.name] = Entry(spec.driver, rules.tainted((spec.driver, spec.pool.name), device), node)
-    return entries
-
-
-DeviceId = tuple[str, str, str]
-"""Driver, pool and name."""
 
 
 class Inventory:
@@ -72,6 +27,7 @@ class Inventory:
         """Extended resource → name of its device class."""
         self.rows: Rows = rows_of({}, {}, (), ())
         self._rules = TaintRules()
+        self._named: dict[str, ResourceSlice] = {}
         self._slices: dict[PoolId, dict[str, ResourceSlice]] = {}
         self._entries: dict[PoolId, dict[str, Entry]] = {}
         self._of_node: dict[str, Counter[Pattern]] = {}
@@ -87,9 +43,13 @@ class Inventory:
         self._stale = False
         self._uniform: dict[tuple[str, tuple[Kind, ...]], bool] = {}
 
-    def put_slice(self, name: str, old: ResourceSlice | None, new: ResourceSlice | None) -> set[str]:
+    def put_slice(self, name: str, new: ResourceSlice | None) -> set[str]:
         """Put, update or (None) remove the slice of this name."""
-        changed: set[str] = set()
+        old, changed = self._named.pop(name, None), set[str]()
+        if new is not None:
+            self._named[name] = new
+            if old is not None and old.spec == new.spec:
+                return changed
         for pool in {pool_of(each) for each in (old, new) if each is not None}:
             slices = self._slices.setdefault(pool, {})
             slices.pop(name, None)

@@ -8,7 +8,8 @@ import msgspec
 
 from extender.planner import reasons
 from extender.planner.dynamic.claims import Demand, Kind
-from extender.planner.dynamic.inventory import DeviceId, Inventory
+from extender.planner.dynamic.inventory import Inventory
+from extender.planner.dynamic.pools import DeviceId
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.muster.reason import Reason
 from muster.resources.vector import unit

@@ -1,6 +1,6 @@
-"""Amounts of resources as arrays of integers.
+"""Amounts of resources as arrays of integers, and tables that leave out what is empty.
 
-They are clipped at `CLIP`, 2^50 base units (a pebibyte), requests at it and allocatable just below: a request at the
+Amounts are clipped at `CLIP`, 2^50 base units (a pebibyte), requests at it and allocatable just below: a request at the
 clip fits nowhere, and no sum leaves 64 bits before 8,192 pods are on one node. Requests below 0, which the API server
 does not let through, count as 0.
 """
@@ -15,6 +15,7 @@ from muster.resources.vector import Vector
 
 Amounts = NDArray[np.int64]
 K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 CLIP = 2**50
 MAX_SUM = 2**60
 """Clip of sums over many pods or queues: two of them still fit into 64 bits."""
@@ -40,6 +41,24 @@ def tally(counts: dict[K, int], key: K, change: int) -> None:
     counts[key] = counts.get(key, 0) + change
     if not counts[key]:
         del counts[key]
+
+
+def discard(sets: dict[K, set[V]], key: K, member: V) -> None:
+    """Remove a member of a set, which is left out while it is empty."""
+    members = sets.get(key, set())
+    members.discard(member)
+    if not members:
+        sets.pop(key, None)
+
+
+def put(table: dict[K, V], key: K, new: V | None) -> V | None:
+    """Put an object into a table, or (None) remove it; return the one that was there."""
+    known = table.get(key)
+    if new is not None:
+        table[key] = new
+    elif known is not None:
+        del table[key]
+    return known
 
 
 def clipped(amount: int) -> int:

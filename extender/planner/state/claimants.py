@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from extender.planner.ledger import Entry, Kind, Ledger
-from extender.planner.state.amounts import tally
+from extender.planner.state.amounts import discard, tally
 from extender.planner.state.devicetable import ClaimRef, DeviceTable, PodClaims
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord
@@ -44,15 +44,18 @@ class Claimants:
 
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
         """Take a slice of devices."""
-        return self._changed(self.devices.on_slice(old, new))
+        name = (new or old or ResourceSlice()).metadata.name
+        return self._changed(self.devices.inventory.put_slice(name, new))
 
     def on_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> bool:
         """Take a rule that taints devices."""
-        return self._changed(self.devices.on_rule(old, new))
+        name = (new or old or DeviceTaintRule()).metadata.name
+        return self._changed(self.devices.inventory.put_rule(name, new))
 
     def on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> bool:
         """Take a class of devices."""
-        return self._changed(self.devices.on_class(old, new))
+        name = (new or old or DeviceClass()).metadata.name
+        return self._changed(self.devices.inventory.put_class(name, new))
 
     def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
         """Take a claim; a pod may wait for one to be created or deleted."""
@@ -95,9 +98,7 @@ class Claimants:
         if record is None or not (before or after):
             return
         for key in before - after:
-            self.users[key].discard(record.uid)
-            if not self.users[key]:
-                del self.users[key]
+            discard(self.users, key, record.uid)
         for key in after - before:
             self.users.setdefault(key, set()).add(record.uid)
         for key in before | after:
@@ -108,8 +109,8 @@ class Claimants:
 
         The API allows `MOST_PODS`. A pod that waits to be bound has a placed slot.
         """
-        counted = sum(self.ledger.users_of_claim(key).values())
-        return counted + sum(map(self._counted_nowhere, self.devices.users(key)))
+        counted, claim = sum(self.ledger.users_of_claim(key).values()), self.devices.claims.get(key)
+        return counted + sum(map(self._counted_nowhere, claim.users if claim else ()))
 
     def _counted_nowhere(self, uid: str) -> bool:
         """Return True for a user, as a claim's status says, without an entry: unknown, ended, or about to be bound."""
@@ -118,7 +119,7 @@ class Claimants:
 
     def _changed(self, nodes: set[str], claims: Collection[str] = ()) -> bool:
         """Update what a change concerns; return True if that is more than claims."""
-        if self.devices.refresh():
+        if self.devices.inventory.refresh():
             table = self.ledger.nodes
             self.equip_nodes({*table.index, *self.devices.inventory.nodes, *table.equipped, *nodes})
             self._look(list(self.pods), None)
@@ -139,7 +140,8 @@ class Claimants:
 
     def _settle(self, key: str) -> None:
         """Have an entry for the devices of a claim, unless they are counted with the pod that it was made for."""
-        owner = self.pods.get(self.devices.owner(key))
+        claim = self.devices.claims.get(key)
+        owner = self.pods.get(claim.owner) if claim else None
         own = [owner.extended_claim, *(ref.key for ref in owner.claims if ref.template)] if owner is not None else []
         counted = owner is not None and owner.uses_node and key in own
         allocated = None if counted else self.devices.allocated(key)
@@ -150,11 +152,8 @@ class Claimants:
             self.ledger.open(("allocated", key), Entry(Kind.ALLOCATED, node, self.classes.of_amounts(rows)))
 
 
-_NONE: frozenset[str] = frozenset()
-
-
-def _claims_of(record: PodRecord | None) -> frozenset[str]:
-    if record is None or not (record.claims or record.extended_claim):
-        return _NONE
-    keys = {key for ref in record.claims for key in (ref.key, ref.template) if key}
-    return frozenset(keys | {record.extended_claim} if record.extended_claim else keys)
+def _claims_of(record: PodRecord | None) -> set[str]:
+    """Return the keys of the claims and claim templates that a pod names."""
+    if record is None:
+        return set()
+    return {record.extended_claim, *(key for ref in record.claims for key in (ref.key, ref.template))} - {""}

@@ -5,31 +5,29 @@ pod's own claim (made for it from a template) counts as a part of the pod from t
 other claim with devices counts by itself. So no device counts twice, and none is left out, such as that of a pod which
 kube-scheduler gave devices and could not bind.
 
-Devices change rarely and may change the needs of all pods (`refresh`); claims change often and concern a few pods.
+Devices (`inventory`) change rarely and may change the needs of all pods; claims change often and concern a few pods.
 """
 
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import msgspec
 
 from extender.planner import reasons
 from extender.planner.dynamic.claims import Demand, demand_of, kind_of_class
-from extender.planner.dynamic.inventory import DeviceId, Inventory
+from extender.planner.dynamic.inventory import Inventory
 from extender.planner.dynamic.needs import NO_NEEDS, Needs, Sums
+from extender.planner.dynamic.pools import DeviceId
+from extender.planner.state.amounts import discard, put
 from extender.planner.state.podshape import marked
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import (
     MOST_PODS,
-    DeviceClass,
-    DeviceTaintRule,
     ResourceClaim,
     ResourceClaimSpec,
     ResourceClaimTemplate,
-    ResourceSlice,
 )
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.resources.vector import Vector
@@ -105,14 +103,11 @@ class PodClaims:
 
 
 class DeviceTable:
-    """All slices, classes, claims and claim templates."""
+    """The inventory of devices, and all claims and claim templates."""
 
     def __init__(self) -> None:
         self.inventory = Inventory()
         self.claims: dict[str, Claim] = {}
-        self.objects: dict[str, dict[str, Any]] = {
-            kind: {} for kind in ("slices", "rules", "classes", "templates", "claims")
-        }
         self.on_nodes: dict[str, set[str]] = {}
         """Node → keys of claims that have devices there."""
         self.alike: set[str] = set()
@@ -124,71 +119,31 @@ class DeviceTable:
         self._templates: dict[str, Demand] = {}
         self._demands: dict[bytes, Demand] = {}
 
-    def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> set[str]:
-        """Take a slice; return the nodes whose devices changed."""
-        meta = (new or old or ResourceSlice()).metadata
-        known: ResourceSlice | None = self.objects["slices"].get(meta.name)
-        self._keep("slices", meta.name, new)
-        if known is not None and new is not None and known.spec == new.spec:
-            return set()
-        return self.inventory.put_slice(meta.name, known, new)
-
-    def on_rule(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> set[str]:
-        """Take a rule of taints; return the nodes whose devices changed."""
-        name = (new or old or DeviceTaintRule()).metadata.name
-        self._keep("rules", name, new)
-        return self.inventory.put_rule(name, new)
-
-    def on_class(self, old: DeviceClass | None, new: DeviceClass | None) -> set[str]:
-        """Take a device class; return the nodes whose devices changed."""
-        name = (new or old or DeviceClass()).metadata.name
-        self._keep("classes", name, new)
-        return self.inventory.put_class(name, new)
-
     def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> str:
         """Take a claim template; return its key."""
         key = (new or old or ResourceClaimTemplate()).metadata.key
-        self._keep("templates", key, new)
-        before = self._templates.pop(key, None)
-        if new is not None:
-            self._templates[key] = self._want(new.spec.spec)
-        self._note_alike(key, self._templates.get(key))
+        demand = self._want(new.spec.spec) if new is not None else None
+        before = put(self._templates, key, demand)
+        self._note_alike(key, demand)
         self._forget(before)
         return key
 
     def on_claim(self, old: ResourceClaim | None, new: ResourceClaim | None) -> str:
         """Take a claim; return its key."""
         key = (new or old or ResourceClaim()).metadata.key
-        self._keep("claims", key, new)
-        before = self.claims.pop(key, None)
+        known = _claim(new, self._want(new.spec)) if new is not None else None
+        before = put(self.claims, key, known)
         for node in self._nodes_of(before) if before else ():
-            self.on_nodes[node].discard(key)
-            if not self.on_nodes[node]:
-                del self.on_nodes[node]
-        if new is not None:
-            known = self.claims[key] = _claim(new, self._want(new.spec))
-            for node in self._nodes_of(known):
-                self.on_nodes.setdefault(node, set()).add(key)
-            self._note_alike(key, known.demand)
-            (self.reserved.add if known.users and not known.owner else self.reserved.discard)(key)
-        else:
-            self._note_alike(key, None)
-            self.reserved.discard(key)
+            discard(self.on_nodes, node, key)
+        for node in self._nodes_of(known) if known else ():
+            self.on_nodes.setdefault(node, set()).add(key)
+        self._note_alike(key, known.demand if known else None)
+        (self.reserved.add if known and known.users and not known.owner else self.reserved.discard)(key)
         self._forget(before.demand if before else None)
         return key
 
-    def refresh(self) -> bool:
-        """Return True if the resources of devices changed, which may change the needs of all pods."""
-        return self.inventory.refresh()
-
     def _note_alike(self, key: str, demand: Demand | None) -> None:
         (self.alike.add if demand and demand.alike else self.alike.discard)(key)
-
-    def _keep(self, kind: str, key: str, new: object | None) -> None:
-        if new is None:
-            self.objects[kind].pop(key, None)
-        else:
-            self.objects[kind][key] = new
 
     def _want(self, spec: ResourceClaimSpec) -> Demand:
         """Return the demand of a claim; thousands of claims of one template are read once."""
@@ -213,16 +168,6 @@ class DeviceTable:
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
         return {value for each in fields if each.key == "metadata.name" for value in each.values}
-
-    def owner(self, key: str) -> str:
-        """Return the UID of the pod that the claim was made for; empty if there is none."""
-        known = self.claims.get(key)
-        return known.owner if known else ""
-
-    def users(self, key: str) -> frozenset[str]:
-        """Return the UIDs for which a claim is reserved, as its status says."""
-        known = self.claims.get(key)
-        return known.users if known else frozenset()
 
     def allocated(self, key: str) -> tuple[str, Vector] | None:
         """Return the node and the devices of a claim, as amounts; None if there are none to count."""

@@ -62,7 +62,6 @@ class Devices(World):
     def __init__(self) -> None:
         super().__init__()
         self.plugins.append(DynamicResources({}))
-        self.objects: dict[str, Any] = {}
 
     def device_class(self, name: str = "gpu", *cel: str, extended: str | None = None, **meta: Any) -> Self:
         """A class of devices of the driver that match these expressions too; returns the world, as the next two do."""
@@ -118,12 +117,12 @@ class Devices(World):
         body = {"spec": spec, **({"status": more.pop("status")} if "status" in more else {})}
         made = msgspec.convert(body, kind)
         made.metadata = self.meta(name, **more)
-        on(self.objects.get((kind, name)), made)
-        self.objects[kind, name] = made
+        on(self.state.device_objects.get((kind, name)), made)
+        self.state.device_objects[kind, name] = made
 
     def gone(self, kind: Any, on: Any, name: str) -> None:
         """It is deleted."""
-        on(self.objects.pop((kind, name)), None)
+        on(self.state.device_objects.pop((kind, name)), None)
 
     def member(
         self, gang: str, index: int, use: dict[str, Any], *, claim: str | None = None, node: str = "",

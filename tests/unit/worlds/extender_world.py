@@ -41,11 +41,12 @@ T = TypeVar("T", bound=Object)
 
 
 class RememberingState(State):
-    """A state that also remembers the pods as they came, so that it can be compared with one made from them."""
+    """A state that also remembers pods and devices as they came, so that it can be compared with one made of them."""
 
     def __init__(self, looks: int | None = None) -> None:
         super().__init__(looks)
         self.pod_objects: dict[str, Pod] = {}
+        self.device_objects: dict[tuple[type, str], Any] = {}
 
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
         """As the state, and remembered."""
@@ -73,7 +74,8 @@ class RememberingState(State):
     def differences(self) -> list[str]:
         """What is not as the objects say."""
         kept = digest(self)
-        return differences(kept, digest(rebuilt(objects_of(self), self.pod_objects.values(), kept)))
+        objects = objects_of(self, self.device_objects)
+        return differences(kept, digest(rebuilt(objects, self.pod_objects.values(), kept)))
 
 
 _SLOT_KEYS = (names.TASK_SPEC, names.TASK_INDEX, names.MEMBER_INDEX, names.COMPLETION_INDEX, names.POD_INDEX)

@@ -19,6 +19,13 @@ from extender.planner.state.podcounts import Counts
 from extender.planner.state.queries import Labels, Mark
 from extender.planner.state.state import State
 from muster.api.kubernetes.core import Node, Pod
+from muster.api.kubernetes.devices import (
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement
 from muster.api.volcano.batch import Job
@@ -73,12 +80,12 @@ class Objects:
     groups: list[PodGroup]
     placements: list[Placement]
     queues: list[Queue]
-    devices: dict[str, list[Any]]
-    """Slices, device classes, claim templates and claims."""
+    devices: Mapping[tuple[type, str], Any]
+    """Slices, rules, device classes, claim templates and claims."""
 
 
-def objects_of(state: State) -> Objects:
-    """What everything else in the state is made from, pods aside."""
+def objects_of(state: State, devices: Mapping[tuple[type, str], Any]) -> Objects:
+    """What everything else in the state is made from, pods aside; it does not hold `devices`, by kind and name."""
     return Objects(
         [node for node in state.nodes.nodes if node is not None],
         dict(state.classes.queries.namespaces),
@@ -86,7 +93,7 @@ def objects_of(state: State) -> Objects:
         list(state.groups.values()),
         list(state.placements.values()),
         list(state.queues.values()),
-        {kind: list(items.values()) for kind, items in state.devices.objects.items()},
+        devices,
     )
 
 
@@ -141,13 +148,7 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
     for node in objects.nodes:
         fresh.on_node(None, node)
     fresh.classes.queries.namespaces.update(objects.namespaces)
-    for kind, tell in (
-        ("classes", fresh.claimants.on_class), ("rules", fresh.claimants.on_rule),
-        ("slices", fresh.claimants.on_slice),
-        ("templates", fresh.claimants.on_template), ("claims", fresh.claimants.on_claim),
-    ):  # fmt: skip
-        for item in objects.devices[kind]:
-            tell(None, item)
+    _equip(fresh, objects.devices)
     for job in objects.jobs:
         fresh.on_job(None, job)
     for group in objects.groups:
@@ -162,6 +163,16 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
         fresh.on_placement(None, placement)
     _expect_back(fresh, seen)
     return fresh
+
+
+def _equip(fresh: State, devices: Mapping[tuple[type, str], Any]) -> None:
+    on = {
+        DeviceClass: fresh.claimants.on_class, DeviceTaintRule: fresh.claimants.on_rule,
+        ResourceSlice: fresh.claimants.on_slice, ResourceClaimTemplate: fresh.claimants.on_template,
+        ResourceClaim: fresh.claimants.on_claim,
+    }  # fmt: skip
+    for (kind, _), item in devices.items():
+        on[kind](None, item)
 
 
 def _expect_back(fresh: State, seen: StateDigest) -> None:

@@ -88,7 +88,8 @@ def test_what_is_kept_by_events_is_what_the_objects_say(steps: list[tuple[str, s
     for what, name, value in steps:
         if what == "slice":
             new = None if value is None else slice_of(name, *value)
-            kept.put_slice(name, slices.pop(name, None), new)
+            slices.pop(name, None)
+            kept.put_slice(name, new)
             slices |= {name: new} if new is not None else {}
         elif what != "kind" or value != (name in there[what]):
             put_named(kept, what, name, there=value)
@@ -96,7 +97,7 @@ def test_what_is_kept_by_events_is_what_the_objects_say(steps: list[tuple[str, s
         kept.refresh()
     fresh = Inventory()
     for name, one in slices.items():
-        fresh.put_slice(name, None, one)
+        fresh.put_slice(name, one)
     for what, names in there.items():
         for name in names:
             put_named(fresh, what, name, there=True)
@@ -126,7 +127,7 @@ def test_pools_that_can_be_used(slices: list[dict[str, Any]], count: int) -> Non
     kept = Inventory()
     kept.put_class("gpu", class_named("gpu"))
     for number, more in enumerate(slices):
-        kept.put_slice(str(number), None, slice_of("n", "40Gi", "40Gi", **more))
+        kept.put_slice(str(number), slice_of("n", "40Gi", "40Gi", **more))
     kept.refresh()
     assert sum(kept.offers("n", {}).values()) == count
 
@@ -140,7 +141,7 @@ def test_rules_select_by_driver_pool_and_device(rule: str, left: list[int]) -> N
     kept = Inventory()
     kept.put_class("gpu", class_named("gpu"))
     for node in ("n0", "n1"):
-        kept.put_slice(node, None, slice_of(node, "40Gi", "40Gi"))
+        kept.put_slice(node, slice_of(node, "40Gi", "40Gi"))
     kept.put_rule(rule, rule_named(rule))
     kept.refresh()
     assert [sum(kept.offers(node, {}).values()) for node in ("n0", "n1")] == left

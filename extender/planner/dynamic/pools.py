@@ -1,0 +1,95 @@
+"""Pools of devices as kube-scheduler sees them: complete ones, with the taints that administrators give by rules.
+
+A pool is its newest generation, if all slices of that are there and no two devices have one name; of any other pool
+nothing is counted, as kube-scheduler allocates nothing from it.
+
+kube-scheduler allocates no device to a request that does not tolerate its taints, those of rules (DeviceTaintRule) as
+well as those of the slice; the control plane evicts the users of devices with NoExecute. Rules are on by default since
+Kubernetes 1.37.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from extender.planner.dynamic.rows import Pattern
+from muster.api.kubernetes.devices import Device, DeviceTaintRule, ResourceSlice
+
+PoolId = tuple[str, str]
+"""Driver and name."""
+DeviceId = tuple[str, str, str]
+"""Driver, pool and name."""
+
+
+class TaintRules:
+    """The rules by name, and the devices that have their taints."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, DeviceTaintRule] = {}
+
+    def put(self, name: str, new: DeviceTaintRule | None) -> Callable[[PoolId], bool]:
+        """Put, update or (None) remove a rule; return a test for pools whose devices it may have changed."""
+        old = self._rules.pop(name, None)
+        if new is not None:
+            self._rules[name] = new
+        changed = (old.spec if old else None) != (new.spec if new else None)
+        rules = [each for each in (old, new) if each is not None and changed]
+        return lambda pool: any(_may_taint(each, pool) for each in rules)
+
+    def tainted(self, pool: PoolId, device: Device) -> Device:
+        """Return the device with the taints of rules: a copy, as slices keep what drivers published."""
+        if not self._rules:
+            return device
+        taints = [rule.spec.taint for rule in self._rules.values() if _taints(rule, pool, device.name)]
+        return replace(device, taints=[*device.taints, *taints]) if taints else device
+
+
+def _may_taint(rule: DeviceTaintRule, pool: PoolId) -> bool:
+    """True if the rule selects devices of the pool. A rule without a selector selects none, an empty selector all."""
+    chosen = rule.spec.device_selector
+    return chosen is not None and chosen.driver in {None, pool[0]} and chosen.pool in {None, pool[1]}
+
+
+def _taints(rule: DeviceTaintRule, pool: PoolId, name: str) -> bool:
+    chosen = rule.spec.device_selector
+    return _may_taint(rule, pool) and chosen is not None and chosen.device in {None, name}
+
+
+@dataclass(slots=True)
+class Entry:
+    """A device of a complete pool."""
+
+    driver: str
+    device: Device
+    node: str
+    """Empty if it is not of one node."""
+    pattern: Pattern = 0
+
+    @property
+    def counted(self) -> bool:
+        """True for a whole device of one node."""
+        device = self.device
+        return bool(self.node) and not device.consumes_counters and not device.allow_multiple_allocations
+
+
+def pool_of(resource_slice: ResourceSlice) -> PoolId:
+    """Return the pool of a slice."""
+    return resource_slice.spec.driver, resource_slice.spec.pool.name
+
+
+def entries_of(slices: Iterable[ResourceSlice], rules: TaintRules) -> dict[str, Entry]:
+    """Return the devices of a pool by name, with the taints of rules; none if it is incomplete or wrong."""
+    specs = [each.spec for each in slices]
+    newest = max((spec.pool.generation for spec in specs), default=0)
+    current = [spec for spec in specs if spec.pool.generation == newest]
+    if any(len(current) != spec.pool.resource_slice_count for spec in current):
+        return {}
+    entries: dict[str, Entry] = {}
+    for spec in current:
+        for device in spec.devices:
+            if device.name in entries:
+                return {}
+            node = device.node_name if spec.per_device_node_selection else spec.node_name
+            entries[device.name] = Entry(spec.driver, rules.tainted((spec.driver, spec.pool.name), device), node)
+    return entries
