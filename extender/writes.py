@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
 from prometheus_client import Counter, Gauge
 
 from extender.cluster import Live
 from extender.gangevents import GangEvents
-from extender.planner.framework.session import Decision
+from extender.planner.state.gangs import GangView
 from muster.kube.client import Client
 from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid
 from muster.process.counters import from_zero
@@ -46,7 +46,15 @@ class Lane(StrEnum):
     """Statuses for people, queues and autoscalers."""
 
 
-D = TypeVar("D", bound=Decision)
+class AboutGang(Protocol):
+    """A decision about one gang, or a part of one."""
+
+    @property
+    def gang(self) -> GangView:
+        """The gang."""
+
+
+D = TypeVar("D", bound=AboutGang)
 _THREADS = {Lane.DECISIONS: 16, Lane.PODS: 16, Lane.WORDS: 8}
 
 

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from extender.explain.members import gang_words
 from extender.planner.framework import decisions
-from extender.planner.framework.session import Decision
+from extender.planner.framework.decisions import Decision
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import ObjectMeta

@@ -11,7 +11,8 @@ from extender.planner.actions.allocate import wants_nodes
 from extender.planner.actions.makeroom import awaits_room, victims_there
 from extender.planner.actions.progress import longest_partial_s
 from extender.planner.framework import decisions
-from extender.planner.framework.session import Decision, Session
+from extender.planner.framework.decisions import Decision
+from extender.planner.framework.session import Session
 from extender.planner.reasons.room import Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.notices import last_saved, latest_end, notices_of, told_now

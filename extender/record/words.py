@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from extender.planner.framework import decisions
-from extender.planner.framework.session import Decision, Session
+from extender.planner.framework.decisions import Decision
+from extender.planner.framework.session import Session
 from extender.planner.state.pods import PodRecord
 from muster.api.muster.placement import PodSetPlacement
 

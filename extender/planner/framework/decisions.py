@@ -17,6 +17,13 @@ RepairKind = Literal["suspect", "not-ready", "gone"]
 """What is wrong with a node, from the mildest on."""
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A decision about one gang."""
+
+    gang: GangView
+
+
 class _Told:
     """A decision with a reason for people."""
 
@@ -30,10 +37,9 @@ class _Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Place(Decision):
     """Give the gang this placement, which covers bound members as well as new ones."""
 
-    gang: GangView
     pod_sets: list[PodSetPlacement]
     epoch: int
     new_slots: int
@@ -51,10 +57,9 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class ClosePlacement(_Told):
+class ClosePlacement(Decision, _Told):
     """Set this phase of the gang's placement; `pod_sets` replaces its slots if given (then with a new epoch)."""
 
-    gang: GangView
     phase: PlacementPhase
     why: Reason
     pod_sets: list[PodSetPlacement] | None = None
@@ -65,20 +70,18 @@ class ClosePlacement(_Told):
 
 
 @dataclass(frozen=True, slots=True)
-class KeepSpares:
+class KeepSpares(Decision):
     """Record the room that a running gang keeps for members that it loses."""
 
-    gang: GangView
     spares: list[SpareSeats]
     missing: int
     """Seats that it is to have besides."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve(_Told):
+class Reserve(Decision, _Told):
     """Record that these slots are reserved for the gang, which goes on waiting."""
 
-    gang: GangView
     pod_sets: list[PodSetPlacement]
     expected_at: float | None
     """Expected start there, in seconds since the epoch; None if it is not known."""
@@ -88,25 +91,21 @@ class Reserve(_Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Unreserve(_Told):
+class Unreserve(Decision, _Told):
     """Record that the gang has no reservation any more."""
 
-    gang: GangView
     why: Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Enqueue:
+class Enqueue(Decision):
     """Let the gang's pods be created."""
-
-    gang: GangView
 
 
 @dataclass(frozen=True, slots=True)
-class Unschedulable(_Told):
+class Unschedulable(Decision, _Told):
     """Say why the gang waits."""
 
-    gang: GangView
     reason: str
     """One word, for a condition."""
     why: Reason
@@ -122,20 +121,18 @@ class Unschedulable(_Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(Decision):
     """Evict a pod (UID as precondition); `started` is True if it may have run."""
 
-    gang: GangView
     pod: PodRecord
     reason: Reason
     started: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Repair:
+class Repair(Decision):
     """Evict members of a gang for faults of nodes, together."""
 
-    gang: GangView
     policy: Policy
     pods: tuple[PodRecord, ...]
     kind: RepairKind
@@ -150,10 +147,9 @@ class Repair:
 
 
 @dataclass(frozen=True, slots=True)
-class Avoid:
+class Avoid(Decision):
     """Record the nodes that the gang leaves out."""
 
-    gang: GangView
     avoided: tuple[AvoidedNode, ...] | None
     """All of them; None if none is new."""
     counted: tuple[PodRecord, ...]
@@ -161,10 +157,9 @@ class Avoid:
 
 
 @dataclass(frozen=True, slots=True)
-class MakeRoom:
+class MakeRoom(Decision):
     """Evict victims for the gang's placement of this epoch: all of them or, if that is refused, none."""
 
-    gang: GangView
     epoch: int
     victims: tuple[tuple[GangView, PodRecord], ...]
     reason: Reason
@@ -194,10 +189,9 @@ def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class TellNotice:
+class TellNotice(Decision):
     """Tell a pod of the gang that it is to be evicted at a time (RFC 3339), unless that is withdrawn before."""
 
-    gang: GangView
     pod: PodRecord
     evict_at: str
     queue: str
@@ -209,18 +203,16 @@ class TellNotice:
 
 
 @dataclass(frozen=True, slots=True)
-class WithdrawNotice:
+class WithdrawNotice(Decision):
     """Tell a pod of the gang that it stays, and remove what it was told and its answer to that."""
 
-    gang: GangView
     pod: PodRecord
 
 
 @dataclass(frozen=True, slots=True)
-class RoomIsThere:
+class RoomIsThere(Decision):
     """Make the gang's placement one without victims, as they are gone."""
 
-    gang: GangView
     pod_sets: list[PodSetPlacement]
     """The gang's slots; pod sets that follow others are held."""
     new_slots: int
@@ -229,20 +221,18 @@ class RoomIsThere:
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
+class Release(Decision):
     """Lift a pod's gate and pin it to its node in one patch; a pod without a gate is only pinned."""
 
-    gang: GangView
     pod: PodRecord
     node: str
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
-class Say:
+class Say(Decision):
     """Write into a gated pod's condition why it waits; `asks` does so for autoscalers, which then add nodes."""
 
-    gang: GangView
     pod: PodRecord
     asks: bool
     message: str
@@ -250,19 +240,17 @@ class Say:
 
 
 @dataclass(frozen=True, slots=True)
-class TellEviction:
+class TellEviction(Decision):
     """Set a bound pod's annotations about its eviction for autoscalers; empty removes what Muster wrote."""
 
-    gang: GangView
     pod: PodRecord
     value: str
 
 
 @dataclass(frozen=True, slots=True)
-class RequestNodes:
+class RequestNodes(Decision):
     """Create a ProvisioningRequest of this name."""
 
-    gang: GangView
     name: str
     attempt: int
     provisioning_class: str
@@ -272,9 +260,8 @@ class RequestNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class WithdrawRequest:
+class WithdrawRequest(Decision):
     """Delete a ProvisioningRequest that is not needed any more, or is replaced."""
 
-    gang: GangView
     request: ProvisioningRequest
     why: str

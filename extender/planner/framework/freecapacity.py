@@ -1,16 +1,22 @@
-"""The free capacity of nodes as one cycle sees it: how many pods fit on each by resources, and what is too scarce."""
+"""The free capacity as one cycle sees it: how many pods fit on each node by resources, and may use a claim."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from extender.planner import reasons
+from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.framework.answers import Causes, Codes, LeftFree
+from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.podclass import PodClass
+from muster.api.kubernetes.devices import MOST_PODS
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import GPU, WHOLE
 
-LARGE = np.iinfo(np.int64).max
+LARGE = int(np.iinfo(np.int64).max)
 
 
 class FreeCapacity:
@@ -50,16 +56,14 @@ class FreeCapacity:
     def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool, columns: Amounts | None = None) -> Amounts:
         """Return the number of pods of this class that each node's GPUs take; for other amounts, an upper bound."""
         snapshot = self.snapshot
+        devices = snapshot.devices if columns is None else snapshot.devices.at(columns)
+        if cls.gpu is None:  # it is asked for about the pods that are there now
+            whole = max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0))
+            return devices.unused(free, snapshot.axis) // whole if whole else np.full(free.shape[1], LARGE)
         if not now and free is not snapshot.allocatable:
-            if cls.gpu is None:
-                return np.full(free.shape[1], LARGE)
-            return snapshot.devices.most(cls.gpu, free, snapshot.axis, columns)
-        devices = snapshot.devices if now else snapshot.devices.emptied()
-        devices = devices if columns is None else devices.at(columns)
-        if cls.gpu is not None:
-            return devices.room(cls.gpu, devices.unused(free, snapshot.axis))
-        whole = max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0))
-        return devices.unused(free, snapshot.axis) // whole if whole else np.full(free.shape[1], LARGE)
+            return devices.most(cls.gpu, free, snapshot.axis)
+        devices = devices if now else devices.emptied()
+        return devices.room(cls.gpu, devices.unused(free, snapshot.axis))
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
         """Return the code of the resource that is too scarce on each node for a pod of this class; 0 where it fits.
@@ -95,3 +99,39 @@ class FreeCapacity:
         free = self.snapshot.free.copy()
         free[:, self.reserved.columns] -= self.reserved.amounts
         return free
+
+
+class ClaimUsers:
+    """By claim, the pods on nodes and the placed slots that use it, trials included: in all, and by queue.
+
+    The API lets `MOST_PODS` pods use one claim, or any number where their native PodGroup shares it. Its devices count
+    once in each queue whose pods use it, however many do.
+    """
+
+    def __init__(self, users: Mapping[str, int], queues: Mapping[str, Mapping[str, int]]) -> None:
+        self._users = Counter(dict(users))
+        self._queues = Counter({(key, name): count for key, found in queues.items() for name, count in found.items()})
+
+    def count(self, entry: Operation | Eviction, sign: int) -> None:
+        """Follow a step of a trial."""
+        for claim in entry.cls.needs.named:
+            self._users[claim.key] += sign * entry.size
+            self._queues[claim.key, entry.gang.queue] += sign * entry.size
+
+    def of(self, key: str, queue: str | None = None) -> int:
+        """Return the number of users of a claim, in a queue or in all."""
+        return self._users[key] if queue is None else self._queues[key, queue]
+
+    def hold(self, cls: PodClass) -> int:
+        """Return the number of further pods of this class that may use the claims which it names."""
+        claims = (claim for claim in cls.needs.named if not claim.grouped)
+        return min((max(0, MOST_PODS - self._users[claim.key]) for claim in claims), default=LARGE)
+
+    def full(self, cls: PodClass, pods: int) -> str:
+        """Return the claim that so many further pods of this class may not use; empty if there is none."""
+        named = (claim.key for claim in cls.needs.named if not claim.grouped)
+        return next((key for key in named if self._users[key] + pods > MOST_PODS), "")
+
+    def new(self, claims: Iterable[SharedClaim], queue: str) -> list[SharedClaim]:
+        """Return the claims that no pod of the queue uses, each once."""
+        return [claim for claim in dict.fromkeys(claims) if not self._queues[claim.key, queue]]

@@ -5,21 +5,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, cmp_to_key
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from extender.planner import reasons
 from extender.planner.ask import Ask, Members, amounts_of_claims, amounts_of_members, named_claims
 from extender.planner.framework.answers import Codes, Kept, LeftFree, QueueRefusal, ReservationRules
-from extender.planner.framework.claimusers import ClaimUsers
-from extender.planner.framework.freecapacity import FreeCapacity
+from extender.planner.framework.decisions import Decision
+from extender.planner.framework.freecapacity import ClaimUsers, FreeCapacity
 from extender.planner.framework.hooks import Hooks, Scores
 from extender.planner.framework.ordering import Again, Ordering, Surplus, turns
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.access import parents_of
 from extender.planner.state.amounts import Amounts
-from extender.planner.state.avoided import avoided_nodes, failed_nodes
+from extender.planner.state.avoided import avoided_nodes
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
@@ -28,15 +28,6 @@ from extender.planner.state.spareseats import Seats, lent, loans_of, seats_of
 from extender.planner.topology.hypernodes import HyperNodes
 from muster.api.muster.reason import Reason
 from muster.resources.gpus import GpuShare
-
-
-class Decision(Protocol):
-    """A decision about one gang; `planner.framework.decisions` has the kinds."""
-
-    @property
-    def gang(self) -> GangView:
-        """The gang."""
-
 
 D = TypeVar("D", bound=Decision)
 T = TypeVar("T")
@@ -72,7 +63,7 @@ class Session(FreeCapacity):
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
         inputs.asks.forget_others(self._by_key)
         avoiding = filter(None, map(self._by_key.get, self.avoided))
-        self.failed_on = failed_nodes(avoiding, inputs.now, inputs.snapshot.remembered)
+        self.failed_on = avoided_nodes(avoiding, inputs.now, inputs.snapshot.remembered, failures=1)
         """Gang key → those of its avoided nodes on which a member failed."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
         """By class, and by the number of plugins asked."""
@@ -226,12 +217,10 @@ class Session(FreeCapacity):
             codes = codes if by_gang is None else np.where(codes == 0, by_gang, codes)
         avoided = self.avoided.get(gang.key) if gang else None
         if avoided:
-            columns = [self.snapshot.index[name] for name in avoided if name in self.snapshot.index]
-            codes = codes.copy()
-            codes[columns] = self.causes.code(reasons.cause.REFUSED_A_MEMBER)
+            codes, index = codes.copy(), self.snapshot.index
             failed = self.failed_on.get(gang.key, ()) if gang else ()
-            columns = [self.snapshot.index[name] for name in failed if name in self.snapshot.index]
-            codes[columns] = self.causes.code(reasons.cause.FAILED_A_MEMBER)
+            for names, cause in (avoided, reasons.cause.REFUSED_A_MEMBER), (failed, reasons.cause.FAILED_A_MEMBER):
+                codes[[index[name] for name in names if name in index]] = self.causes.code(cause)
         return codes
 
     def counts_nodes_of(self, gang: GangView, cls: PodClass) -> bool:

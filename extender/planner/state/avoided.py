@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 
+from cachetools import FIFOCache
+
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.meta import readable_time
@@ -16,9 +18,9 @@ class Failures:
     """The newest member that failed on a node, by gang: it counts also if its pod is gone when the planner looks."""
 
     def __init__(self) -> None:
-        self._of: dict[str, dict[str, PodRecord]] = {}
+        self._of: FIFOCache[str, dict[str, PodRecord]] = FIFOCache(MOST_FAILED)
         """Key of a gang → node → member."""
-        self.remembered: dict[str, tuple[AvoidedNode, ...]] = {}
+        self.remembered: FIFOCache[str, tuple[AvoidedNode, ...]] = FIFOCache(MOST_FAILED)
         """Key of a gang → nodes on which members failed, as its last Placement said: a Job that restarts gets another
         PodGroup of the same name, and that another Placement."""
 
@@ -29,8 +31,6 @@ class Failures:
         known = self._of.setdefault(record.gang, {})
         if record.node not in known or known[record.node].created <= record.created:
             known[record.node] = record
-        while len(self._of) > MOST_FAILED:
-            del self._of[next(iter(self._of))]
 
     def forget(self, key: str, uids: Collection[str]) -> None:
         """Forget these members of a gang, which have been counted."""
@@ -42,10 +42,7 @@ class Failures:
         """Remember the nodes on which members of a gang failed, if there are any."""
         entries = tuple(each for each in avoided if each.failures)
         if entries:
-            self.remembered.pop(key, None)
             self.remembered[key] = entries
-        while len(self.remembered) > MOST_FAILED:
-            del self.remembered[next(iter(self.remembered))]
 
     def copy(self) -> dict[str, dict[str, PodRecord]]:
         """Return key of a gang → node → member."""
@@ -59,22 +56,16 @@ def entries_of(gang: GangView, remembered: Mapping[str, tuple[AvoidedNode, ...]]
 
 
 def avoided_nodes(
-    gangs: Iterable[GangView], now: float, remembered: Mapping[str, tuple[AvoidedNode, ...]] = MappingProxyType({})
+    gangs: Iterable[GangView],
+    now: float,
+    remembered: Mapping[str, tuple[AvoidedNode, ...]] = MappingProxyType({}),
+    *,
+    failures: int = 0,
 ) -> dict[str, set[str]]:
-    """Return gang key → nodes that refused a member of it lately, or where one failed; `now` is in epoch seconds."""
-    return _nodes(gangs, now, remembered, failures=0)
+    """Return gang key → nodes that refused a member of it lately, or where one failed; `now` is in epoch seconds.
 
-
-def failed_nodes(
-    gangs: Iterable[GangView], now: float, remembered: Mapping[str, tuple[AvoidedNode, ...]] = MappingProxyType({})
-) -> dict[str, set[str]]:
-    """Return gang key → those that are left out as a member failed there."""
-    return _nodes(gangs, now, remembered, failures=1)
-
-
-def _nodes(
-    gangs: Iterable[GangView], now: float, remembered: Mapping[str, tuple[AvoidedNode, ...]], *, failures: int
-) -> dict[str, set[str]]:
+    With `failures` only nodes on which so many members failed, at least.
+    """
     result: dict[str, set[str]] = {}
     for gang in gangs:
         if gang.key not in remembered and not (gang.placement and gang.placement.status.avoided):

@@ -6,7 +6,7 @@ are not known (Muster did not bind the pod) counts as devices of its own.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,11 +61,8 @@ class Devices:
 
     def emptied(self) -> "Devices":
         """Return the same GPUs without shares."""
-        size = len(self.memory)
-        result = Devices(self.memory, self.volcano, self.divided)
-        result.shared = np.zeros((size, self.shared.shape[1]), dtype=np.int64)
-        result.touched, result.unknown, result.counted, result.pods = (np.zeros(size, dtype=np.int64) for _ in range(4))
-        return result
+        shares = ("shared", "touched", "unknown", "counted", "pods")
+        return replace(self, **{name: np.zeros_like(getattr(self, name)) for name in shares})
 
     def portion(self, share: GpuShare, column: int) -> int:
         """Return the thousandths of each device that the share takes on this node."""
@@ -123,13 +120,10 @@ class Devices:
         known = (self.memory > 0) & (self.volcano == share.by_resource) & (share.by_resource | ~self.divided)
         return np.where(known, -(-share.memory * WHOLE // np.maximum(self.memory, 1)), WHOLE + 1)
 
-    def room(self, share: GpuShare, unused: Amounts, columns: Amounts | None = None) -> Amounts:
-        """Return the number of pods with this share that the devices of each node take, int64."""
-        portions = self.portions(share)
-        used, empty = self.shared, np.minimum(unused, GPU_DEVICES.value)
-        if columns is not None:
-            portions, used, empty = portions[columns], used[columns], empty[columns]
-        fits = np.where(used > 0, np.maximum(WHOLE - used, 0) // portions[:, None], 0)
+    def room(self, share: GpuShare, unused: Amounts) -> Amounts:
+        """Return the number of pods with this share that the devices of each node take, int64 of shape (nodes,)."""
+        portions, empty = self.portions(share), np.minimum(unused, GPU_DEVICES.value)
+        fits = np.where(self.shared > 0, np.maximum(WHOLE - self.shared, 0) // portions[:, None], 0)
         fresh = WHOLE // portions
         if share.devices == 1:
             total: Amounts = fits.sum(axis=1) + fresh * empty
@@ -142,18 +136,10 @@ class Devices:
             low, high = np.where(enough, middle, low), np.where(enough, high, middle - 1)
         return low
 
-    def most(self, share: GpuShare, free: Amounts, axis: Mapping[str, int], columns: Amounts | None = None) -> Amounts:
-        """Return the most pods with this share for the free amount of all GPUs together, int64 of shape (nodes,).
-
-        With `columns`, `free` and the result are those of these nodes, in their order.
-        """
-        portions, volcano = self.portions(share), self.volcano
-        if columns is not None:
-            portions, volcano = portions[columns], volcano[columns]
-        if GPU not in axis:
-            return np.where(volcano, np.iinfo(np.int64).max, 0)
-        room: Amounts = np.maximum(free[axis[GPU]], 0) // (portions * share.devices)
-        return np.where(volcano, np.iinfo(np.int64).max, room)
+    def most(self, share: GpuShare, free: Amounts, axis: Mapping[str, int]) -> Amounts:
+        """Return the most pods with this share for the free amount of all GPUs together, int64 of shape (nodes,)."""
+        room = np.maximum(free[axis[GPU]], 0) // (self.portions(share) * share.devices) if GPU in axis else 0
+        return np.where(self.volcano, np.iinfo(np.int64).max, room)
 
     def choose(self, share: GpuShare, column: int, unused: int, order: Order | None = None) -> tuple[int, ...] | None:
         """Return the devices with the highest scores that have room for a pod; None if there are not enough.
