@@ -17,9 +17,9 @@ import structlog
 from msgspec.structs import replace
 
 from extender.planner.state.feed import FEED, Fed
-from extender.planner.state.plannedjob import planned_job
 from extender.planner.state.queries import Mark
 from extender.planner.state.state import State
+from extender.planner.state.templates import planned_job
 from extender.poolfeed import PoolFeed
 from extender.record.tap import Tap
 from muster.api.base import Resource

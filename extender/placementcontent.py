@@ -21,7 +21,8 @@ from extender.planner.framework.decisions import (
     RoomIsThere,
     Unreserve,
 )
-from extender.planner.state.gangs import GangView, once_whole
+from extender.planner.state.gangphase import once_whole
+from extender.planner.state.gangs import GangView
 from extender.planner.victims.notices import latest_end
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.muster.placement import AvoidedNode, Placement, PlacementContent, PlacementSpec, PlacementStatus, Victim

@@ -26,9 +26,8 @@ from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.registry import Registry
 from extender.planner.memory import PublishedInputs, published_inputs
 from extender.planner.plugins import PLUGINS
-from extender.planner.state.feed import FEED
+from extender.planner.state.feed import FEED, natives_of
 from extender.planner.state.gangs import GangView
-from extender.planner.state.natives import natives_of
 from extender.planner.state.nodes import natural
 
 __all__ = [

@@ -40,7 +40,7 @@ from msgspec import Struct
 
 from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.limits import LimitedUse, Limits
-from extender.planner.state.amounts import clipped, tally
+from extender.planner.state.amounts import clipped, discard, tally
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podclass import ClassTable, PodClass
 from extender.planner.state.pods import PodRecord
@@ -217,9 +217,9 @@ class Ledger:
         entry = self.entries.pop(holder, None)
         if entry is not None:
             self.assumed.pop(holder, None)
-            _unindex(self._by_node, entry.node, holder)
+            discard(self._by_node, entry.node, holder)
             if entry.gang is not None:
-                _unindex(self._by_gang, entry.gang, holder)
+                discard(self._by_gang, entry.gang, holder)
             self._count(entry, -1)
         return entry
 
@@ -359,10 +359,3 @@ class Ledger:
     def is_assumed(self, holder: str) -> bool:
         """Return True if a write of this holder is not answered yet."""
         return holder in self.assumed
-
-
-def _unindex(table: dict[str, set[Hashable]], key: str, holder: Hashable) -> None:
-    holders = table[key]
-    holders.discard(holder)
-    if not holders:
-        del table[key]

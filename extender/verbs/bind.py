@@ -15,7 +15,7 @@ from extender.planner.framework.session import Session
 from extender.planner.reasons.verbs import Reason
 from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
-from extender.planner.state.gangs import ACTIVE, once_whole
+from extender.planner.state.gangphase import ACTIVE, once_whole
 from extender.planner.state.pods import PodRecord
 from extender.verbs.room import SharedGpus, counted, nodes_with_room, not_for_namespace, requests_of, unavailable
 from muster.api.kubernetes.core import PODS

@@ -16,7 +16,7 @@ from prometheus_client import Counter
 from extender.cluster import Live
 from extender.planner.reasons.queues import OVER_CAPABILITY
 from extender.planner.reasons.verbs import Reason, Verdict
-from extender.planner.state.gangs import ACTIVE
+from extender.planner.state.gangphase import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podshape import asked_of, ours

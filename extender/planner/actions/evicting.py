@@ -21,7 +21,8 @@ from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
-from extender.planner.state.gangs import GangPhase, GangView
+from extender.planner.state.gangphase import GangPhase
+from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of
 from extender.planner.victims.notices import latest_end, notices_for
 from extender.planner.victims.pieces import Catalogue, DisruptionBudgets, Piece, permitted

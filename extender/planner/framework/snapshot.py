@@ -11,14 +11,15 @@ from extender.planner.ledger import Use
 from extender.planner.limits import LimitedUse
 from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
-from extender.planner.state.gangs import GangPhase, GangView, once_whole
+from extender.planner.state.gangphase import GangPhase, once_whole
+from extender.planner.state.gangs import GangView
 from extender.planner.state.nodes import taken_on
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import Counts
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Mark
 from extender.planner.state.state import State
-from extender.planner.state.volumes import Volumes
+from extender.planner.state.tables import Volumes
 from extender.planner.timing import DEFAULTS, Timing
 from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
@@ -194,7 +195,7 @@ def take(state: State) -> Snapshot:
         index=index,
         placed=dict(ledger.placed),
         pod_counts=table.pod_counts.share(),
-        volumes=state.volumes.share(),
+        volumes=state.share_volumes(),
         exclusive_claims={claim: ledger.claim_users[claim] for claim in state.volumes.exclusive},
         hyper_nodes=dict(state.hyper_nodes),
         hyper_nodes_version=state.hyper_nodes_version,

@@ -22,7 +22,7 @@ from extender.planner.plugins.pernode import Domains, PerNode
 from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podshape import ClaimUse
-from extender.planner.state.volumes import Volumes
+from extender.planner.state.tables import Volumes
 from muster.api.kubernetes.constraints import NodeSelector, NodeSelectorTerm, Toleration
 from muster.api.kubernetes.core import Node, Taint
 from muster.api.kubernetes.meta import LabelSelectorRequirement

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from extender.planner.state.tables import put
+from extender.planner.state.amounts import put
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import DEFAULT_POOL

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable, PodClass
-from extender.planner.state.pods import PodRecord, PodTable
+from extender.planner.state.pods import PodRecord
+from extender.planner.state.podtable import PodTable
 from extender.planner.state.queries import Anchor, Labels, Mark, Query, anchors_of
 from extender.planner.state.templates import Templates
 

@@ -3,13 +3,13 @@
 The watched cluster (`extender.cluster`), `muster explain` and the files of `muster snapshot` all go by this table.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from extender.planner.state.state import State
 from muster.api.base import Resource
-from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, PRIORITY_CLASSES
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Namespace, Pod
 from muster.api.kubernetes.devices import (
     CLAIM_TEMPLATES,
     DEVICE_CLASSES,
@@ -18,11 +18,18 @@ from muster.api.kubernetes.devices import (
     RESOURCE_SLICES,
 )
 from muster.api.kubernetes.quota import BUDGETS, RESOURCE_QUOTAS
-from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
+from muster.api.kubernetes.scheduling import (
+    COMPOSITE_POD_GROUPS,
+    NATIVE_POD_GROUPS,
+    WORKLOADS,
+    CompositePodGroup,
+    NativePodGroup,
+    Workload,
+)
 from muster.api.kubernetes.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
-from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
 
 
@@ -65,3 +72,29 @@ FEED = (
     Fed(PLACEMENTS, State.on_placement, pooled=True),
     Fed(PODS, State.on_pod),
 )
+
+
+def natives_of(
+    natives: Sequence[NativePodGroup],
+    pods: Iterable[Pod],
+    *,
+    composites: Iterable[CompositePodGroup],
+    workloads: Iterable[Workload],
+    namespaces: Iterable[Namespace],
+) -> list[PodGroup]:
+    """Return those of the native PodGroups that are gangs of Muster's, as the planner takes them by these pods."""
+    if not natives:
+        return []
+    state = State()
+    for composite in composites:
+        state.native.on_composite(None, composite)
+    for workload in workloads:
+        state.native.on_workload(None, workload)
+    for each in namespaces:
+        state.on_namespace(None, each)
+    for native in natives:
+        state.native.on_group(None, native)
+    for pod in pods:
+        if pod.spec.scheduling_group is not None:
+            state.on_pod(None, pod)
+    return list(state.groups.values())

@@ -6,9 +6,9 @@ a node, and no pod has taken it), or open. A view is made again when an object o
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from functools import cached_property
 
+from extender.planner.state.gangphase import GangPhase, once_whole, phase_of
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import ABOUT_GANG, PodRecord, preemptable
 from extender.planner.state.podset import PodSetView, counting, enough, lower
@@ -18,52 +18,15 @@ from muster.api.muster.checkpoint import Answer, answer_of
 from muster.api.muster.creator import creator_of
 from muster.api.muster.gang import Slot
 from muster.api.muster.native import is_native, subject
-from muster.api.muster.placement import Placement, StartedWith, devices_of, own_victims, slots_of
+from muster.api.muster.placement import Placement, StartedWith, slots_of
 from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import declared_s
 from muster.resources.spares import spares_of
 from muster.workloads.table import makes_all_alike
 
-ACTIVE = frozenset({"Planned", "Binding"})
-
-
-def once_whole(placement: Placement | None) -> bool:
-    """Return True if its gang has started, as the placement says; no members may be left by now."""
-    return placement is not None and (placement.status.started or placement.status.phase == "Bound")
-
-
-class GangPhase(Enum):
-    """The progress of a gang for the planner; what users read is its state (`muster.api.muster.states`).
-
-    It follows from the number of members with a node (or that succeeded) - none, too few, enough - and from an active
-    placement. A gang has one life after the other: one begins when it starts whole, and ends when no member has a node
-    any more. Within a life members are placed as they come; in the next one it starts whole again.
-    """
-
-    WAITING = auto()
-    """No member has a node, no placement is active: room is searched for the whole minimum at once."""
-    STARTING = auto()
-    """A placement is active, and no member has a node yet: all its slots are placed."""
-    ARRIVING = auto()
-    """A placement is active; some members have a node, and still too few to start."""
-    STRANDED = auto()
-    """Some members have a node, too few to start, and no placement is active: to be completed at once, or evicted."""
-    WHOLE = auto()
-    """The gang has, or had in this life, its minimum. Until its last member ends, others are placed as they come."""
-    GROWING = auto()
-    """The gang is whole, and a placement is active for members that came later or again."""
-
-
 _ACTIVE = (GangPhase.STARTING, GangPhase.ARRIVING, GangPhase.GROWING)
 _INCOMPLETE = (GangPhase.ARRIVING, GangPhase.STRANDED)
 _STARTED = (GangPhase.WHOLE, GangPhase.GROWING)
-
-
-def sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
-    """Return True if a pod is on this node of its slot, and on the GPUs that it is to share there, if any."""
-    if pod.node != node or not pod.devices:
-        return pod.node == node
-    return devices_of(placement, slot) in {(), pod.devices}
 
 
 @dataclass
@@ -89,15 +52,9 @@ class GangView:
     phase: GangPhase = field(init=False)
 
     def __post_init__(self) -> None:
-        active = self.placement is not None and self.placement.status.phase in ACTIVE
-        counts = {pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets}
-        alive = any(pod_set.alive for pod_set in self.pod_sets)
-        if (alive and once_whole(self.placement)) or (any(counts.values()) and self.satisfied(counts)):
-            self.phase = GangPhase.GROWING if active else GangPhase.WHOLE
-        elif alive:
-            self.phase = GangPhase.ARRIVING if active else GangPhase.STRANDED
-        else:
-            self.phase = GangPhase.STARTING if active else GangPhase.WAITING
+        alive, counts = any(pod_set.alive for pod_set in self.pod_sets), self._taken_by_set
+        whole = (alive and once_whole(self.placement)) or (any(counts.values()) and self.satisfied(counts))
+        self.phase = phase_of(self.placement, alive=alive, whole=whole)
 
     @property
     def uid(self) -> str:
@@ -258,26 +215,6 @@ class GangView:
             if pod_set is None or slot.rank not in pod_set.taken:
                 yield slot, node, pod_set
 
-    def coming_again(self) -> Iterator[tuple[PodRecord, Slot, str]]:
-        """Yield the members whose slots are taken and which are to come again, each with its slot and its next node.
-
-        Those are the ones that run elsewhere, and where the gang's own members are evicted for the placement, those
-        that do again what they have ended.
-        """
-        taken = [pod for pod in self.pods if pod.taken]
-        if self.placement is None or not self.active or not taken:
-            return
-        planned, evicted = dict(slots_of(self.placement)), bool(own_victims(self.placement))
-        ended = {pod.uid for pod in self.does_again}
-        for pod in taken:
-            node = planned.get(pod.slot) if pod.slot is not None else None
-            if pod.slot is None or node is None:
-                continue
-            elsewhere = not sits(pod, self.placement, pod.slot, node)
-            again = elsewhere if pod.alive else pod.uid in ended and (evicted or elsewhere)
-            if again:
-                yield pod, pod.slot, node
-
     @cached_property
     def open_slots(self) -> Mapping[str, Sequence[int]]:
         """The ranks of open slots by pod set."""
@@ -304,12 +241,12 @@ class GangView:
 
     def viable(self, counts: Mapping[str, int]) -> bool:
         """Return True if so many members per pod set are enough to go on, whatever minimums were raised since."""
-        kept = self._kept
-        return self.satisfied(counts) if kept is None else enough(counts, kept.min_member, kept.min_task_member)
+        least = self._kept or self._today
+        return enough(counts, least.min_member, least.min_task_member)
 
     def started_with(self) -> StartedWith:
         """Return the minimum to record: today's once it has been reached, else at most that recorded or reached."""
-        counts = {each.name: len(each.taken) for each in self.pod_sets}
+        counts = self._taken_by_set
         if self.satisfied(counts):
             return self._today
         return self._kept or lower(self._today, StartedWith(min_member=sum(counts.values()), min_task_member=counts))
@@ -325,6 +262,10 @@ class GangView:
         """True if another minimum is to be recorded."""
         known = self.placement.status.started_with if self.placement else None
         return known is not None and self.phase is GangPhase.WHOLE and known != self.started_with()
+
+    @property
+    def _taken_by_set(self) -> dict[str, int]:
+        return {pod_set.name: len(pod_set.taken) for pod_set in self.pod_sets}
 
     @property
     def _today(self) -> StartedWith:

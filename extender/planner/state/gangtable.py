@@ -6,28 +6,27 @@ own writes as soon as the API server has confirmed them, and the watch may show 
 """
 
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import count
-from operator import attrgetter
 from typing import TypeVar
 
 from extender.planner import reasons
-from extender.planner.state.gangs import GangView, once_whole
-from extender.planner.state.lives import named_for_one_life, of_owner
-from extender.planner.state.plannedjob import planned_job, restarts_whole
-from extender.planner.state.pods import PodRecord, PodTable
-from extender.planner.state.podset import PodSetView
-from extender.planner.state.priority import Priorities
-from extender.planner.state.templates import Templates
-from muster.api.kubernetes.meta import Object
-from muster.api.limits import EPOCH, PODS, RESOURCES, TASKS, LimitError, whole_number
-from muster.api.muster.gang import DEFAULT_POD_SET, Slot, later_tasks
+from extender.planner.state.amounts import put
+from extender.planner.state.gangphase import once_whole
+from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import PodRecord
+from extender.planner.state.podset import give_slots, pod_sets_of
+from extender.planner.state.podtable import PodTable
+from extender.planner.state.templates import Template, Templates, planned_job, restarts_whole
+from muster.api.kubernetes.core import PriorityClass
+from muster.api.kubernetes.meta import Object, OwnerReference
+from muster.api.limits import EPOCH, PODS, TASKS, LimitError, whole_number
 from muster.api.muster.placement import Placement, is_noted, noted
-from muster.api.volcano.batch import Job
+from muster.api.volcano.batch import Job, is_job
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import total_replicas
+from muster.workloads.table import row_of
 
-_AGE = attrgetter("created", "name")
-"""Sort key: the oldest first."""
 T = TypeVar("T", bound=Object)
 
 
@@ -36,48 +35,10 @@ def version(text: str) -> int:
     return whole_number(text) or 0
 
 
-def _part(pods: list[PodRecord]) -> None:
-    """Take the slots of members that have the same as a member of another controller: indexes count in each of them.
-
-    Who is on a node or pinned to one keeps his, then the oldest.
-    """
-    holders: dict[Slot, PodRecord] = {}
-    if len({pod.controller for pod in pods}) == 1:
-        return
-    for pod in sorted(pods, key=lambda pod: (not pod.taken, pod.epoch is None, *_AGE(pod))):
-        if pod.slot and _holds_slot(pod) and holders.setdefault(pod.slot, pod).controller != pod.controller:
-            pod.slot = None
-
-
-def _give_slots(pods: list[PodRecord]) -> None:
-    """Give members without a slot the first free ranks, the oldest first; a later member may be an older pod."""
-    _part(pods)
-    without = [pod for pod in pods if pod.slot is None]
-    occupied = {pod.slot.rank for pod in pods if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET and _holds_slot(pod)}
-    rank = 0
-    for pod in sorted(without, key=_AGE):
-        while rank in occupied:
-            rank += 1
-        pod.slot = Slot(DEFAULT_POD_SET, rank)
-        if _holds_slot(pod):
-            occupied.add(rank)
-
-
-def _pod_sets(group: PodGroup, pods: list[PodRecord], job: Job | None, templates: Templates) -> list[PodSetView]:
-    """Make the pod sets of a gang whose pods all have slots."""
-    pod_sets = _job_sets(group, job, templates) if job else {}
-    for pod in sorted(pods, key=_AGE):
-        _slot_pod(pod_sets, pod)
-    for pod_set in pod_sets.values():
-        existing = next(iter(pod_set.waiting.values()), None)
-        if existing:
-            pod_set.cls, pod_set.runtime = existing.cls, existing.runtime
-        pod_set.mixed = any(pod.cls is not pod_set.cls for pod in pod_set.waiting.values())
-        for cls in {pod.cls for pod in pod_set.waiting.values()} if pod_set.mixed else {pod_set.cls}:
-            if cls and len(cls.asked) > RESOURCES.value:
-                asked = len(cls.asked)
-                raise LimitError(reasons.aside.asks_too_much(pod_set=pod_set.name, count=asked, limit=RESOURCES))
-    return list(pod_sets.values())
+def is_older(item: Object, known: Object) -> bool:
+    """Return True for an earlier version of the same object."""
+    same = item.metadata.uid == known.metadata.uid
+    return same and version(item.metadata.resource_version) < version(known.metadata.resource_version)
 
 
 def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: Placement | None) -> None:
@@ -93,43 +54,51 @@ def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: P
             raise LimitError(words.over_limit(what=what, value=value, limit=limit))
 
 
-def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodSetView]:
-    sets, later = {}, later_tasks(group.metadata)
-    for template in templates.of(job):
-        task = template.task
-        slots = 0 if task.name in later else task.replicas
-        minimum = min(group.spec.min_task_member.get(task.name, 0), slots)
-        sets[task.name] = PodSetView(task.name, template.cls, slots, minimum, template=True)
-        sets[task.name].runtime, sets[task.name].topology = template.runtime, template.topology
-        sets[task.name].born_gated = bool(template.other_gates)
-    for policy in group.spec.sub_group_policy:
-        if policy.name in sets:
-            sets[policy.name].unit = policy.sub_group_size or 1
-    return sets
+class Priorities:
+    """The PriorityClasses of the cluster, and the priorities of gangs.
 
+    A gang has the priority of its PodGroup, as far as its pods have it. A PodGroup names its PriorityClass itself. That
+    of a pod is checked by the API server: by ResourceQuotas, which may allow a namespace some pods of a class or none,
+    and by whatever else admits pods. So a gang has no more than the highest of its pods; before they exist, of the
+    templates of its Job; and with neither, no more than a pod of no class.
+    """
 
-def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
-    """Put a pod on its slot, in a pod set that is made if there is none."""
-    if pod.slot is None:
-        return
-    name, rank = pod.slot.pod_set, pod.slot.rank
-    pod_set = pod_sets.get(name)
-    if pod_set is None:
-        pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
-    if pod.taken:
-        pod_set.taken[rank] = pod.node
-        pod_set.alive += pod.alive
-    elif pod.phase == "Failed" and not pod.terminating:
-        pod_set.failed.add(rank)
-    elif pod.waiting:
-        pod_set.waiting[rank] = pod
-    if not pod_set.template:
-        pod_set.replicas = max(pod_set.replicas, rank + 1)
+    def __init__(self) -> None:
+        self._classes: dict[str, PriorityClass] = {}
 
+    def put(self, name: str, new: PriorityClass | None) -> None:
+        """Take a class that changed; None if it is gone."""
+        put(self._classes, name, new)
 
-def _holds_slot(pod: PodRecord) -> bool:
-    """Return False for a pod that failed or is being deleted, whose slot the next one gets."""
-    return pod.taken or pod.waiting
+    def of_gang(self, name: str, pods: Sequence[PodRecord], templates: Iterable[Template]) -> tuple[int, bool]:
+        """Return the priority of a gang whose PodGroup names this class, and True if it may preempt."""
+        living = [pod for pod in pods if pod.waiting or pod.alive]
+        if living:
+            most = max(self._of_pod(pod) for pod in living)
+            preempts = any(pod.preempts for pod in living)
+        else:
+            given = [each.priority_class for each in templates if each.task.replicas > 0] or [""]
+            most = max(map(self._of_new_pod, given))
+            preempts = any(self._preempts(each) for each in given)
+        return min(self._value(name), most), preempts and self._preempts(name)
+
+    def _value(self, name: str) -> int:
+        known = self._classes.get(name)
+        return known.value if known else 0
+
+    def _preempts(self, name: str) -> bool:
+        known = self._classes.get(name)
+        return known is None or known.preemption_policy != "Never"
+
+    def _of_pod(self, pod: PodRecord) -> int:
+        """Return what the API server wrote into the pod, or would have written into one of a file."""
+        return self._of_new_pod(pod.priority_class) if pod.priority is None else pod.priority
+
+    def _of_new_pod(self, name: str) -> int:
+        if name:
+            return self._value(name)
+        defaults = [each.value for each in self._classes.values() if each.global_default]
+        return min(defaults, default=0)
 
 
 class GangTable:
@@ -159,9 +128,7 @@ class GangTable:
         key = _take_in(self.groups, old, new)
         if key is None:
             return None
-        self._notes.pop(key, None)
-        if new is not None and (note := noted(new)) is not None:
-            self._notes[key] = note
+        put(self._notes, key, noted(new) if new is not None else None)
         self._choose(key)
         if new is not None:
             if new.metadata.uid not in self._arrivals:
@@ -186,11 +153,10 @@ class GangTable:
         """Take a Job that changed; return the key of its gang, None if nothing follows from it."""
         job = new or old or Job()
         uid = job.metadata.uid
-        known = self.jobs.pop(uid, None)
-        if new is not None:
-            self.jobs[uid] = planned_job(new)
-            if known is not None and known.spec == self.jobs[uid].spec:
-                return None
+        planned = planned_job(new) if new is not None else None
+        known = put(self.jobs, uid, planned)
+        if planned is not None and known is not None and known.spec == planned.spec:
+            return None
         self._templates.forget(job)
         return self.of_job(job)
 
@@ -201,10 +167,7 @@ class GangTable:
         if one is not None and note is not None:
             same = one.spec.pod_group_uid == note.spec.pod_group_uid
             chosen = one if same and one.spec.epoch >= note.spec.epoch else note
-        if chosen is None:
-            self.placements.pop(key, None)
-        else:
-            self.placements[key] = chosen
+        put(self.placements, key, chosen)
 
     def placement_of(self, key: str) -> Placement | None:
         """Return the placement of a gang; not one that was made for another PodGroup of its name."""
@@ -229,7 +192,7 @@ class GangTable:
         if known is None or known.set_aside or not enough:
             return None
         all_seen = len(known.pods) == pods.members(key) and known.uid == group.metadata.uid
-        return True if all_seen or named_for_one_life(group) else None
+        return True if all_seen or _named_for_one_life(group) else None
 
     def look(self, key: str, pods: list[PodRecord], aside: str) -> bool:
         """Give these members of a gang their slots and make its view; return True if other slots may be placed.
@@ -242,7 +205,7 @@ class GangTable:
         if group is None:
             self.views.pop(key, None)
             return False
-        pods = of_owner(group, pods)
+        pods = _of_owner(group, pods)
         arrival = self._arrivals[group.metadata.uid]
         slotless = any(pod.slot is None for pod in pods)
         try:
@@ -255,14 +218,14 @@ class GangTable:
         return slotless or (known is not None and (known.classes, known.set_aside) != (view.classes, view.set_aside))
 
     def _view(self, key: str, group: PodGroup, pods: list[PodRecord], arrival: int) -> GangView:
-        _give_slots(pods)
+        give_slots(pods)
         owner = group.metadata.controller
         job = self.jobs.get(owner.uid) if owner else None
         if job and job.metadata.namespace != group.metadata.namespace:
             job = None
         placement = self.placement_of(key)
         _check(group, pods, job, placement)
-        sets = _pod_sets(group, pods, job, self._templates)
+        sets = pod_sets_of(group, pods, job, self._templates)
         templates = self._templates.of(job) if job else ()
         priority, preempts = self.priorities.of_gang(group.spec.priority_class_name, pods, templates)
         whole = job is not None and restarts_whole(job)
@@ -276,15 +239,36 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
         return None
     key = item.metadata.key
     known = table.get(key)
-    same = known is not None and known.metadata.uid == item.metadata.uid
     if new is None:
-        if not same:
+        if known is None or known.metadata.uid != item.metadata.uid:
             return None
-        del table[key]
-        return key
-    if known is not None and same and new is not known:  # our own writes come twice, as the answer and by the watch
-        older = version(new.metadata.resource_version) < version(known.metadata.resource_version)
-        if older or new == known:
-            return None
-    table[key] = new
+    elif known is not None and new is not known and (is_older(new, known) or new == known):
+        return None  # Muster's own writes come twice, as the answer and by the watch
+    put(table, key, new)
     return key
+
+
+def _named_for_one_life(group: PodGroup) -> bool:
+    """Return True if all pods that name the PodGroup are of its owner: none, or one that its name tells."""
+    owner = group.metadata.controller
+    return owner is None or is_job(owner) or group.metadata.name.endswith(owner.uid)
+
+
+def _of_owner(group: PodGroup, pods: list[PodRecord]) -> list[PodRecord]:
+    """Return the pods without those that certainly belong to another owner of the name of the PodGroup's owner.
+
+    A workload that is deleted and created again has, for a while, pods of both lives, and the PodGroup of one of them.
+    New pods must not be planned as replacements in a gang that is about to be deleted, nor old ones count for the next.
+    """
+    owner, kind = group.metadata.controller, row_of(group.metadata.controller)
+    if owner is None:
+        return pods
+    label = kind.world.uid_label if kind and kind.world else ""
+    return [pod for pod in pods if _uid_of(pod, owner, label) in {"", owner.uid}]
+
+
+def _uid_of(pod: PodRecord, owner: OwnerReference, label: str) -> str:
+    """Return the UID that the pod knows the owner of its gang by; empty if it does not say."""
+    if pod.controller == f"{owner.kind}/{owner.name}":
+        return pod.controller_uid
+    return pod.labels.get(label, "") if label else ""

@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from extender.planner import reasons
+from extender.planner.state.amounts import discard, put
 from extender.planner.state.devicetable import ClaimRef
+from extender.planner.state.gangtable import is_older
 from extender.planner.state.pods import PodRecord
-from extender.planner.state.tables import put
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, CompositePodGroup, NativePodGroup, Workload
-from muster.api.limits import whole_number
 from muster.api.muster.gang import native_gang
 from muster.api.muster.native import as_group, binds_parts, is_native, pool_told, queue_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
@@ -56,7 +56,7 @@ class NativeGroups:
         known = self.groups.get(key)
         if new is None and (known is None or known.metadata.uid != meta.uid):
             return False
-        if new is not None and known is not None and known.metadata.uid == meta.uid and _version(new) < _version(known):
+        if new is not None and known is not None and is_older(new, known):
             return False
         put(self.groups, key, new)
         if key in self._podless and (new is None or known is None or new.metadata.uid != known.metadata.uid):
@@ -172,10 +172,7 @@ class NativeGroups:
     def _link(self, old: NativePodGroup | None, new: NativePodGroup | None, key: str) -> None:
         before, after = (_workload_of(each) if each else "" for each in (old, new))
         if before and before != after:
-            keys = self._of_workload[before]
-            keys.discard(key)
-            if not keys:
-                del self._of_workload[before]
+            discard(self._of_workload, before, key)
         if after:
             self._of_workload.setdefault(after, set()).add(key)
 
@@ -195,7 +192,3 @@ def _claims_of(group: NativePodGroup | None) -> frozenset[ClaimRef]:
     templates = {each.resource_claim_template_name for each in claims} - {None, ""}
     refs = {ClaimRef(f"{namespace}/{name}") for name in named}
     return frozenset(refs | {ClaimRef(template=f"{namespace}/{name}") for name in templates})
-
-
-def _version(group: NativePodGroup) -> int:
-    return whole_number(group.metadata.resource_version) or 0

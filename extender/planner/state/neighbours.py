@@ -104,35 +104,35 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
 
     Raises LimitError for more terms, or conditions in them, than a pod may have.
     """
-    terms, spreads = _terms(spec), _spreads(spec)
+    near, far = _affinities(spec)
+    preferred = [(one.pod_affinity_term, one.weight) for one in near.preferred]
+    preferred += [(one.pod_affinity_term, -one.weight) for one in far.preferred]
+    terms = [*near.required, *far.required, *(term for term, _ in preferred)]
+    spreads = [one for one in spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
     if not terms and not spreads:
         return NONE
     parts = {id(term): _part(term, namespace, labels) for term in terms}
-    asked = {id(spread): _spread_part(spread, namespace, labels) for spread in spreads}
-    conditions = sum(part.conditions for part in (*parts.values(), *asked.values()) if part is not None)
-    for limit, count in ((TERMS, len(parts) + len(asked)), (CONDITIONS, conditions)):
+    counted = [_spread_part(spread, namespace, labels) for spread in spreads]
+    conditions = sum(part.conditions for part in (*parts.values(), *counted) if part is not None)
+    for limit, count in ((TERMS, len(terms) + len(spreads)), (CONDITIONS, conditions)):
         if count > limit.value:
             raise LimitError(reasons.aside.too_many_terms(count=count, limit=limit))
-    near, far = _affinities(spec)
 
     def query(term: PodAffinityTerm) -> Query | None:
         return queries.intern([parts[id(term)]], namespace)
 
     together = queries.intern((parts[id(term)] for term in near.required), namespace) if near.required else None
-    weighted = [(one.pod_affinity_term, one.weight) for one in near.preferred]
-    weighted += [(one.pod_affinity_term, -one.weight) for one in far.preferred]
     return Neighbours(
         together,
         tuple(dict.fromkeys(term.topology_key for term in near.required)) if together else (),
         _rules(far.required, query),
         tuple(
             _spread(spread, part, found)
-            for spread in spreads
-            for part in (asked[id(spread)],)
+            for spread, part in zip(spreads, counted, strict=True)
             for found in (queries.intern([part], namespace, staying=True) if part is not None else None,)
             if found is not None or part is None
         ),
-        tuple(Wish(found, term.topology_key, weight) for term, weight in weighted if (found := query(term))),
+        tuple(Wish(found, term.topology_key, weight) for term, weight in preferred if (found := query(term))),
     )
 
 
@@ -158,16 +158,6 @@ def _affinities(spec: PodSpec) -> tuple[PodAffinity, PodAffinity]:
     near = (spec.affinity and spec.affinity.pod_affinity) or PodAffinity()
     far = (spec.affinity and spec.affinity.pod_anti_affinity) or PodAffinity()
     return near, far
-
-
-def _terms(spec: PodSpec) -> list[PodAffinityTerm]:
-    near, far = _affinities(spec)
-    preferred = (one.pod_affinity_term for one in (*near.preferred, *far.preferred))
-    return [*near.required, *far.required, *preferred]
-
-
-def _spreads(spec: PodSpec) -> list[TopologySpreadConstraint]:
-    return [one for one in spec.topology_spread_constraints if one.when_unsatisfiable == "DoNotSchedule"]
 
 
 def _rules(terms: Iterable[PodAffinityTerm], query: Callable[[PodAffinityTerm], Query | None]) -> tuple[Rule, ...]:

@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from extender.planner.state.amounts import CLIP, Amounts, clipped, row_along
+from extender.planner.state.amounts import CLIP, Amounts, clipped, put, row_along
 from extender.planner.state.devices import Devices
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import PodCounts
@@ -90,11 +90,7 @@ class NodeTable:
         if column is None:
             column = self._new_column(name)
         self.nodes[column] = node
-        fault = fault_of(node, self.rules)
-        if fault is not None:
-            self.faults[name] = fault
-        else:
-            self.faults.pop(name, None)
+        put(self.faults, name, fault_of(node, self.rules))
         self._changed(column)
         self.allocatable[:, column] = np.minimum(self.row_of(amounts), CLIP - 1)
         self.devices.memory[column] = device_memory(node, amounts)
@@ -106,10 +102,7 @@ class NodeTable:
         """Set the amounts of devices of a node, which may not be known yet; `changed` stays, as the Node did not."""
         if self._devices.get(name, {}) == devices:
             return
-        if devices:
-            self._devices[name] = devices
-        else:
-            del self._devices[name]
+        put(self._devices, name, devices or None)
         column = self.index.get(name)
         node = self.nodes[column] if column is not None else None
         if column is None or node is None:

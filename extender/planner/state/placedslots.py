@@ -5,15 +5,16 @@ runs on the old one, for as long as its notice lasts. Its queue counts it once: 
 same holds for other GPUs of its node where it shares them.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from extender.planner.ledger import Entry, Kind, Ledger
-from extender.planner.state.gangs import GangView, sits
+from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from muster.api.muster.gang import Slot
-from muster.api.muster.placement import Placement, devices_of, node_of, slots_of
+from muster.api.muster.placement import Placement, devices_of, node_of, own_victims, slots_of
 from muster.api.names import DEFAULT_QUEUE
 
 
@@ -45,7 +46,7 @@ class PlacedSlots:
                 if cls:
                     self._open(key, placement, slot, node, cls)
                     before.discard(_holder(placement, slot))
-            for pod, slot, node in gang.coming_again():
+            for pod, slot, node in _coming_again(gang):
                 self._open(key, placement, slot, node, pod.cls, counts=not pod.alive)
                 before.discard(_holder(placement, slot))
         for holder in before:
@@ -70,7 +71,7 @@ class PlacedSlots:
         if placement is None or slot is None:
             return
         node = node_of(placement, slot.pod_set, slot.rank)
-        if node is None or sits(record, placement, slot, node):
+        if node is None or _sits(record, placement, slot, node):
             self._ledger.close(_holder(placement, slot))
         else:
             self._open(key, placement, slot, node, record.cls, counts=not record.alive)
@@ -84,3 +85,31 @@ class PlacedSlots:
 
 def _holder(placement: Placement, slot: Slot) -> PlacedSlot:
     return PlacedSlot(placement.spec.pod_group_uid, slot)
+
+
+def _sits(pod: PodRecord, placement: Placement, slot: Slot, node: str) -> bool:
+    """Return True if a pod is on this node of its slot, and on the GPUs that it is to share there, if any."""
+    if pod.node != node or not pod.devices:
+        return pod.node == node
+    return devices_of(placement, slot) in {(), pod.devices}
+
+
+def _coming_again(gang: GangView) -> Iterator[tuple[PodRecord, Slot, str]]:
+    """Yield the members whose slots are taken and which are to come again, each with its slot and its next node.
+
+    Those are the ones that run elsewhere, and where the gang's own members are evicted for the placement, those
+    that do again what they have ended.
+    """
+    taken = [pod for pod in gang.pods if pod.taken]
+    if gang.placement is None or not gang.active or not taken:
+        return
+    planned, evicted = dict(slots_of(gang.placement)), bool(own_victims(gang.placement))
+    ended = {pod.uid for pod in gang.does_again}
+    for pod in taken:
+        node = planned.get(pod.slot) if pod.slot is not None else None
+        if pod.slot is None or node is None:
+            continue
+        elsewhere = not _sits(pod, gang.placement, pod.slot, node)
+        again = elsewhere if pod.alive else pod.uid in ended and (evicted or elsewhere)
+        if again:
+            yield pod, pod.slot, node

@@ -27,7 +27,7 @@ from extender.planner.state.podshape import (
     without_pin,
 )
 from extender.planner.state.queries import NO_MARKS, Mark, Marks, QueryTable
-from muster.api.kubernetes.constraints import Affinity, NodeSelector, Toleration, TopologySpreadConstraint
+from muster.api.kubernetes.constraints import Affinity, NodeSelector, Toleration
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.limits import LimitError
 from muster.resources.gpus import GpuShare
@@ -45,7 +45,6 @@ class PodClass:
     affinity: Affinity | None
     tolerations: tuple[Toleration, ...]
     host_ports: tuple[Port, ...]
-    spread: tuple[TopologySpreadConstraint, ...]
     neighbours: Neighbours = NONE
     claims: tuple[ClaimUse, ...] = ()
     gpu: GpuShare | None = None
@@ -150,7 +149,6 @@ class ClassTable:
             affinity,
             tuple(spec.tolerations),
             ports,
-            tuple(spec.topology_spread_constraints),
             neighbours,
             claims,
             gpu,
@@ -185,7 +183,7 @@ class ClassTable:
         key = b"\0amounts " + msgspec.msgpack.encode(sorted(amounts.items()))
         known = self._classes.get(key)
         if known is None:
-            known = self._classes[key] = PodClass(key, dict(amounts), {}, None, (), (), (), shape=key)
+            known = self._classes[key] = PodClass(key, dict(amounts), {}, None, (), (), shape=key)
         return known
 
     def matched_again(self, cls: PodClass, namespace: str, labels: Mapping[str, str]) -> PodClass:

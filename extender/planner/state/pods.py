@@ -1,12 +1,18 @@
-"""Records of pods, found by UID and by gang; of a pod of some 15 KiB only the fields that decide are kept."""
+"""Records of pods: of a pod of some 15 KiB only the fields that decide are kept.
 
-from collections import Counter
+A bound pod is charged as it was when it was first seen with its node, until it ends. Its labels and annotations are its
+owner's, and a policy of the API server (`muster-pods`) keeps those by which it is charged. Where it is not installed,
+or somebody may pass it, or a write comes between the binding and its news, the planner still holds on to what it bound:
+a pod that names another queue, gang, slot or device, asks for a smaller part of a GPU, or cannot be read any more,
+gives nothing back that it uses. And a part of a GPU that nobody has given takes nothing: a pod that was on a node from
+the beginning was bound by no scheduler.
+"""
+
 from sys import intern
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from extender.planner.state.amounts import clipped, tally
 from extender.planner.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podshape import marked, pin_of
@@ -19,8 +25,8 @@ from muster.api.muster.creator import creator_of
 from muster.api.muster.gang import Slot, epoch_of, gated, other_gates
 from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
 from muster.api.volcano.batch import is_job
-from muster.resources.gpus import chosen_devices
-from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
+from muster.resources.gpus import asking_for, chosen_devices, given_devices
+from muster.resources.runtime import Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
 from muster.workloads.table import PART_LABELS, gang_of, slot_of
 
@@ -228,142 +234,47 @@ def uses_the_same(before: PodRecord, after: PodRecord) -> bool:
     )
 
 
-class PodTable:
-    """The records of all pods."""
+def as_charged(known: PodRecord | None, pod: Pod) -> Pod:
+    """Return the pod as it asks for its part of GPUs; a bound one asks for what it was bound with."""
+    meta = pod.metadata
+    if known is not None and _still_there(known, pod):
+        asking = asking_for(known.cls.gpu, meta.annotations)
+    elif pod.spec.node_name and not given_devices(meta.annotations):
+        asking = asking_for(None, meta.annotations)
+    else:
+        return pod
+    return pod if asking is None else replace(pod, metadata=replace(meta, annotations=asking))
 
-    def __init__(self) -> None:
-        self.records: dict[str, PodRecord] = {}
-        """By UID."""
-        self.taken: Counter[str] = Counter()
-        """Key of a gang → pods that are bound or have succeeded, at least its taken slots; no zeros."""
-        self.slots: dict[str, Counter[str]] = {}
-        """Key of a gang → pod set → taken slots, each once, without those of pods that were given none yet."""
-        self.alive: Counter[str] = Counter()
-        """Key of a gang → pods that use a node; no zeros."""
-        self.ending: dict[str, PodRecord] = {}
-        """Pods of no gang that are on a node and declare a runtime, by UID."""
-        self.asked: dict[str, dict[str, int]] = {}
-        """Queue → amounts that its pods of no gang wait for; no zeros."""
-        self.leaving: dict[str, PodRecord] = {}
-        """Pods that are being deleted and still use a node, by UID."""
-        self.told: dict[str, PodRecord] = {}
-        """Pods of gangs on a node that were told that they are to be evicted, by UID."""
-        self.in_namespace: dict[str, set[str]] = {}
-        """Namespace → UIDs."""
-        self._members: dict[str, dict[str, PodRecord]] = {}
-        self._slot_of: dict[str, tuple[str, Slot]] = {}
-        """UID → gang and slot of the pods that have taken one."""
-        self._sitting: Counter[tuple[str, Slot]] = Counter()
 
-    def of_gang(self, key: str) -> list[PodRecord]:
-        """Return the pods of a gang, in the order in which they were first seen."""
-        return list(self._members.get(key, {}).values())
+def charged(known: PodRecord | None, record: PodRecord) -> PodRecord:
+    """Return the record with the queue, gang, slot and devices that a bound pod was bound with.
 
-    def members(self, key: str) -> int:
-        """Return the number of the pods of a gang."""
-        return len(self._members.get(key, ()))
-
-    def has_pods(self, key: str) -> bool:
-        """Return True if there is any pod of a gang."""
-        return key in self._members
-
-    def slot_taken(self, gang: str | None, slot: Slot | None) -> bool:
-        """Return True if a pod has taken this slot of the gang."""
-        return (gang, slot) in self._sitting
-
-    def put(self, record: PodRecord) -> PodRecord | None:
-        """Put a record; return the one that it replaces."""
-        known = self.records.get(record.uid)
-        self._count(known, -1)
-        self._count(record, 1)
-        self._ask(known, -1)
-        self._ask(record, 1)
-        self._sit(record.uid, record)
-        if known is not None and known.gang and known.gang != record.gang:
-            self._leave(known.gang, known.uid)
-        self.records[record.uid] = record
-        if known is None or known.namespace != record.namespace:
-            self._leave_namespace(known)
-            self.in_namespace.setdefault(record.namespace, set()).add(record.uid)
-        self.ending.pop(record.uid, None)
-        if not record.gang and record.runtime is not UNKNOWN and record.uses_node:
-            self.ending[record.uid] = record
-        if record.terminating and record.uses_node:
-            self.leaving[record.uid] = record
-        else:
-            self.leaving.pop(record.uid, None)
-        if record.gang and record.alive and record.answer is not None and record.answer.evict_at:
-            self.told[record.uid] = record
-        else:
-            self.told.pop(record.uid, None)
-        if record.gang:
-            self._members.setdefault(record.gang, {})[record.uid] = record
-        return known
-
-    def remove(self, uid: str) -> PodRecord | None:
-        """Remove a pod that is gone; return its record."""
-        self.ending.pop(uid, None)
-        self.leaving.pop(uid, None)
-        self.told.pop(uid, None)
-        record = self.records.pop(uid, None)
-        self._count(record, -1)
-        self._ask(record, -1)
-        self._sit(uid, None)
-        self._leave_namespace(record)
-        if record is not None and record.gang:
-            self._leave(record.gang, uid)
+    A gang that it gets later counts: the controller makes one for pods whose owner names none.
+    """
+    if known is None or not known.node or known.node != record.node:
         return record
+    gang = known.gang or record.gang
+    slot = known.slot if known.gang and known.slot else record.slot
+    kept = known.queue, gang, slot, known.devices or record.devices, known.creator
+    if kept == (record.queue, record.gang, record.slot, record.devices, record.creator):
+        return record
+    return replace(record, queue=kept[0], gang=gang, slot=slot, devices=kept[3], creator=known.creator)
 
-    def bound(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> PodRecord | None:
-        """Return the record of a pod as bound to this node; None if it is gone, or bound already."""
-        record = self.records.get(uid)
-        if record is None or record.node:
-            return None
-        return replace(record, node=node, gated=False, devices=devices or record.devices)
 
-    def _leave_namespace(self, record: PodRecord | None) -> None:
-        if record is None:
-            return
-        there = self.in_namespace[record.namespace]
-        there.discard(record.uid)
-        if not there:
-            del self.in_namespace[record.namespace]
+def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
+    """Return the record of a bound pod that cannot be read any more, as far as it counts; None of any other."""
+    if known is None or not _still_there(known, pod):
+        return None
+    meta = pod.metadata
+    return replace(
+        known,
+        phase=pod.status.phase,
+        terminating=meta.deletion_timestamp is not None,
+        gone_by=meta.deletion_timestamp or "",
+        resource_version=meta.resource_version,
+    )
 
-    def _leave(self, gang: str, uid: str) -> None:
-        members = self._members.get(gang, {})
-        members.pop(uid, None)
-        if not members:
-            self._members.pop(gang, None)
 
-    def _ask(self, record: PodRecord | None, sign: int) -> None:
-        """Count (with sign -1: count no more) what a pod of no gang waits for."""
-        if record is None or record.gang or not (record.ours and record.waiting) or record.gated or record.other_gates:
-            return
-        queue = record.queue or names.DEFAULT_QUEUE
-        asked = self.asked.setdefault(queue, {})
-        for resource, amount in record.cls.requests.items():
-            tally(asked, resource, sign * clipped(amount))
-        if not asked:
-            del self.asked[queue]
-
-    def _sit(self, uid: str, record: PodRecord | None) -> None:
-        left = self._slot_of.pop(uid, None)
-        if left is not None:
-            tally(self._sitting, left, -1)
-            if left not in self._sitting:
-                gang, slot = left
-                tally(self.slots[gang], slot.pod_set, -1)
-                if not self.slots[gang]:
-                    del self.slots[gang]
-        if record is not None and record.gang and record.slot is not None and record.taken:
-            place = self._slot_of[uid] = (record.gang, record.slot)
-            self._sitting[place] += 1
-            if self._sitting[place] == 1:
-                tally(self.slots.setdefault(record.gang, Counter()), record.slot.pod_set, 1)
-
-    def _count(self, record: PodRecord | None, change: int) -> None:
-        if record is None or not record.gang:
-            return
-        for counter, counts in ((self.taken, record.taken), (self.alive, record.alive)):
-            if counts:
-                tally(counter, record.gang, change)
+def _still_there(known: PodRecord, pod: Pod) -> bool:
+    """Return True for a pod on the node that it is known to be on; the news of a binding may not have come yet."""
+    return bool(known.node) and pod.spec.node_name in {"", known.node}

@@ -1,14 +1,24 @@
-"""One pod set of a gang: its slots, and its minimum by Volcano's rule."""
+"""The pod sets of a gang: their slots and the pods that have them, and their minimums by Volcano's rule."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 
+from extender.planner import reasons
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
+from extender.planner.state.templates import Templates
+from muster.api.limits import RESOURCES, LimitError
+from muster.api.muster.gang import DEFAULT_POD_SET, Slot, later_tasks
 from muster.api.muster.placement import StartedWith
+from muster.api.volcano.batch import Job
+from muster.api.volcano.scheduling import PodGroup
 from muster.resources.runtime import UNKNOWN, Runtime
 from muster.resources.topology import PodTopology
+
+_AGE = attrgetter("created", "name")
+"""Sort key: the oldest first."""
 
 
 def enough(counts: Mapping[str, int], least: int, minimums: dict[str, int]) -> bool:
@@ -96,3 +106,86 @@ class PodSetView:
     def units(self, ranks: Sequence[int]) -> Iterator[list[int]]:
         """Yield these ranks by sub-group, in order."""
         return (list(group) for _, group in groupby(ranks, key=lambda rank: rank // self.unit))
+
+
+def _part(pods: list[PodRecord]) -> None:
+    """Take the slots of members that have the same as a member of another controller: indexes count in each of them.
+
+    Who is on a node or pinned to one keeps his, then the oldest.
+    """
+    holders: dict[Slot, PodRecord] = {}
+    if len({pod.controller for pod in pods}) == 1:
+        return
+    for pod in sorted(pods, key=lambda pod: (not pod.taken, pod.epoch is None, *_AGE(pod))):
+        if pod.slot and _holds_slot(pod) and holders.setdefault(pod.slot, pod).controller != pod.controller:
+            pod.slot = None
+
+
+def give_slots(pods: list[PodRecord]) -> None:
+    """Give members without a slot the first free ranks, the oldest first; a later member may be an older pod."""
+    _part(pods)
+    without = [pod for pod in pods if pod.slot is None]
+    occupied = {pod.slot.rank for pod in pods if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET and _holds_slot(pod)}
+    rank = 0
+    for pod in sorted(without, key=_AGE):
+        while rank in occupied:
+            rank += 1
+        pod.slot = Slot(DEFAULT_POD_SET, rank)
+        if _holds_slot(pod):
+            occupied.add(rank)
+
+
+def pod_sets_of(group: PodGroup, pods: list[PodRecord], job: Job | None, templates: Templates) -> list[PodSetView]:
+    """Make the pod sets of a gang whose pods all have slots."""
+    pod_sets = _job_sets(group, job, templates) if job else {}
+    for pod in sorted(pods, key=_AGE):
+        _slot_pod(pod_sets, pod)
+    for pod_set in pod_sets.values():
+        existing = next(iter(pod_set.waiting.values()), None)
+        if existing:
+            pod_set.cls, pod_set.runtime = existing.cls, existing.runtime
+        pod_set.mixed = any(pod.cls is not pod_set.cls for pod in pod_set.waiting.values())
+        for cls in {pod.cls for pod in pod_set.waiting.values()} if pod_set.mixed else {pod_set.cls}:
+            if cls and len(cls.asked) > RESOURCES.value:
+                asked = len(cls.asked)
+                raise LimitError(reasons.aside.asks_too_much(pod_set=pod_set.name, count=asked, limit=RESOURCES))
+    return list(pod_sets.values())
+
+
+def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodSetView]:
+    sets, later = {}, later_tasks(group.metadata)
+    for template in templates.of(job):
+        task = template.task
+        slots = 0 if task.name in later else task.replicas
+        minimum = min(group.spec.min_task_member.get(task.name, 0), slots)
+        sets[task.name] = PodSetView(task.name, template.cls, slots, minimum, template=True)
+        sets[task.name].runtime, sets[task.name].topology = template.runtime, template.topology
+        sets[task.name].born_gated = bool(template.other_gates)
+    for policy in group.spec.sub_group_policy:
+        if policy.name in sets:
+            sets[policy.name].unit = policy.sub_group_size or 1
+    return sets
+
+
+def _slot_pod(pod_sets: dict[str, PodSetView], pod: PodRecord) -> None:
+    """Put a pod on its slot, in a pod set that is made if there is none."""
+    if pod.slot is None:
+        return
+    name, rank = pod.slot.pod_set, pod.slot.rank
+    pod_set = pod_sets.get(name)
+    if pod_set is None:
+        pod_set = pod_sets[name] = PodSetView(name, pod.cls, 0, 0)
+    if pod.taken:
+        pod_set.taken[rank] = pod.node
+        pod_set.alive += pod.alive
+    elif pod.phase == "Failed" and not pod.terminating:
+        pod_set.failed.add(rank)
+    elif pod.waiting:
+        pod_set.waiting[rank] = pod
+    if not pod_set.template:
+        pod_set.replicas = max(pod_set.replicas, rank + 1)
+
+
+def _holds_slot(pod: PodRecord) -> bool:
+    """Return False for a pod that failed or is being deleted, whose slot the next one gets."""
+    return pod.taken or pod.waiting

@@ -135,7 +135,8 @@ class QueryTable:
         self.fresh: list[Query] = []
         """New queries, with which known pods have not been compared."""
         self._queries: WeakValueDictionary[bytes, Query] = WeakValueDictionary()
-        self._known: dict[Mark, _Entry] = {}
+        self._known: dict[Mark, tuple[tuple[Account, ...], tuple[str | None, ...], Anchor]] = {}
+        """The accounts, the namespaces and the anchor by which a query is in the index."""
         self._gone: deque[Mark] = deque()
         """Of queries that nobody has any more, and that are still in the index."""
         self._index: dict[str | None, dict[Anchor, dict[Mark, ref[Query]]]] = {}
@@ -206,47 +207,31 @@ class QueryTable:
 
     def _enter(self, query: Query) -> None:
         """Enter a query into the index; its end is only noted, as the planner's thread may be the last that has it."""
-        mark = query.mark
+        mark, anchor = query.mark, query.anchor
         by_labels = any(part.namespace_labels for part in query.parts)
+        accounts = (query.account, _BY_LABELS) if by_labels else (query.account,)
+        places = (None,) if query.places is None else tuple(query.places)
+        self._known[mark] = accounts, places, anchor
         weak = ref(query, lambda _: self._gone.append(mark))
-        entry = self._known[mark] = _Entry(weak, query.account, query.places, query.anchor, by_labels)
-        for account in entry.accounts:
+        for account in accounts:
             self._asked[account] += 1
-        for place in entry.tables:
-            self._index.setdefault(place, {}).setdefault(entry.anchor, {})[mark] = weak
+        for place in places:
+            self._index.setdefault(place, {}).setdefault(anchor, {})[mark] = weak
 
     def _sweep(self) -> None:
         """Remove the queries that nobody has any more."""
         while self._gone:
             mark = self._gone.popleft()
-            entry = self._known.pop(mark)
-            for account in entry.accounts:
+            accounts, places, anchor = self._known.pop(mark)
+            for account in accounts:
                 tally(self._asked, account, -1)
-            for place in entry.tables:
+            for place in places:
                 table = self._index[place]
-                del table[entry.anchor][mark]
-                if not table[entry.anchor]:
-                    del table[entry.anchor]
+                del table[anchor][mark]
+                if not table[anchor]:
+                    del table[anchor]
                 if not table:
                     del self._index[place]
-
-
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    query: ref[Query]
-    account: Account
-    places: frozenset[str] | None
-    anchor: Anchor
-    by_labels: bool
-    """It depends on the labels of namespaces."""
-
-    @property
-    def accounts(self) -> Iterable[Account]:
-        return (self.account, _BY_LABELS) if self.by_labels else (self.account,)
-
-    @property
-    def tables(self) -> Iterable[str | None]:
-        return (None,) if self.places is None else self.places
 
 
 def _places(parts: tuple[Part, ...]) -> frozenset[str] | None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from extender.planner.ledger import Entry, Kind, Ledger
+from extender.planner.state.amounts import put
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable, PodClass
 from muster.api.limits import PODS, SPARES
@@ -77,9 +78,8 @@ class SpareEntries:
 
     def follow(self, key: str, gang: GangView | None) -> None:
         """Have entries for the spares of a gang, less what is lent, and only those; None: it is gone."""
-        loans, before = (loans_of(gang) if gang is not None else []), self._loans.pop(key, [])
-        if loans:
-            self._loans[key] = loans
+        loans = loans_of(gang) if gang is not None else []
+        before = put(self._loans, key, loans or None) or []
         if loans != before:
             self._lent.subtract(lent(before))
             self._lent.update(lent(loans))

@@ -1,14 +1,33 @@
 """Objects that the planner looks up by name as they are: quotas, budgets, topologies and volumes."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from extender.planner.state.amounts import put
 from extender.planner.state.nodes import NodeTable
-from extender.planner.state.volumes import Volumes
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
-from muster.api.kubernetes.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from muster.api.kubernetes.storage import READ_WRITE_ONCE_POD, PersistentVolume, PersistentVolumeClaim, StorageClass
 from muster.api.volcano.topology import HyperNode, Topology
 
 T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Volumes:
+    """Volume claims, persistent volumes and storage classes."""
+
+    claims: dict[str, PersistentVolumeClaim] = field(default_factory=dict)
+    volumes: dict[str, PersistentVolume] = field(default_factory=dict)
+    classes: dict[str, StorageClass] = field(default_factory=dict)
+    exclusive: set[str] = field(default_factory=set)
+    """Keys of claims that one pod at a time may use (ReadWriteOncePod)."""
+    generation: int = 0
+    """Grows with every change that matters to scheduling."""
+
+    def copy(self) -> "Volumes":
+        """Return a copy of the tables."""
+        return Volumes(dict(self.claims), dict(self.volumes), dict(self.classes), set(self.exclusive), self.generation)
 
 
 class Tables:
@@ -17,6 +36,8 @@ class Tables:
     def __init__(self, nodes: NodeTable) -> None:
         self.nodes = nodes
         self.volumes = Volumes()
+        """Replaced by a copy once a snapshot has it (see `share_volumes`)."""
+        self._shared = False
         self.quotas: dict[str, dict[str, ResourceQuota]] = {}
         """Namespace → name → quota; namespaces without any are left out."""
         self.disruption_budgets: dict[str, PodDisruptionBudget] = {}
@@ -43,7 +64,8 @@ class Tables:
         known = put(self.hyper_nodes, (new or old or HyperNode()).metadata.name, new)
         matters = (known.spec if known else None) != (new.spec if new else None)
         self.hyper_nodes_version += matters
-        return self._version_changed(matters)
+        self.nodes.version += matters
+        return matters
 
     def on_topology(self, old: Topology | None, new: Topology | None) -> None:
         """Take a Topology of Kueue's."""
@@ -51,27 +73,43 @@ class Tables:
         self.nodes.version += 1
 
     def on_claim(self, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None) -> bool:
-        """Take a volume claim; return True if the change matters to scheduling."""
-        return self._version_changed(self.volumes.on_claim(old, new))
+        """Take a volume claim with its access modes and its volume; return True if the change matters to scheduling."""
+        key = (new or old or PersistentVolumeClaim()).metadata.key
+        exclusive, volumes = new is not None and READ_WRITE_ONCE_POD in new.spec.access_modes, self._own_volumes()
+        (volumes.exclusive.add if exclusive else volumes.exclusive.discard)(key)
+        return self._put_volume(volumes.claims, key, new, _decisive)
 
     def on_volume(self, old: PersistentVolume | None, new: PersistentVolume | None) -> bool:
-        """Take a persistent volume; return True if the change matters to scheduling."""
-        return self._version_changed(self.volumes.on_volume(old, new))
+        """Take a persistent volume, whose node affinity and labels decide where it can be used; answer as above."""
+        name = (new or old or PersistentVolume()).metadata.name
+        volumes = self._own_volumes().volumes
+        return self._put_volume(volumes, name, new, lambda volume: (volume.spec, volume.metadata.labels))
 
     def on_storage_class(self, old: StorageClass | None, new: StorageClass | None) -> bool:
-        """Take a storage class; return True if the change matters to scheduling."""
-        return self._version_changed(self.volumes.on_storage_class(old, new))
+        """Take a storage class, whose binding mode decides if a claim waits for a pod; answer as above."""
+        name = (new or old or StorageClass()).metadata.name
+        return self._put_volume(self._own_volumes().classes, name, new, lambda each: (each.volume_binding_mode,))
 
-    def _version_changed(self, matters: bool) -> bool:  # noqa: FBT001 - private, and the one thing it is told
+    def share_volumes(self) -> Volumes:
+        """Return the volumes as they are now; they are not changed afterwards and may not be changed."""
+        self._shared = True
+        return self.volumes
+
+    def _own_volumes(self) -> Volumes:
+        if self._shared:
+            self.volumes, self._shared = self.volumes.copy(), False
+        return self.volumes
+
+    def _put_volume(
+        self, table: dict[str, T], key: str, new: T | None, decisive: Callable[[T], tuple[object, ...]]
+    ) -> bool:
+        known = put(table, key, new)
+        matters = (decisive(known) if known else None) != (decisive(new) if new else None)
+        self.volumes.generation += matters
         self.nodes.version += matters  # pods that did not fit may fit now
         return matters
 
 
-def put(table: dict[str, T], name: str, new: T | None) -> T | None:
-    """Put an object into a table, or remove it; return the one that was there."""
-    known = table.get(name)
-    if new is not None:
-        table[name] = new
-    elif known is not None:
-        del table[name]
-    return known
+def _decisive(claim: PersistentVolumeClaim) -> tuple[object, ...]:
+    meta = claim.metadata
+    return claim.spec, claim.status, meta.uid, meta.annotations, meta.deletion_timestamp is None

@@ -1,24 +1,34 @@
-"""Templates of the pods of Volcano Jobs: one class per task, before the pods exist, kept until the job changes."""
+"""Templates of the pods of Volcano Jobs: one class per task, before the pods exist, kept until the job changes.
+
+Of a Job the state keeps only what is planned by, up to a limit (`planned_job`).
+"""
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
+from extender.planner import reasons
+from extender.planner.state.amounts import discard
 from extender.planner.state.devicetable import ClaimRef, DeviceTable, PodClaims, claim_refs
-from extender.planner.state.plannedjob import UNREADABLE
 from extender.planner.state.podclass import ClassTable, PodClass
 from muster.api.kubernetes.core import Container, ContainerPort, PodSpec
-from muster.api.limits import LimitError
+from muster.api.limits import TEMPLATE_BYTES, LimitError
 from muster.api.muster.gang import other_gates
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.resources import topology
+from muster.resources.planned import planned_template
 from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
 from muster.resources.topology import PodTopology
 from muster.volcano.manifests import claim_names
 from muster.volcano.plugins import registry
 from muster.volcano.pods import task_labels
 from muster.workloads.table import PART_LABELS
+
+UNREADABLE = "unreadable"
+"""In place of a template that cannot be read, the reason, for the gang that is set aside when it is looked at."""
 
 
 @dataclass(slots=True)
@@ -76,13 +86,8 @@ class Templates:
         uid, namespace = job.metadata.uid, job.metadata.namespace
         self._refused.pop(uid, None)
         for key in _named(self._known.pop(uid, [])):
-            self._users[key].discard(uid)
-            if not self._users[key]:
-                del self._users[key]
-        there = self.in_namespace.get(namespace, set())
-        there.discard(uid)
-        if not there:
-            self.in_namespace.pop(namespace, None)
+            discard(self._users, key, uid)
+        discard(self.in_namespace, namespace, uid)
 
     def known(self, uid: str) -> list[Template]:
         """Return the templates of a job, if they were read."""
@@ -132,4 +137,31 @@ def _as_made(spec: PodSpec, job: Job, task: TaskSpec) -> PodSpec:
     if not ports and not volumes:
         return spec
     containers = [*spec.containers, Container(ports=ports)] if ports else spec.containers
-    return msgspec.structs.replace(spec, containers=containers, volumes=[*spec.volumes, *volumes])
+    return replace(spec, containers=containers, volumes=[*spec.volumes, *volumes])
+
+
+def planned_job(job: Job) -> Job:
+    """Return a copy of a Job with the parts of its templates that are planned by."""
+    tasks = [replace(task, template=_planned_or_reason(task.template)) for task in job.spec.tasks]
+    volumes = [replace(volume, volume_claim=None) for volume in job.spec.volumes]
+    return replace(job, spec=replace(job.spec, tasks=tasks, volumes=volumes))
+
+
+def restarts_whole(job: Job) -> bool:
+    """Return True if a policy of the Job restarts all of it when a pod is evicted, as that of a TrainJob's Job does."""
+    policies = (policy for policy in job.spec.policies if policy.action == "RestartJob")
+    return any({policy.event, *policy.events} & {"PodEvicted", "*"} for policy in policies)
+
+
+def _planned_or_reason(template: dict[str, Any]) -> dict[str, Any]:
+    if UNREADABLE in template:
+        return {UNREADABLE: str(template[UNREADABLE])[: reasons.aside.SHOWN_CHARS]}
+    try:
+        planned = planned_template(template)
+    except (msgspec.ValidationError, LimitError) as error:
+        return {UNREADABLE: reasons.aside.error_words(error)}
+    if (size := planned.size_bytes) > TEMPLATE_BYTES.value:
+        over = reasons.aside.over_limit(what=reasons.aside.TEMPLATE, value=size, limit=TEMPLATE_BYTES)
+        return {UNREADABLE: reasons.aside.error_words(LimitError(over))}
+    result: dict[str, Any] = msgspec.to_builtins(planned)
+    return result

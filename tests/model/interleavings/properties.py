@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from extender.planner.state.gangs import ACTIVE
+from extender.planner.state.gangphase import ACTIVE
 from interleavings.api import Api, Event, Request, Stored
 from interleavings.automaton import At
 from interleavings.world import Step, World

@@ -8,7 +8,7 @@ from extender_world import World
 from short_args import TEMPLATE, fill, growth, metadata
 
 from extender.cluster import Cluster
-from extender.planner.state.plannedjob import planned_job
+from extender.planner.state.templates import planned_job
 from muster.api.limits import TEMPLATE_BYTES
 from muster.api.volcano.batch import JOBS, Job
 from muster.kube.client import Client

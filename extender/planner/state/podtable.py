@@ -1,0 +1,128 @@
+"""The records of all pods, found by UID and by gang, and what is added up of them by gang and by queue."""
+
+from collections import Counter
+
+from msgspec.structs import replace
+
+from extender.planner.state.amounts import clipped, discard, put, tally
+from extender.planner.state.pods import PodRecord
+from muster.api import names
+from muster.api.muster.gang import Slot
+from muster.resources.runtime import UNKNOWN
+
+
+class PodTable:
+    """The records of all pods."""
+
+    def __init__(self) -> None:
+        self.records: dict[str, PodRecord] = {}
+        """By UID."""
+        self.taken: Counter[str] = Counter()
+        """Key of a gang → pods that are bound or have succeeded, at least its taken slots; no zeros."""
+        self.slots: dict[str, Counter[str]] = {}
+        """Key of a gang → pod set → taken slots, each once, without those of pods that were given none yet."""
+        self.alive: Counter[str] = Counter()
+        """Key of a gang → pods that use a node; no zeros."""
+        self.ending: dict[str, PodRecord] = {}
+        """Pods of no gang that are on a node and declare a runtime, by UID."""
+        self.asked: dict[str, dict[str, int]] = {}
+        """Queue → amounts that its pods of no gang wait for; no zeros."""
+        self.leaving: dict[str, PodRecord] = {}
+        """Pods that are being deleted and still use a node, by UID."""
+        self.told: dict[str, PodRecord] = {}
+        """Pods of gangs on a node that were told that they are to be evicted, by UID."""
+        self.in_namespace: dict[str, set[str]] = {}
+        """Namespace → UIDs."""
+        self._members: dict[str, dict[str, PodRecord]] = {}
+        self._slot_of: dict[str, tuple[str, Slot]] = {}
+        """UID → gang and slot of the pods that have taken one."""
+        self._sitting: Counter[tuple[str, Slot]] = Counter()
+
+    def of_gang(self, key: str) -> list[PodRecord]:
+        """Return the pods of a gang, in the order in which they were first seen."""
+        return list(self._members.get(key, {}).values())
+
+    def members(self, key: str) -> int:
+        """Return the number of the pods of a gang."""
+        return len(self._members.get(key, ()))
+
+    def slot_taken(self, gang: str | None, slot: Slot | None) -> bool:
+        """Return True if a pod has taken this slot of the gang."""
+        return (gang, slot) in self._sitting
+
+    def put(self, record: PodRecord) -> PodRecord | None:
+        """Put a record; return the one that it replaces."""
+        known = self._replace(record.uid, record)
+        uid, in_use = record.uid, record.uses_node
+        self.in_namespace.setdefault(record.namespace, set()).add(uid)
+        if record.gang:
+            self._members.setdefault(record.gang, {})[uid] = record
+        elif record.runtime is not UNKNOWN and in_use:
+            self.ending[uid] = record
+        told = record.gang and record.alive and record.answer is not None and record.answer.evict_at
+        put(self.leaving, uid, record if record.terminating and in_use else None)
+        put(self.told, uid, record if told else None)
+        return known
+
+    def remove(self, uid: str) -> PodRecord | None:
+        """Remove a pod that is gone; return its record."""
+        known = self._replace(uid, None)
+        self.leaving.pop(uid, None)
+        self.told.pop(uid, None)
+        if known is not None:
+            discard(self.in_namespace, known.namespace, uid)
+        return known
+
+    def bound(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> PodRecord | None:
+        """Return the record of a pod as bound to this node; None if it is gone, or bound already."""
+        record = self.records.get(uid)
+        if record is None or record.node:
+            return None
+        return replace(record, node=node, gated=False, devices=devices or record.devices)
+
+    def _replace(self, uid: str, record: PodRecord | None) -> PodRecord | None:
+        """Count a pod as it is now (None: it is gone) in place of what it was; return its former record."""
+        known = put(self.records, uid, record)
+        for each, sign in ((known, -1), (record, 1)):
+            if each is not None:
+                self._count(each, sign)
+                self._ask(each, sign)
+        self._sit(uid, record)
+        self.ending.pop(uid, None)
+        if known is not None and known.gang and (record is None or record.gang != known.gang):
+            members = self._members[known.gang]
+            del members[uid]
+            if not members:
+                del self._members[known.gang]
+        return known
+
+    def _ask(self, record: PodRecord, sign: int) -> None:
+        """Count (with sign -1: count no more) what a pod of no gang waits for."""
+        if record.gang or not (record.ours and record.waiting) or record.gated or record.other_gates:
+            return
+        queue = record.queue or names.DEFAULT_QUEUE
+        asked = self.asked.setdefault(queue, {})
+        for resource, amount in record.cls.requests.items():
+            tally(asked, resource, sign * clipped(amount))
+        if not asked:
+            del self.asked[queue]
+
+    def _sit(self, uid: str, record: PodRecord | None) -> None:
+        left = self._slot_of.pop(uid, None)
+        if left is not None:
+            tally(self._sitting, left, -1)
+            if left not in self._sitting:
+                gang, slot = left
+                tally(self.slots[gang], slot.pod_set, -1)
+                if not self.slots[gang]:
+                    del self.slots[gang]
+        if record is not None and record.gang and record.slot is not None and record.taken:
+            place = self._slot_of[uid] = (record.gang, record.slot)
+            self._sitting[place] += 1
+            if self._sitting[place] == 1:
+                tally(self.slots.setdefault(record.gang, Counter()), record.slot.pod_set, 1)
+
+    def _count(self, record: PodRecord, change: int) -> None:
+        for counter, counts in ((self.taken, record.taken), (self.alive, record.alive)):
+            if record.gang and counts:
+                tally(counter, record.gang, change)
