@@ -31,6 +31,7 @@ from muster.api.muster.placement import AvoidedNode
 from muster.api.muster.usage import Usage
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
+from muster.resources.vector import Vector
 from muster.volcano.access import Barrier
 
 
@@ -139,23 +140,22 @@ class Snapshot:
         """
         row = self._rows.get(cls.key)
         if row is None:
-            row = self._rows[cls.key] = self._row(cls, self._least_memory() if cls.gpu and cls.gpu.memory else -1)
+            row = self._rows[cls.key] = self._row(self._most_taken(cls))
         return row
-
-    def _least_memory(self) -> int:
-        """Return the column of the node whose GPUs have the least memory; -1 if none is known."""
-        memory = np.where(self.devices.volcano, 0, self.devices.memory)
-        known = np.flatnonzero(memory > 0)
-        return int(known[memory[known].argmin()]) if len(known) else -1
 
     def row_on(self, cls: PodClass, column: int) -> Amounts:
         """The same on the node in a column."""
-        if cls.gpu is None or not cls.gpu.memory:
-            return self.row_of(cls)
-        return self._row(cls, column)
+        by_memory = cls.gpu is not None and cls.gpu.memory
+        return self._row(taken_on(cls, self.devices, column)) if by_memory else self.row_of(cls)
 
-    def _row(self, cls: PodClass, column: int) -> Amounts:
-        asked = cls.requests if column < 0 else taken_on(cls, self.devices, column)
+    def _most_taken(self, cls: PodClass) -> Vector:
+        """Return the amounts on the node whose GPUs have the least memory, as far as that matters and is known."""
+        if cls.gpu is None or not cls.gpu.memory:
+            return cls.requests
+        known = np.flatnonzero((self.devices.memory > 0) & ~self.devices.volcano)
+        return taken_on(cls, self.devices, known[self.devices.memory[known].argmin()]) if len(known) else cls.requests
+
+    def _row(self, asked: Vector) -> Amounts:
         row = row_along(self.axis, self.free.shape[0], asked)
         row.flags.writeable = False
         return row

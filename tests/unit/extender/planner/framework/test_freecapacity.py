@@ -79,7 +79,10 @@ def test_pods_with_a_host_port_share_no_node(*, ports: bool, most: int) -> None:
 
 
 def test_a_resource_that_no_node_offers_is_too_scarce_everywhere() -> None:
-    """Whatever else there is."""
+    """Whatever else there is; but not where a pod asks for 0 of it."""
+    session, cls = opened({"cpu": 1, "example.com/none": 0})
+    assert session.room(cls)[:NODES].tolist() == [32] * NODES
+    assert not session.scarce(cls)[:NODES].any()
     session, cls = opened({"cpu": 1, "example.com/none": 1})
     assert session.room(cls)[:NODES].tolist() == [0] * NODES
     assert {cause(session, code) for code in session.scarce(cls)} == {"too little example.com/none"}
@@ -89,7 +92,7 @@ def test_pods_that_ask_for_nothing_fit_anywhere() -> None:
     """But for the number of pods of a node, which is a resource too."""
     session, cls = opened({})
     assert session.room(cls)[:NODES].tolist() == [110] * NODES
-    assert session.room(ClassTable().of_amounts({}))[:NODES].tolist() == [LARGE] * NODES
+    assert session.room(ClassTable().of_amounts({})).tolist() == [LARGE] * len(session.snapshot.nodes)
 
 
 def test_users_of_a_claim_are_counted_by_claim_and_queue() -> None:

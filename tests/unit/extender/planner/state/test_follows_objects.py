@@ -1,5 +1,7 @@
 """The state that events keep is the one that the objects alone would give, and a rollback leaves no trace."""
 
+from copy import deepcopy
+from dataclasses import fields
 from typing import Any
 
 import msgspec
@@ -9,12 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from extender.planner.framework.session import Session
-from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.framework.snapshot import CycleInputs, Snapshot, take
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.predicates import Predicates
 from muster.api.kubernetes.core import Namespace, Node, Pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+COPIED = (
+    "order", "changed", "allocatable", "free", "axis", "index", "placed", "pod_counts", "exclusive_claims", "queue_use",
+    "queue_asked", "gang_use", "gpu_use", "shared_claims", "claim_users", "claim_queues", "faults", "failed",
+)  # fmt: skip
+"""Fields of a snapshot that can be compared with a copy."""
 APPS, NODES, NAMESPACES = ("web", "db"), ("n0", "n1", "n2"), ("ns", "other")
 app = st.sampled_from(APPS)
 term = st.builds(
@@ -137,6 +144,24 @@ def test_comparisons_in_steps_end_as_those_at_once(events: list[tuple[Any, ...]]
     world.state.settle()
     assert world.state.differences() == []
     assert all(view.compared for view in world.state.gangs())
+
+
+@given(before=st.lists(event, max_size=15), after=st.lists(event, min_size=5, max_size=15))
+def test_a_snapshot_is_not_changed_by_later_events(before: list[tuple[Any, ...]], after: list[tuple[Any, ...]]) -> None:
+    """Its arrays and tables are copies, or are copied once the state changes them."""
+    world = World(checked=False)
+    for one in before:
+        tell(world, *one)
+    snapshot = take(world.state)
+    pods = {gang.key: [pod.uid for pod in gang.pods] for gang in snapshot.gangs}
+    saved = {each.name: deepcopy(getattr(snapshot, each.name)) for each in fields(Snapshot) if each.name in COPIED}
+    devices = [getattr(snapshot.devices, each.name).copy() for each in fields(snapshot.devices)]
+    for one in after:
+        tell(world, *one)
+    for name, value in saved.items():
+        np.testing.assert_equal(getattr(snapshot, name), value, name)
+    np.testing.assert_equal([getattr(snapshot.devices, each.name) for each in fields(snapshot.devices)], devices)
+    assert {gang.key: [pod.uid for pod in gang.pods] for gang in snapshot.gangs} == pods
 
 
 @given(events=st.lists(event, max_size=15), places=st.lists(st.integers(0, 2), max_size=8))
