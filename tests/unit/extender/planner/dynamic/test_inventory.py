@@ -171,3 +171,101 @@ def test_newer_classes_win_an_extended_resource() -> None:
         made.spec.extended_resource_name = "example.com/gpu"
         kept.put_class(name, made)
     assert kept.extended == {"example.com/gpu": "b"}
+
+
+ANY = "deviceclass.resource.kubernetes.io/large"
+
+
+def two_classes() -> Inventory:
+    """Classes `gpu`, of an extended resource, and `large`, a part of it; n1 has three devices, one of them large."""
+    kept = Inventory()
+    made = class_named("gpu")
+    made.spec.extended_resource_name = "example.com/gpu"
+    kept.put_class("gpu", made)
+    every = class_named("gpu")
+    every.metadata = ObjectMeta(name="large")
+    every.spec.selectors.append(class_named("large").spec.selectors[0])
+    kept.put_class("large", every)
+    kept.put_slice("n1", slice_of("n1", "40Gi", "80Gi", "40Gi"))
+    kept.refresh()
+    return kept
+
+
+def test_what_a_device_plugin_offers_stays_and_counts_for_what_includes_it() -> None:
+    """A large device is one of the devices of its class, and takes one of each."""
+    kept = two_classes()
+    assert kept.offers("n1", {}) == {"example.com/gpu": 3, ANY: 1}
+    assert kept.offers("n0", {"example.com/gpu": 4, "cpu": 1}) == {}
+    assert kept.offers("n1", {"example.com/gpu": 4}) == {ANY: 1}
+    assert kept.offers("n1", {"example.com/gpu": 0}) == kept.offers("n1", {})
+    assert kept.used([(DRIVER, "n1", "d1"), (DRIVER, "n1", "d0")]) == {"example.com/gpu": 2, ANY: 1}
+    assert kept.used([(DRIVER, "n1", "d9"), (DRIVER, "n9", "d0"), ("other", "n1", "d0")]) == {}
+    large = Kind((Wanted("large"),))
+    assert set(kept.rows.asked(large, 2).items()) == {("example.com/gpu", 2), (ANY, 2)}
+    assert [kept.class_of(name) for name in ("example.com/gpu", ANY, f"{ANY}-", "cpu")] == ["gpu", "large", "", ""]
+    assert [*kept.nodes] == ["n1"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"consumesCounters": [{"counterSet": "c", "counters": {"n": {"value": "1"}}}]},
+        {"allowMultipleAllocations": True},
+    ],
+    ids=["a part", "shared"],
+)
+def test_a_kind_with_a_device_that_is_no_whole_one_is_not_counted(odd: dict[str, Any]) -> None:
+    """Others are; and it is, once that device is gone."""
+    kept = two_classes()
+    devices = [device("d0", memory="80Gi"), device("d1", memory="40Gi", **odd)]
+    kept.put_slice("n0", slice_of("n0", devices=devices))
+    kept.refresh()
+    gpu, large = Kind((Wanted("gpu"),)), Kind((Wanted("large"),))
+    assert (bool(kept.unseen(gpu)), bool(kept.unseen(large))) == (True, False)
+    assert "not of a single node" in kept.unseen(gpu)
+    assert kept.offers("n0", {}) == {"example.com/gpu": 1, ANY: 1}
+    assert kept.put_slice("n0", slice_of("n0", devices=devices[:1])) == {"n0"}
+    kept.refresh()
+    assert kept.unseen(gpu) == ""
+    assert kept.put_slice("n0", slice_of("n0", devices=devices[:1])) == set()
+    assert kept.put_slice("n0", None) == {"n0"}
+    assert kept.put_slice("n0", None) == set()
+    assert kept.offers("n0", {}) == {}
+
+
+def test_devices_are_alike_if_each_node_has_one_value() -> None:
+    """Of the kinds that are meant; nodes may differ."""
+    kept, rail = two_classes(), "rails.example.com/rail"
+
+    def put(node: str, *rails: str) -> None:
+        attributes = [{"attributes": {rail: {"string": each}}} for each in rails]
+        devices = [device(f"d{at}", memory="80Gi", **each) for at, each in enumerate(attributes)]
+        kept.put_slice(node, slice_of(node, devices=devices))
+        kept.refresh()
+
+    large = (Kind((Wanted("large"),)),)
+    put("n1", "a", "a")
+    put("n0", "b", "b")
+    assert kept.uniform(large, rail)
+    assert kept.uniform((*large, *large), rail)
+    put("n0", "b", "a")
+    assert not kept.uniform(large, rail)
+    assert kept.uniform((Kind((Wanted("none"),)),), rail)
+    put("n0", "a", "a")
+    assert kept.uniform(large, rail)
+
+
+def test_a_kind_stays_for_as_long_as_anybody_wants_it() -> None:
+    """As often as it was wanted; all of a node is a resource of its own for as long as that is wanted."""
+    kept = two_classes()
+    kind = Kind((Wanted("gpu", ("true",)),))
+    for _ in range(2):
+        kept.want(kind, whole=True)
+    kept.refresh()
+    assert {name for name, amount in kept.offers("n1", {}).items() if amount > 1000} == {f"{kind.name} (all of a node)"}
+    for wanted in (True, False):
+        kept.forget(kind, whole=True)
+        kept.refresh()
+        assert (kind in kept.rows.whole_of) is wanted
+        assert (kind in kept.rows.name_of) is wanted
+        assert not kept.refresh()
