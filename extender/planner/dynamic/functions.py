@@ -114,7 +114,7 @@ def environment() -> Any:
         ("isLessThan", kind.BOOL, lambda left, right: compare(left, right) < 0),
     ]
     of_one: list[tuple[str, Any, Callable[..., Any]]] = [
-        ("sign", kind.INT, lambda value: (amount := amount_of(value)) and (1 if amount > 0 else -1)),
+        ("sign", kind.INT, lambda value: ((amount := amount_of(value)) > 0) - (amount < 0)),
         ("isInteger", kind.BOOL, lambda value: amount_of(value).denominator == 1),
         ("asInteger", kind.INT, lambda value: integer(amount_of(value))),
         ("asApproximateFloat", kind.DOUBLE, lambda value: float(amount_of(value))),

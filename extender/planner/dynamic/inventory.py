@@ -72,15 +72,14 @@ class Inventory:
             self.classes[name] = new
         bare = kind_of_class(name)
         if old is None and new is not None:
-            self.want(bare)
+            self._wanted[bare] += 1  # its devices are found below
         elif old is not None and new is None:
             self.forget(bare)
         self.extended = _extended(self.classes.values())
         self._stale = True
         if (old.spec.selectors if old else None) == (new.spec.selectors if new else None):
             return set()
-        fresh = old is None and self._wanted[bare] == 1  # then `want` has just looked at all devices
-        for kind in [kind for kind in self._wanted if name in kind.classes and not (fresh and kind == bare)]:
+        for kind in [kind for kind in self._wanted if name in kind.classes]:
             self._mark(kind)
         return set(self._of_node)
 

@@ -115,7 +115,11 @@ def test_what_is_kept_by_events_is_what_the_objects_say(steps: list[tuple[str, s
         pytest.param([{}], 2, id="whole"),
         pytest.param([{"pool": {"name": "n", "generation": 1, "resourceSliceCount": 2}}], 0, id="a slice is missing"),
         pytest.param([{}, {}], 0, id="a slice too many"),
-        pytest.param([{"pool": {"name": "n", "generation": 2, "resourceSliceCount": 1}}, {}], 2, id="an old slice"),
+        pytest.param(
+            [{"pool": {"name": "n", "generation": 2, "resourceSliceCount": 1}}, {"devices": [device("d0")]}],
+            2,
+            id="an old slice",
+        ),
         pytest.param(
             [{"pool": {"name": "n", "generation": 1, "resourceSliceCount": 2}}] * 2, 0, id="two devices of one name"
         ),
@@ -171,6 +175,9 @@ def test_newer_classes_win_an_extended_resource() -> None:
         made.spec.extended_resource_name = "example.com/gpu"
         kept.put_class(name, made)
     assert kept.extended == {"example.com/gpu": "b"}
+    kept.refresh()
+    found = {kind.classes[0]: name.rpartition("/")[2] for kind, name in kept.rows.name_of.items()}
+    assert found == {"a": "a", "b": "gpu", "c": "c"}
 
 
 ANY = "deviceclass.resource.kubernetes.io/large"
@@ -269,3 +276,4 @@ def test_a_kind_stays_for_as_long_as_anybody_wants_it() -> None:
         assert (kind in kept.rows.whole_of) is wanted
         assert (kind in kept.rows.name_of) is wanted
         assert not kept.refresh()
+    assert kept.offers("n1", {}) == two_classes().offers("n1", {})

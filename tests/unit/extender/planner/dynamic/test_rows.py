@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from extender.planner.dynamic.claims import Kind, Wanted
@@ -47,6 +47,7 @@ NODES = st.lists(st.lists(st.integers(0, 2**MOST_KINDS - 1), max_size=5), min_si
 
 
 @given(NODES, st.lists(st.integers(0, MOST_KINDS - 1), max_size=6))
+@example([[0b1001, 0b1100, 0b0110], [0b0001, 0b0010, 0b0100, 0b1000]], [0, 1, 2, 3])  # a union of two unions is short
 def test_amounts_say_exactly_whether_every_request_gets_devices(nodes: list[list[int]], requests: list[int]) -> None:
     """On each node of a cluster, whatever kinds its devices are of together."""
     resources = rows([pattern for node in nodes for pattern in node])

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from devices_world import CPU, Devices, asks, exactly, template_use
+from devices_world import CPU, Devices, asks, device, exactly, template_use
 
 from extender.planner.state.devicetable import ClaimRef, PodClaims, claim_refs
 from muster.api.kubernetes.core import Pod, PodResourceClaimStatus, PodSpec
@@ -90,6 +90,14 @@ def test_extended_resources_are_devices_unless_the_pod_has_them_by_a_claim(world
         assert bool(needs.rows) is on_node
     assert devices.needs(PodClaims("pod", extended="ns/free"), asked).replaced == ()
     assert devices.needs(PodClaims("pod", extended="ns/for-it"), {"example.com/gpu": 0}).replaced == ()
+
+
+def test_an_extended_resource_that_cannot_be_counted_is_left_to_kube_scheduler(world: Devices) -> None:
+    """In words that name it; the amount that containers ask for does not count then."""
+    world.equip("node-1", device("d0", allowMultipleAllocations=True))
+    needs = world.state.devices.needs(PodClaims("pod"), {"example.com/gpu": 2})
+    assert (needs.replaced, needs.rows, needs.told) == (("example.com/gpu",), (), ())
+    assert [text.partition(":")[0] for text in needs.unseen] == ["example.com/gpu"]
 
 
 def test_a_claim_has_its_devices_on_one_node(world: Devices) -> None:
