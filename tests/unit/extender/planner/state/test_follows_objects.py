@@ -22,6 +22,7 @@ COPIED = (
     "queue_asked", "gang_use", "gpu_use", "shared_claims", "claim_users", "claim_queues", "faults", "failed",
 )  # fmt: skip
 """Fields of a snapshot that can be compared with a copy."""
+LICENCE = "example.com/licence"
 APPS, NODES, NAMESPACES = ("web", "db"), ("n0", "n1", "n2"), ("ns", "other")
 app = st.sampled_from(APPS)
 term = st.builds(
@@ -66,7 +67,7 @@ event = st.one_of(
     pod_event,
     pod_event,
     st.tuples(st.just("gone"), st.integers(0, 5)),
-    st.tuples(st.just("node"), st.sampled_from(NODES), st.sampled_from(("a", "b"))),
+    st.tuples(st.just("node"), st.sampled_from(NODES), st.sampled_from(("a", "b")), st.integers(0, 2)),
     st.tuples(st.just("lost"), st.sampled_from(NODES)),
     st.tuples(st.just("team"), st.sampled_from(("red", "blue"))),
     st.tuples(st.just("gang"), st.integers(0, 2), demands),
@@ -88,6 +89,7 @@ def tell(world: World, what: str, *details: Any) -> None:
         )
         container = {"name": "main", "resources": {"requests": {"cpu": 1}}}
         if ports:
+            container["resources"]["requests"][LICENCE] = 1  # type: ignore[index]
             container["ports"] = [{"containerPort": 80, "hostPort": 80}]
         body = {"metadata": meta | gone, "spec": {"containers": [container], "nodeName": node, **spec}}
         pod = msgspec.convert(body, Pod)
@@ -98,7 +100,10 @@ def tell(world: World, what: str, *details: Any) -> None:
         if pod is not None:
             state.on_pod(pod, None)
     elif what == "node":
-        world.node(details[0], labels={"zone": details[1], "host": details[0]})
+        name, zone, licences = details
+        node = world.node(name, labels={"zone": zone, "host": name})
+        offered = {"cpu": 32, "pods": 110, **({LICENCE: licences} if licences else {}), "memory": "256Gi"}
+        world.change(node, status={"allocatable": offered})
     elif what == "lost":
         column = state.nodes.index.get(details[0])
         state.on_node(state.nodes.nodes[column] if column is not None else Node(metadata=world.meta(details[0])), None)
@@ -169,7 +174,7 @@ def test_what_a_statement_takes_back_changes_no_answer(events: list[tuple[Any, .
     """Every class is refused by the same nodes for the same reasons as before."""
     world = World()
     for node in NODES:
-        tell(world, "node", node, "a")
+        tell(world, "node", node, "a", 1)
     tell(
         world, "gang", 0, {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": {}}]}}}
     )
@@ -191,7 +196,7 @@ def test_what_a_statement_takes_back_changes_no_answer(events: list[tuple[Any, .
 def test_a_difference_is_named() -> None:
     """With what is kept and what is right: the oracle can fail."""
     world = World()
-    tell(world, "node", "n0", "a")
+    tell(world, "node", "n0", "a", 1)
     leaving, ports = False, True
     tell(world, "pod", 0, "ns", "web", "n0", "Running", leaving, ports, {})
     world.state.nodes.used[world.state.nodes.axis["cpu"], 0] += 5

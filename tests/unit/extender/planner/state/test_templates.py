@@ -7,13 +7,15 @@ import pytest
 from msgspec import convert
 from plugin_jobs import job, shaped
 
+from extender.planner.state import templates
 from extender.planner.state.devicetable import DeviceTable
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.podshape import host_ports
-from extender.planner.state.templates import Templates
+from extender.planner.state.templates import Templates, planned_job, restarts_whole
 from muster.api.kubernetes.core import PodSpec
-from muster.api.limits import TERMS, LimitError
-from muster.api.volcano.batch import VolumeSpec
+from muster.api.limits import TEMPLATE_BYTES, TERMS, LimitError
+from muster.api.volcano.batch import LifecyclePolicy, VolumeSpec
+from muster.resources.planned import planned_template
 from muster.volcano.manifests import claim_names
 
 
@@ -63,34 +65,66 @@ def test_templates_with_too_many_terms_are_refused_once(monkeypatch: pytest.Monk
     far = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
     plain = of.spec.tasks[0].template["spec"]
     of.spec.tasks[0].template["spec"] = {**plain, "affinity": far}
-    templates = Templates(ClassTable(), DeviceTable())
+    known = Templates(ClassTable(), DeviceTable())
     for _ in range(3):
         with pytest.raises(LimitError, match="at most 64"):
-            templates.of(of)
+            known.of(of)
     assert len(made) == 1
-    templates.forget(of)
+    known.forget(of)
     of.spec.tasks[0].template["spec"] = plain
-    assert len(templates.of(of)) == 1
+    assert len(known.of(of)) == 1
 
 
 def test_a_claim_concerns_only_templates_that_name_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """There may be thousands of others."""
-    templates = Templates(ClassTable(), DeviceTable())
+    known = Templates(ClassTable(), DeviceTable())
     for number in range(20):
         of = job({"w": 1})
         of.metadata.uid = f"uid-{number}"
         of.spec.tasks[0].template["spec"]["resourceClaims"] = [
             {"name": "c", "resourceClaimName": f"claim-{number % 10}"}
         ]
-        templates.of(of)
+        known.of(of)
     equipped: list[str] = []
     monkeypatch.setattr(Templates, "_equipped", _counted(Templates._equipped, equipped))
-    templates.equip_again({"n/claim-3"})
+    known.equip_again({"n/claim-3"})
     assert len(equipped) == 2
-    templates.forget(of)
+    known.forget(of)
     equipped.clear()
-    templates.equip_again({"n/claim-9"})
+    known.equip_again({"n/claim-9"})
     assert len(equipped) == 1
+
+
+@pytest.mark.parametrize("over", [0, 1])
+def test_a_template_of_the_limit_is_planned_by_and_a_larger_one_is_not(
+    over: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its reason stands in its place, and stays when the Job is read again."""
+    of = job({"w": 1})
+    size = planned_template(of.spec.tasks[0].template).size_bytes
+    monkeypatch.setattr(templates, "TEMPLATE_BYTES", TEMPLATE_BYTES._replace(value=size - over))
+    planned = planned_job(of)
+    assert [*planned.spec.tasks[0].template] == (["unreadable"] if over else ["metadata", "spec"])
+    assert planned_job(planned) == planned
+
+
+@pytest.mark.parametrize(
+    ("policies", "whole"),
+    [
+        ([], False),
+        ([LifecyclePolicy(action="RestartJob", event="PodEvicted")], True),
+        ([LifecyclePolicy(action="RestartJob", event="*")], True),
+        ([LifecyclePolicy(action="RestartJob", events=["PodFailed", "PodEvicted"])], True),
+        ([LifecyclePolicy(action="RestartJob", event="PodFailed")], False),
+        ([LifecyclePolicy(action="RestartTask", event="PodEvicted")], False),
+        ([LifecyclePolicy(action="AbortJob", event="*"), LifecyclePolicy(action="RestartJob", event="*")], True),
+    ],
+)
+def test_a_job_restarts_whole_by_its_policies(policies: list[LifecyclePolicy], *, whole: bool) -> None:
+    """When a pod is evicted, or at any event."""
+    of = job({"w": 1})
+    of.spec.policies = policies
+    assert restarts_whole(of) is whole
 
 
 def _counted(method: Callable[..., Any], calls: list[str]) -> Callable[..., Any]:
