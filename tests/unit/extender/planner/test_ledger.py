@@ -6,7 +6,8 @@ import pytest
 from extender_world import World
 from state_oracle import recomputed_use
 
-from extender.planner.ledger import Entry, Kind, Ledger, Use
+from extender.planner.ledger import Entry, Kind, Ledger
+from extender.planner.queueuse import Use
 from extender.planner.state.podclass import ClassTable
 from muster.api.kubernetes.core import PodSpec
 

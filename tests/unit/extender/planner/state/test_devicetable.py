@@ -2,12 +2,21 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from devices_world import CPU, Devices, asks, device, exactly, template_use
+from msgspec import structs
 
 from extender.planner.state.devicetable import ClaimRef, PodClaims, claim_refs
 from muster.api.kubernetes.core import Pod, PodResourceClaimStatus, PodSpec
-from muster.api.kubernetes.devices import MOST_PODS
+from muster.api.kubernetes.devices import (
+    MOST_PODS,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourceClaim,
+    ResourceClaimTemplate,
+    ResourceSlice,
+)
 from muster.api.kubernetes.meta import OwnerReference
 
 ONE, TWO = asks(exactly()), asks(exactly(count=2))
@@ -110,6 +119,32 @@ def test_a_claim_has_its_devices_on_one_node(world: Devices) -> None:
     assert devices.on_nodes == {"node-0": {"ns/has"}, "node-1": {"ns/mine-has"}, "node-9": {"ns/lost"}}
     world.claim("has", ONE)
     assert "node-0" not in devices.on_nodes
+
+
+def test_which_changes_matter_to_scheduling(world: Devices) -> None:
+    """Claims that come, go, or have devices; slices, rules and classes that say something else; every template."""
+    on, objects = world.state.claimants, world.state.device_objects
+    free = objects[ResourceClaim, "free"]
+    assert on.on_claim(free, free) is False
+    assert on.on_claim(free, objects[ResourceClaim, "has"]) is False, "these devices are counted already"
+    assert on.on_claim(objects[ResourceClaim, "has"], None) is True
+    assert on.on_claim(None, objects[ResourceClaim, "has"]) is True
+    world.claim("other", ONE)
+    with_devices = objects[ResourceClaim, "mine-has"]
+    moved = structs.replace(with_devices, metadata=objects[ResourceClaim, "other"].metadata)
+    assert on.on_claim(objects[ResourceClaim, "other"], moved) is True
+    known = objects[ResourceSlice, "node-0-slice"]
+    assert on.on_slice(known, known) is False
+    assert on.on_slice(known, None) is True
+    assert on.on_class(objects[DeviceClass, "gpu"], objects[DeviceClass, "gpu"]) is False
+    assert on.on_class(objects[DeviceClass, "gpu"], None) is True
+    rule = msgspec.convert(
+        {"spec": {"deviceSelector": {}, "taint": {"key": "sick", "effect": "NoSchedule"}}}, DeviceTaintRule
+    )
+    assert on.on_rule(None, rule) is True
+    assert on.on_rule(rule, rule) is False
+    one = objects[ResourceClaimTemplate, "one"]
+    assert on.on_template(one, one) is True
 
 
 def test_what_a_pod_names() -> None:
