@@ -19,8 +19,8 @@ from extender.planner.state.amounts import MAX_SUM, Amounts, row_along, sum_alon
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
-from extender.planner.topology.requests import Part, Request, part_of, request_of
-from extender.planner.topology.units import Units, units_of
+from extender.planner.topology.parts import Part, part_of
+from extender.planner.topology.requests import Request, Units, request_of, units_of
 from muster.api.limits import LimitError
 from muster.resources.vector import vector
 

@@ -19,7 +19,7 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
-from extender.planner.topology.requests import Part
+from extender.planner.topology.parts import Part
 from muster.resources.topology import NOTHING
 
 ATTEMPTS = 64

@@ -22,7 +22,7 @@ from extender.planner.framework.statement import Statement
 from extender.planner.reasons.room import UNTOLD, Shortage
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from extender.planner.topology.requests import Part
+from extender.planner.topology.parts import Part
 from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_of_devices
 
 NO_RANKS: Ranks = MappingProxyType({})

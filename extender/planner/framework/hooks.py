@@ -30,7 +30,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView, SubGroup
-from extender.planner.topology.requests import Part
+from extender.planner.topology.parts import Part
 from extender.planner.topology.tree import Tree
 
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -224,7 +224,7 @@ class Hooks:
     node_order: Hook[NodeScores] = _hook(
         rules.total, "how good nodes are for a pod of a class; `extender/planner/plugins/scores.py` has the magnitudes")
     subset_nodes: Hook[Subsets] = _hook(
-        rules.refine, "which nodes a part of a gang may be given (`framework/answers.py`, `topology/requests.py`)")
+        rules.refine, "which nodes a part of a gang may be given (`framework/answers.py`, `topology/parts.py`)")
     gpu_order: Hook[GpuScores] = _hook(
         rules.total, "how good the GPUs of a node are for a pod that shares them (gpu-sharing.md)")
 

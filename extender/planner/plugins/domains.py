@@ -15,7 +15,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.topology.fit import Wanted, held
 from extender.planner.topology.forest import Forest, Reach, Unknown
-from extender.planner.topology.requests import Part
+from extender.planner.topology.parts import Part
 from extender.planner.topology.tree import Geometry, Tree
 from muster.resources.topology import Nearness
 

@@ -21,7 +21,7 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.fit import Filling, Profile, Tie, Wanted, best_first, held, whole
 from extender.planner.topology.forest import WHOLE, Forest, Reach, Unknown
-from extender.planner.topology.requests import Part
+from extender.planner.topology.parts import Part
 from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Geometry, Tree
 
 MIXED = "mixed"

@@ -5,6 +5,11 @@ of slices only whole ones count; of the domains of one level the tightest that h
 possible at each level, the last one the tightest that holds the rest. Of equally tight domains those are taken whose
 nodes have the highest scores, then of which least is left over, then those in the tightest surroundings, so that large
 domains stay whole.
+
+A balanced profile spreads pods in equal shares, after Kueue's balanced placement: as few domains as can hold the pods;
+of these numbers of pods the smallest is as large as it can be, which is the *threshold*; domains with less room than
+that are left out, and of the others those are taken that leave least room unused. What is above the threshold goes to
+the domains with most room.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.state.amounts import Amounts
-from extender.planner.topology.balance import equal_shares, thresholds
 from extender.planner.topology.tree import Geometry
 
 Profile = Literal["best-fit", "least-free", "balanced"]
@@ -240,3 +244,43 @@ def _shares(counts: Counts, pods: int, first: Amounts, profile: Profile, unit: i
     used = order[before < pods]
     given = np.minimum(counts[used], pods - before[: len(used)])
     return used, given
+
+
+def thresholds(rooms: Amounts, parents: Amounts, domains: int, pods: int) -> tuple[Amounts, Amounts]:
+    """Return for each domain the threshold of its children, and how many of them are used; 0 where they hold too few.
+
+    `rooms` and `parents` are of the children: the pods that each holds, and its domain, -1 for none.
+    """
+    order = np.lexsort([-rooms, parents])
+    order = order[parents[order] >= 0]
+    of, room = parents[order], rooms[order]
+    first = np.searchsorted(of, np.arange(domains))
+    total = np.cumsum(room)
+    before = np.concatenate([[0], total])[first]
+    enough = np.searchsorted(total, before + max(pods, 1))  # the child with which there is room for all
+    end = np.searchsorted(of, np.arange(domains), side="right")
+    fits = enough < end
+    few: Amounts = np.where(fits, enough - first + 1, 0).astype(np.int64)
+    last = room[np.minimum(enough, max(len(room) - 1, 0))] if len(room) else np.zeros(domains, dtype=np.int64)
+    threshold: Amounts = np.where(fits, np.minimum(pods // np.maximum(few, 1), last), 0).astype(np.int64)
+    return threshold, few
+
+
+def equal_shares(rooms: Amounts, pods: int, first: Amounts) -> tuple[Amounts, Amounts]:
+    """Return the positions of the domains that are used, and the pods of each; of equal ones the `first` are used."""
+    order = np.lexsort([first, -rooms])
+    order = order[rooms[order] > 0]
+    room = rooms[order]
+    pods = min(pods, int(room.sum()))
+    if not pods:
+        return order[:0], room[:0]
+    few = int(np.searchsorted(np.cumsum(room), pods)) + 1
+    threshold = min(pods // few, int(room[few - 1]))
+    total = np.concatenate([[0], np.cumsum(room[room >= threshold])])
+    windows = total[few:] - total[:-few]  # neighbours by room; falling
+    tight = windows[np.flatnonzero(windows >= pods)[-1]]
+    start = int(np.argmax(windows == tight))
+    room = room[start : start + few]
+    extra = pods - few * threshold
+    before = np.cumsum(room - threshold) - (room - threshold)
+    return order[start : start + few], threshold + np.clip(extra - before, 0, room - threshold)

@@ -1,112 +1,32 @@
-"""Topology requests of a gang, from its PodGroup, its Job's templates and its pods, as a tree of parts.
-
-Each part is given nodes within those of the part around it (the trees of sub-groups of KAI-Scheduler):
+"""Topology requests of a gang, from its PodGroup, its Job's templates and its pods, and the units that they make.
 
 * the gang: `networkTopology` of the PodGroup, else the annotations `muster.dev/topology…` on it;
 * a pod set: annotations on its template, or on its pods where these say otherwise (the ReplicatedJobs of a JobSet are
-  one pod set of the gang, and parts of it here);
+  one pod set of the gang, and several kinds of pods here);
 * pod sets of one `topology-group`: a leader with its workers;
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
+
+A unit has the ranks that are placed together or not at all, when a gang starts, grows or is repaired: a partition of a
+task, or a slice. Half of a slice in a domain without room for the rest is a dead end: its pods take room that nobody
+can use, and the others may go nowhere else.
 """
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
-from extender.planner.topology.subgroups import SlotsLeft, SubGroup, by_labels
-from muster.api.limits import SUB_GROUPS, TOPOLOGY_WISHES, LimitError
+from extender.planner.state.queries import requirements
+from muster.api.limits import SUB_GROUP_LOOKS, SUB_GROUPS, TOPOLOGY_WISHES, LimitError
 from muster.api.volcano.scheduling import SubGroupPolicy
 from muster.resources.topology import NOTHING, Nearness, PodTopology, Slices, of_gang, of_network
 
-Ranks = Collection[int] | None
-"""Ranks of one pod set; None: all of them."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """Slots that are filled together."""
-
-    name: str
-    """For people: empty for the gang, else `worker`, or `worker 8-15`."""
-    slots: Mapping[str, Sequence[int]]
-    """Pod set → ranks to be placed now."""
-    members: Mapping[str, Ranks]
-    """Pod set → all ranks of the part."""
-    near: Nearness = NOTHING
-    children: tuple["Part", ...] = ()
-    """Parts with slots to fill, together all slots of the part; empty above `slices` and at the bottom."""
-    slices: tuple[Slices, ...] = ()
-    """Consecutive ranks that belong together, outermost first; of parts with one pod set and without children."""
-    places: Mapping[int, int] | None = None
-    """Rank → its place in the part, by which slices count; None: ranks are places."""
-    all_slots: int = 0
-    """Pods of the part, whether they must start together or not."""
-    least: int | None = None
-    """Slots that must be filled for the rest to be of use; None: all of them."""
-    unit: bool = False
-    """It is a slice: one of several alike, which are placed one after the other."""
-    there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
-    """Of the whole gang: pod set → rank → column of the node that the member has."""
-
-    @property
-    def wanted(self) -> int:
-        """Slots to fill."""
-        return sum(map(len, self.slots.values()))
-
-    @property
-    def needed(self) -> int:
-        """Slots that must be filled."""
-        return self.wanted if self.least is None else self.least
-
-    @property
-    def columns(self) -> list[int]:
-        """Columns of the nodes that members have, one for each member."""
-        found: list[int] = []
-        for pod_set, placed in self.there.items():
-            ranks = self.members.get(pod_set, ())
-            found += [column for rank, column in placed.items() if ranks is None or rank in ranks]
-        return found
-
-    @property
-    def regular(self) -> bool:
-        """True if the slots to fill are whole slices, which can be placed in one go."""
-        if not self.slices or self.least is not None or len(self.slots) != 1:
-            return False
-        (ranks,) = self.slots.values()
-        size = self.slices[0].size
-        places = [self.places[rank] for rank in ranks] if self.places is not None else ranks
-        if len(ranks) % size or any(size % inner.size for inner in self.slices[1:]):
-            return False
-        firsts = places[::size]
-        return all(first % size == 0 for first in firsts) and all(
-            last == first + size - 1 for first, last in zip(firsts, places[size - 1 :: size], strict=True)
-        )
-
-    def units(self) -> Iterator["Part"]:
-        """Yield the slices that have slots to fill, those with placed members first."""
-        (pod_set, ranks), (outer, *inner) = next(iter(self.slots.items())), self.slices
-        place = self.places.__getitem__ if self.places is not None else int
-        at = None if self.places is None else {each: rank for rank, each in self.places.items()}
-        units = []
-        for number, group in groupby(ranks, key=lambda rank: place(rank) // outer.size):
-            first, last = number * outer.size, (number + 1) * outer.size
-            own: Collection[int] = range(first, last)
-            if at is not None:
-                own = frozenset(at[each] for each in own if each in at)
-            name = f"{self.name} {first}-{last - 1}"
-            slots = {pod_set: list(group)}
-            parted: dict[str, Ranks] = {pod_set: own}
-            units.append(
-                replace(
-                    self, name=name, slots=slots, members=parted, near=outer.near, slices=tuple(inner),
-                    all_slots=outer.size, unit=True,
-                )
-            )  # fmt: skip
-        yield from sorted(units, key=lambda unit: len(unit.slots[pod_set]) == outer.size)
+SubGroup = tuple[str, Nearness, Mapping[str, frozenset[int]]]
+"""Name, nearness, pod set → ranks."""
 
 
 _SILENT = PodTopology()
@@ -121,6 +41,11 @@ class Kind:
     ranks: frozenset[int] | None
     """None: all ranks of the pod set."""
     slices: tuple[Slices, ...]
+
+    @property
+    def places(self) -> Mapping[int, int] | None:
+        """Rank → its place among the pods of the kind; None: ranks are places."""
+        return None if self.ranks is None else {rank: place for place, rank in enumerate(sorted(self.ranks))}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,36 +69,6 @@ class Request:
         said = (kind.said.near for kind in self.kinds)
         wishes = (self.near, self.also, *said, *sliced, *(near for _, near, _ in self.sub_groups))
         return [near for near in wishes if near.required is not None]
-
-
-def part_of(
-    gang: GangView,
-    request: Request,
-    slots: Mapping[str, Sequence[int]],
-    there: Mapping[str, Mapping[int, int]] | None = None,
-    *,
-    least: int | None = None,
-) -> Part:
-    """Make a tree of parts of these open slots.
-
-    `there` has the columns of its members that have a node, by pod set and rank.
-    """
-    members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
-    everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
-    root = Part("", slots, members, request.near, (), all_slots=everyone, least=least, there=there or {})
-    if request.also:
-        return replace(root, children=(_with_children(gang, request, replace(root, near=request.also)),))
-    return _with_children(gang, request, root)
-
-
-def _with_children(gang: GangView, request: Request, root: Part) -> Part:
-    children = _children(gang, request, root)
-    if not any(child.near or child.slices or child.children for child in children):
-        return root
-    alone = children[0]
-    if len(children) == 1 and not (root.near and alone.near):
-        return replace(alone, near=alone.near or root.near)
-    return replace(root, children=children)
 
 
 def request_of(gang: GangView) -> Request | None:
@@ -263,65 +158,80 @@ def _layers(pod_set: PodSetView, partitions: tuple[Slices, ...], slices: tuple[S
     return found if partitions else slices
 
 
-def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
-    """Return the parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
-    left = SlotsLeft(root.slots)
-    replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
-    parts: list[Part] = []
-    for name, near, members in request.sub_groups:
-        own = {each: ranks for each, inside in members.items() if (ranks := left.take(each, inside))}
-        if own:
-            whole = sum(map(len, members.values()))
-            part = replace(root, name=name, slots=own, members=members, near=near, all_slots=whole)
-            inside = _kind_parts(request, part, SlotsLeft(own), replicas)
-            speaking = any(each.near or each.slices or each.children for each in inside)
-            parts.append(replace(part, children=inside) if speaking else part)
-    return (*parts, *_kind_parts(request, root, left, replicas))
+def by_labels(pods: list[PodRecord], policies: list[SubGroupPolicy]) -> Iterator[SubGroup]:
+    """Yield the sub-groups of these policies, each compared with those pods only that have a label that it demands.
+
+    The cost is in proportion to what is found, not to the product of policies and pods, both of which one user chooses.
+    Raises LimitError where that is too much work: many policies demand no label, or one that all pods have.
+    """
+    left = SUB_GROUP_LOOKS.value
+    by_label: defaultdict[tuple[str, str], list[PodRecord]] = defaultdict(list)
+    for pod in pods:
+        for label in pod.labels.items():
+            by_label[label].append(pod)
+    for policy in policies:
+        wanted = requirements(policy.label_selector) if policy.label_selector else ()
+        demanded = [each for each in wanted if each.operator == "In" and len(each.values) == 1]
+        labels = [(each.key, value) for each in demanded for value in each.values]
+        candidates = min((by_label.get(label, []) for label in labels), key=len, default=pods)
+        left -= len(candidates) * (len(wanted) + len(policy.match_label_keys) + 1)
+        if left < 0:
+            raise LimitError(reasons.aside.too_many_looks(limit=SUB_GROUP_LOOKS))
+        found: dict[tuple[str, ...], dict[str, set[int]]] = {}
+        for pod in candidates:
+            if pod.slot is not None and all(requirement.holds(pod.labels) for requirement in wanted):
+                values = tuple(pod.labels.get(key, "") for key in policy.match_label_keys)
+                found.setdefault(values, {}).setdefault(pod.slot.pod_set, set()).add(pod.slot.rank)
+        near = of_network(policy.network_topology)
+        for values, sets in sorted(found.items()):
+            name = "/".join((policy.name, *values))
+            yield name, near, {each: frozenset(ranks) for each, ranks in sets.items()}
 
 
-def _kind_parts(request: Request, root: Part, left: SlotsLeft, replicas: Mapping[str, int]) -> tuple[Part, ...]:
-    parts: list[Part] = []
-    groups: dict[str, list[Part]] = {}
-    kinds: dict[str, list[Kind]] = {}
-    for kind in request.kinds:
-        kinds.setdefault(kind.said.group, []).append(kind)
-        ranks = left.take(kind.pod_set, kind.ranks)
-        if ranks:
-            part = _kind_part(root, kind, ranks, replicas[kind.pod_set])
-            (groups.setdefault(kind.said.group, []) if kind.said.group else parts).append(part)
-    return (*parts, *(_group_part(root, name, kinds[name], own) for name, own in groups.items()))
+@dataclass(frozen=True, slots=True, eq=False)
+class Units:
+    """The units of one gang."""
+
+    united: frozenset[str]
+    """Pod sets of which some pods are placed in units of several."""
+    _sliced: Mapping[str, Sequence[Kind]]
+    """Pod set → the kinds of its pods that ask for slices of several; other pod sets are left out."""
+
+    def of(self, pod_set: PodSetView, ranks: Sequence[int]) -> list[list[int]]:
+        """Return these ranks by unit, in their order."""
+        kinds = self._sliced.get(pod_set.name) if pod_set.unit == 1 else None
+        if not kinds:
+            return list(pod_set.units(ranks))
+        units: dict[tuple[int, int], list[int]] = {}
+        numbers = [(kind.slices[0].size, kind.places) for kind in kinds]
+        for rank in ranks:
+            unit = (-1, rank)
+            for number, (size, places) in enumerate(numbers):
+                place = rank if places is None else places.get(rank)
+                if place is not None:
+                    unit = number, place // size
+            units.setdefault(unit, []).append(rank)
+        return list(units.values())
+
+    def complete(self, pod_set: PodSetView, units: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+        """Return those units of open slots whose other ranks all have a node, or failed: none is to come later.
+
+        Pods of a unit appear one after the other. The first could take a domain that does not hold the rest.
+        """
+        there = {rank for unit in units for rank in unit} | pod_set.taken.keys() | pod_set.failed
+        missing = [rank for rank in range(pod_set.replicas) if rank not in there]
+        if not missing:
+            return list(units)
+        owners = self.of(pod_set, sorted({*missing, *(rank for unit in units for rank in unit)}))
+        absent = set(missing)
+        open_ranks = {rank for unit in owners if absent.isdisjoint(unit) for rank in unit}
+        return [unit for unit in units if open_ranks.issuperset(unit)]
 
 
-def _kind_part(root: Part, kind: Kind, ranks: list[int], replicas: int) -> Part:
-    places = None if kind.ranks is None else {rank: place for place, rank in enumerate(sorted(kind.ranks))}
-    members: dict[str, Ranks] = {kind.pod_set: kind.ranks}
-    return replace(
-        root,
-        name=kind.said.kind or kind.pod_set,
-        slots={kind.pod_set: ranks},
-        members=members,
-        near=NOTHING if kind.said.group else kind.said.near,
-        slices=tuple(each for each in kind.slices if each.size > 1),
-        places=places,
-        all_slots=replicas if kind.ranks is None else len(kind.ranks),
-    )
-
-
-def _group_part(root: Part, name: str, kinds: list[Kind], children: list[Part]) -> Part:
-    """Return the part of a group; each thing that one of its kinds asks for is about all of them."""
-    members: dict[str, Ranks] = {}
-    for kind in kinds:
-        known: Ranks = members.get(kind.pod_set, frozenset())
-        members[kind.pod_set] = None if kind.ranks is None or known is None else {*known, *kind.ranks}
-    slots: dict[str, list[int]] = {}
-    for child in children:
-        for pod_set, ranks in child.slots.items():
-            slots.setdefault(pod_set, []).extend(ranks)
-    everyone = sum(child.all_slots for child in children)
-    nears = list(dict.fromkeys(kind.said.near for kind in kinds if kind.said.near)) or [NOTHING]
-    part = replace(
-        root, name=name, slots=slots, members=members, near=nears[-1], children=tuple(children), all_slots=everyone
-    )
-    for near in reversed(nears[:-1]):
-        part = replace(part, near=near, children=(part,))
-    return part
+def units_of(pod_sets: Sequence[PodSetView], request: Request | None) -> Units:
+    """Return the units of these pod sets of a gang, with the slices that its topology request asks for."""
+    sliced: dict[str, list[Kind]] = {}
+    for kind in request.kinds if request is not None else ():
+        if kind.slices and kind.slices[0].size > 1:
+            sliced.setdefault(kind.pod_set, []).append(kind)
+    return Units(frozenset([*sliced, *(pod_set.name for pod_set in pod_sets if pod_set.unit > 1)]), sliced)

@@ -16,7 +16,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import requirements
 from extender.planner.state.spareseats import Seat
-from extender.planner.topology.units import Units
+from extender.planner.topology.requests import Units
 from muster.api.kubernetes.quota import PodDisruptionBudget
 from muster.api.limits import whole_number
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE

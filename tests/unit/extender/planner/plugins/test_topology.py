@@ -21,7 +21,7 @@ from extender.planner.framework.session import Session
 from extender.planner.plugins.topology import PROFILES, Topology
 from extender.planner.state.gangs import GangView
 from extender.planner.timing import Timing
-from extender.planner.topology.requests import Part
+from extender.planner.topology.parts import Part
 from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy
 
 ROOMS = st.lists(st.integers(0, 8), min_size=12, max_size=12)

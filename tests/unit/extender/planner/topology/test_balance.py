@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from topology_world import Racks, racks_of
 
-from extender.planner.topology.balance import equal_shares, thresholds
+from extender.planner.topology.fit import equal_shares, thresholds
 
 ROOMS = st.lists(st.integers(0, 9), min_size=1, max_size=6)
 

@@ -9,8 +9,8 @@ from topology_world import Racks
 
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Labels, Requirement, requirements
-from extender.planner.topology.requests import part_of, request_of
-from extender.planner.topology.subgroups import SlotsLeft, by_labels
+from extender.planner.topology.parts import SlotsLeft, part_of
+from extender.planner.topology.requests import by_labels, request_of
 from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
 from muster.api.limits import LimitError
 from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy

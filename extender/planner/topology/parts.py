@@ -1,0 +1,215 @@
+"""Parts of a gang that are filled together, as a tree.
+
+Each part is given nodes within those of the part around it (the trees of sub-groups of KAI-Scheduler). `requests` says
+what a gang asks for.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+
+from extender.planner.state.gangs import GangView
+from extender.planner.topology.requests import Kind, Request
+from muster.resources.topology import NOTHING, Nearness, Slices
+
+Ranks = Collection[int] | None
+"""Ranks of one pod set; None: all of them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Slots that are filled together."""
+
+    name: str
+    """For people: empty for the gang, else `worker`, or `worker 8-15`."""
+    slots: Mapping[str, Sequence[int]]
+    """Pod set → ranks to be placed now."""
+    members: Mapping[str, Ranks]
+    """Pod set → all ranks of the part."""
+    near: Nearness = NOTHING
+    children: tuple["Part", ...] = ()
+    """Parts with slots to fill, together all slots of the part; empty above `slices` and at the bottom."""
+    slices: tuple[Slices, ...] = ()
+    """Consecutive ranks that belong together, outermost first; of parts with one pod set and without children."""
+    places: Mapping[int, int] | None = None
+    """Rank → its place in the part, by which slices count; None: ranks are places."""
+    all_slots: int = 0
+    """Pods of the part, whether they must start together or not."""
+    least: int | None = None
+    """Slots that must be filled for the rest to be of use; None: all of them."""
+    unit: bool = False
+    """It is a slice: one of several alike, which are placed one after the other."""
+    there: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
+    """Of the whole gang: pod set → rank → column of the node that the member has."""
+
+    @property
+    def wanted(self) -> int:
+        """Slots to fill."""
+        return sum(map(len, self.slots.values()))
+
+    @property
+    def needed(self) -> int:
+        """Slots that must be filled."""
+        return self.wanted if self.least is None else self.least
+
+    @property
+    def asks(self) -> bool:
+        """True if the part, or one inside it, asks to be near."""
+        return bool(self.near or self.slices or self.children)
+
+    @property
+    def columns(self) -> list[int]:
+        """Columns of the nodes that members have, one for each member."""
+        found: list[int] = []
+        for pod_set, placed in self.there.items():
+            ranks = self.members.get(pod_set, ())
+            found += [column for rank, column in placed.items() if ranks is None or rank in ranks]
+        return found
+
+    @property
+    def regular(self) -> bool:
+        """True if the slots to fill are whole slices, which can be placed in one go."""
+        if not self.slices or self.least is not None or len(self.slots) != 1:
+            return False
+        (ranks,) = self.slots.values()
+        size = self.slices[0].size
+        places = [self.places[rank] for rank in ranks] if self.places is not None else ranks
+        if len(ranks) % size or any(size % inner.size for inner in self.slices[1:]):
+            return False
+        firsts = places[::size]
+        return all(first % size == 0 for first in firsts) and all(
+            last == first + size - 1 for first, last in zip(firsts, places[size - 1 :: size], strict=True)
+        )
+
+    def units(self) -> Iterator["Part"]:
+        """Yield the slices that have slots to fill, those with placed members first."""
+        (pod_set, ranks), (outer, *inner) = next(iter(self.slots.items())), self.slices
+        place = self.places.__getitem__ if self.places is not None else int
+        at = None if self.places is None else {each: rank for rank, each in self.places.items()}
+        units = []
+        for number, group in groupby(ranks, key=lambda rank: place(rank) // outer.size):
+            first, last = number * outer.size, (number + 1) * outer.size
+            own: Collection[int] = range(first, last)
+            if at is not None:
+                own = frozenset(at[each] for each in own if each in at)
+            name = f"{self.name} {first}-{last - 1}"
+            slots = {pod_set: list(group)}
+            parted: dict[str, Ranks] = {pod_set: own}
+            units.append(
+                replace(
+                    self, name=name, slots=slots, members=parted, near=outer.near, slices=tuple(inner),
+                    all_slots=outer.size, unit=True,
+                )
+            )  # fmt: skip
+        yield from sorted(units, key=lambda unit: len(unit.slots[pod_set]) == outer.size)
+
+
+class SlotsLeft:
+    """Slots that are in no part yet, in their order; to take some costs what is taken, whatever is left."""
+
+    def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
+        self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}
+
+    def take(self, pod_set: str, ranks: frozenset[int] | None) -> list[int]:
+        """Take those of these ranks (None: all) of a pod set that are left."""
+        left = self._left.get(pod_set, {})
+        if ranks is None:
+            taken = list(left)
+            left.clear()
+            return taken
+        taken = sorted((rank for rank in ranks if rank in left), key=left.__getitem__)
+        for rank in taken:
+            del left[rank]
+        return taken
+
+
+def part_of(
+    gang: GangView,
+    request: Request,
+    slots: Mapping[str, Sequence[int]],
+    there: Mapping[str, Mapping[int, int]] | None = None,
+    *,
+    least: int | None = None,
+) -> Part:
+    """Make a tree of parts of these open slots.
+
+    `there` has the columns of its members that have a node, by pod set and rank.
+    """
+    members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
+    everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
+    root = Part("", slots, members, request.near, (), all_slots=everyone, least=least, there=there or {})
+    if request.also:
+        return replace(root, children=(_with_children(gang, request, replace(root, near=request.also)),))
+    return _with_children(gang, request, root)
+
+
+def _with_children(gang: GangView, request: Request, root: Part) -> Part:
+    children = _children(gang, request, root)
+    if not any(child.asks for child in children):
+        return root
+    alone = children[0]
+    if len(children) == 1 and not (root.near and alone.near):
+        return replace(alone, near=alone.near or root.near)
+    return replace(root, children=children)
+
+
+def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
+    """Return the parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
+    left = SlotsLeft(root.slots)
+    replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
+    parts: list[Part] = []
+    for name, near, members in request.sub_groups:
+        own = {each: ranks for each, inside in members.items() if (ranks := left.take(each, inside))}
+        if own:
+            whole = sum(map(len, members.values()))
+            part = replace(root, name=name, slots=own, members=members, near=near, all_slots=whole)
+            inside = _kind_parts(request, part, SlotsLeft(own), replicas)
+            parts.append(replace(part, children=inside) if any(each.asks for each in inside) else part)
+    return (*parts, *_kind_parts(request, root, left, replicas))
+
+
+def _kind_parts(request: Request, root: Part, left: SlotsLeft, replicas: Mapping[str, int]) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    groups: dict[str, list[Part]] = {}
+    kinds: dict[str, list[Kind]] = {}
+    for kind in request.kinds:
+        kinds.setdefault(kind.said.group, []).append(kind)
+        ranks = left.take(kind.pod_set, kind.ranks)
+        if ranks:
+            part = _kind_part(root, kind, ranks, replicas[kind.pod_set])
+            (groups.setdefault(kind.said.group, []) if kind.said.group else parts).append(part)
+    return (*parts, *(_group_part(root, name, kinds[name], own) for name, own in groups.items()))
+
+
+def _kind_part(root: Part, kind: Kind, ranks: list[int], replicas: int) -> Part:
+    members: dict[str, Ranks] = {kind.pod_set: kind.ranks}
+    return replace(
+        root,
+        name=kind.said.kind or kind.pod_set,
+        slots={kind.pod_set: ranks},
+        members=members,
+        near=NOTHING if kind.said.group else kind.said.near,
+        slices=tuple(each for each in kind.slices if each.size > 1),
+        places=kind.places,
+        all_slots=replicas if kind.ranks is None else len(kind.ranks),
+    )
+
+
+def _group_part(root: Part, name: str, kinds: list[Kind], children: list[Part]) -> Part:
+    """Return the part of a group; each thing that one of its kinds asks for is about all of them."""
+    members: dict[str, Ranks] = {}
+    for kind in kinds:
+        known: Ranks = members.get(kind.pod_set, frozenset())
+        members[kind.pod_set] = None if kind.ranks is None or known is None else {*known, *kind.ranks}
+    slots: dict[str, list[int]] = {}
+    for child in children:
+        for pod_set, ranks in child.slots.items():
+            slots.setdefault(pod_set, []).extend(ranks)
+    everyone = sum(child.all_slots for child in children)
+    nears = list(dict.fromkeys(kind.said.near for kind in kinds if kind.said.near)) or [NOTHING]
+    part = replace(
+        root, name=name, slots=slots, members=members, near=nears[-1], children=tuple(children), all_slots=everyone
+    )
+    for near in reversed(nears[:-1]):
+        part = replace(part, near=near, children=(part,))
+    return part
