@@ -6,7 +6,7 @@ pods with every predicate, and takes the next domain if that fails.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, cast
 
@@ -16,13 +16,13 @@ from cachetools import LRUCache
 from extender.planner.framework.answers import NodeSet
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.domains import Look, closest_domain, looks_of
+from extender.planner.plugins.domains import Demands, Look
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.fit import Filling, Profile, Tie, Wanted, best_first, held, whole
 from extender.planner.topology.forest import WHOLE, Forest, Reach, Unknown
 from extender.planner.topology.parts import Part
-from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Geometry, Tree
+from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Geometry
 
 MIXED = "mixed"
 PROFILES: dict[str, Profile | str] = {
@@ -87,124 +87,137 @@ class Topology(PlainPlugin):
             topologies=snapshot.topologies,
             hyper_nodes=session.hyper_nodes.tree if snapshot.hyper_nodes else None,
         )
+        demands = Demands(session, self.forest, self._geometries)
         session.hooks.topologies.add(self.forest.trees)
-        session.hooks.subset_nodes.add(partial(self._subsets, session))
-        session.hooks.closest_domain.add(partial(closest_domain, session, self.forest, self._geometry))
+        session.hooks.subset_nodes.add(partial(self._subsets, demands))
+        session.hooks.closest_domain.add(demands.closest_domain)
 
-    def _subsets(self, session: Session, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
+    def _subsets(self, demands: Demands, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
         if not part.near and not part.slices:
             return (nodes,)
-        return self._domains(session, nodes, gang, part)
-
-    def _domains(self, session: Session, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
         reach = self.forest.find(part.near or part.slices[0].near)
         if isinstance(reach, Unknown):
             return () if reach.hard and part.near else (nodes,)
-        looks = looks_of(session, gang, part, nodes, self.forest, reach, self._geometry(session, reach.tree))
+        looks = demands.of(gang, part, nodes, reach)
         if not looks:
             return (nodes,)
+        profile = self._profile
+        if profile == MIXED:
+            profile = "least-free" if part.near.anywhere else "best-fit"
+        choice = Choice(demands.session, nodes, part, looks, reach, cast("Profile", profile))
         if not part.near:  # only its slices have a request
             ordered = nodes.ranked and not part.regular
-            return (nodes if ordered else self._set(session, part, nodes, looks, WHOLE, 0),)
+            return (nodes if ordered else choice.filled(WHOLE, 0),)
         if part.unit and nodes.ranked and reach.hard and not part.columns:
-            return self._next(nodes, looks[0], reach, part)
-        return self._near(session, part, nodes, looks, reach)
+            return choice.next()
+        return choice.near()
 
-    def _near(self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], reach: Reach) -> Iterator[NodeSet]:
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """The domains for one part of a gang, in the order in which they are tried."""
+
+    session: Session
+    nodes: NodeSet
+    part: Part
+    looks: list[Look]
+    reach: Reach
+    profile: Profile
+
+    def near(self) -> Iterator[NodeSet]:
         """Yield domains that hold the part, those of its members first; then the whole set if nothing is required."""
-        there = np.array(part.columns, dtype=np.int64)
+        there = np.array(self.part.columns, dtype=np.int64)
         if len(there):
-            yield from self._with_members(session, part, nodes, looks, reach, there)
-        ties = _ties(session, looks[0])
-        for level in range(reach.inner, max(reach.outer, 0) - 1, -1):
-            for domain in _candidates(looks, level, self._profile_for(part), ties):
-                if not len(there) or not (reach.tree.domain_of[level][there] == domain).any():
-                    yield self._set(session, part, nodes, looks, level, domain)
-        if not reach.hard:
-            yield self._set(session, part, nodes, looks, WHOLE, 0)
+            yield from self._with_members(there)
+        ties = _ties(self.session, self.looks[0])
+        for level in range(self.reach.inner, max(self.reach.outer, 0) - 1, -1):
+            for domain in self._candidates(level, ties):
+                if not len(there) or not (self.reach.tree.domain_of[level][there] == domain).any():
+                    yield self.filled(level, domain)
+        if not self.reach.hard:
+            yield self.filled(WHOLE, 0)
 
-    def _with_members(
-        self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], reach: Reach, there: Amounts
-    ) -> Iterator[NodeSet]:
-        """Yield domains of members that have a node: the nearest, and with most of them, first.
-
-        If a domain is required, only those are left: new pods join the others. Members in no domain do not count.
-        """
-        tree = reach.tree
-        if reach.hard:
-            outer = tree.domain_of[reach.outer]
-            own = np.unique(outer[there])
-            own = own[own >= 0]
-            if len(own):
-                inside = np.isin(outer, own)
-                for look in looks:
-                    look.wanted = replace(look.wanted, room=np.where(inside, look.wanted.room, 0))
-        nearest = range(len(tree.levels) - 1, max(reach.outer, 0) - 1, -1)
-        for level in nearest:  # those that hold all of them; then, of pods that are welcome singly, the widest first
-            yield from self._around(session, part, nodes, looks, level, there, part.wanted)
-        if part.least is not None:
-            for level in reversed(nearest) if reach.hard else ():
-                yield from self._around(session, part, nodes, looks, level, there, part.least)
-
-    def _around(
-        self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], level: int, there: Amounts, pods: int
-    ) -> Iterator[NodeSet]:
-        """Yield domains of one level that have members and hold so many pods, those with most members first."""
-        tree = looks[0].wanted.geometry.tree
-        domains, counts = np.unique(tree.domain_of[level][there], return_counts=True)
-        fits = np.logical_and.reduce([held(look.wanted, level) >= min(pods, look.wanted.most) for look in looks])
-        for domain in domains[np.argsort(-counts, kind="stable")]:
-            if domain >= 0 and fits[domain]:
-                yield self._set(session, part, nodes, looks, level, int(domain))
-
-    def _next(self, nodes: NodeSet, look: Look, reach: Reach, part: Part) -> Iterator[NodeSet]:
+    def next(self) -> Iterator[NodeSet]:
         """Yield domains with room for a slice, in the order of the nodes around it."""
-        columns = cast("Amounts", nodes.columns)
-        of = reach.tree.domain_of[reach.outer]
-        enough = np.append(held(look.wanted, reach.outer) >= part.needed, [False])
+        columns, outer, tree = cast("Amounts", self.nodes.columns), self.reach.outer, self.reach.tree
+        of = tree.domain_of[outer]
+        enough = np.append(held(self.looks[0].wanted, outer) >= self.part.needed, [False])
         for domain in dict.fromkeys(of[columns[enough[of[columns]]]].tolist()):
-            name = reach.tree.domains[reach.outer][domain]
-            yield NodeSet(columns[of[columns] == domain], ranked=True, along=nodes.along, name=name)
+            name = tree.domains[outer][domain]
+            yield NodeSet(columns[of[columns] == domain], ranked=True, along=self.nodes.along, name=name)
 
-    def _set(self, session: Session, part: Part, nodes: NodeSet, looks: list[Look], level: int, domain: int) -> NodeSet:
+    def filled(self, level: int, domain: int) -> NodeSet:
         """Return one domain as a node set, with an order where the pods are of one class."""
-        look = looks[0]
+        look, part = self.looks[0], self.part
         wanted, tree = look.wanted, look.wanted.geometry.tree
-        inside = look.wanted.geometry.members(level, domain)
-        name = tree.domains[level][domain] if level != WHOLE else nodes.name
-        usable = inside & np.logical_or.reduce([each.wanted.room > 0 for each in looks])
+        inside = wanted.geometry.members(level, domain)
+        name = tree.domains[level][domain] if level != WHOLE else self.nodes.name
+        columns = np.flatnonzero(inside & np.logical_or.reduce([each.wanted.room > 0 for each in self.looks]))
         if part.children:
-            return NodeSet(np.flatnonzero(usable), along=wanted.geometry.places, name=name)
-        columns = np.flatnonzero(usable)
-        sliced = bool(wanted.slices) and not session.snapshot.one_by_one(look.cls)
-        scores = session.scores(look.cls)
-        profile = self._profile_for(part)
+            return NodeSet(columns, along=wanted.geometry.places, name=name)
+        sliced = bool(wanted.slices) and not self.session.snapshot.one_by_one(look.cls)
+        scores = self.session.scores(look.cls)
         filling = Filling(
             wanted,
-            profile if not wanted.slices or profile == "balanced" else "best-fit",
+            self.profile if not wanted.slices or self.profile == "balanced" else "best-fit",
             scores if isinstance(scores, np.ndarray) else None,
-            _ties(session, look),
+            _ties(self.session, look),
         )
         pods = min(wanted.most, part.wanted, held(wanted, level)[domain] if level != WHOLE else whole(wanted))
         ordered, numbers = filling.order(level, columns, int(pods))
         most = None
-        if sliced or (profile == "balanced" and not part.slices and len(looks) == 1):
+        if sliced or (self.profile == "balanced" and not part.slices and len(self.looks) == 1):
             most = np.zeros_like(wanted.room)
             most[ordered] = numbers
         if not sliced:
             ordered = np.concatenate([ordered, _others(wanted, columns, ordered)])
         return NodeSet(ordered, ranked=True, along=wanted.geometry.places, most=most, sliced=sliced, name=name)
 
-    def _profile_for(self, part: Part) -> Profile:
-        if self._profile == MIXED:
-            return "least-free" if part.near.anywhere else "best-fit"
-        return cast("Profile", self._profile)
+    def _with_members(self, there: Amounts) -> Iterator[NodeSet]:
+        """Yield domains of members that have a node: the nearest, and with most of them, first.
 
-    def _geometry(self, session: Session, tree: Tree) -> Geometry:
-        known = self._geometries.get(id(tree))
-        if known is None or known.tree is not tree:
-            known = self._geometries[id(tree)] = Geometry(tree, session.snapshot.order)
-        return known
+        If a domain is required, only those are left: new pods join the others. Members in no domain do not count.
+        """
+        part, hard, tree = self.part, self.reach.hard, self.reach.tree
+        if hard:
+            outer = tree.domain_of[self.reach.outer]
+            own = np.unique(outer[there])
+            own = own[own >= 0]
+            if len(own):
+                inside = np.isin(outer, own)
+                for look in self.looks:
+                    look.wanted = replace(look.wanted, room=np.where(inside, look.wanted.room, 0))
+        nearest = range(len(tree.levels) - 1, max(self.reach.outer, 0) - 1, -1)
+        for level in nearest:  # those that hold all of them; then, of pods that are welcome singly, the widest first
+            yield from self._around(level, there, part.wanted)
+        if part.least is not None and hard:
+            for level in reversed(nearest):
+                yield from self._around(level, there, part.least)
+
+    def _around(self, level: int, there: Amounts, pods: int) -> Iterator[NodeSet]:
+        """Yield domains of one level that have members and hold so many pods, those with most members first."""
+        domains, counts = np.unique(self.reach.tree.domain_of[level][there], return_counts=True)
+        fits = np.logical_and.reduce([held(each.wanted, level) >= min(pods, each.wanted.most) for each in self.looks])
+        for domain in domains[np.argsort(-counts, kind="stable")]:
+            if domain >= 0 and fits[domain]:
+                yield self.filled(level, int(domain))
+
+    def _candidates(self, level: int, ties: Sequence[Tie]) -> Iterator[int]:
+        """Yield domains of a level that hold all classes of pods, the best for the first class first."""
+        first, *others = self.looks
+        tree = self.reach.tree
+        fits = np.ones(len(tree.domains[level]), dtype=np.bool_)
+        for look in others:
+            fits &= held(look.wanted, level) >= look.wanted.least
+        for inner, need in first.inside:
+            if inner > level:
+                most = np.zeros(len(fits), dtype=np.int64)
+                counts, at = held(first.wanted, inner), np.arange(len(tree.domains[inner]))
+                for step in range(inner, level, -1):
+                    at = np.where(at >= 0, tree.parents[step][at], -1)
+                np.maximum.at(most, at[at >= 0], counts[at >= 0])
+                fits &= most >= need
+        return best_first(first.wanted, level, fits, profile=self.profile, ties=ties)
 
 
 def _ties(session: Session, look: Look) -> Sequence[Tie]:
@@ -231,24 +244,6 @@ def _left_over(session: Session, look: Look) -> Amounts | None:
     shares = [row[each] / max(float(free[each].sum()), 1.0) for each in asked]
     left: Amounts = free[asked[int(np.argmax(shares))]]
     return left
-
-
-def _candidates(looks: list[Look], level: int, profile: Profile, ties: Sequence[Tie]) -> Iterator[int]:
-    """Yield domains of a level that hold all classes of pods, the best for the first class first."""
-    fits = None
-    if len(looks) > 1:
-        fits = np.logical_and.reduce([held(look.wanted, level) >= look.wanted.least for look in looks[1:]])
-    for look in looks:
-        for inner, need in look.inside:
-            most = np.zeros(len(look.wanted.geometry.tree.domains[level]), dtype=np.int64)
-            if inner > level:
-                counts, at = held(look.wanted, inner), np.arange(len(look.wanted.geometry.tree.domains[inner]))
-                for step in range(inner, level, -1):
-                    at = np.where(at >= 0, look.wanted.geometry.tree.parents[step][at], -1)
-                np.maximum.at(most, at[at >= 0], counts[at >= 0])
-                enough = most >= need
-                fits = enough if fits is None else fits & enough
-    return best_first(looks[0].wanted, level, fits, profile=profile, ties=ties)
 
 
 def _others(wanted: Wanted, columns: Amounts, ordered: Amounts) -> Amounts:

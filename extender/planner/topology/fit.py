@@ -46,20 +46,12 @@ class Wanted:
 
 def held(wanted: Wanted, level: int, room: Amounts | None = None) -> Counts:
     """Return the pods that each domain of a level holds, whole slices only; int64 of shape (domains,)."""
-    room = wanted.room if room is None else room
-    geometry = wanted.geometry
-    inner = [(at, size) for at, size in wanted.slices if at > level]
-    if not inner:
-        counts = geometry.sums(level, room)
-        here = next((size for at, size in wanted.slices if at == level), 1)
-        return counts if here == 1 else counts - counts % here
-    at, size = inner[-1]
-    counts = geometry.sums(at, room)
-    counts -= counts % size
     sizes = dict(wanted.slices)
-    while at > level:
-        counts = geometry.lifted(at, counts)
-        at -= 1
+    innermost = max((level, *sizes))
+    counts = wanted.geometry.sums(innermost, wanted.room if room is None else room)
+    for at in range(innermost, level - 1, -1):
+        if at < innermost:
+            counts = wanted.geometry.lifted(at + 1, counts)
         if at in sizes:
             counts -= counts % sizes[at]
     return counts
@@ -70,19 +62,14 @@ def whole(wanted: Wanted) -> int:
     return int((held(wanted, wanted.slices[0][0]) if wanted.slices else wanted.room).sum())
 
 
-def best_first(
-    wanted: Wanted, level: int, fits: Mask | None = None, *, profile: Profile = "best-fit", ties: Sequence[Tie] = ()
-) -> Iterator[int]:
+def best_first(wanted: Wanted, level: int, fits: Mask, *, profile: Profile, ties: Sequence[Tie] = ()) -> Iterator[int]:
     """Yield domains of a level that hold the pods, the tightest first; `fits` excludes some.
 
     If least-free, it does not count whether all pods fit; if balanced, domains with larger equal shares come first.
     Of equally tight ones that with the least sum of the first of the `ties` comes first, and so on.
     """
     counts = held(wanted, level)
-    enough = counts >= wanted.least
-    if fits is not None:
-        enough &= fits
-    found = np.flatnonzero(enough)
+    found = np.flatnonzero(fits & (counts >= wanted.least))
     if not len(found):
         return
     left = np.arange(len(found))

@@ -30,9 +30,8 @@ class LabelTree:
         none = np.full((len(self._levels), 0), -1, dtype=np.int32)
         self._known = Tree(self._name, self._levels, tuple(() for _ in self._levels), none)
         self._generation = -1
-        self._numbers: list[dict[tuple[int, str], int]] = [{} for _ in self._levels]
-        """Per level: (number of the parent, value) → number of the domain."""
-        self._names: list[list[str]] = [[] for _ in self._levels]
+        self._numbers: list[dict[str, int]] = [{} for _ in self._levels]
+        """Per level: path of values, which have no slashes, → number of the domain."""
 
     def of(self, nodes: Sequence[Node | None], changed: Amounts, generation: int) -> Tree:
         """Return the tree over these columns; `changed`, the generation in which each last changed, saves work."""
@@ -47,11 +46,10 @@ class LabelTree:
         domain_of[:, : old.shape[1]] = old[:, : len(nodes)]
         self._number(nodes, columns.tolist(), domain_of)
         used = sum(len(np.unique(row[row >= 0])) for row in domain_of)
-        if sum(map(len, self._names)) > SPARSE * used + FEW:
+        if sum(map(len, self._numbers)) > SPARSE * used + FEW:
             self._numbers = [{} for _ in self._levels]
-            self._names = [[] for _ in self._levels]
             self._number(nodes, range(len(nodes)), domain_of)
-        self._known = Tree(self._name, self._levels, tuple(map(tuple, self._names)), domain_of)
+        self._known = Tree(self._name, self._levels, tuple(map(tuple, self._numbers)), domain_of)
 
     def _number(self, nodes: Sequence[Node | None], columns: Sequence[int], domain_of: Domains) -> None:
         for column in columns:
@@ -59,18 +57,14 @@ class LabelTree:
             domain_of[:, column] = self._path(node.metadata.labels) if node else -1
 
     def _path(self, labels: dict[str, str]) -> list[int]:
-        path, parent = [-1] * len(self._levels), -1
-        for level, key in enumerate(self._levels):
+        domains, path = [-1] * len(self._levels), ""
+        for level, (key, numbers) in enumerate(zip(self._levels, self._numbers, strict=True)):
             value = labels.get(key)
             if value is None:
                 break
-            numbers, names = self._numbers[level], self._names[level]
-            number = numbers.get((parent, value))
-            if number is None:
-                number = numbers[parent, value] = len(names)
-                names.append(f"{self._names[level - 1][parent]}/{value}" if level else value)
-            path[level] = parent = number
-        return path
+            path = f"{path}/{value}" if level else value
+            domains[level] = numbers.setdefault(path, len(numbers))
+        return domains
 
 
 WHOLE = -1
@@ -142,9 +136,8 @@ class Forest:
     @property
     def names(self) -> list[str]:
         """Names of the topologies, in the order in which one with a level is looked for."""
-        first = [name for name in self._levels if name == DEFAULT]
-        others = sorted(name for name in self._levels if name != DEFAULT)
-        return [*first, *others, *([HYPER_NODES] if self._hyper_nodes is not None else [])]
+        of_labels = sorted(self._levels, key=lambda name: (name != DEFAULT, name))
+        return [*of_labels, *([HYPER_NODES] if self._hyper_nodes is not None else [])]
 
     def tree(self, name: str) -> Tree | None:
         """Return the tree of this name; None if there is none."""
@@ -158,10 +151,9 @@ class Forest:
 
     def find(self, near: Nearness) -> Reach | Unknown:
         """Return the levels that a wish is about."""
-        found = self._reaches.get(near)
-        if found is None:
-            found = self._reaches[near] = self._find(near)
-        return found
+        if near not in self._reaches:
+            self._reaches[near] = self._find(near)
+        return self._reaches[near]
 
     def within(self, near: Nearness, tree: Tree) -> Reach | Unknown:
         """Return the levels that a wish of a part is about, in the tree of the part around it if that has them."""
@@ -209,11 +201,10 @@ class Forest:
 
     def _of_labels(self, name: str, levels: tuple[str, ...]) -> Tree:
         key = name, levels
-        kept = self._kept.get(key)
-        if kept is None:
-            kept = self._kept[key] = LabelTree(name, levels)
+        if key not in self._kept:
+            self._kept[key] = LabelTree(name, levels)
         self._used.add(key)
-        return kept.of(self._nodes, self._changed, self._generation)
+        return self._kept[key].of(self._nodes, self._changed, self._generation)
 
 
 def level_words(tree: Tree, level: int) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.state.amounts import Amounts
 from extender.planner.topology.members import Matcher, Members, Numbers, members_of
-from extender.planner.topology.nesting import Described, Problem, Problems, nest
+from extender.planner.topology.nesting import Described, Nesting, Problem, Problems
 from extender.planner.topology.tree import Tree
 from muster.api.kubernetes.core import Node
 from muster.api.limits import ALL_PATTERNS, TIERS
@@ -69,8 +69,8 @@ class HyperNodeTree:
 
     def __init__(self) -> None:
         self._known: HyperNodes | None = None
-        self._version = self._generation = -1
-        self._size = 0
+        self._stamp = -1, -1, 0
+        """Version of the HyperNodes, generation of the nodes, and number of columns."""
         self._read: dict[str, _Read] = {}
         self._described: dict[int, Described] = {}
         self._number: dict[str, int] = {}
@@ -85,19 +85,16 @@ class HyperNodeTree:
 
     def of(self, seen: _Seen) -> HyperNodes:
         """Return the tree and its problems; the same object while nothing changed that matters."""
-        if self._known is not None and (self._version, self._generation, self._size) == (
-            seen.hyper_nodes_version,
-            seen.generation,
-            len(seen.nodes),
-        ):
-            return self._known
-        others = seen.hyper_nodes_version != self._version
-        read = self._read_again(seen.hyper_nodes) if others else set()
-        moved = self._moved(seen)
-        if self._known is None or others or moved or len(seen.nodes) != self._size:
-            self._find(seen, read, moved)
-            self._known = self._made(seen)
-        self._version, self._generation, self._size = seen.hyper_nodes_version, seen.generation, len(seen.nodes)
+        stamp = seen.hyper_nodes_version, seen.generation, len(seen.nodes)
+        if self._known is None or self._stamp != stamp:
+            version, generation, size = self._stamp
+            others = seen.hyper_nodes_version != version
+            read = self._read_again(seen.hyper_nodes) if others else set()
+            moved = self._moved(seen, generation)
+            if self._known is None or others or moved or len(seen.nodes) != size:
+                self._find(seen, read, moved)
+                self._known = self._made(seen)
+            self._stamp = stamp
         return self._known
 
     def _read_again(self, hyper_nodes: Mapping[str, HyperNode]) -> set[int]:
@@ -145,11 +142,11 @@ class HyperNodeTree:
                 patterns = with_its
             yield Described(name, spec.tier, spec.tier_name, each.members)
 
-    def _moved(self, seen: _Seen) -> list[int]:
-        """Return the columns whose nodes are others than before, or have other labels."""
+    def _moved(self, seen: _Seen, generation: int) -> list[int]:
+        """Return the columns whose nodes are others than in this generation, or have other labels."""
         self._seen += [None] * (len(seen.nodes) - len(self._seen))
         moved = []
-        for column in np.flatnonzero(seen.changed > self._generation).tolist():
+        for column in np.flatnonzero(seen.changed > generation).tolist():
             node, known = seen.nodes[column], self._seen[column]
             self._seen[column] = node
             before, after = (each and (each.metadata.name, each.metadata.labels) for each in (known, node))
@@ -181,7 +178,7 @@ class HyperNodeTree:
         problems = Problems()
         for name, problem in self._left_out.items():
             problems.add(name, problem.reason, problem.message)
-        tree = nest(self._described, self._members, len(seen.nodes), seen.name, problems)
+        tree = Nesting(self._described, *self._members, len(seen.nodes), seen.name, problems).tree()
         own = np.bincount(self._members[0], minlength=len(self._number) + len(self._free))
         counts, missing = dict.fromkeys(self._read, 0), {}
         for name, number in self._number.items():

@@ -6,7 +6,7 @@ Neither are the nodes of a HyperNode that lie in several domains of the level ab
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
 
@@ -58,44 +58,6 @@ class Described:
     members: Members
 
 
-def parents_of(described: Mapping[int, Described], problems: Problems) -> dict[int, int]:
-    """Return number of a HyperNode → number of its parent; those without one are left out."""
-    numbers = {each.name: number for number, each in described.items()}
-    claims: dict[int, list[int]] = {}
-    in_order = sorted(described.items(), key=lambda each: each[1].name)  # problems are told in this order
-    for number, parent in in_order:
-        for name in parent.members.children:
-            child = numbers.get(name)
-            if child is None:
-                continue
-            if described[child].tier < parent.tier:
-                claims.setdefault(child, []).append(number)
-            else:
-                message = reasons.topology.tier_order(
-                    child=name, child_tier=described[child].tier, parent=parent.name, parent_tier=parent.tier
-                )
-                problems.add(name, "TierOrder", message)
-                problems.add(parent.name, "TierOrder", message)
-    for child, claimed in claims.items():
-        if len(claimed) > 1:
-            parents = sorted(described[each].name for each in claimed)
-            message = reasons.topology.several_parents(name=described[child].name, parents=listed(parents))
-            for name in (described[child].name, *parents):
-                problems.add(name, "SeveralParents", message)
-    return {child: claimed[0] for child, claimed in claims.items() if len(claimed) == 1}
-
-
-def ancestors(described: Mapping[int, Described], parents: Mapping[int, int], tiers: tuple[int, ...]) -> Domains:
-    """Return the ancestor of each HyperNode, or itself, of exactly each tier, int32 of shape (tiers, numbers)."""
-    found: Domains = np.full((len(tiers), max(described, default=-1) + 1), -1, dtype=np.int32)
-    level_of = {tier: level for level, tier in enumerate(tiers)}
-    for number in sorted(described, key=lambda each: -described[each].tier):  # parents first
-        if number in parents:
-            found[:, number] = found[:, parents[number]]
-        found[level_of[described[number].tier], number] = number
-    return found
-
-
 NONE, SEVERAL = -1, -2
 EXAMPLES = 3
 """Nodes that are named where many have the same problem."""
@@ -103,152 +65,176 @@ TOLD = 16
 """Parents that a problem of a HyperNode is noted at."""
 
 
-def nest(
-    described: Mapping[int, Described],
-    members: tuple[Numbers, Numbers],
-    size: int,
-    node_name: Callable[[int], str],
-    problems: Problems,
-) -> Tree:
-    """Make the tree over `size` columns; `members` are pairs of numbers of HyperNodes and columns of direct nodes."""
-    tiers = tuple(sorted({each.tier for each in described.values()}, reverse=True))
-    above = ancestors(described, parents_of(described, problems), tiers)
-    numbers, columns = members
-    crowded = np.bincount(columns, minlength=size) > PLACES.value
-    of_level = np.full((len(tiers), size), NONE, dtype=np.int32)
-    for level, tier in enumerate(tiers):
-        row = of_level[level]
-        its = above[level][numbers]
-        inside = its >= 0
-        its, where = its[inside], columns[inside]
-        row[where] = its
-        clash = row[where] != its
-        if clash.any():
-            twice = np.zeros(size, dtype=np.bool_)
-            twice[where[clash]] = True
-            row[twice] = SEVERAL
-            disputed = twice[where] & ~crowded[where]
-            _tell_nodes(described, tier, its[disputed], where[disputed], node_name, problems)
-    if crowded.any():
-        of_level[:, crowded] = SEVERAL
-        _tell_crowded(described, numbers, columns, crowded, node_name, problems)
-    for level in range(len(of_level) - 2, -1, -1):  # a node of no HyperNode of a tier is in that of the next lower one
-        np.copyto(of_level[level], of_level[level + 1], where=of_level[level] == NONE)
-    _keep_nested(described, of_level, tiers, problems)
-    return _numbered(described, of_level, tiers, problems)
+@dataclass(frozen=True, slots=True, eq=False)
+class Nesting:
+    """HyperNodes by their numbers and their direct nodes, of which one tree is made."""
 
+    described: Mapping[int, Described]
+    numbers: Numbers
+    """HyperNodes and, in `columns`, their direct nodes, pairwise."""
+    columns: Numbers
+    size: int
+    """Columns of the node table."""
+    node_name: Callable[[int], str]
+    problems: Problems
+    """Gets what is found on the way."""
+    tiers: tuple[int, ...] = field(init=False)
+    """Those in use, falling."""
 
-def _keep_nested(
-    described: Mapping[int, Described], of_level: Domains, tiers: tuple[int, ...], problems: Problems
-) -> None:
-    """Remove, level by level and with all below, domains that lie in no domain above or in several ones."""
-    unclear = np.zeros(of_level.shape[1], dtype=np.bool_)
-    for level, row in enumerate(of_level):
-        row[unclear] = NONE
-        row[row < 0] = NONE
-        if level:
-            inside = np.flatnonzero(row >= 0)
-            inner, outer = row[inside], of_level[level - 1][inside]
-            parent = np.full(int(inner.max(initial=-1)) + 1, NONE, dtype=np.int32)
-            parent[inner] = outer
-            torn = np.unique(inner[parent[inner] != outer])
-            for number in torn.tolist():
-                its = described[number]
-                over = sorted({described[each].name for each in np.unique(outer[inner == number]).tolist()})
-                message = reasons.topology.torn(
-                    name=its.name, above=tiers[level - 1], parents=listed(over), tier=tiers[level]
-                )
-                for name in (its.name, *over[:TOLD]):
-                    problems.add(name, "Torn", message)
-            row[inside[np.isin(inner, torn)]] = NONE
-        unclear = row < 0
+    def __post_init__(self) -> None:
+        tiers = sorted({each.tier for each in self.described.values()}, reverse=True)
+        object.__setattr__(self, "tiers", tuple(tiers))
 
+    def tree(self) -> Tree:
+        """Make the tree."""
+        above = self._ancestors(self._parents())
+        crowded = np.bincount(self.columns, minlength=self.size) > PLACES.value
+        of_level = np.full((len(self.tiers), self.size), NONE, dtype=np.int32)
+        for level, tier in enumerate(self.tiers):
+            row = of_level[level]
+            its = above[level][self.numbers]
+            inside = its >= 0
+            its, where = its[inside], self.columns[inside]
+            row[where] = its
+            clash = row[where] != its
+            if clash.any():
+                twice = np.zeros(self.size, dtype=np.bool_)
+                twice[where[clash]] = True
+                row[twice] = SEVERAL
+                disputed = twice[where] & ~crowded[where]
+                self._note_overlaps(tier, its[disputed], where[disputed])
+        if crowded.any():
+            of_level[:, crowded] = SEVERAL
+            self._note_crowded(crowded)
+        for level in range(len(of_level) - 2, -1, -1):  # a node of no HyperNode of a tier is in that of the next lower
+            np.copyto(of_level[level], of_level[level + 1], where=of_level[level] == NONE)
+        self._keep_nested(of_level)
+        return self._numbered(of_level)
 
-def _numbered(
-    described: Mapping[int, Described], of_level: Domains, tiers: tuple[int, ...], problems: Problems
-) -> Tree:
-    """Number the domains of each level: those of its tier, with nodes or without, and those carried up."""
-    by_name = sorted(described, key=lambda each: described[each].name)
-    rank = np.zeros(max(described, default=-1) + 1, dtype=np.int32)
-    rank[by_name] = np.arange(len(by_name), dtype=np.int32)
-    domains = []
-    domain_of = np.full_like(of_level, NONE)
-    for level, row in enumerate(of_level):
-        here = np.zeros(len(by_name), dtype=np.bool_)
-        inside = row >= 0
-        here[rank[row[inside]]] = True
-        here[[rank[number] for number, each in described.items() if each.tier == tiers[level]]] = True
-        place = np.cumsum(here, dtype=np.int32) - 1
-        domain_of[level, inside] = place[rank[row[inside]]]
-        domains.append(tuple(described[by_name[each]].name for each in np.flatnonzero(here).tolist()))
-    levels = tuple(f"tier {tier}" for tier in tiers)
-    names = _tier_names(described, tiers, problems)
-    return Tree(HYPER_NODES, levels, tuple(domains), domain_of, tiers=tiers, tier_names=names)
+    def _parents(self) -> dict[int, int]:
+        """Return number of a HyperNode → number of its parent; those without one are left out."""
+        numbers = {each.name: number for number, each in self.described.items()}
+        claims: dict[int, list[int]] = {}
+        in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # problems are told in this order
+        for number, parent in in_order:
+            for name in parent.members.children:
+                child = numbers.get(name)
+                if child is None:
+                    continue
+                if self.described[child].tier < parent.tier:
+                    claims.setdefault(child, []).append(number)
+                else:
+                    message = reasons.topology.tier_order(
+                        child=name, child_tier=self.described[child].tier, parent=parent.name, parent_tier=parent.tier
+                    )
+                    self.problems.add(name, "TierOrder", message)
+                    self.problems.add(parent.name, "TierOrder", message)
+        for child, claimed in claims.items():
+            if len(claimed) > 1:
+                parents = sorted(self.described[each].name for each in claimed)
+                message = reasons.topology.several_parents(name=self.described[child].name, parents=listed(parents))
+                for name in (self.described[child].name, *parents):
+                    self.problems.add(name, "SeveralParents", message)
+        return {child: claimed[0] for child, claimed in claims.items() if len(claimed) == 1}
 
+    def _ancestors(self, parents: Mapping[int, int]) -> Domains:
+        """Return the ancestor of each HyperNode, or itself, of exactly each tier, int32 of shape (tiers, numbers)."""
+        found: Domains = np.full((len(self.tiers), max(self.described, default=-1) + 1), -1, dtype=np.int32)
+        level_of = {tier: level for level, tier in enumerate(self.tiers)}
+        for number in sorted(self.described, key=lambda each: -self.described[each].tier):  # parents first
+            if number in parents:
+                found[:, number] = found[:, parents[number]]
+            found[level_of[self.described[number].tier], number] = number
+        return found
 
-def _tier_names(described: Mapping[int, Described], tiers: tuple[int, ...], problems: Problems) -> tuple[str, ...]:
-    """Return one name per tier, empty if it has none; a name of several tiers means the lowest."""
-    users: dict[tuple[str, int], list[str]] = {}
-    for each in described.values():
-        if each.tier_name:
-            users.setdefault((each.tier_name, each.tier), []).append(each.name)
-    found: dict[int, str] = {}
-    taken: dict[str, int] = {}
-    for tier in reversed(tiers):
-        mine = sorted(name for name, known in users if known == tier)
-        free = [name for name in mine if name not in taken]
-        found[tier] = min(free, key=lambda name: (-len(users[name, tier]), name)) if free else ""
-        for name in mine:
-            if name in taken:
-                why = reasons.topology.tier_name_taken(name=name, other=taken[name])
-            elif name != found[tier]:
-                why = reasons.topology.tier_name_unused(tier=tier, known=found[tier], name=name)
-            else:
-                continue
-            for user in users[name, tier]:
-                problems.add(user, "TierName", why)
-        if found[tier]:
-            taken[found[tier]] = tier
-    return tuple(found[tier] for tier in tiers)
+    def _keep_nested(self, of_level: Domains) -> None:
+        """Remove, level by level and with all below, domains that lie in no domain above or in several ones."""
+        unclear = np.zeros(of_level.shape[1], dtype=np.bool_)
+        for level, row in enumerate(of_level):
+            row[unclear] = NONE
+            row[row < 0] = NONE
+            if level:
+                inside = np.flatnonzero(row >= 0)
+                inner, outer = row[inside], of_level[level - 1][inside]
+                parent = np.full(int(inner.max(initial=-1)) + 1, NONE, dtype=np.int32)
+                parent[inner] = outer
+                torn = np.unique(inner[parent[inner] != outer])
+                for number in torn.tolist():
+                    its = self.described[number]
+                    over = sorted({self.described[each].name for each in np.unique(outer[inner == number]).tolist()})
+                    message = reasons.topology.torn(
+                        name=its.name, above=self.tiers[level - 1], parents=listed(over), tier=self.tiers[level]
+                    )
+                    for name in (its.name, *over[:TOLD]):
+                        self.problems.add(name, "Torn", message)
+                row[inside[np.isin(inner, torn)]] = NONE
+            unclear = row < 0
 
+    def _numbered(self, of_level: Domains) -> Tree:
+        """Number the domains of each level: those of its tier, with nodes or without, and those carried up."""
+        by_name = sorted(self.described, key=lambda each: self.described[each].name)
+        rank = np.zeros(max(self.described, default=-1) + 1, dtype=np.int32)
+        rank[by_name] = np.arange(len(by_name), dtype=np.int32)
+        domains = []
+        domain_of = np.full_like(of_level, NONE)
+        for level, row in enumerate(of_level):
+            here = np.zeros(len(by_name), dtype=np.bool_)
+            inside = row >= 0
+            here[rank[row[inside]]] = True
+            here[[rank[number] for number, each in self.described.items() if each.tier == self.tiers[level]]] = True
+            place = np.cumsum(here, dtype=np.int32) - 1
+            domain_of[level, inside] = place[rank[row[inside]]]
+            domains.append(tuple(self.described[by_name[each]].name for each in np.flatnonzero(here).tolist()))
+        levels = tuple(f"tier {tier}" for tier in self.tiers)
+        return Tree(HYPER_NODES, levels, tuple(domains), domain_of, tiers=self.tiers, tier_names=self._tier_names())
 
-def _tell_nodes(
-    described: Mapping[int, Described],
-    tier: int,
-    numbers: Numbers,
-    columns: Numbers,
-    node_name: Callable[[int], str],
-    problems: Problems,
-) -> None:
-    """Note the nodes that are in several HyperNodes of a tier, at each of these HyperNodes."""
-    width = int(numbers.max(initial=0)) + 1
-    pairs = np.unique(columns.astype(np.int64) * width + numbers)  # by column
-    where, whose = pairs // width, pairs % width
-    starts, ends = np.searchsorted(where, where), np.searchsorted(where, where, side="right")
-    for mine, rows in _grouped(whose):
-        examples = []
-        for row in rows[:EXAMPLES]:
-            others = [described[each].name for each in whose[starts[row] : ends[row]].tolist() if each != mine]
-            examples.append(f"{node_name(int(where[row]))} (in {listed(sorted(others))})")
-        message = reasons.topology.overlap(tier=tier, nodes=some(examples, len(rows)))
-        problems.add(described[mine].name, "Overlap", message)
+    def _tier_names(self) -> tuple[str, ...]:
+        """Return one name per tier, empty if it has none; a name of several tiers means the lowest."""
+        users: dict[tuple[str, int], list[str]] = {}
+        for each in self.described.values():
+            if each.tier_name:
+                users.setdefault((each.tier_name, each.tier), []).append(each.name)
+        found: dict[int, str] = {}
+        taken: dict[str, int] = {}
+        for tier in reversed(self.tiers):
+            mine = sorted(name for name, known in users if known == tier)
+            free = [name for name in mine if name not in taken]
+            found[tier] = min(free, key=lambda name: (-len(users[name, tier]), name)) if free else ""
+            for name in mine:
+                if name in taken:
+                    why = reasons.topology.tier_name_taken(name=name, other=taken[name])
+                elif name != found[tier]:
+                    why = reasons.topology.tier_name_unused(tier=tier, known=found[tier], name=name)
+                else:
+                    continue
+                for user in users[name, tier]:
+                    self.problems.add(user, "TierName", why)
+            if found[tier]:
+                taken[found[tier]] = tier
+        return tuple(found[tier] for tier in self.tiers)
 
+    def _note_overlaps(self, tier: int, numbers: Numbers, columns: Numbers) -> None:
+        """Note the nodes that are in several HyperNodes of a tier, at each of these HyperNodes."""
+        width = int(numbers.max(initial=0)) + 1
+        pairs = np.unique(columns.astype(np.int64) * width + numbers)  # by column
+        where, whose = pairs // width, pairs % width
+        starts, ends = np.searchsorted(where, where), np.searchsorted(where, where, side="right")
+        for mine, rows in _grouped(whose):
+            examples = []
+            for row in rows[:EXAMPLES]:
+                others = [self.described[each].name for each in whose[starts[row] : ends[row]].tolist() if each != mine]
+                examples.append(f"{self.node_name(int(where[row]))} (in {listed(sorted(others))})")
+            message = reasons.topology.overlap(tier=tier, nodes=some(examples, len(rows)))
+            self.problems.add(self.described[mine].name, "Overlap", message)
 
-def _tell_crowded(
-    described: Mapping[int, Described],
-    numbers: Numbers,
-    columns: Numbers,
-    crowded: NDArray[np.bool_],
-    node_name: Callable[[int], str],
-    problems: Problems,
-) -> None:
-    inside = crowded[columns]
-    numbers, columns = numbers[inside], columns[inside]
-    for number, rows in _grouped(numbers):
-        its = columns[rows]
-        names = [node_name(column) for column in its[:EXAMPLES].tolist()]
-        message = reasons.topology.crowded(most=PLACES.value, limit=PLACES.name, nodes=some(names, len(its)))
-        problems.add(described[number].name, "TooMany", message)
+    def _note_crowded(self, crowded: NDArray[np.bool_]) -> None:
+        inside = crowded[self.columns]
+        numbers, columns = self.numbers[inside], self.columns[inside]
+        for number, rows in _grouped(numbers):
+            its = columns[rows]
+            names = [self.node_name(column) for column in its[:EXAMPLES].tolist()]
+            message = reasons.topology.crowded(most=PLACES.value, limit=PLACES.name, nodes=some(names, len(its)))
+            self.problems.add(self.described[number].name, "TooMany", message)
 
 
 def _grouped(numbers: NDArray[Any]) -> Iterator[tuple[int, Amounts]]:

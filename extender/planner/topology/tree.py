@@ -55,23 +55,11 @@ class Tree:
             parents[inner[inside]] = outer[inside]
         return parents
 
-    def parent(self, level: int, domain: int, above: int) -> int:
-        """Return the domain of the level `above`, further out or the same one, around a domain of `level`; -1: none."""
-        while level > above and domain >= 0:
-            domain = int(self.parents[level][domain])
-            level -= 1
-        return domain
-
     def level(self, key: str) -> int | None:
         """Return the number of the level with this label key or tier name; None if there is none."""
         if key in self.levels:
             return self.levels.index(key)
         return self.tier_names.index(key) if key and key in self.tier_names else None
-
-    def path(self, column: int) -> tuple[str, ...]:
-        """Return the names of the domains of a node, outermost first; it ends at the first level without one."""
-        numbers = self.domain_of[:, column]
-        return tuple(self.domains[level][number] for level, number in enumerate(numbers) if number >= 0)
 
 
 Mask = NDArray[np.bool_]

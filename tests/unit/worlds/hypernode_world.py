@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.state.state import State
+from extender.planner.topology.tree import Tree
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import LabelSelector, ObjectMeta
 from muster.api.volcano.topology import ExactMatch, HyperNode, HyperNodeSpec, Member, MemberSelector, RegexMatch
@@ -41,6 +42,12 @@ def hyper_node(name: str, tier: int, members: list[Member], tier_name: str = "",
 def node(name: str, **labels: str) -> Node:
     """A node; `a_b` stands for the label `a/b`."""
     return Node(metadata=ObjectMeta(name=name, labels={key.replace("_", "/"): value for key, value in labels.items()}))
+
+
+def path_of(tree: Tree, column: int) -> tuple[str, ...]:
+    """The names of the domains of a node, outermost first; it ends at the first level without one."""
+    numbers = tree.domain_of[:, column]
+    return tuple(tree.domains[level][number] for level, number in enumerate(numbers) if number >= 0)
 
 
 @dataclass

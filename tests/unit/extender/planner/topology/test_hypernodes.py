@@ -1,7 +1,7 @@
 """HyperNodes become a tree: domains that nest, and for whatever does not fit a reason that names it."""
 
 import pytest
-from hypernode_world import HyperNodeWorld, hyper_node, labelled, matching, named, node, within
+from hypernode_world import HyperNodeWorld, hyper_node, labelled, matching, named, node, path_of, within
 
 from extender.planner.topology.hypernodes import HyperNodes, HyperNodeTree
 from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
@@ -16,7 +16,7 @@ def made(world: HyperNodeWorld) -> HyperNodes:
 
 def paths(world: HyperNodeWorld, found: HyperNodes) -> dict[str, tuple[str, ...]]:
     """Per node its domains, outermost first."""
-    return {name: found.tree.path(column) for name, column in world.index.items()}
+    return {name: path_of(found.tree, column) for name, column in world.index.items()}
 
 
 def reasons(found: HyperNodes) -> dict[str, list[str]]:

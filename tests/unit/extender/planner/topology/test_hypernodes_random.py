@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from hypernode_world import HyperNodeWorld, hyper_node, labelled, matching, named, node, within
+from hypernode_world import HyperNodeWorld, hyper_node, labelled, matching, named, node, path_of, within
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,7 +85,7 @@ def expected(world: HyperNodeWorld) -> dict[str, tuple[str, ...]]:
 
 def paths(world: HyperNodeWorld, found: HyperNodes) -> dict[str, tuple[str, ...]]:
     """Per node the path that the tree has."""
-    return {name: found.tree.path(column) for name, column in world.index.items()}
+    return {name: path_of(found.tree, column) for name, column in world.index.items()}
 
 
 CHANGES = st.lists(st.tuples(st.booleans(), st.one_of(HYPER_NODES, LABELLED)), max_size=4)

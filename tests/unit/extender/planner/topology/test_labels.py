@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+from hypernode_world import path_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,14 +27,14 @@ def tree_of(name: str, levels: Sequence[str], nodes: Sequence[Node | None]) -> T
 
 def paths(tree: Tree) -> list[tuple[str, ...]]:
     """The path of every column."""
-    return [tree.path(column) for column in range(tree.domain_of.shape[1])]
+    return [path_of(tree, column) for column in range(tree.domain_of.shape[1])]
 
 
 def test_equal_values_under_different_parents_are_different_domains() -> None:
     """Racks of one name in two blocks are two racks."""
     tree = tree_of("default", LEVELS, [node({"block": "a", "rack": "1"}), node({"block": "b", "rack": "1"})])
     assert tree.domains[1] == ("a/1", "b/1")
-    assert tree.parent(1, 1, 0) == 1
+    assert tree.parents[1][1] == 1
     assert tree.domains[0] == ("a", "b")
 
 
@@ -81,4 +82,4 @@ def test_domains_that_are_gone_are_forgotten() -> None:
     for generation in range(1, 1000):
         tree = kept.of([node({"host": f"h{generation}"})], np.array([generation]), generation)
     assert len(tree.domains[0]) < 100
-    assert tree.path(0) == ("h999",)
+    assert path_of(tree, 0) == ("h999",)
