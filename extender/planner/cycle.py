@@ -43,7 +43,7 @@ class Parts:
         self._first, self._recall = TrackPlacements(), Recall()
         self._spares: tuple[Action, ...] = (SparesForReclaim(), SparesForPreempt())
         self._last = (Elsewhere(), WithdrawNotices(), AskForNodes())
-        self._assembly = Assembly(process_registry())
+        self._assembly = Assembly(registry())
 
     def of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
         """Return the actions and plugins of a configuration. Raises ValueError with all its errors at once."""
@@ -61,18 +61,16 @@ def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[
 
 def report_of(text: str) -> Report:
     """Report the differences, parts without effect, and errors in the text of a configuration."""
-    return examine(text, process_registry())
-
-
-def registry() -> Registry:
-    """Return every action and plugin: the built-in ones and those of installed packages."""
-    return Registry(PLUGINS, ACTIONS)
+    return examine(text, registry())
 
 
 @cache
-def process_registry() -> Registry:
-    """Return the registry of this process: a file is held against what the planner can build, not what comes later."""
-    return registry()
+def registry() -> Registry:
+    """Return every action and plugin of this process: the built-in ones and those of installed packages.
+
+    A file is held against what the planner can build, not what comes later.
+    """
+    return Registry(PLUGINS, ACTIONS)
 
 
 def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[Plugin]) -> Session:

@@ -37,7 +37,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from extender.planner.dynamic.needs import SharedClaim
-from extender.planner.queueuse import QueueUse
+from extender.planner.limits import QueueUse
 from extender.planner.state.amounts import clipped, discard, tally
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podclass import ClassTable, PodClass

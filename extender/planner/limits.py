@@ -8,17 +8,21 @@ question costs the queues above the one that asks. Pure.
 Fair shares go by the capability: nothing is evicted because a window begins, a limit is lowered or a budget is spent.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import NamedTuple, TypeVar
 
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_CAPABILITY, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.access import parents_of
-from extender.planner.state.amounts import tally
+from extender.planner.state.amounts import clipped, tally
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import Vector, vector
 from muster.volcano.queuelimits import Budget, QueueLimits, Window, limits_of
+
+K = TypeVar("K", bound=Hashable)
 
 
 class Bounds(NamedTuple):
@@ -169,3 +173,83 @@ def _capability(quantities: tuple[tuple[str, str | int | float], ...]) -> tuple[
         return vector(dict(quantities)), ""
     except ValueError as error:
         return {}, str(error)
+
+
+@dataclass(slots=True)
+class Use:
+    """Amounts that a queue or gang uses; vectors, as the resources that nodes offer come and go."""
+
+    staying: Vector = field(default_factory=dict)
+    leaving: Vector = field(default_factory=dict)
+    """Amounts of pods that are being deleted."""
+
+    def add(self, amounts: Mapping[str, int], sign: int, *, leaving: bool) -> None:
+        """Add (with sign -1: take off) the amounts of one pod."""
+        for resource, amount in amounts.items():
+            tally(self.leaving if leaving else self.staying, resource, sign * amount)
+
+    def copy(self) -> "Use":
+        """Return a copy."""
+        return Use(dict(self.staying), dict(self.leaving))
+
+
+class QueueUse:
+    """Amounts by queue, by queue and user, and by gang, and what counts against the limits of these queues."""
+
+    def __init__(self, known: Mapping[str, Queue] = MappingProxyType({})) -> None:
+        self.queues: dict[str, Use] = {}
+        """By name, without the queues below it; queues that use nothing are left out."""
+        self.gangs: dict[str, Use] = {}
+        """By key; gangs that use nothing are left out."""
+        self.users: dict[tuple[str, str], Use] = {}
+        """The same by queue and creator, "" for those that are not known."""
+        self.gpus: dict[tuple[str, str], int] = {}
+        """Thousandths of nvidia.com/gpu by queue and node."""
+        self.queue_of: dict[str, str] = {}
+        """Key of a gang whose PodGroup is known → its queue."""
+        self.user_of: dict[str, str] = {}
+        """Key of a gang whose PodGroup is known → its creator."""
+        self._known = known
+        self._limited: LimitedUse | None = None
+
+    @property
+    def limited(self) -> LimitedUse:
+        """The limits of queues and what counts against them, added up again only after `limits_changed`."""
+        if self._limited is None:
+            self._limited = LimitedUse(Limits(self._known))
+            for (queue, user), use in self.users.items() if self._limited.limits.bounds else ():
+                for amounts in filter(None, (use.staying, use.leaving)):
+                    self._limited.place(queue, user, amounts)
+        return self._limited
+
+    def limits_changed(self) -> None:
+        """Read the limits of all queues at the next question: one has changed, or the tree."""
+        self._limited = None
+
+    def count(
+        self,
+        gang: str | None,
+        queue: str,
+        requests: Mapping[str, int],
+        sign: int,
+        *,
+        leaving: bool = False,
+        user: str = "",
+    ) -> None:
+        """Add (with sign -1: take off) the room of one pod; `queue` and `user` count until those of its gang do."""
+        amounts = {resource: clipped(amount) for resource, amount in requests.items()}
+        if gang is not None:
+            _add(self.gangs, gang, amounts, sign, leaving=leaving)
+            user = self.user_of.get(gang, user)
+        queue = self.queue_of.get(gang or "", queue)
+        _add(self.queues, queue, amounts, sign, leaving=leaving)
+        _add(self.users, (queue, user), amounts, sign, leaving=leaving)
+        if self._limited is not None:
+            self._limited.place(queue, user, amounts, sign)
+
+
+def _add(uses: dict[K, Use], name: K, amounts: Mapping[str, int], sign: int, *, leaving: bool) -> None:
+    use = uses.setdefault(name, Use())
+    use.add(amounts, sign, leaving=leaving)
+    if not use.staying and not use.leaving:
+        del uses[name]

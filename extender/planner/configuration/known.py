@@ -15,7 +15,7 @@ KAI = "KAI"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Name:
-    """An action, or something else that has a name and no parts."""
+    """An action, an argument, or something else that has a name and no parts; an argument's name may have a `*`."""
 
     of: str = VOLCANO
     """The project that has it."""
@@ -25,16 +25,8 @@ class Name:
     """Difference in Muster, a sentence without its full stop; empty if it does the same."""
     without: str = ""
     """Reason why it has no effect, in the same form."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Argument:
-    """An argument of a plugin; its name may have a `*` for any text."""
-
     default: Any = None
-    """Default value; None if it cannot be written down."""
-    without: str = ""
-    """Reason why it has no effect, a sentence without its full stop; empty if it does the same as in its project."""
+    """Default value of an argument; None if it cannot be written down."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +42,11 @@ class Switch(Name):
 class Plugin(Name):
     """A plugin with its arguments."""
 
-    arguments: Mapping[str, Argument] = field(default_factory=dict)
+    arguments: Mapping[str, Name] = field(default_factory=dict)
     switches: Mapping[str, Switch] = field(default_factory=dict)
     """Switches that mean something else for this plugin."""
 
-    def argument(self, name: str) -> Argument | None:
+    def argument(self, name: str) -> Name | None:
         """Return the entry of an argument; None if it is not known."""
         exact = self.arguments.get(name)
         return exact or next((each for pattern, each in self.arguments.items() if fnmatchcase(name, pattern)), None)

@@ -1,27 +1,23 @@
 """The plugins of Volcano and KAI-Scheduler, and their arguments."""
 
-from extender.planner.configuration.known import KAI, Argument, Plugin, Switch
+from extender.planner.configuration.known import KAI, Name, Plugin, Switch
 
-_CHECKED = Argument(without="kube-scheduler checks it whatever the plan says, so the planner always does", default=True)
+_CHECKED = Name(without="kube-scheduler checks it whatever the plan says, so the planner always does", default=True)
 _CHECKS = (
     "NodeAffinity NodePorts TaintToleration PodAffinity NodeVolumeLimits VolumeZone PodTopologySpread VolumeBinding"
 )
-_NO_CACHE = Argument(without="answers are always kept until the node changes", default=False)
-_BINDS = Argument(without="volumes are bound by kube-scheduler, as its own configuration says")
-_CLAIMS = Argument(without="devices that are claimed are counted by the plugin dynamicresources")
+_NO_CACHE = Name(without="answers are always kept until the node changes", default=False)
+_BINDS = Name(without="volumes are bound by kube-scheduler, as its own configuration says")
+_CLAIMS = Name(without="devices that are claimed are counted by the plugin dynamicresources")
 _NO_METRICS = "no plugin of Muster reads the load of nodes"
-_NO_GANG = Argument(without="pods of no gang are placed by the plugins that order nodes")
+_NO_GANG = Name(without="pods of no gang are placed by the plugins that order nodes")
 _DEVICES = "parts of GPUs are always counted (docs/gpu-sharing.md); other devices are for device plugins to share out"
 _WHOLE = Switch(differs="a gang is never broken below its minimum, with or without this switch")
 
 
-def _plain(names: str) -> dict[str, Argument]:
+def _plain(names: str) -> dict[str, Name]:
     """Return entries of arguments whose plugin has no effect."""
-    return dict.fromkeys(names.split(), Argument())
-
-
-def _weight(default: int) -> Argument:
-    return Argument(default=default)
+    return dict.fromkeys(names.split(), Name())
 
 
 _VOLCANO: dict[str, Plugin] = {
@@ -34,11 +30,11 @@ _VOLCANO: dict[str, Plugin] = {
     "sla": Plugin(
         differs="a gang that is overdue passes the plugins after this one at enqueue, even if it is larger than the"
         " cluster, and never a queue's capability",
-        arguments={"sla-waiting-time": Argument(default="5m")},
+        arguments={"sla-waiting-time": Name(default="5m")},
     ),
     "overcommit": Plugin(
         differs="what pods of a gang use already does not count twice",
-        arguments={"overcommit-factor": Argument(default=1.2)},
+        arguments={"overcommit-factor": Name(default=1.2)},
     ),
     "drf": Plugin(
         differs="it orders gangs by their dominant share, and votes on no victims; shares of queues are proportion's"
@@ -48,9 +44,7 @@ _VOLCANO: dict[str, Plugin] = {
         ours="proportion",
         differs="it is proportion, which reads the same fields: deserved, capability, guarantee, parent",
         arguments={
-            "ancestorReclaimLevel": Argument(
-                without="reclaim compares the branches below a common ancestor", default=0
-            ),
+            "ancestorReclaimLevel": Name(without="reclaim compares the branches below a common ancestor", default=0),
             "capacity.DynamicResourceAllocationEnable": _CLAIMS,
             "capacity.DRAConsumableCapacityEnable": _CLAIMS,
         },
@@ -68,23 +62,23 @@ _VOLCANO: dict[str, Plugin] = {
     ),
     "nodeorder": Plugin(
         arguments={
-            "leastrequested.weight": _weight(1),
-            "mostrequested.weight": _weight(0),
-            "nodeaffinity.weight": _weight(2),
-            "podaffinity.weight": _weight(2),
-            "balancedresource.weight": _weight(1),
-            "tainttoleration.weight": _weight(3),
-            "imagelocality.weight": Argument(default=1, without="the planner does not know which images nodes have"),
-            "podtopologyspread.weight": Argument(default=2, without="wishes to be spread are not planned with"),
+            "leastrequested.weight": Name(default=1),
+            "mostrequested.weight": Name(default=0),
+            "nodeaffinity.weight": Name(default=2),
+            "podaffinity.weight": Name(default=2),
+            "balancedresource.weight": Name(default=1),
+            "tainttoleration.weight": Name(default=3),
+            "imagelocality.weight": Name(default=1, without="the planner does not know which images nodes have"),
+            "podtopologyspread.weight": Name(default=2, without="wishes to be spread are not planned with"),
         }
     ),
     "binpack": Plugin(
         arguments={
-            "binpack.weight": _weight(1),
-            "binpack.cpu": _weight(1),
-            "binpack.memory": _weight(1),
-            "binpack.resources": Argument(default="nvidia.com/gpu"),
-            "binpack.resources.*": _weight(1),
+            "binpack.weight": Name(default=1),
+            "binpack.cpu": Name(default=1),
+            "binpack.memory": Name(default=1),
+            "binpack.resources": Name(default="nvidia.com/gpu"),
+            "binpack.resources.*": Name(default=1),
         }
     ),
     "resource-strategy-fit": Plugin(
@@ -97,11 +91,11 @@ _VOLCANO: dict[str, Plugin] = {
         arguments={
             **dict.fromkeys(
                 ("weight", *(f"hypernode.binpack.{part}" for part in ("cpu", "memory", "resources", "resources.*"))),
-                Argument(without="domains come before nodes, and are compared by the pods of the gang that fit"),
+                Name(without="domains come before nodes, and are compared by the pods of the gang that fit"),
             ),
             "hypernode.binpack.normal-pod.enable": _NO_GANG,
             "hypernode.binpack.normal-pod.fading": _NO_GANG,
-            "hypernode.gradient.evict.max-hypernodes": Argument(without="victims are searched for in all domains"),
+            "hypernode.gradient.evict.max-hypernodes": Name(without="victims are searched for in all domains"),
         },
     ),
     "task-topology": Plugin(
@@ -137,7 +131,7 @@ _SEARCH = "how victims are searched for is not a matter of plugins"
 _KAI: dict[str, Plugin] = {
     "predicates": Plugin(of=KAI),
     "proportion": Plugin(
-        of=KAI, arguments={"kValue": Argument(default="1.0"), "relcaimerSaturationMultiplier": Argument(default="1")}
+        of=KAI, arguments={"kValue": Name(default="1.0"), "relcaimerSaturationMultiplier": Name(default="1")}
     ),
     "priority": Plugin(of=KAI),
     "elastic": Plugin(of=KAI),
@@ -154,15 +148,15 @@ _KAI: dict[str, Plugin] = {
     "dynamicresources": Plugin(
         of=KAI,
         differs="it counts devices of nodes by their kinds; which device a claim gets kube-scheduler decides",
-        arguments={"maxCelCacheEntries": Argument(without="answers are kept for the devices that there are")},
+        arguments={"maxCelCacheEntries": Name(without="answers are kept for the devices that there are")},
     ),
-    "nodeplacement": Plugin(of=KAI, arguments={"cpu": Argument(default="binpack"), "gpu": Argument(default="binpack")}),
+    "nodeplacement": Plugin(of=KAI, arguments={"cpu": Name(default="binpack"), "gpu": Name(default="binpack")}),
     "minruntime": Plugin(
         of=KAI,
         arguments={
-            "defaultReclaimMinRuntime": Argument(default="0s"),
-            "defaultPreemptMinRuntime": Argument(default="0s"),
-            "reclaimResolveMethod": Argument(default="lca"),
+            "defaultReclaimMinRuntime": Name(default="0s"),
+            "defaultPreemptMinRuntime": Name(default="0s"),
+            "reclaimResolveMethod": Name(default="lca"),
         },
     ),
     "topology": Plugin(

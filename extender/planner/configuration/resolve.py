@@ -61,14 +61,11 @@ class Report:
         """Note that a name has no effect here."""
         self.findings.append(Finding(path, name, Effect.NONE, why))
 
-    def unknown(self, path: str, what: str, name: str, valid: Iterable[str]) -> None:
-        """Note a name that neither project nor Muster knows."""
-        self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {', '.join(sorted(valid)) or 'none'}")
-
-    def tell_later(self, later: bool) -> None:  # noqa: FBT001 - it has one caller for each kind of name
-        """Add to the last error that the name is that of a package which this process does not know yet."""
-        if later:
-            self.errors[-1] += f"; {INSTALLED_LATER}"
+    def unknown(self, path: str, what: str, name: str, valid: Iterable[str], *, later: bool = False) -> None:
+        """Note a name that neither project nor Muster knows; `later`: one installed since this process started does."""
+        known = ", ".join(sorted(valid)) or "none"
+        more = f"; {INSTALLED_LATER}" if later else ""
+        self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {known}{more}")
 
     def of(self, effect: Effect) -> list[Finding]:
         """Return the findings of one kind."""
@@ -140,8 +137,8 @@ def _actions(config: SchedulerConfig, registry: Registry, found: Resolved) -> No
             if known:
                 report.idle("actions", name, known.without)
             else:
-                report.unknown("actions", "action", name, {*registry.actions, *ACTIONS})
-                report.tell_later(registry.came_later(ACTION_GROUP, name))
+                later = registry.came_later(ACTION_GROUP, name)
+                report.unknown("actions", "action", name, {*registry.actions, *ACTIONS}, later=later)
         elif ours in found.actions:
             report.differs("actions", name, f"action {ours} runs once in a cycle, where it is named first")
         else:
@@ -158,8 +155,8 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
     ours = known.ours or option.name
     there = ours in registry.plugins
     if not there and option.name not in PLUGINS:
-        report.unknown(path, "plugin", option.name, {*registry.plugins, *PLUGINS})
-        report.tell_later(registry.came_later(PLUGIN_GROUP, option.name))
+        later = registry.came_later(PLUGIN_GROUP, option.name)
+        report.unknown(path, "plugin", option.name, {*registry.plugins, *PLUGINS}, later=later)
         return
     if not there:
         report.idle(path, option.name, known.without)
@@ -192,7 +189,7 @@ def _arguments(option: PluginOption, known: Plugin, path: str, report: Report, *
 def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *, there: bool) -> frozenset[str]:
     """Return the hooks that the switches take from the plugin."""
     off: set[str] = set()
-    ours = known.ours or option.name
+    kept = _CONSTRAINING if (known.ours or option.name) in CONSTRAINTS else frozenset()
     for name, value in option.switches.items():
         where = f"{path}.{name}"
         switch = known.switches.get(name) or SWITCHES.get(name)
@@ -201,7 +198,6 @@ def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *,
         elif not isinstance(value, bool):
             report.errors.append(f"{where}: must be true or false, and is {value!r}")
         elif value != switch.default:
-            kept = _CONSTRAINING if ours in CONSTRAINTS else frozenset()
             off.update(set(switch.hooks) - kept)
             if there and kept & set(switch.hooks):
                 report.idle(where, name, "what a pod or a gang requires holds under every configuration")

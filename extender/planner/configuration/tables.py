@@ -48,9 +48,9 @@ class Table(NamedTuple):
 def tables(registry: Registry) -> dict[str, Table]:
     """Return the tables of docs/scheduler-configuration.md by name, for these actions and plugins."""
     return {
-        "actions": Table(("action", "of", "in Muster"), _actions(registry)),
+        "actions": Table(("action", "of", "in Muster"), _names(ACTIONS, registry.actions)),
         "action-arguments": Table(("action", "argument", "in Muster"), _action_arguments()),
-        "plugins": Table(("plugin", "of", "in Muster"), _plugins(registry)),
+        "plugins": Table(("plugin", "of", "in Muster"), _names(PLUGINS, registry.plugins)),
         "plugin-arguments": Table(("plugin", "argument", "default", "in Muster"), _arguments(registry)),
         "switches": Table(("switch", "of", "default", "hooks that it takes"), _switches()),
         "sections": Table(("field", "of", "in Muster"), _sections()),
@@ -68,17 +68,12 @@ def hook_table() -> Table:
     return Table(("hook", "question", "function", "answer", "of several plugins"), rows)
 
 
-def _words(known: Name, name: str, there: Iterable[str]) -> str:
-    """Return the difference of an action or plugin in Muster."""
-    if (known.ours or name) not in there:
-        return f"{_WITHOUT}{known.without}"
-    return known.differs or "the same"
-
-
-def _actions(registry: Registry) -> Iterator[tuple[str, ...]]:
-    for name, known in ACTIONS.items():
-        yield f"`{name}`", known.of, _words(known, name, registry.actions)
-    for name in sorted(set(registry.actions) - ACTIONS.keys()):
+def _names(known: Mapping[str, Name], there: Mapping[str, object]) -> Iterator[tuple[str, ...]]:
+    """Yield the difference of each known action or plugin in Muster, and then those that Muster alone has."""
+    for name, each in known.items():
+        same = (each.ours or name) in there
+        yield f"`{name}`", each.of, (each.differs or "the same") if same else f"{_WITHOUT}{each.without}"
+    for name in sorted(there.keys() - known.keys()):
         yield f"`{name}`", "Muster", ""
 
 
@@ -86,13 +81,6 @@ def _action_arguments() -> Iterator[tuple[str, ...]]:
     for action, arguments in ACTION_ARGUMENTS.items():
         for name, known in arguments.items():
             yield f"`{action}`", f"`{name}`", f"{_WITHOUT}{known.without}"
-
-
-def _plugins(registry: Registry) -> Iterator[tuple[str, ...]]:
-    for name, known in PLUGINS.items():
-        yield f"`{name}`", known.of, _words(known, name, registry.plugins)
-    for name in sorted(set(registry.plugins) - PLUGINS.keys()):
-        yield f"`{name}`", "Muster", ""
 
 
 def _arguments(registry: Registry) -> Iterator[tuple[str, ...]]:

@@ -53,15 +53,18 @@ class Needs:
         if snapshot.axis is not self._axis:  # rows are along the resources that nodes have
             self._axis = snapshot.axis
             self._known.clear()
-        group = gang.group
-        key = gang.uid, group.metadata.resource_version
-        known = self._known.get(key)
-        if known is None:
-            amounts: Vector = {}
-            with suppress(ValueError):  # unreadable gangs are set aside elsewhere, and must not end others' votes
-                amounts = vector(group.spec.min_resources or {})
-            known = self._known[key] = row_along(snapshot.axis, snapshot.free.shape[0], amounts)
-        return known
+        key = gang.uid, gang.group.metadata.resource_version
+        if key not in self._known:
+            self._known[key] = row_along(snapshot.axis, snapshot.free.shape[0], min_resources(gang))
+        return self._known[key]
+
+
+def min_resources(gang: GangView) -> Vector:
+    """Return the minResources of the PodGroup; unreadable ones are quarantined elsewhere, and count as none here."""
+    try:
+        return vector(gang.group.spec.min_resources or {})
+    except ValueError:
+        return {}
 
 
 class Overcommit(PlainPlugin):
@@ -178,35 +181,31 @@ class QuotaRoom(PlainPlugin):
 
     def on_session_open(self, session: Session) -> None:
         """Register the vote, and count the gangs that are let in during the cycle."""
-        let_in: dict[str, Counter[str]] = defaultdict(Counter)
+        admitted: dict[str, Counter[str]] = defaultdict(Counter)
 
         def count(gang: GangView) -> None:
-            let_in[gang.group.metadata.namespace].update(needed(gang))
+            admitted[gang.group.metadata.namespace].update(_wanted(gang))
 
         for gang in session.snapshot.gangs if session.snapshot.quotas else ():
             if gang.group.status.phase == "Inqueue" and not gang.pods:
                 count(gang)
-        session.hooks.job_enqueueable.add(lambda gang: _vote(session, gang, let_in[gang.group.metadata.namespace]))
+        session.hooks.job_enqueueable.add(lambda gang: _vote(session, gang, admitted[gang.group.metadata.namespace]))
         session.hooks.job_enqueued.add(count)
 
 
-def needed(gang: GangView) -> Vector:
-    """Return the minResources of the PodGroup, and the number of its pods."""
-    amounts: Vector = {}
-    with suppress(ValueError):
-        amounts = vector(gang.group.spec.min_resources or {})
-    return {PODS: gang.min_member, **amounts}
+def _wanted(gang: GangView) -> Vector:
+    return {PODS: gang.min_member, **min_resources(gang)}
 
 
-def _vote(session: Session, gang: GangView, let_in: Counter[str]) -> EnqueueVote | None:
+def _vote(session: Session, gang: GangView, admitted: Counter[str]) -> EnqueueVote | None:
     for quota in session.snapshot.quotas.get(gang.group.metadata.namespace, ()):
-        if lacking := _lacking(quota, needed(gang), let_in):
+        if lacking := _lacking(quota, _wanted(gang), admitted):
             message = reasons.queues.resource_quota(quota=quota.metadata.name, resource=lacking)
             return EnqueueVote(admit=False, reason=reasons.queues.EXCEEDED, message=message)
     return None
 
 
-def _lacking(quota: ResourceQuota, wanted: Vector, let_in: Counter[str]) -> str:
+def _lacking(quota: ResourceQuota, wanted: Vector, admitted: Counter[str]) -> str:
     """Return the quota's name of the first resource that has too little left; empty if all have enough."""
     if quota.scoped:
         return ""
@@ -217,6 +216,6 @@ def _lacking(quota: ResourceQuota, wanted: Vector, let_in: Counter[str]) -> str:
         with suppress(ValueError):
             milli = resource.removeprefix("limits.") in MILLI
             left = parse(limit, milli=milli) - parse(quota.status.used.get(key, 0), milli=milli)
-            if let_in[resource] + wanted[resource] > left:
+            if admitted[resource] + wanted[resource] > left:
                 return key
     return ""

@@ -15,7 +15,7 @@ from extender.planner import reasons
 from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.framework.answers import Codes
 from extender.planner.framework.operations import Eviction, Operation
-from extender.planner.framework.registry import OwnArgument, refuse_arguments
+from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import PerNode
 from extender.planner.plugins.predicates import matches
@@ -26,7 +26,7 @@ from muster.api.kubernetes.core import Node
 GROUP_CLAIMS = "groupClaims"
 
 
-class DynamicResources:
+class DynamicResources(PlainPlugin):
     """Refuses nodes by claims, and follows shared claims through the session."""
 
     name = "dynamicresources"
@@ -45,9 +45,6 @@ class DynamicResources:
             raise ValueError(f"plugin {self.name!r}: {GROUP_CLAIMS} is {given!r}; it may be true or false")
         self._group_claims = str(given).lower() == "true"
         self._by_node = PerNode()
-
-    def on_session_close(self, session: Session) -> None:
-        """Do nothing."""
 
     def on_session_open(self, session: Session) -> None:
         """Register both predicates, and the counts of shared claims."""

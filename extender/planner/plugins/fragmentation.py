@@ -8,7 +8,6 @@ paper's worth alone lets nodes run out of CPUs. The mix of pods is learnt from g
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,14 +25,6 @@ MOST_SEEN = 100_000
 """Pods after which those seen count half, so that the mix follows users."""
 GROWTH = 1.1
 """Factor of the number of pods seen after which the mix is made anew."""
-
-
-@dataclass(slots=True)
-class _Known:
-    """The losses of worth per node with one pod more of a class, as of a stamp."""
-
-    stamp: int
-    loss: Scores
 
 
 class Fragmentation:
@@ -68,7 +59,8 @@ class Fragmentation:
         self._caught: set[int] = set()
         """Columns whose worth was computed since the cycle began; the next cycle does not have its trials."""
         self._version = (-1, -1)
-        self._classes: dict[bytes, _Known] = {}
+        self._losses: dict[bytes, tuple[int, Scores]] = {}
+        """Key of a class → stamp, and the losses of worth per node by one pod more of it as of then."""
 
     def on_session_open(self, session: Session) -> None:
         """Learn of new gangs and changed nodes, and register both scores."""
@@ -85,8 +77,8 @@ class Fragmentation:
     def on_session_close(self, session: Session) -> None:
         """Forget classes once there are many."""
         self._caught |= self._dirty
-        if len(self._classes) > 2 * len(session.snapshot.gangs) + 256:
-            self._classes.clear()
+        if len(self._losses) > 2 * len(session.snapshot.gangs) + 256:
+            self._losses.clear()
 
     def _learn(self, session: Session) -> None:
         fresh = Counter[Kind]()
@@ -118,7 +110,7 @@ class Fragmentation:
             columns = np.arange(len(session.snapshot.nodes))
             nodes, before, self._stale = NodeState.of(session.snapshot, columns), self._nodes, False
             if before is None or before.partly.shape != nodes.partly.shape:
-                self._classes.clear()
+                self._losses.clear()
                 self._stamps, self._worth = np.zeros(len(nodes), dtype=np.int64), np.zeros(len(nodes))
             else:
                 columns = nodes.unlike(before)
@@ -144,18 +136,13 @@ class Fragmentation:
         self._catch_up(session)
         if self._nodes is None or self._mix is None:
             return np.zeros(len(session.snapshot.nodes))
-        known = self._classes.get(cls.key)
-        if known is None:
-            columns = np.flatnonzero(self._nodes.gpus > 0)
-            known = self._classes[cls.key] = _Known(self._now, np.zeros(len(self._nodes)))
-        else:
-            columns = np.flatnonzero((self._stamps > known.stamp) & (self._nodes.gpus > 0))
-            known.stamp = self._now
+        stamp, loss = self._losses.get(cls.key, (-1, np.zeros(len(self._nodes))))
+        columns = np.flatnonzero((self._stamps > stamp) & (self._nodes.gpus > 0))
         if len(columns):
-            kind = kind_of(cls, session.snapshot)
-            after = self._mix.worth_after(self._nodes.at(columns), kind)
-            known.loss[columns] = self._worth[columns] - after
-        return known.loss
+            after = self._mix.worth_after(self._nodes.at(columns), kind_of(cls, session.snapshot))
+            loss[columns] = self._worth[columns] - after
+        self._losses[cls.key] = self._now, loss
+        return loss
 
     def _scores(self, session: Session, cls: PodClass) -> Scores | float:
         if self._mix is None:

@@ -1,7 +1,7 @@
 """Answers per pod class and node: functions of one node lifted to all nodes, and caches from cycle to cycle."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,36 +19,27 @@ MOST_KEYS = 256
 """Label keys whose domains are kept, those that were asked for last."""
 
 
-@dataclass(slots=True)
-class _Known:
-    answers: Answers
-    generation: int
-    other: object
-
-
 class PerNode:
     """`answer(class, node)` for every node, int16 of shape (nodes,); a column without node is asked with None."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[PodClass, _Known] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[PodClass, tuple[Answers, int, object]] = WeakKeyDictionary()
+        """Class → answers, the generation of the nodes that they are about, and what else they depend on."""
 
     def of(
         self, cls: PodClass, snapshot: Snapshot, answer: Callable[[PodClass, Node | None], int], *, other: object = None
     ) -> Answers:
         """Return the answers, read-only; `other` differs whenever anything else that they depend on does."""
-        size = len(snapshot.nodes)
-        known = self._known.get(cls)
-        if known is None or known.other != other:
-            known = _Known(np.zeros(0, dtype=np.int16), -1, other)
-        if known.generation == snapshot.generation and len(known.answers) == size:
-            return known.answers
-        fresh = np.zeros(size, dtype=np.int16)
-        fresh[: len(known.answers)] = known.answers
-        stale = snapshot.changed > known.generation
-        stale[len(known.answers) :] = True
-        for column in np.flatnonzero(stale):
+        nothing = np.zeros(0, dtype=np.int16)
+        answers, generation, before = self._known.get(cls, (nothing, -1, other))
+        if before != other:
+            answers, generation = nothing, -1
+        if generation == snapshot.generation and len(answers) == len(snapshot.nodes):
+            return answers
+        fresh = np.zeros(len(snapshot.nodes), dtype=np.int16)
+        for column in _carried_over(answers, fresh, snapshot.changed > generation):
             fresh[column] = answer(cls, snapshot.nodes[column])
-        self._known[cls] = _Known(fresh, snapshot.generation, other)
+        self._known[cls] = fresh, snapshot.generation, other
         return fresh
 
 
@@ -70,15 +61,19 @@ class Domains:
         if len(values) > 2 * size:  # most of them are of nodes that are gone
             codes, values, seen = np.zeros(0, dtype=np.int64), {}, -1
         fresh = np.full(size, -1, dtype=np.int64)
-        fresh[: len(codes)] = codes
-        stale = snapshot.changed > seen
-        stale[len(codes) :] = True
-        for column in np.flatnonzero(stale):
+        for column in _carried_over(codes, fresh, snapshot.changed > seen):
             node = snapshot.nodes[column]
             value = node.metadata.labels.get(key) if node else None
             fresh[column] = -1 if value is None else values.setdefault(value, len(values))
         self._known[key] = fresh, values, snapshot.generation
         return fresh, len(values)
+
+
+def _carried_over(known: NDArray[Any], fresh: NDArray[Any], changed: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """Copy what is known of columns, and return those to ask for: the changed and the new ones."""
+    fresh[: len(known)] = known
+    changed[len(known) :] = True
+    return np.flatnonzero(changed)
 
 
 def per_node(fn: Callable[[PodClass, Node], str], session: Session) -> Callable[[PodClass], Codes]:

@@ -6,6 +6,7 @@ only when queues change, and fair shares are divided at the first question.
 
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from operator import itemgetter
 from typing import Any, ClassVar, cast
 
@@ -14,21 +15,19 @@ import numpy as np
 from extender.planner.ask import amounts_of_claims
 from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.budgets import spent_budgets
-from extender.planner.fairshare.capacity import over_guarantee, over_quota, refusal
 from extender.planner.fairshare.division import Rounding
-from extender.planner.fairshare.models import ModelLimits
 from extender.planner.fairshare.order import Key, Row, Standing, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
+from extender.planner.fairshare.refusals import ModelLimits, over_guarantee, over_quota, refusal
 from extender.planner.fairshare.shares import UsageBook, fair_shares
 from extender.planner.fairshare.tree import Shares
-from extender.planner.framework.answers import Codes, QueueRefusal, QueueStanding, ReclaimStanding
+from extender.planner.framework.answers import QueueRefusal, QueueStanding, ReclaimStanding
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.meta import parse_time
 from muster.resources.runtime import parse_duration_s
 from muster.resources.vector import Vector, vector
@@ -87,7 +86,8 @@ class Proportion(PlainPlugin):
         session.hooks.is_non_preemptible_job_over_queue_quota.add(shares.over_quota)
         session.hooks.follow(shares.count)
         if shares.models:
-            session.hooks.is_task_allocation_on_node_over_capacity.add(shares.over_model)
+            over_model = session.hooks.is_task_allocation_on_node_over_capacity
+            over_model.add(lambda gang, cls: shares.models.codes(gang.queue, cls))
         session.hooks.can_reclaim_resources.add(shares.can_reclaim)
         session.hooks.reclaim_standing.add(shares.reclaim_standing)
         session.hooks.reclaim_victim_filter.add(shares.reclaimable)
@@ -228,10 +228,6 @@ class QueueShares:
         values = amounts.tolist()
         return {resource: values[row] for resource, row in self._resources if values[row]}
 
-    def over_model(self, gang: GangView, cls: PodClass) -> Codes | None:
-        """Return the nodes of GPU models of which the gang's queues may use no more for one pod."""
-        return self.models.codes(gang.queue, cls)
-
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of a queue that a non-preemptible gang would take above its deserved amounts."""
         if gang.preemptable or not self.tree.quoted.any():
@@ -241,18 +237,20 @@ class QueueShares:
 
     def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
         """Return True if the gang's queue would stay within its share; keeps the amounts before any trial."""
-        known = self.allocations
-        rules = ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
+        rules = self._rules_now()
         if not rules.may_start(self.row(gang.queue), amounts, fixed=not gang.preemptable):
             return False
-        before = known.allocated.copy(), known.fixed.copy()
-        self._rules = ReclaimRules(self.tree, self.fair, *before, self._plugin.multiplier)
+        self._rules = replace(rules, allocated=rules.allocated.copy(), fixed=rules.fixed.copy())
         return True
+
+    def _rules_now(self) -> ReclaimRules:
+        """Return the rules over the allocations themselves, which trials change."""
+        known = self.allocations
+        return ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
 
     def reclaim_standing(self, gang: GangView, amounts: Amounts) -> ReclaimStanding:
         """Return which queues have more than is theirs, and True if the gang's has no more with it than it deserves."""
-        known, row = self.allocations, self.row(gang.queue)
-        rules = ReclaimRules(self.tree, self.fair, known.allocated, known.fixed, self._plugin.multiplier)
+        row, rules = self.row(gang.queue), self._rules_now()
         above = frozenset(self.tree.names[each] for each in rules.above(row, amounts))
         return ReclaimStanding(rules.owed(row, amounts), above)
 

@@ -1,6 +1,7 @@
 """Gangs that are no victims: those that have just started (`minruntime`), the cluster's own pods (`conformance`)."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from extender.planner.framework.operations import Scenario
@@ -32,30 +33,31 @@ class MinRuntime(PlainPlugin):
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         refuse_arguments(self.name, arguments, _ARGUMENTS)
-        self._preempt_s = _seconds("defaultPreemptMinRuntime", arguments.get("defaultPreemptMinRuntime", "0s"))
-        self._reclaim_s = _seconds("defaultReclaimMinRuntime", arguments.get("defaultReclaimMinRuntime", "0s"))
+        self._preempt_s = _seconds(arguments, "defaultPreemptMinRuntime")
+        self._reclaim_s = _seconds(arguments, "defaultReclaimMinRuntime")
         self._method = arguments.get("reclaimResolveMethod", "lca")
         if self._method not in _METHODS:
             raise ValueError(f"reclaimResolveMethod is {self._method!r}; valid: {', '.join(_METHODS)}")
 
     def on_session_open(self, session: Session) -> None:
         """Register the filters, which save the search, and the validators, which have the last word."""
-        session.hooks.preempt_victim_filter.add(
-            lambda _, victim: _has_extras(victim) or not self._protected(session, victim, None)
-        )
-        session.hooks.reclaim_victim_filter.add(
-            lambda gang, victim: _has_extras(victim) or not self._protected(session, victim, gang)
-        )
-        session.hooks.preempt_scenario_validator.add(lambda scenario: self._agrees(session, scenario, reclaim=False))
-        session.hooks.reclaim_scenario_validator.add(lambda scenario: self._agrees(session, scenario, reclaim=True))
+        hooks = session.hooks
+        hooks.preempt_victim_filter.add(lambda _, victim: self._may_lose(session, victim, None))
+        hooks.reclaim_victim_filter.add(lambda gang, victim: self._may_lose(session, victim, gang))
+        hooks.preempt_scenario_validator.add(lambda scenario: self._agrees(session, scenario, None))
+        hooks.reclaim_scenario_validator.add(lambda scenario: self._agrees(session, scenario, scenario.gang))
 
-    def _agrees(self, session: Session, scenario: Scenario, *, reclaim: bool) -> bool:
+    def _may_lose(self, session: Session, victim: GangView, reclaimer: GangView | None) -> bool:
+        """Return True if the gang may lose pods: those above its minimum, or all of them."""
+        has_extras = victim.started and victim.taken > victim.floor.min_member
+        return has_extras or not self._protected(session, victim, reclaimer)
+
+    def _agrees(self, session: Session, scenario: Scenario, reclaimer: GangView | None) -> bool:
         gone: dict[str, set[str]] = {}
         for chunk in scenario.chunks:
             uids = gone.setdefault(chunk.gang.key, set())
             uids.update(pod.uid for pod in chunk.pods)
-            asker = scenario.gang if reclaim else None
-            if not _keeps_minimum(chunk.gang, uids) and self._protected(session, chunk.gang, asker):
+            if not _keeps_minimum(chunk.gang, uids) and self._protected(session, chunk.gang, reclaimer):
                 return False
         return True
 
@@ -79,24 +81,18 @@ class MinRuntime(PlainPlugin):
 def _from(chain: list[Queue], annotation: str, default_s: float) -> float:
     """Return the time of the first queue that has a readable one, in seconds."""
     for queue in chain:
-        text = queue.metadata.annotations.get(annotation)
-        if text is not None:
-            try:
-                return _seconds(annotation, text)
-            except ValueError:
-                continue
+        if annotation in queue.metadata.annotations:
+            with suppress(ValueError):
+                return parse_days_s(queue.metadata.annotations[annotation])
     return default_s
 
 
-def _seconds(what: str, text: object) -> float:
+def _seconds(arguments: Mapping[str, Any], name: str) -> float:
+    text = arguments.get(name, "0s")
     try:
         return parse_days_s(str(text))
     except ValueError as error:
-        raise ValueError(f"{what} is {text!r}, and must be a duration such as 10m, 1h30m or 2d12h") from error
-
-
-def _has_extras(gang: GangView) -> bool:
-    return gang.started and gang.taken > gang.floor.min_member
+        raise ValueError(f"{name} is {text!r}, and must be a duration such as 10m, 1h30m or 2d12h") from error
 
 
 def _keeps_minimum(gang: GangView, gone: set[str]) -> bool:

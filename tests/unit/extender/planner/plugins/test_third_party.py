@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from extender_world import World, of, slots
 
-from extender.planner.cycle import parts_of, process_registry
+from extender.planner.cycle import parts_of, registry
 from extender.planner.framework import config, decisions
 
 EXAMPLE = Path(__file__).parents[5] / "docs" / "plugin-example"
@@ -37,9 +37,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def installed(site: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The example can be imported, and its entry point found, as in a process that starts now."""
     monkeypatch.syspath_prepend(str(site))
-    process_registry.cache_clear()
+    registry.cache_clear()
     yield
-    process_registry.cache_clear()
+    registry.cache_clear()
 
 
 @pytest.mark.usefixtures("installed")

@@ -1,0 +1,128 @@
+"""Refusals of a queue: over a limit, into guarantees of other queues, over its quota with gangs not preemptable.
+
+Each queue from the gang's own up to the root is asked, only for the resources that are requested. Limits by GPU model
+refuse nodes instead: those of a model that is used up are no candidates (docs/queues.md). The label
+`nvidia.com/gpu.product` of a node says its model. Amounts are thousandths of nvidia.com/gpu; devices that are claimed
+otherwise do not count.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from extender.planner import reasons
+from extender.planner.fairshare.allocations import Allocations
+from extender.planner.fairshare.tree import Shares
+from extender.planner.framework.answers import Causes, Codes, QueueRefusal
+from extender.planner.framework.snapshot import Snapshot
+from extender.planner.limits import Excess
+from extender.planner.reasons.queues import GUARANTEED, OVER_DESERVED, OVER_USER_LIMIT, OVER_WINDOW
+from extender.planner.state.amounts import Amounts
+from extender.planner.state.podclass import PodClass
+from muster.api.names import GPU_PRODUCT
+from muster.resources.vector import GPU
+from muster.volcano.queuelimits import is_model
+
+
+def refusal(excess: Excess, user: str) -> QueueRefusal:
+    """Return the refusal of a gang of this user."""
+    reason, queue, resource, asked, used, limit, until, budget = excess
+    amounts = {"limit": limit, "used": used, "asked": asked}
+    if budget is not None:
+        message = reasons.queues.over_budget(queue, budget, until=until)
+    elif reason == OVER_WINDOW:
+        message = reasons.queues.over_window(queue, resource, until=until, **amounts)
+    elif reason == OVER_USER_LIMIT:
+        message = reasons.queues.over_user_limit(queue, resource, user=user, **amounts)
+    else:
+        message = reasons.queues.refusal(reason, queue, resource, **amounts)
+    return QueueRefusal(reason, queue, resource, asked, used, limit, message)
+
+
+def over_guarantee(allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts) -> Excess | None:
+    """Return the guarantee of others that the queue in `row` would take."""
+    tree = allocations.tree
+    if not tree.guaranteed:
+        return None
+    asked = np.flatnonzero(amounts > 0)
+    for each, delta in allocations.growth(row, amounts):
+        limit = tree.limit[each] if each else np.minimum(tree.limit[0], allocations.total)
+        committed = allocations.committed[each]
+        binds = committed > allocations.used[each]  # else room alone decides
+        over = asked[(binds & (delta > 0) & (committed + delta > limit))[asked]]
+        if len(over):
+            return _excess(GUARANTEED, tree.names[each], axis, int(over[0]), amounts, committed, limit)
+    return None
+
+
+def over_quota(allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts) -> Excess | None:
+    """Return what the queue (or one above) deserves if gangs that are not preemptable would exceed it."""
+    quota = allocations.tree.quota
+    asked = np.flatnonzero(amounts > 0)
+    for each in allocations.tree.chains[row][:-1]:
+        over = asked[allocations.fixed[each, asked] + amounts[asked] > quota[each, asked]]
+        if len(over):
+            name, used = allocations.tree.names[each], allocations.fixed[each]
+            return _excess(OVER_DESERVED, name, axis, int(over[0]), amounts, used, quota[each])
+    return None
+
+
+def _excess(
+    reason: str, queue: str, axis: Mapping[str, int], column: int, amounts: Amounts, use: Amounts, bounds: Shares
+) -> Excess:
+    resource = next((name for name, at in axis.items() if at == column), "")
+    limit = int(bounds[column]) if isfinite(bounds[column]) else -1
+    return Excess(reason, queue, resource, int(amounts[column]), int(use[column]), limit)
+
+
+class ModelLimits:
+    """The limits by model of a session's queues; without any they cost nothing."""
+
+    def __init__(self, snapshot: Snapshot, causes: Causes) -> None:
+        self._limits, self._causes, self._nodes = snapshot.limited.limits, causes, len(snapshot.nodes)
+        self._column = snapshot.axis.get(GPU, -1)
+        self._of: dict[str, NDArray[np.bool_]] = {}
+        """Model → its nodes."""
+        self._used: Counter[tuple[str, str]] = Counter()
+        """Thousandths of GPUs by queue, with those below it, and model."""
+        models = {model for bounds in self._limits.bounds.values() for model in bounds.annotated.by_model}
+        if not models:
+            return
+        products = [node.metadata.labels.get(GPU_PRODUCT, "") if node else "" for node in snapshot.nodes]
+        for model in models:
+            meant = {product for product in set(products) if is_model(model, product)}
+            self._of[model] = np.array([product in meant for product in products], dtype=np.bool_)
+        for (queue, node), gpus in snapshot.gpu_use.items():
+            if node in snapshot.index:
+                self.place(queue, snapshot.index[node], gpus)
+
+    def __bool__(self) -> bool:
+        """Return True if some queue has a limit."""
+        return bool(self._of)
+
+    def place(self, queue: str, column: int, gpus: int) -> None:
+        """Add so many GPUs of a node, in thousandths, to what a queue and those above it use."""
+        for bounds in self._limits.above(queue):
+            for model in bounds.annotated.by_model:
+                if self._of[model][column]:
+                    self._used[bounds.queue, model] += gpus
+
+    def gpus(self, amounts: NDArray[np.int64]) -> int:
+        """Return the GPUs in amounts along the axis of the session."""
+        return int(amounts[self._column]) if self._column >= 0 else 0
+
+    def codes(self, queue: str, cls: PodClass) -> Codes | None:
+        """Return the code of refusal per node for one pod more; None if no limit is about it."""
+        wanted = cls.requests.get(GPU, 0)
+        limited = [bounds for bounds in self._limits.above(queue) if bounds.annotated.by_model]
+        if not limited or not wanted:
+            return None
+        codes = np.zeros(self._nodes, dtype=np.int16)
+        for bounds in limited:
+            for model, most in bounds.annotated.by_model.items():
+                if self._used[bounds.queue, model] + wanted > most:
+                    codes[self._of[model]] = self._causes.code(reasons.cause.over_model(model, bounds.queue, most))
+        return codes
