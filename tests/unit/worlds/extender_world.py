@@ -404,3 +404,14 @@ def slots(placement: Placement | decisions.Place) -> dict[str, list[str]]:
     """Pod set → node of each rank."""
     pod_sets = placement.pod_sets if isinstance(placement, decisions.Place) else placement.spec.pod_sets
     return {pod_set.name: [run.node for run in pod_set.runs for _ in range(run.count)] for pod_set in pod_sets}
+
+
+def where(session: Session, task: str = "worker") -> dict[str, list[str]]:
+    """Name of each gang that got nodes → the nodes of its pods of one task."""
+    return {place.gang.group.metadata.name: slots(place)[task] for place in of(session, decisions.Place)}
+
+
+def waiting(session: Session) -> dict[str, tuple[str, str]]:
+    """Name of each gang that waits → the reason in one word, and its message."""
+    waits = of(session, decisions.Unschedulable)
+    return {each.gang.group.metadata.name: (each.reason, str(each.message)) for each in waits}

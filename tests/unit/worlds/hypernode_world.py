@@ -50,6 +50,11 @@ def path_of(tree: Tree, column: int) -> tuple[str, ...]:
     return tuple(tree.domains[level][number] for level, number in enumerate(numbers) if number >= 0)
 
 
+def paths(world: "HyperNodeWorld", tree: Tree) -> dict[str, tuple[str, ...]]:
+    """The path of each node by its name."""
+    return {name: path_of(tree, column) for name, column in world.index.items()}
+
+
 @dataclass
 class HyperNodeWorld:
     """What `HyperNodeTree.of` looks at, kept by the state as in the process."""

@@ -43,6 +43,12 @@ class Racks(World):
             self.annotate_templates(key, {"worker": template})
         return key
 
+    def workers(self, name: str, pods: int, gpus: int = 8, **more: Any) -> list[str]:
+        """The nodes that such a gang gets by one cycle, by rank; empty if it waits."""
+        key = self.asks(name, pods, gpus, **more)
+        self.plan()
+        return self.placed(key).get("worker", [])
+
     def said_of(
         self, key: str, annotations: Mapping[str, str], network: NetworkTopology | None = None,
         policies: list[SubGroupPolicy] | None = None,

@@ -1,8 +1,12 @@
 """What is wrong with a configuration is said with its path and with what would be right, all at once."""
 
+from importlib.metadata import EntryPoint
+
 import pytest
 
-from extender.planner.cycle import registry, report_of
+from extender.planner.cycle import parts_of, registry, report_of
+from extender.planner.framework import config
+from extender.planner.framework import registry as names
 
 NAMES = """
 actions: "enqueue, elect, allocate,"
@@ -77,3 +81,21 @@ def test_an_argument_that_the_documentation_lists_is_taken_with_its_default(plug
     assert registry().plugin(plugin, {argument: value})
     report = report_of(f"tiers: [{{plugins: [{{name: {plugin}, arguments: {{{argument}: {value}}}}}]}}]")
     assert not report.errors
+
+
+LATER = "actions: enqueue, tidy\ntiers: [{plugins: [{name: quietnodes}, {name: nobodys}]}]\n"
+
+
+def test_what_came_later_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The check of a file and the planner agree: neither takes half of it."""
+    report_of("")  # the process has looked at its packages
+    later = {names.PLUGIN_GROUP: "quietnodes", names.ACTION_GROUP: "tidy"}
+    monkeypatch.setattr(names, "entry_points", lambda group: [EntryPoint(later[group], "absent:Thing", group)])
+    action, plugin, unknown = report_of(LATER).errors
+    for error, name in ((action, "there is no action 'tidy'"), (plugin, "there is no plugin 'quietnodes'")):
+        assert name in error
+        assert error.endswith("it was installed after this process started, which knows it after a restart")
+    assert unknown.startswith("tiers[0].plugins[1]: there is no plugin 'nobodys'; valid plugins: ")
+    assert "restart" not in unknown
+    with pytest.raises(ValueError, match="quietnodes"):
+        parts_of(config.parse(LATER))

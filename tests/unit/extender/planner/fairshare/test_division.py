@@ -1,4 +1,4 @@
-"""Fair shares of one resource: published and computed vectors, and what must always hold."""
+"""Fair shares of one resource: published and computed vectors, and what must always hold; usage with a half-life."""
 
 from dataclasses import replace
 from math import fsum, inf
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.planner.fairshare.division import Claim, divide
+from extender.planner.fairshare.shares import UsageBook
 
 
 def claims(*rows: dict[str, float]) -> list[Claim]:
@@ -119,3 +120,30 @@ def test_a_quota_that_there_is_room_for_is_given(world: tuple[int, list[dict[str
     quotas = [min(claim.deserved, claim.requestable) for claim in asked]
     if sum(quotas) <= total:
         assert all(share >= quota for share, quota in zip(divide(total, asked), quotas, strict=True))
+
+
+def test_what_was_used_a_half_life_ago_counts_half() -> None:
+    """However many steps the time went in."""
+    book = UsageBook(100.0)
+    book.advance(0.0, {"a": {"cpu": 8000}})
+    for now in (30.0, 60.0, 100.0):
+        book.advance(now, {"a": {"cpu": 8000}})
+    assert book.means["a"]["cpu"] == pytest.approx(4000)
+    book.advance(200.0, {})
+    assert book.means["a"]["cpu"] == pytest.approx(2000)
+
+
+def test_a_mean_survives_a_restart() -> None:
+    """It has decayed meanwhile."""
+    book = UsageBook(100.0)
+    book.load("a", {"cpu": 4000}, at=0.0, now=100.0)
+    assert book.means["a"]["cpu"] == pytest.approx(2000)
+
+
+def test_what_is_nothing_any_more_is_forgotten() -> None:
+    """So that queues that are gone leave nothing."""
+    book = UsageBook(1.0)
+    book.advance(0.0, {})
+    book.advance(1.0, {"a": {"cpu": 1}})
+    book.advance(100.0, {})
+    assert book.means == {}

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from extender_world import World, of
+from extender_world import World, of, waiting
 from msgspec import structs
 
 from extender.planner.actions.enqueue import Enqueue
@@ -57,9 +57,8 @@ def test_overcommit_counts_what_was_let_in_before_and_what_is_used() -> None:
     assert let_in(world) == ["fits"]
     world.members(old, 2, GPU1, node="node-0", phase="Running")
     assert let_in(world) == ["fits"]
-    [refused] = of(world.session(Enqueue()), decisions.Unschedulable)
-    assert refused.reason == "Overcommitted"
-    assert "nvidia.com/gpu" in refused.message
+    reason, message = waiting(world.session(Enqueue()))["too-large"]
+    assert (reason, "nvidia.com/gpu" in message) == ("Overcommitted", True)
 
 
 def test_overcommit_lets_gangs_in_that_do_not_say_what_they_need() -> None:
@@ -140,8 +139,8 @@ def test_quotas_keep_out_what_they_leave_no_room_for(
     wanting(world, "b", 4)
     assert let_in(world) == names
     if "a" in names and "b" not in names:
-        [refused] = of(world.session(Enqueue()), decisions.Unschedulable)
-        assert (refused.reason, next(iter(hard)) in refused.message) == ("QuotaExceeded", True)
+        reason, message = waiting(world.session(Enqueue()))["b"]
+        assert (reason, next(iter(hard)) in message) == ("QuotaExceeded", True)
     world.state.on_resource_quota(quota, structs.replace(quota, spec=ResourceQuotaSpec(scopes=["BestEffort"])))
     assert let_in(world) == ["a", "b"]
     world.state.on_resource_quota(quota, None)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from devices_world import CPU, DRIVER, Devices, asks, claim_use, device, exactly, template_use
-from extender_world import cluster_of, of, slots
+from extender_world import cluster_of, of, waiting, where
 from msgspec import structs
 
 from extender.planner.actions.allocate import Allocate
@@ -22,16 +22,6 @@ MODEL = f'device.attributes["{DRIVER}"].model'
 MEMORY = f'device.capacity["{DRIVER}"].memory'
 
 
-def where(world: Devices) -> dict[str, list[str]]:
-    """Gang → nodes of its workers, as one cycle plans."""
-    return {place.gang.group.metadata.name: slots(place)["worker"] for place in of(world.plan(), decisions.Place)}
-
-
-def waits(world: Devices) -> dict[str, str]:
-    """Gang → why it waits."""
-    return {each.gang.group.metadata.name: each.message for each in of(world.plan(), decisions.Unschedulable)}
-
-
 def gang(world: Devices, name: str, members: int, use: dict[str, Any], **more: Any) -> str:
     """A gang of pods with claims."""
     return world.gang(name, {"worker": (members, CPU)}, spec=use, **more)
@@ -46,8 +36,8 @@ def test_members_go_where_devices_are_and_no_more_than_there_are() -> None:
     world.template("one", asks(exactly()))
     gang(world, "a", 4, template_use("one"))
     gang(world, "b", 1, template_use("one"))
-    assert where(world) == {"a": ["node-0", "node-0", "node-1", "node-1"]}
-    assert "of 3 nodes: 3 too few devices of class gpu" in waits(world)["b"]
+    assert where(world.plan()) == {"a": ["node-0", "node-0", "node-1", "node-1"]}
+    assert "of 3 nodes: 3 too few devices of class gpu" in waiting(world.plan())["b"][1]
     assert world.free("node-0") == 0
 
 
@@ -55,7 +45,9 @@ def test_a_gang_that_no_empty_cluster_could_hold_is_not_let_in() -> None:
     """It is told what there would have to be."""
     world = Devices().gpus(2, 2).device_class().template("one", asks(exactly()))
     gang(world, "a", 5, template_use("one"), phase="Pending")
-    assert "5 pods must start together, but even an empty cluster has room for 4 of them" in waits(world)["a"]
+    assert (
+        "5 pods must start together, but even an empty cluster has room for 4 of them" in waiting(world.plan())["a"][1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -97,7 +89,7 @@ def test_what_a_claim_asks_for_decides_where_it_can_be(spec: dict[str, Any], nod
     world.device_class()
     world.template("t", spec)
     gang(world, "a", len(nodes), template_use("t"))
-    assert where(world) == {"a": nodes}
+    assert where(world.plan()) == {"a": nodes}
 
 
 def test_kinds_that_overlap_share_their_devices() -> None:
@@ -110,9 +102,9 @@ def test_kinds_that_overlap_share_their_devices() -> None:
     gang(world, "a", 1, template_use("large"))
     gang(world, "b", 1, template_use("any"))
     gang(world, "c", 1, template_use("any"))
-    assert where(world).keys() == {"a", "b"}
+    assert where(world.plan()).keys() == {"a", "b"}
     gang(world, "d", 1, template_use("large"))
-    assert "too few devices of class gpu" in waits(world)["d"]
+    assert "too few devices of class gpu" in waiting(world.plan())["d"][1]
 
 
 def test_a_device_counts_once_from_the_plan_to_the_end_of_its_pod() -> None:
@@ -120,22 +112,19 @@ def test_a_device_counts_once_from_the_plan_to_the_end_of_its_pod() -> None:
     world = Devices().gpus(1, 3).device_class().template("one", asks(exactly()))
     key = gang(world, "a", 1, template_use("one"))
     free = [world.free("node-0")]
-    assert where(world) == {"a": ["node-0"]}
-    free.append(world.free("node-0"))
+
+    def then(_: object) -> None:
+        free.append(world.free("node-0"))
+
+    then(world.plan())
     pod = world.member(key, 0, template_use("one"), claim="a-claim")
-    free.append(world.free("node-0"))
-    world.claim("a-claim", asks(exactly()), pod=pod)
-    free.append(world.free("node-0"))
-    world.claim("a-claim", asks(exactly()), pod=pod, got=(("node-0", "d1"),), users=(pod.metadata.uid,))
-    free.append(world.free("node-0"))
-    world.state.assume(pod.metadata.uid, "node-0")
-    free.append(world.free("node-0"))
-    world.member(key, 0, template_use("one"), claim="a-claim", node="node-0", phase="Running")
-    free.append(world.free("node-0"))
-    world.member(key, 0, template_use("one"), claim="a-claim", node="node-0", phase="Succeeded")
-    free.append(world.free("node-0"))
-    world.claim("a-claim", asks(exactly()), pod=pod)
-    free.append(world.free("node-0"))
+    then(pod)
+    then(world.claim("a-claim", asks(exactly()), pod=pod))
+    then(world.claim("a-claim", asks(exactly()), pod=pod, got=(("node-0", "d1"),), users=(pod.metadata.uid,)))
+    then(world.state.assume(pod.metadata.uid, "node-0"))
+    for phase in ("Running", "Succeeded"):
+        then(world.member(key, 0, template_use("one"), claim="a-claim", node="node-0", phase=phase))
+    then(world.claim("a-claim", asks(exactly()), pod=pod))
     assert free == [3, 2, 2, 2, 2, 2, 2, 2, 3]
     world.session()  # compares the state with one made from the objects
 
@@ -146,8 +135,8 @@ def test_devices_of_a_pod_that_could_not_be_bound_stay_taken() -> None:
     pod = world.member(gang(world, "a", 1, template_use("one")), 0, template_use("one"), claim="a-claim")
     world.claim("a-claim", asks(exactly()), pod=pod, got=(("node-1", "d0"),))
     gang(world, "b", 2, template_use("one"))
-    assert where(world) == {"a": ["node-1"]}
-    assert "1 too few devices of class gpu" in waits(world)["b"]
+    assert where(world.plan()) == {"a": ["node-1"]}
+    assert "1 too few devices of class gpu" in waiting(world.plan())["b"][1]
     world.gone(ResourceClaim, world.state.claimants.on_claim, "a-claim")
 
 
@@ -162,9 +151,9 @@ def test_an_allocated_device_counts_for_each_kind_that_it_is_of() -> None:
     pod = world.member(key, 0, template_use("any"), claim="c", node="node-0", phase="Running")
     gang(world, "b", 1, template_use("large"))
     world.claim("c", asks(exactly()), pod=pod, got=(("node-0", "d1"),))
-    assert "too few devices of class gpu" in waits(world)["b"]
+    assert "too few devices of class gpu" in waiting(world.plan())["b"][1]
     world.claim("c", asks(exactly()), pod=pod, got=(("node-0", "d0"),))
-    assert where(world) == {"b": ["node-0"]}
+    assert where(world.plan()) == {"b": ["node-0"]}
 
 
 def test_admin_access_takes_nothing() -> None:
@@ -173,7 +162,7 @@ def test_admin_access_takes_nothing() -> None:
     world.claim("watch", asks(exactly(adminAccess=True)), got=(("node-0", "d0"),), admin=True)
     world.template("one", asks(exactly()))
     gang(world, "a", 1, template_use("one"))
-    assert where(world) == {"a": ["node-0"]}
+    assert where(world.plan()) == {"a": ["node-0"]}
 
 
 def test_pods_that_share_a_claim_go_to_one_node_and_count_once() -> None:
@@ -186,10 +175,10 @@ def test_pods_that_share_a_claim_go_to_one_node_and_count_once() -> None:
     world.device_class()
     claim = world.claim("both", asks(exactly("gpu", 2)))
     key = gang(world, "a", 3, claim_use("both"))
-    assert where(world) == {"a": ["node-1"] * 3}
+    assert where(world.plan()) == {"a": ["node-1"] * 3}
     assert (world.free("node-0"), world.free("node-1")) == (2, 1)
     gang(world, "b", 1, claim_use("both"))
-    assert where(world) == {"b": ["node-1"]}, "who comes later follows"
+    assert where(world.plan()) == {"b": ["node-1"]}, "who comes later follows"
     for rank in range(3):
         world.member(key, rank, claim_use("both"), node="node-1", phase="Running")
     assert world.free("node-1") == 1
@@ -197,7 +186,7 @@ def test_pods_that_share_a_claim_go_to_one_node_and_count_once() -> None:
     assert world.free("node-1") == 1
     assert claim in world.state.devices.claims
     gang(world, "c", 1, claim_use("both"))
-    assert where(world) == {"c": ["node-1"]}
+    assert where(world.plan()) == {"c": ["node-1"]}
 
 
 def test_shared_claims_of_two_gangs_take_different_devices() -> None:
@@ -206,8 +195,8 @@ def test_shared_claims_of_two_gangs_take_different_devices() -> None:
     for name in "abc":
         world.claim(name, asks(exactly("gpu", 2)))
         gang(world, name, 2, claim_use(name))
-    assert where(world) == {"a": ["node-0"] * 2, "b": ["node-1"] * 2}
-    assert "2 too few devices of class gpu" in waits(world)["c"]
+    assert where(world.plan()) == {"a": ["node-0"] * 2, "b": ["node-1"] * 2}
+    assert "2 too few devices of class gpu" in waiting(world.plan())["c"][1]
 
 
 @pytest.mark.parametrize(("use", "given_up"), [(claim_use("both"), 0), (template_use("one"), 1)])
@@ -216,7 +205,7 @@ def test_a_refusal_while_a_shared_claim_gets_its_devices_means_nothing(use: dict
     world = Devices().gpus(1, 2).device_class().template("one", asks(exactly()))
     world.claim("both", asks(exactly("gpu", 2)))
     key = gang(world, "a", 2, use)
-    assert where(world) == {"a": ["node-0"] * 2}
+    assert where(world.plan()) == {"a": ["node-0"] * 2}
     world.member(key, 0, use, pin="node-0", refused=True)
     assert len(of(world.session(world.progress), decisions.ClosePlacement)) == given_up
 
@@ -238,7 +227,7 @@ def test_what_is_missing_is_named(use: dict[str, Any], words: str) -> None:
     world.claim("full", asks(exactly()), users=tuple(f"uid-{number}" for number in range(256)))
     world.template("odd", asks(exactly("odd")))
     gang(world, "a", 1, use)
-    assert words in waits(world)["a"]
+    assert words in waiting(world.plan())["a"][1]
 
 
 SLICED = {"consumesCounters": [{"counterSet": "c", "counters": {"x": {"value": "1"}}}]}
@@ -275,10 +264,10 @@ def test_what_cannot_be_counted_is_left_to_kube_scheduler_and_told(
     gang(world, "a", 1, template_use("t"))
     gang(world, "b", 1, {**template_use("t"), "nodeSelector": {"there": "is-none"}})
     session = world.plan()
-    assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/a"]
-    [why] = of(session, decisions.Unschedulable)
-    assert "kube-scheduler decides, not counted: " in why.message
-    assert words in why.message
+    assert where(session).keys() == {"a"}
+    message = waiting(session)["b"][1]
+    assert "kube-scheduler decides, not counted: " in message
+    assert words in message
 
 
 def test_taints_keep_devices_from_requests_that_do_not_tolerate_them() -> None:
@@ -291,7 +280,7 @@ def test_taints_keep_devices_from_requests_that_do_not_tolerate_them() -> None:
     world.template("any", asks(exactly(tolerations=[{"key": "sick", "operator": "Exists"}])))
     gang(world, "a", 2, template_use("healthy"))
     gang(world, "b", 2, template_use("any"))
-    assert where(world) == {"b": ["node-0", "node-0"]}
+    assert where(world.plan()) == {"b": ["node-0", "node-0"]}
 
 
 def test_rules_taint_devices_as_slices_do() -> None:
@@ -302,14 +291,14 @@ def test_rules_taint_devices_as_slices_do() -> None:
     world.template("healthy", asks(exactly()))
     world.template("any", asks(exactly(tolerations=[{"key": "sick", "operator": "Exists"}])))
     gang(world, "a", 2, template_use("healthy"))
-    assert "1 fits now" in waits(world)["a"]
+    assert "1 fits now" in waiting(world.plan())["a"][1]
     world.gone(DeviceTaintRule, world.state.claimants.on_rule, "device")
-    assert where(world) == {"a": ["node-1", "node-1"]}
+    assert where(world.plan()) == {"a": ["node-1", "node-1"]}
     gang(world, "b", 1, template_use("healthy"))
     gang(world, "c", 1, template_use("any"))
-    assert where(world) == {"c": ["node-0"]}
+    assert where(world.plan()) == {"c": ["node-0"]}
     world.taint_rule("node", effect="None", pool="node-0")
-    assert where(world) == {"b": ["node-0"]}
+    assert where(world.plan()) == {"b": ["node-0"]}
     assert world.state.differences() == []
 
 
@@ -320,25 +309,25 @@ def test_an_incomplete_pool_has_nothing_to_give() -> None:
     world.device_class()
     world.template("one", asks(exactly()))
     gang(world, "a", 1, template_use("one"))
-    assert "a" in waits(world)
+    assert "a" in waiting(world.plan())
     world.equip("node-0", device("d0"), pool={"name": "node-0", "generation": 3, "resourceSliceCount": 1})
-    assert where(world) == {"a": ["node-0"]}
+    assert where(world.plan()) == {"a": ["node-0"]}
 
 
 def test_devices_that_come_and_go_are_followed() -> None:
     """A slice, the class and the template, each of which may be last."""
     world = Devices().nodes(1)
     gang(world, "a", 1, template_use("one"))
-    assert "does not exist" in waits(world)["a"]
+    assert "does not exist" in waiting(world.plan())["a"][1]
     world.template("one", asks(exactly()))
-    assert "device class gpu does not exist" in waits(world)["a"]
+    assert "device class gpu does not exist" in waiting(world.plan())["a"][1]
     world.device_class()
-    assert "too few devices" in waits(world)["a"]
+    assert "too few devices" in waiting(world.plan())["a"][1]
     world.equip("node-0", device("d0"))
     world.gone(ResourceSlice, world.state.claimants.on_slice, "node-0-slice")
-    assert "too few devices" in waits(world)["a"]
+    assert "too few devices" in waiting(world.plan())["a"][1]
     world.equip("node-0", device("d0"))
-    assert where(world) == {"a": ["node-0"]}
+    assert where(world.plan()) == {"a": ["node-0"]}
     world.gone(ResourceClaimTemplate, world.state.claimants.on_template, "one")
     assert world.state.differences() == []
 
@@ -348,13 +337,13 @@ def test_extended_resources_can_be_devices(asked: str) -> None:
     """On a node whose driver publishes devices, and on one with a device plugin, by the class's name for it."""
     world = Devices().gpus(1, 2).device_class("gpu", extended="example.com/gpu")
     world.gang("a", {"worker": (2, {asked: 1})})
-    assert where(world) == {"a": ["node-0", "node-0"]}
+    assert where(world.plan()) == {"a": ["node-0", "node-0"]}
     pod = world.member("ns/a", 0, {}, node="node-0", phase="Running", requests={asked: 1}, extended_claim="x")
     world.claim("x", asks(exactly()), pod=pod, got=(("node-0", "d1"),))
     assert world.free("node-0", "example.com/gpu") == 0
     world.template("one", asks(exactly()))
     gang(world, "b", 1, template_use("one"))
-    assert "too few" in waits(world)["b"] or "too little" in waits(world)["b"]
+    assert "too few" in waiting(world.plan())["b"][1] or "too little" in waiting(world.plan())["b"][1]
 
 
 def test_an_amount_of_a_device_plugin_stays_what_the_node_says() -> None:
@@ -363,17 +352,17 @@ def test_an_amount_of_a_device_plugin_stays_what_the_node_says() -> None:
     world.node("node-1", gpus=0)
     world.equip("node-1", device("d0"))
     world.gang("a", {"worker": (5, {"nvidia.com/gpu": 1})})
-    assert where(world) == {"a": ["node-0"] * 4 + ["node-1"]}
+    assert where(world.plan()) == {"a": ["node-0"] * 4 + ["node-1"]}
     world.template("one", asks(exactly()))
     gang(world, "b", 1, template_use("one"))
-    assert "b" in waits(world)
+    assert "b" in waiting(world.plan())
 
 
 def test_a_cluster_without_devices_knows_nothing_of_them() -> None:
     """No resource more, and no needs."""
     world = Devices().nodes(1)
     world.gang("a", {"worker": (1, {"nvidia.com/gpu": 1})})
-    assert where(world) == {"a": ["node-0"]}
+    assert where(world.plan()) == {"a": ["node-0"]}
     assert set(world.state.nodes.axis) == {"cpu", "memory", "pods", "nvidia.com/gpu"}
     assert isinstance(world.state, State)
 
@@ -412,9 +401,8 @@ def test_a_queue_may_have_a_limit_of_devices() -> None:
     gang(world, "b", 1, template_use("one"))
     gang(world, "c", 1, template_use("one"))
     session = world.plan()
-    assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/b"]
-    [why] = of(session, decisions.Unschedulable)
-    assert "deviceclass.resource.kubernetes.io/gpu" in why.message
+    assert where(session).keys() == {"b"}
+    assert "deviceclass.resource.kubernetes.io/gpu" in waiting(session)["c"][1]
 
 
 def test_a_pod_without_a_gang_is_kept_off_devices_that_a_gang_holds() -> None:
@@ -424,7 +412,7 @@ def test_a_pod_without_a_gang_is_kept_off_devices_that_a_gang_holds() -> None:
     world.device_class()
     world.template("one", asks(exactly()))
     gang(world, "a", 1, template_use("one"))
-    assert where(world) == {"a": ["node-0"]}
+    assert where(world.plan()) == {"a": ["node-0"]}
     pod = world.member("ns/none", 0, template_use("one"))
     pod.metadata.annotations.clear()
     pod.metadata = structs.replace(pod.metadata, resource_version=world.meta("x").resource_version)

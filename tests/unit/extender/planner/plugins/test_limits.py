@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from extender_world import NOW, World, of, slots
+from extender_world import NOW, World, of, slots, waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_world import QueueWorld
@@ -31,12 +31,6 @@ def placed(session: Session) -> dict[str, int]:
     return {place.gang.key.partition("/")[2]: place.new_slots for place in of(session, decisions.Place)}
 
 
-def why(session: Session, name: str) -> tuple[str, str]:
-    """Reason and message of a gang that waits."""
-    [found] = [each for each in of(session, decisions.Unschedulable) if each.gang.key == f"ns/{name}"]
-    return found.reason, found.message
-
-
 def test_no_user_has_more_than_the_queue_allows_each() -> None:
     """Others of the queue go on; the reason names the user, the amounts, and what is allowed."""
     world = world_of(4).queue("team", **{PER_USER: "nvidia.com/gpu=16"})
@@ -44,7 +38,7 @@ def test_no_user_has_more_than_the_queue_allows_each() -> None:
         world.gang(name, {"worker": (size, GPU)}, queue="team", user=user)
     session = world.plan()
     assert placed(session) == {"a": 16, "c": 8}
-    assert why(session, "b") == (
+    assert waiting(session)["b"] == (
         "UserOverLimit",
         (
             "user alice holds 16 of 16 nvidia.com/gpu that queue team allows per user; 8 more are asked; it starts "
@@ -77,8 +71,8 @@ def test_unknown_creators_are_one_user() -> None:
         world.gang(name, {"worker": (3, GPU)}, queue="team")
     session = world.plan()
     assert len(placed(session)) == 1
-    [waits] = of(session, decisions.Unschedulable)
-    assert waits.message.startswith("who has no known creator (all such workloads count as one user) holds 3 of 4")
+    [(_, message)] = waiting(session).values()
+    assert message.startswith("who has no known creator (all such workloads count as one user) holds 3 of 4")
 
 
 def test_a_placed_gang_counts_before_its_pods_are_bound() -> None:
@@ -105,7 +99,7 @@ def test_a_window_lets_a_queue_use_less() -> None:
     world.gang("waits", {"worker": (1, GPU)}, queue="team", user="alice")
     session = world.plan()
     assert not of(session, decisions.Evict)
-    reason, message = why(session, "waits")
+    reason, message = waiting(session)["waits"]
     end = NOW // 86400 * 86400 + 9 * HOUR_S
     assert (reason, message) == (
         "QueueOverWindow",
@@ -131,7 +125,7 @@ def test_a_budget_that_is_used_up_lets_no_gang_start() -> None:
     world.usage = used(100)
     session = world.plan()
     assert placed(session) == {"none": 1}
-    assert why(session, "gpus") == (
+    assert waiting(session)["gpus"] == (
         "QueueOverBudget",
         (
             "queue team has used its budget of 100 h of nvidia.com/gpu this month, and starts no gangs that ask for "
@@ -154,7 +148,7 @@ def test_what_is_held_since_the_usage_counts() -> None:
     assert placed(world.plan()) == {"next": 1}
     world.now += 60
     world.gang("late", {"worker": (1, GPU)}, queue="team")
-    assert why(world.plan(), "late")[0] == "QueueOverBudget"
+    assert waiting(world.plan())["late"][0] == "QueueOverBudget"
 
 
 @pytest.mark.parametrize(
@@ -188,13 +182,13 @@ def test_of_several_budgets_each_counts() -> None:
     world.queue("team", **{BUDGET: said, MODE: "enforce"})
     world.gang("waits", {"worker": (1, GPU)}, queue="team")
     world.usage = of_today(10)
-    assert "its budget of 10 h of nvidia.com/gpu today, and" in why(world.plan(), "waits")[1]
+    assert "its budget of 10 h of nvidia.com/gpu today, and" in waiting(world.plan())["waits"][1]
     world.usage = of_today(20)
-    message = why(world.plan(), "waits")[1]
+    message = waiting(world.plan())["waits"][1]
     assert "its budget of 20 h of nvidia.com/gpu this week, and" in message
     assert f"before {format_time(period_of('week', NOW).end)}" in message
     world.now = period_of("day", NOW).end
-    assert "this week" in why(world.plan(), "waits")[1]
+    assert "this week" in waiting(world.plan())["waits"][1]
     world.now = period_of("week", NOW).end
     assert placed(world.plan()) == {"waits": 1}
 
@@ -241,7 +235,7 @@ def test_nodes_of_a_model_that_is_used_up_are_no_candidates() -> None:
     assert placed(session) == {"one": 6, "two": 6}
     assert {place.gang.key: models_of(world, place) for place in of(session, decisions.Place)}["ns/two"][H100] <= 2
     world.gang("late", {"worker": (5, GPU)}, queue="team", spec={"nodeSelector": {MODEL: H100}})
-    reason, message = why(world.plan(), "late")
+    reason, message = waiting(world.plan())["late"]
     assert reason == "NotEnoughResources"
     assert "2 have GPUs of model H100, of which queue above may use 8 (max-by-model)" in message
     world.queue("other")

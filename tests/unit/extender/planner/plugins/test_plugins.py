@@ -1,14 +1,13 @@
 """What the plugins for order and placement decide."""
 
-from typing import Any
-
 import pytest
-from extender_world import World, of, slots
-from gpus_world import divided
+from extender_world import World, of, where
+from gpus_world import CPU1, divided
 
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.cycle import parts_of
 from extender.planner.framework import config, decisions
+from extender.planner.framework.registry import Plugin
 from extender.planner.plugins.order import Elastic, TaskOrder, share_of_minimum
 from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
 from extender.planner.plugins.scores import GpuPack, GpuSpread, NodePlacement, PodAffinity, ResourceType
@@ -18,48 +17,30 @@ GPU1 = {"nvidia.com/gpu": 1}
 GPU8 = {"nvidia.com/gpu": 8}
 
 
-def half_full() -> World:
+@pytest.mark.parametrize(
+    ("plugins", "requests", "node"),
+    [
+        pytest.param([NodePlacement({})], GPU1, "node-1", id="binpack"),
+        pytest.param([NodePlacement({"gpu": "spread"})], GPU1, "node-0", id="spread"),
+        pytest.param([NodePlacement({"gpu": "spread"})], CPU1, "node-1", id="binpack of pods without GPUs"),
+        pytest.param([NodePlacement({"cpu": "spread"})], CPU1, "node-0", id="spread of pods without GPUs"),
+        pytest.param([NodePlacement({"cpu": "spread"})], GPU1, "node-1", id="binpack of GPUs alone"),
+        pytest.param([GpuPack({})], GPU1, "node-1", id="gpupack"),
+        pytest.param([GpuSpread({})], GPU1, "node-0", id="gpuspread"),
+        pytest.param([GpuPack({})], CPU1, "node-0", id="gpupack without GPUs"),
+        pytest.param([NodePlacement({"gpu": "spread"}), GpuPack({})], GPU1, "node-1", id="a larger magnitude decides"),
+        pytest.param([GpuSpread({}), NodePlacement({})], GPU1, "node-0", id="a larger magnitude decides, spread"),
+    ],
+)
+def test_strategies_choose_the_fuller_or_the_emptier_node(
+    plugins: list[Plugin], requests: dict[str, int], node: str
+) -> None:
     """node-0 is empty, node-1 gives 4 of its 8 GPUs."""
     world = World().nodes(2)
     world.pod("ns/x", "t", 0, {"nvidia.com/gpu": 4, "cpu": 16}, node="node-1", phase="Running")
-    return world
-
-
-@pytest.mark.parametrize(
-    ("plugin", "node"),
-    [
-        (NodePlacement({}), "node-1"),
-        (NodePlacement({"gpu": "spread"}), "node-0"),
-        (GpuPack({}), "node-1"),
-        (GpuSpread({}), "node-0"),
-    ],
-)
-def test_strategies_choose_the_fuller_or_the_emptier_node(plugin: Any, node: str) -> None:
-    """One pod with one GPU."""
-    world = half_full()
-    world.plugins.append(plugin)
-    world.gang("a", {"worker": (1, GPU1)})
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": [node]}
-
-
-def test_a_larger_magnitude_decides_over_a_smaller_one() -> None:
-    """Gpupack (1000) against a spreading nodeplacement (9)."""
-    world = half_full()
-    world.plugins += [NodePlacement({"gpu": "spread"}), GpuPack({})]
-    world.gang("a", {"worker": (1, GPU1)})
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["node-1"]}
-
-
-def test_pods_without_gpus_go_to_nodes_without_gpus() -> None:
-    """Although the other node comes first by name."""
-    world = World().nodes(1, gpus=8)
-    world.node("node-1", gpus=0)
-    world.plugins.append(ResourceType({}))
-    world.gang("a", {"worker": (1, {"cpu": 1})})
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["node-1"]}
+    world.plugins += plugins
+    world.gang("a", {"worker": (1, requests)})
+    assert where(world.plan()) == {"a": [node]}
 
 
 def test_gangs_below_their_minimum_go_before_gangs_that_want_more() -> None:
@@ -82,8 +63,7 @@ def test_members_with_a_higher_task_priority_go_first() -> None:
     for rank, priority in enumerate(["", "5", "7"]):
         labels = {"muster.dev/task-priority": priority} if priority else {}
         world.pod(key, "worker", rank, GPU8, gated=True, labels=labels)
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["", "", "node-0"]}
+    assert where(world.plan()) == {"a": ["", "", "node-0"]}
 
 
 def test_sub_groups_are_placed_whole() -> None:
@@ -92,8 +72,7 @@ def test_sub_groups_are_placed_whole() -> None:
     key = world.gang("a", {"worker": (6, GPU8)}, min_member=2, min_task_member={"worker": 2})
     world.state.groups[key].spec.sub_group_policy = [SubGroupPolicy(name="worker", sub_group_size=2, min_sub_groups=1)]
     world.state.touch_all()
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["node-0", "node-1", "node-2", "node-3"]}
+    assert where(world.plan()) == {"a": ["node-0", "node-1", "node-2", "node-3"]}
 
 
 def test_pod_sets_below_their_minimum_come_first() -> None:
@@ -176,8 +155,7 @@ def test_preferred_affinity_draws_and_anti_affinity_repels() -> None:
         wish = [{"weight": 10, "podAffinityTerm": term}]
         affinity = {kind: {"preferredDuringSchedulingIgnoredDuringExecution": wish}}
         world.gang(name, {"worker": (2, {"cpu": 1})}, spec={"affinity": affinity})
-        placed = {place.gang.key: slots(place) for place in of(world.plan(), decisions.Place)}
-        assert placed[f"ns/{name}"] == {"worker": [node, node]}
+        assert where(world.plan())[name] == [node, node]
 
 
 def test_pages_show_the_snapshot_and_the_order() -> None:
@@ -194,26 +172,24 @@ def test_pages_show_the_snapshot_and_the_order() -> None:
 MIG = {"nvidia.com/mig-1g.5gb": 7}
 
 
-@pytest.mark.parametrize("gpus", [MIG | {"nvidia.com/gpu": 4}, MIG])
-@pytest.mark.parametrize("others", [0, 8])
-def test_a_node_with_mig_devices_alone_is_no_node_without_gpus(gpus: dict[str, int], others: int) -> None:
-    """So that pods without GPUs go elsewhere, also where no node has whole GPUs."""
+@pytest.mark.parametrize(
+    ("gpus", "asked", "node"),
+    [
+        pytest.param(({"nvidia.com/gpu": 8}, {}, {}), CPU1, "node-1", id="whole GPUs"),
+        pytest.param((MIG | {"nvidia.com/gpu": 4}, {}, {}), CPU1, "node-1", id="both"),
+        pytest.param((MIG, {}, {}), CPU1, "node-1", id="MIG devices"),
+        pytest.param((MIG, {}, {"nvidia.com/gpu": 8}), CPU1, "node-1", id="MIG devices beside whole ones"),
+        pytest.param((MIG, {"nvidia.com/gpu": 8}, {}), CPU1, "node-2", id="the others have some"),
+        pytest.param((MIG, {}, {}), {"nvidia.com/mig-1g.5gb": 1}, "node-0", id="a pod with a MIG device"),
+    ],
+)
+def test_pods_without_gpus_go_to_nodes_without_any(
+    gpus: tuple[dict[str, int], ...], asked: dict[str, int], node: str
+) -> None:
+    """Although the other nodes come first by name; MIG devices are GPUs too, also where no node has whole ones."""
     world = World()
-    divided(world, "node-0", gpus)
-    world.node("node-1", gpus=0)
-    world.node("node-2", gpus=others)
+    for number, there in enumerate(gpus):
+        divided(world, f"node-{number}", there)
     world.plugins.append(ResourceType({}))
-    world.gang("a", {"worker": (1, {"cpu": 1})})
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["node-1"]}
-
-
-def test_a_pod_with_a_mig_device_is_no_pod_without_gpus() -> None:
-    """It takes the first node, as both have some."""
-    world = World()
-    divided(world, "node-0", MIG | {"nvidia.com/gpu": 4})
-    divided(world, "node-1", MIG)
-    world.plugins.append(ResourceType({}))
-    world.gang("a", {"worker": (1, {"nvidia.com/mig-1g.5gb": 1})})
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["node-0"]}
+    world.gang("a", {"worker": (1, asked)})
+    assert where(world.plan()) == {"a": [node]}

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from extender_world import World, of
+from extender_world import World, of, waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_world import shared_world as world_of
@@ -26,11 +26,6 @@ def placed(session: Session) -> Counter[str]:
     for place in of(session, decisions.Place):
         counts[place.gang.queue] += place.new_slots
     return counts
-
-
-def refusals(session: Session) -> dict[str, tuple[str, str]]:
-    """Reason and message of each gang that waits."""
-    return {each.gang.key: (each.reason, each.message) for each in of(session, decisions.Unschedulable)}
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
@@ -59,14 +54,14 @@ def test_three_levels_share_by_weight() -> None:
 def test_a_capability_is_never_exceeded() -> None:
     """Neither by a minimum nor by growth; the refusal says which queue, how much, and what to do."""
     world = world_of(2).queue("team", capability={"nvidia.com/gpu": 5})
-    elastic = world.gang("elastic", {"worker": (8, GPU)}, queue="team", min_member=2, min_task_member={})
+    world.gang("elastic", {"worker": (8, GPU)}, queue="team", min_member=2, min_task_member={})
     session = world.plan()
     assert placed(session) == {"team": 5}
-    late = world.gang("late", {"worker": (1, GPU)}, queue="team")
-    reason, message = refusals(world.plan())[late]
+    world.gang("late", {"worker": (1, GPU)}, queue="team")
+    reason, message = waiting(world.plan())["late"]
     assert reason == "QueueOverCapability"
     assert message.startswith("queue team may use 5 nvidia.com/gpu (capability) and uses 5 nvidia.com/gpu: 1 nvidia")
-    assert elastic not in refusals(session)
+    assert "elastic" not in waiting(session)
 
 
 def test_the_capability_of_a_queue_above_counts() -> None:
@@ -75,8 +70,8 @@ def test_the_capability_of_a_queue_above_counts() -> None:
     world.queue("others", parent="department")
     world.gang("first", {"worker": (2, GPU)}, queue="others")
     world.plan()
-    second = world.gang("second", {"worker": (2, GPU)}, queue="team")
-    assert "queue department may use 3 nvidia.com/gpu" in refusals(world.plan())[second][1]
+    world.gang("second", {"worker": (2, GPU)}, queue="team")
+    assert "queue department may use 3 nvidia.com/gpu" in waiting(world.plan())["second"][1]
 
 
 def test_pods_without_a_gang_count_for_their_queue() -> None:
@@ -84,8 +79,8 @@ def test_pods_without_a_gang_count_for_their_queue() -> None:
     world = world_of(1).queue("team", capability={"nvidia.com/gpu": 2})
     pod = world.pod("ns/x", "worker", 0, GPU, annotations={}, labels={"volcano.sh/queue-name": "team"}, node="node-0")
     assert pod.spec.node_name
-    gang = world.gang("gang", {"worker": (2, GPU)}, queue="team")
-    assert refusals(world.plan())[gang][0] == "QueueOverCapability"
+    world.gang("gang", {"worker": (2, GPU)}, queue="team")
+    assert waiting(world.plan())["gang"][0] == "QueueOverCapability"
 
 
 def test_what_is_guaranteed_is_kept() -> None:
@@ -97,7 +92,7 @@ def test_what_is_guaranteed_is_kept() -> None:
         world.gang(f"more-{queue}", {"worker": (2, GPU)}, queue=queue)
     session = world.plan()
     assert placed(session).total() == 4
-    assert {reason for reason, _ in refusals(session).values()} == {"KeptForGuarantees"}
+    assert {reason for reason, _ in waiting(session).values()} == {"KeptForGuarantees"}
     world.gang("kept", {"worker": (4, GPU)}, queue="kept")
     assert placed(world.plan()) == {"kept": 4}
 
@@ -111,7 +106,7 @@ def test_what_may_not_be_displaced_stays_within_what_is_deserved() -> None:
     world.state.on_pod_group(group, group)
     world.gang("loose", {"worker": (3, GPU)}, queue="team")
     session = world.plan()
-    assert refusals(session)[fixed][0] == "QueueOverDeserved"
+    assert waiting(session)["fixed"][0] == "QueueOverDeserved"
     assert placed(session) == {"team": 3}
 
 

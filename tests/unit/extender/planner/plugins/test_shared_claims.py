@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from devices_world import CPU, Devices, asks, claim_use, exactly
-from extender_world import cluster_of, of
+from extender_world import cluster_of, of, waiting, where
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
@@ -42,11 +42,6 @@ def gang(world: Devices, name: str, members: int, claim: str, queue: str = "team
     return world.gang(name, {"worker": (members, CPU)}, spec=claim_use(claim), queue=queue, **more)
 
 
-def placed(world: Devices) -> set[str]:
-    """Gangs that one cycle gives nodes."""
-    return {place.gang.group.metadata.name for place in of(world.plan(), decisions.Place)}
-
-
 def used(world: Devices, queue: str = "team") -> tuple[int, int]:
     """Devices that a queue uses, and of them those whose pods leave."""
     world.state.refresh()
@@ -59,14 +54,13 @@ def test_a_claim_of_a_whole_gang_counts_once_and_counts() -> None:
     world = world_of(team=3)
     claims(world, one=2, two=2)
     gang(world, "a", 3, "one")
-    key = gang(world, "b", 2, "two")
+    gang(world, "b", 2, "two")
     session = world.plan()
-    assert [place.gang.group.metadata.name for place in of(session, decisions.Place)] == ["a"]
-    [why] = of(session, decisions.Unschedulable)
-    assert (why.gang.key, why.reason) == (key, "QueueOverCapability")
-    assert GPUS in why.message
+    assert where(session).keys() == {"a"}
+    reason, message = waiting(session)["b"]
+    assert (reason, GPUS in message) == ("QueueOverCapability", True)
     assert used(world) == (2, 0)
-    assert placed(world) == set(), "in the next cycle, when the first has placed slots"
+    assert not where(world.plan()), "in the next cycle, when the first has placed slots"
 
 
 def test_a_claim_counts_from_the_plan_until_its_last_pod_has_gone() -> None:
@@ -75,7 +69,7 @@ def test_a_claim_counts_from_the_plan_until_its_last_pod_has_gone() -> None:
     claims(world, one=2)
     key = gang(world, "a", 2, "one")
     assert used(world) == (0, 0)
-    placed(world)
+    world.plan()
     assert used(world) == (2, 0)
     for rank in range(2):
         world.member(key, rank, claim_use("one"), node="node-0", phase="Running")
@@ -98,7 +92,7 @@ def test_a_claim_that_gets_its_devices_before_its_pod_is_bound_goes_on_counting(
     world = world_of(team=3)
     claims(world, one=2)
     key = gang(world, "a", 1, "one")
-    placed(world)
+    world.plan()
     world.member(key, 0, claim_use("one"))
     world.claim("one", asks(exactly("gpu", 2)), got=(("node-0", "d0"), ("node-0", "d1")), users=("uid-a-worker-0",))
     assert used(world) == (2, 0)
@@ -109,11 +103,11 @@ def test_a_claim_of_two_queues_counts_in_both() -> None:
     world = world_of(a=2, b=1)
     claims(world, one=2)
     gang(world, "first", 1, "one", queue="a")
-    assert placed(world) == {"first"}
+    assert where(world.plan()).keys() == {"first"}
     gang(world, "second", 2, "one", queue="b")
-    assert placed(world) == set()
+    assert not where(world.plan())
     world.queue("b", capability={GPUS: "2"})
-    assert placed(world) == {"second"}
+    assert where(world.plan()).keys() == {"second"}
     assert (used(world, "a"), used(world, "b")) == ((2, 0), (2, 0))
 
 
@@ -123,7 +117,7 @@ def test_a_claim_follows_its_gang_to_another_queue() -> None:
     claims(world, one=2)
     for name in ("x", "y"):
         gang(world, name, 1, "one", queue="a")
-    placed(world)
+    world.plan()
     for name, rest in (("x", 2), ("y", 0)):
         world.change(world.state.groups[f"ns/{name}"], spec={"queue": "b"})
         assert (used(world, "a"), used(world, "b")) == ((rest, 0), (2, 0))
@@ -165,10 +159,9 @@ def test_a_claim_has_at_most_256_users(users: int, members: int, placed: int) ->
     world.claim("one", asks(exactly()), got=(("node-0", "d0"),) if users else (), users=many)
     world.gang("a", {"worker": (members, CPU)}, spec=claim_use("one"))
     session = world.plan()
-    assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/a"] * placed
+    assert len(where(session)) == placed
     if not placed and users:
-        [why] = of(session, decisions.Unschedulable)
-        assert "resource claim ns/one is used by 254 pods, and 256 may use it" in why.message
+        assert "resource claim ns/one is used by 254 pods, and 256 may use it" in waiting(session)["a"][1]
 
 
 def test_users_on_nodes_and_in_the_claim_are_counted_once() -> None:
@@ -198,7 +191,7 @@ def test_each_claim_in_use_counts_once_in_a_queue_and_none_is_over_its_capabilit
         gang(world, f"g{number}", members, claim, queue)
     size, started = dict(zip("abc", sizes, strict=True)), set[str]()
     for _ in range(2):
-        started |= placed(world)
+        started |= where(world.plan()).keys()
         in_use = {(claim, queue) for number, (_, claim, queue) in enumerate(gangs) if f"g{number}" in started}
         for name, limit in zip("pq", limits, strict=True):
             assert used(world, name)[0] == sum(size[claim] for claim, queue in in_use if queue == name) <= limit

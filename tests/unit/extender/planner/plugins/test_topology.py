@@ -52,9 +52,7 @@ def test_the_smallest_domain_is_always_found(rooms: list[int], pods: int, gpus: 
     """Of the lowest level that holds the gang the tightest domain, and in it as few children as can be."""
     world = cluster(rooms)
     wish = {"required": required} if required else {"preferred": "host"}
-    key = world.asks("a", pods, gpus, **wish)  # type: ignore[arg-type]  # texts
-    world.plan()
-    nodes = world.placed(key).get("worker", [])
+    nodes = world.workers("a", pods, gpus, **wish)  # type: ignore[arg-type]  # texts
     held = domains(rooms, gpus)
     levels = ["host", "rack", "block"][: 3 if required != "rack" else 2] + ([] if required else [""])
     level = next((each for each in levels if max(held[each].values()) >= pods), None)
@@ -85,9 +83,7 @@ def _neighbours(nodes: list[str]) -> None:
 def test_slices_are_whole_wherever_they_fit(rooms: list[int], slices: int, gpus: int, required: str) -> None:
     """Each three ranks share a rack, and a gang of slices that fit is never left waiting."""
     world = cluster(rooms)
-    key = world.asks("a", 3 * slices, gpus, required=required, template=SLICE)
-    world.plan()
-    nodes = world.placed(key).get("worker", [])
+    nodes = world.workers("a", 3 * slices, gpus, required=required, template=SLICE)
     whole = {rack: count // 3 for rack, count in domains(rooms, gpus)["rack"].items()}
     around = Counter({block: sum(n for rack, n in whole.items() if rack.startswith(block)) for block in ("b0", "b1")})
     fits = max(around.values()) >= slices if required else around.total() >= slices
@@ -100,9 +96,7 @@ def test_slices_are_whole_wherever_they_fit(rooms: list[int], slices: int, gpus:
 def test_every_profile_places_what_fits(rooms: list[int], pods: int, profile: str) -> None:
     """Profiles differ in which nodes they take, not in whether a gang starts."""
     world = cluster(rooms, profile=profile)
-    key = world.asks("a", pods, 1, required="block")
-    world.plan()
-    nodes = world.placed(key).get("worker", [])
+    nodes = world.workers("a", pods, 1, required="block")
     held = domains(rooms, 1)
     assert bool(nodes) == (max(held["block"].values()) >= pods)
     assert all(count <= held["host"][node] for node, count in Counter(nodes).items())
@@ -113,9 +107,7 @@ def test_the_rest_goes_where_it_just_fits() -> None:
     world = Racks(0, levels=["block", "rack"])
     for rack, gpus in enumerate((8, 8, 2, 4)):
         world.rack_node(0, rack, 0, gpus=gpus)
-    key = world.asks("a", 10, 1, required="block")
-    world.plan()
-    assert Counter(racks_of(world.placed(key)["worker"])) == {"b0r0": 8, "b0r2": 2}
+    assert Counter(racks_of(world.workers("a", 10, 1, required="block"))) == {"b0r0": 8, "b0r2": 2}
 
 
 def test_ranks_go_along_the_tree_and_not_along_names() -> None:
@@ -124,9 +116,7 @@ def test_ranks_go_along_the_tree_and_not_along_names() -> None:
     for number in range(8):
         labels = {"block": f"b{number % 2}", "rack": f"r{number // 2 % 2}", "host": f"node-{number}"}
         world.node(f"node-{number}", labels=labels)
-    key = world.asks("a", 8, 8, preferred="rack")
-    world.plan()
-    numbers = [int(node.removeprefix("node-")) for node in world.placed(key)["worker"]]
+    numbers = [int(node.removeprefix("node-")) for node in world.workers("a", 8, 8, preferred="rack")]
     assert numbers == [0, 4, 2, 6, 1, 5, 3, 7]
 
 
@@ -137,25 +127,21 @@ def test_a_domain_for_the_whole_gang_comes_before_a_tighter_one() -> None:
     for rack, nodes in enumerate((2, 4)):
         for number in range(nodes):
             world.rack_node(0, rack, number)
-    key = world.asks("a", 4, 8, required="rack", min_member=2, min_task_member={"worker": 2})
-    world.plan()
-    assert set(racks_of(world.placed(key)["worker"])) == {"b0r1"}
+    nodes = world.workers("a", 4, 8, required="rack", min_member=2, min_task_member={"worker": 2})
+    assert set(racks_of(nodes)) == {"b0r1"}
 
 
 def test_balanced_shares_are_equal() -> None:
     """As few racks as can be, with as many pods in each."""
     world = Racks(1, 3, 2, profile="BalancedPlacement")
-    key = world.asks("a", 24, 1, required="block")
-    world.plan()
-    assert Counter(racks_of(world.placed(key)["worker"])) == {"b0r0": 12, "b0r1": 12}
+    assert Counter(racks_of(world.workers("a", 24, 1, required="block"))) == {"b0r0": 12, "b0r1": 12}
 
 
 def test_unconstrained_pods_take_what_is_left() -> None:
     """Kueue's Mixed profile: where little is free anyway, so that whole domains stay whole."""
     world = cluster([8, 8, 8, 8, 2, 0, 8, 8, 8, 8, 8, 8], levels=["block", "rack", "host"])
-    key = world.asks("a", 4, 1, template={"kueue.x-k8s.io/podset-unconstrained-topology": "true"})
-    world.plan()
-    assert set(racks_of(world.placed(key)["worker"])) == {"b0r1"}
+    nodes = world.workers("a", 4, 1, template={"kueue.x-k8s.io/podset-unconstrained-topology": "true"})
+    assert set(racks_of(nodes)) == {"b0r1"}
 
 
 def test_preferred_goes_up_a_level_and_required_does_not() -> None:
@@ -234,9 +220,7 @@ def test_hyper_nodes(pods: int, network: NetworkTopology, racks: int, blocks: in
     """As few leaves and spines as the mode allows."""
     world = Racks(2, 2, 2)
     switches(world)
-    key = world.asks("a", pods, network=network)
-    world.plan()
-    nodes = world.placed(key)["worker"]
+    nodes = world.workers("a", pods, network=network)
     assert (len(set(racks_of(nodes))), len({node[:2] for node in nodes})) == (racks, blocks)
 
 
@@ -276,9 +260,7 @@ def test_partitions_are_each_in_one_domain() -> None:
     world = Racks(2, 2, 3)
     switches(world)
     policy = SubGroupPolicy(name="worker", sub_group_size=2, network_topology=NetworkTopology(highest_tier_allowed=1))
-    key = world.asks("a", 4, network=NetworkTopology(highest_tier_allowed=2), policies=[policy])
-    world.plan()
-    nodes = world.placed(key)["worker"]
+    nodes = world.workers("a", 4, network=NetworkTopology(highest_tier_allowed=2), policies=[policy])
     assert len({node[:2] for node in nodes}) == 1
     assert [len(set(racks_of(nodes[first : first + 2]))) for first in (0, 2)] == [1, 1]
 
@@ -405,6 +387,4 @@ def test_a_level_that_nobody_configured_is_a_label_all_the_same() -> None:
 def test_ranks_of_a_large_gang_fill_whole_racks() -> None:
     """As many racks as it needs and no more."""
     world = Racks(1, 4, 4)
-    key = world.asks("a", 9, 8, required="block")
-    world.plan()
-    assert len(set(racks_of(world.placed(key)["worker"]))) == ceil(9 / 4)
+    assert len(set(racks_of(world.workers("a", 9, 8, required="block")))) == ceil(9 / 4)

@@ -29,18 +29,14 @@ def test_a_pair_goes_where_nodes_are_in_use(plugin: type[PlainPlugin] | None, ra
     """Without scores by what is left over, and never simply to the first; scores decide before that."""
     world = two_hyper_nodes()
     world.plugins = [*world.plugins, *([plugin({})] if plugin else [])]
-    key = world.asks("pair", 2, 5, network=NetworkTopology(highest_tier_allowed=1))
-    world.plan()
-    assert set(racks_of(world.placed(key)["worker"])) == {rack}
+    assert set(racks_of(world.workers("pair", 2, 5, network=NetworkTopology(highest_tier_allowed=1)))) == {rack}
 
 
 def test_slices_go_where_nodes_are_in_use() -> None:
     """So do partitions of a task, each of which could go into any HyperNode."""
     world = two_hyper_nodes()
     policy = SubGroupPolicy(name="worker", sub_group_size=2, network_topology=NetworkTopology(highest_tier_allowed=1))
-    key = world.asks("pair", 2, 5, policies=[policy])
-    world.plan()
-    assert set(racks_of(world.placed(key)["worker"])) == {"b0r1"}
+    assert set(racks_of(world.workers("pair", 2, 5, policies=[policy]))) == {"b0r1"}
 
 
 @settings(max_examples=settings().max_examples * 2)

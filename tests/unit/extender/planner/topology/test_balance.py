@@ -58,32 +58,24 @@ def test_the_block_with_equal_racks_comes_before_the_tighter_one() -> None:
     placed = {}
     for profile in ("best-fit", "balanced"):
         world = racks([[8, 2], [6, 6]], profile)
-        key = world.asks("a", 10, 1, required="block")
-        world.plan()
-        placed[profile] = Counter(racks_of(world.placed(key)["worker"]))
+        placed[profile] = Counter(racks_of(world.workers("a", 10, 1, required="block")))
     assert placed == {"best-fit": {"b0r0": 8, "b0r1": 2}, "balanced": {"b1r0": 5, "b1r1": 5}}
 
 
 def test_a_rack_with_little_room_is_left_out() -> None:
     """Of three racks two can have six each, and of those with more room the ones that just fit."""
     world = racks([[9, 6, 7, 2]])
-    key = world.asks("a", 12, 1, required="block")
-    world.plan()
-    assert Counter(racks_of(world.placed(key)["worker"])) == {"b0r1": 6, "b0r2": 6}
+    assert Counter(racks_of(world.workers("a", 12, 1, required="block"))) == {"b0r1": 6, "b0r2": 6}
 
 
 def test_slices_have_equal_shares_and_stay_whole() -> None:
     """Four slices of two, in two racks; each could hold three."""
     world = racks([[7, 7]])
     said = {"muster.dev/topology-slice-required": "rack", "muster.dev/topology-slice-size": "2"}
-    key = world.asks("a", 8, 1, required="block", template=said)
-    world.plan()
-    assert racks_of(world.placed(key)["worker"]) == ["b0r0"] * 4 + ["b0r1"] * 4
+    assert racks_of(world.workers("a", 8, 1, required="block", template=said)) == ["b0r0"] * 4 + ["b0r1"] * 4
 
 
 def test_nodes_of_a_rack_have_equal_shares() -> None:
     """Nodes are the innermost domains, whatever the levels say."""
     world = Racks(1, 1, 3, levels=["block", "rack"], profile="balanced")
-    key = world.asks("a", 12, 1, required="rack")
-    world.plan()
-    assert sorted(Counter(world.placed(key)["worker"]).values()) == [6, 6]
+    assert sorted(Counter(world.workers("a", 12, 1, required="rack")).values()) == [6, 6]

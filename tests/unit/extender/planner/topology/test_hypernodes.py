@@ -1,22 +1,18 @@
 """HyperNodes become a tree: domains that nest, and for whatever does not fit a reason that names it."""
 
 import pytest
-from hypernode_world import HyperNodeWorld, hyper_node, labelled, matching, named, node, path_of, within
+from hypernode_world import HyperNodeWorld, hyper_node, labelled, matching, named, node, paths, within
 
 from extender.planner.topology.hypernodes import HyperNodes, HyperNodeTree
+from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
 from muster.api.limits import ALL_PATTERNS, PLACES, TIERS
-from muster.api.volcano.topology import Member, MemberSelector
+from muster.api.volcano.topology import HyperNode, Member, MemberSelector
 
 
 def made(world: HyperNodeWorld) -> HyperNodes:
     """What the HyperNodes come to."""
     return HyperNodeTree().of(world)
-
-
-def paths(world: HyperNodeWorld, found: HyperNodes) -> dict[str, tuple[str, ...]]:
-    """Per node its domains, outermost first."""
-    return {name: path_of(found.tree, column) for name, column in world.index.items()}
 
 
 def reasons(found: HyperNodes) -> dict[str, list[str]]:
@@ -35,12 +31,20 @@ def test_members_by_name_pattern_and_label() -> None:
         hyper_node("ab", 2, within("a", "b", "not-yet")),
     )
     found = made(world)
+    assert not found.problems
     assert found.tree.levels == ("tier 2", "tier 1")
     assert found.tree.tiers == (2, 1)
     assert found.tree.domains == (("ab", "c"), ("a", "b", "c"))
-    assert paths(world, found) == {"n0": ("ab", "a"), "n1": ("ab", "b"), "n2": ("ab", "b"), "n3": (), "x1": ("c", "c")}
+    assert paths(world, found.tree) == {
+        "n0": ("ab", "a"),
+        "n1": ("ab", "b"),
+        "n2": ("ab", "b"),
+        "n3": (),
+        "x1": ("c", "c"),
+    }
     assert (found.node_counts, found.missing) == ({"a": 1, "b": 2, "c": 1, "ab": 2}, {"ab": ("not-yet",)})
-    assert not found.problems
+    found = made(world.tell(hyper_node("b", 1, matching("("))))
+    assert (found.node_counts["b"], found.node_counts["ab"]) == (0, 2), "one that is left out exists"
 
 
 def test_patterns_are_searched_for_anywhere_in_the_name() -> None:
@@ -71,91 +75,107 @@ def test_selectors_with_expressions() -> None:
     assert made(world).node_counts == {"in": 2, "exists": 1, "absent": 1, "nothing": 0, "odd": 0}
 
 
-def test_no_hyper_nodes_make_a_tree_without_levels() -> None:
-    """Every node is in no domain."""
-    found = made(HyperNodeWorld().tell(node("a")))
-    assert (found.tree.levels, found.tree.domain_of.shape[0]) == ((), 0)
+def nodes(count: int) -> list[Node]:
+    """So many nodes, n0 and so on."""
+    return [node(f"n{number}") for number in range(count)]
 
 
-def test_a_node_in_two_hyper_nodes_of_a_tier_is_told_at_both() -> None:
-    """It is in no domain of that tier; above, where all agree, it is in one, and the other nodes are as before."""
-    world = HyperNodeWorld().tell(
-        *(node(f"n{number}") for number in range(4)),
-        hyper_node("a", 1, named("n0", "n1")),
-        hyper_node("b", 1, named("n1", "n2")),
-        hyper_node("top", 2, within("a", "b")),
-    )
+SHAPES: dict[str, tuple[list[Node | HyperNode], dict[str, tuple[str, ...]], dict[str, list[str]], dict[str, str]]] = {
+    "a node in two HyperNodes of a tier is in no domain of it, and in one above": (
+        [
+            *nodes(4),
+            hyper_node("a", 1, named("n0", "n1")),
+            hyper_node("b", 1, named("n1", "n2")),
+            hyper_node("top", 2, within("a", "b")),
+        ],
+        {"n0": ("top", "a"), "n1": ("top",), "n2": ("top", "b"), "n3": ()},
+        {"a": ["Overlap"], "b": ["Overlap"]},
+        {"a": "other HyperNodes of tier 1 too: n1 (in b).", "b": "n1 (in a)"},
+    ),
+    "a HyperNode with two parents has none, and its nodes are together": (
+        [
+            *nodes(2),
+            hyper_node("a", 1, named("n0")),
+            hyper_node("b", 1, named("n1")),
+            hyper_node("p", 2, within("a", "b")),
+            hyper_node("q", 2, within("a")),
+        ],
+        {"n0": ("a", "a"), "n1": ("p", "b")},
+        {name: ["SeveralParents"] for name in "apq"},
+        {"a": "HyperNode a is a member of p, q"},
+    ),
+    "circles are broken where tiers do not fall, and the other links count": (
+        [
+            *nodes(1),
+            hyper_node("a", 1, [*named("n0"), *within("b")]),
+            hyper_node("b", 2, within("a")),
+            hyper_node("c", 2, within("d")),
+            hyper_node("d", 2, within("c")),
+        ],
+        {"n0": ("b", "a")},
+        {"a": ["TierOrder"], "b": ["TierOrder"], "c": ["TierOrder"] * 2, "d": ["TierOrder"] * 2},
+        {"a": "HyperNode b of tier 2 can not be a member of a of tier 1"},
+    ),
+    "an unbalanced tree has the topmost domain of a tier or lower, as Volcano reads a highest tier": (
+        [
+            *nodes(3),
+            hyper_node("leaf", 1, named("n0")),
+            hyper_node("mid", 2, named("n1")),
+            hyper_node("top", 3, [*within("leaf", "mid"), *named("n2")]),
+        ],
+        {"n0": ("top", "leaf", "leaf"), "n1": ("top", "mid"), "n2": ("top",)},
+        {},
+        {},
+    ),
+    "nodes named on every tier nest, and a HyperNode whose nodes part above is no domain": (
+        [
+            *nodes(6),
+            hyper_node("a", 1, named("n0", "n1")),
+            hyper_node("b", 1, named("n2", "n3")),
+            hyper_node("p", 2, named("n0", "n1", "n2")),
+            hyper_node("q", 2, named("n3", "n4")),
+        ],
+        {"n0": ("p", "a"), "n1": ("p", "a"), "n2": ("p",), "n3": ("q",), "n4": ("q",), "n5": ()},
+        {"b": ["Torn"], "p": ["Torn"], "q": ["Torn"]},
+        {"b": "the nodes of HyperNode b are in several HyperNodes of tier 2 or lower (p, q): they are in no domain of "
+         "tier 1 and below"},
+    ),
+    "one that cannot be evaluated, as admission was bypassed, is left out alone": (
+        [
+            *nodes(1),
+            hyper_node("a", 1, named("n0")),
+            hyper_node("bad", 1, matching("(")),
+            hyper_node("empty", 2, []),
+            hyper_node("top", 2, within("a", "bad")),
+        ],
+        {"n0": ("top", "a")},
+        {"bad": ["Invalid"], "empty": ["Invalid"]},
+        {"bad": "regexMatch pattern is invalid"},
+    ),
+    "a node that more HyperNodes take than are kept of it is in no domain": (
+        [
+            *nodes(2),
+            hyper_node("mine", 1, named("n1")),
+            *(hyper_node(f"h{number}", 1 + number % 4, named("n0")) for number in range(PLACES.value + 1)),
+        ],
+        {"n0": (), "n1": ("mine",) * 4},
+        {f"h{number}": ["TooMany"] for number in range(PLACES.value + 1)},
+        {"h3": f"nodes that are members of more than {PLACES.value} HyperNodes (limit {PLACES.name!r}): n0."},
+    ),
+    "no HyperNodes make a tree without levels": (nodes(1), {"n0": ()}, {}, {}),
+}  # fmt: skip
+"""Name → objects, path of each node, words for machines by HyperNode, and what is told."""
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_domains_nest_and_what_does_not_is_told(name: str) -> None:
+    """What cannot be is named at each HyperNode that it is about, and all others are as before."""
+    objects, expected, problems, told = SHAPES[name]
+    world = HyperNodeWorld().tell(*objects)
     found = made(world)
-    assert paths(world, found) == {"n0": ("top", "a"), "n1": ("top",), "n2": ("top", "b"), "n3": ()}
-    [problem] = found.problems["a"]
-    assert problem.reason == "Overlap"
-    assert "other HyperNodes of tier 1 too: n1 (in b)." in problem.message
-    assert "n1 (in a)" in found.problems["b"][0].message
-    assert "top" not in found.problems
-
-
-def test_a_hyper_node_with_two_parents_has_none() -> None:
-    """All three are told; its nodes are together still."""
-    world = HyperNodeWorld().tell(
-        node("n"),
-        node("m"),
-        hyper_node("a", 1, named("n")),
-        hyper_node("b", 1, named("m")),
-        hyper_node("p", 2, within("a", "b")),
-        hyper_node("q", 2, within("a")),
-    )
-    found = made(world)
-    assert paths(world, found) == {"n": ("a", "a"), "m": ("p", "b")}
-    assert reasons(found) == {name: ["SeveralParents"] for name in "apq"}
-    assert "HyperNode a is a member of p, q" in found.problems["a"][0].message
-
-
-def test_circles_and_tiers_that_do_not_fall_are_broken_where_they_rise() -> None:
-    """Each link that cannot be is named at both ends, and the others count."""
-    world = HyperNodeWorld().tell(
-        node("n"),
-        hyper_node("a", 1, [*named("n"), *within("b")]),
-        hyper_node("b", 2, within("a")),
-        hyper_node("c", 2, within("d")),
-        hyper_node("d", 2, within("c")),
-    )
-    found = made(world)
-    assert paths(world, found) == {"n": ("b", "a")}
-    assert reasons(found) == {"a": ["TierOrder"], "b": ["TierOrder"], "c": ["TierOrder"] * 2, "d": ["TierOrder"] * 2}
-    assert "HyperNode b of tier 2 can not be a member of a of tier 1" in found.problems["a"][0].message
-
-
-def test_unbalanced_trees_have_the_topmost_domain_of_a_tier_or_lower() -> None:
-    """Volcano's reading of a highest tier: whatever HyperNode of that tier or a lower one may hold a gang."""
-    world = HyperNodeWorld().tell(
-        *(node(f"n{number}") for number in range(3)),
-        hyper_node("leaf", 1, named("n0")),
-        hyper_node("mid", 2, named("n1")),
-        hyper_node("top", 3, [*within("leaf", "mid"), *named("n2")]),
-    )
-    assert paths(world, made(world)) == {"n0": ("top", "leaf", "leaf"), "n1": ("top", "mid"), "n2": ("top",)}
-
-
-def test_nodes_named_on_every_tier_nest_as_well() -> None:
-    """Without members of type HyperNode; a HyperNode whose nodes part above is told and is no domain."""
-    world = HyperNodeWorld().tell(
-        *(node(f"n{number}") for number in range(6)),
-        hyper_node("a", 1, named("n0", "n1")),
-        hyper_node("b", 1, named("n2", "n3")),
-        hyper_node("p", 2, named("n0", "n1", "n2")),
-        hyper_node("q", 2, named("n3", "n4")),
-    )
-    found = made(world)
-    assert paths(world, found) == {
-        "n0": ("p", "a"),
-        "n1": ("p", "a"),
-        "n2": ("p",),
-        "n3": ("q",),
-        "n4": ("q",),
-        "n5": (),
-    }
-    assert reasons(found) == {"b": ["Torn"], "p": ["Torn"], "q": ["Torn"]}
-    assert "HyperNode b are in several HyperNodes of tier 2 or lower (p, q)" in found.problems["b"][0].message
+    assert paths(world, found.tree) == expected
+    assert reasons(found) == problems
+    assert [words for name, words in told.items() if words not in found.problems[name][0].message] == []
 
 
 def test_names_of_tiers() -> None:
@@ -171,22 +191,6 @@ def test_names_of_tiers() -> None:
     assert found.tree.tier_names == ("", "", "rack")
     assert reasons(found) == {"c": ["TierName"], "d": ["TierName"]}
     assert found.tree.level("rack") == 2
-
-
-def test_one_that_cannot_be_evaluated_is_left_out_alone() -> None:
-    """It got in without admission; the rest is a tree."""
-    world = HyperNodeWorld().tell(
-        node("n"),
-        hyper_node("a", 1, named("n")),
-        hyper_node("bad", 1, matching("(")),
-        hyper_node("empty", 2, []),
-        hyper_node("top", 2, within("a", "bad")),
-    )
-    found = made(world)
-    assert paths(world, found) == {"n": ("top", "a")}
-    assert reasons(found) == {"bad": ["Invalid"], "empty": ["Invalid"]}
-    assert "regexMatch pattern is invalid" in found.problems["bad"][0].message
-    assert found.node_counts == {"a": 1, "bad": 0, "empty": 0, "top": 2}
 
 
 def test_more_tiers_than_a_tree_has_levels() -> None:
@@ -221,20 +225,7 @@ def test_more_patterns_than_are_compared() -> None:
     ]
     found = made(world.tell(*many, hyper_node("same", 2, matching("x0-0$"), created="2028")))
     assert reasons(found) == {many[-1].metadata.name: ["TooMany"]}
-    assert paths(world, found) == {"x0-0": ("same", "h0")}
-
-
-def test_a_node_that_everybody_takes() -> None:
-    """More HyperNodes than are kept of a node: it is in no domain, and they are told."""
-    world = HyperNodeWorld().tell(
-        node("n"),
-        node("m"),
-        hyper_node("mine", 1, named("m")),
-        *(hyper_node(f"h{number}", 1 + number % 4, named("n")) for number in range(PLACES.value + 1)),
-    )
-    found = made(world)
-    assert paths(world, found) == {"n": (), "m": ("mine",) * 4}
-    assert reasons(found) == {f"h{number}": ["TooMany"] for number in range(PLACES.value + 1)}
+    assert paths(world, found.tree) == {"x0-0": ("same", "h0")}
 
 
 def test_nothing_is_made_anew_while_nothing_changes_that_matters() -> None:

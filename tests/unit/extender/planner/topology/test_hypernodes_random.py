@@ -1,15 +1,21 @@
-"""HyperNodes at random: the tree is that of a plain reading, and one kept by changes is the one made at once."""
+"""HyperNodes at random: the tree is that of a plain reading, and one kept by changes is the one made at once.
+
+Whatever is written in a HyperNode that admission did not see, there is a tree, and the others are in it.
+"""
 
 import re
 from collections.abc import Mapping
 
-from hypernode_world import HyperNodeWorld, hyper_node, labelled, matching, named, node, path_of, within
+import msgspec
+from hypernode_world import HyperNodeWorld, hyper_node, labelled, matching, named, node, paths, within
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.planner.topology.hypernodes import HyperNodes, HyperNodeTree
+from extender.planner.topology.hypernodes import HyperNodeTree
 from muster.api.kubernetes.core import Node
+from muster.api.limits import TIERS
 from muster.api.volcano.topology import HyperNode
+from muster.kube.codec import decoder
 
 NODES = [f"n{number}" for number in range(8)]
 NAMES = [f"h{number}" for number in range(7)]
@@ -83,11 +89,6 @@ def expected(world: HyperNodeWorld) -> dict[str, tuple[str, ...]]:
     return {name: tuple(each for each in row if each) for name, row in rows.items()}
 
 
-def paths(world: HyperNodeWorld, found: HyperNodes) -> dict[str, tuple[str, ...]]:
-    """Per node the path that the tree has."""
-    return {name: path_of(found.tree, column) for name, column in world.index.items()}
-
-
 CHANGES = st.lists(st.tuples(st.booleans(), st.one_of(HYPER_NODES, LABELLED)), max_size=4)
 
 
@@ -100,7 +101,7 @@ def test_kept_by_changes_it_is_what_a_plain_reading_says(rounds: list[list[tuple
         for gone, each in changes:
             (world.forget if gone else world.tell)(each)
         found, fresh = kept.of(world), HyperNodeTree().of(world)
-        assert paths(world, found) == expected(world) == paths(world, fresh)
+        assert paths(world, found.tree) == expected(world) == paths(world, fresh.tree)
         assert (found.problems, found.node_counts, found.missing) == (fresh.problems, fresh.node_counts, fresh.missing)
         assert (found.tree.domains, found.tree.tier_names) == (fresh.tree.domains, fresh.tree.tier_names)
         for level in range(1, len(found.tree.levels)):
@@ -113,5 +114,63 @@ def test_kept_by_changes_it_is_what_a_plain_reading_says(rounds: list[list[tuple
                         if member.type == "HyperNode" and member.selector.exact_match}  # fmt: skip
             assert found.node_counts[name] == own + len(children & world.hyper_nodes.keys())
             mine = {each.metadata.name for each in world.nodes if each and direct(hyper, each)}
-            if any(name not in paths(world, found)[each] for each in mine):
+            if any(name not in paths(world, found.tree)[each] for each in mine):
                 assert found.problems
+
+
+TEXTS = st.sampled_from(
+    ["", "a", "mine", "node-0", "(", "[", "x{999}", ".{0,999}", "\\", "\u0000", "é", "$^", "a" * 5_000]
+)
+TIERS_WRITTEN = st.sampled_from([0, 1, 2, 7, 2**31 - 1, 2**31, 2**62, 2**63, 2**64, 10**30, -1, "1", None, 1.5])
+SELECTORS = st.fixed_dictionaries(
+    {},
+    optional={
+        "exactMatch": st.one_of(st.none(), st.fixed_dictionaries({"name": TEXTS})),
+        "regexMatch": st.one_of(st.none(), st.fixed_dictionaries({"pattern": TEXTS})),
+        "labelMatch": st.one_of(
+            st.none(),
+            st.fixed_dictionaries(
+                {},
+                optional={
+                    "matchLabels": st.dictionaries(TEXTS, TEXTS, max_size=70),
+                    "matchExpressions": st.lists(
+                        st.fixed_dictionaries(
+                            {"key": TEXTS, "operator": TEXTS | st.just("In"), "values": st.lists(TEXTS)}
+                        ),
+                        max_size=3,
+                    ),
+                },
+            ),
+        ),
+    },
+)
+WRITTEN_MEMBERS = st.fixed_dictionaries(
+    {"type": st.sampled_from(["Node", "HyperNode", "x"])}, optional={"selector": SELECTORS}
+)
+SPECS = st.fixed_dictionaries(
+    {"tier": TIERS_WRITTEN},
+    optional={
+        "tierName": TEXTS,
+        "members": st.lists(WRITTEN_MEMBERS, max_size=5)
+        | st.lists(WRITTEN_MEMBERS, min_size=1, max_size=1).map(lambda one: one * 10_001),
+    },
+)
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(st.lists(st.tuples(st.sampled_from("abcd"), SPECS), max_size=6))
+def test_there_is_always_a_tree(written: list[tuple[str, object]]) -> None:
+    """What does not decode never comes; of the rest each is in the tree or says why not."""
+    world = HyperNodeWorld().tell(node("own-7"), node("node-0"), hyper_node("mine", 1, named("own-7")))
+    kept = HyperNodeTree()
+    for name, spec in written:
+        try:
+            made = decoder(HyperNode).decode(msgspec.json.encode({"metadata": {"name": name}, "spec": spec}))
+        except msgspec.ValidationError:
+            continue
+        found = kept.of(world.tell(made))
+        assert found.node_counts.keys() == world.hyper_nodes.keys()
+        assert len(found.tree.levels) <= TIERS.value
+        domains = {each for names in found.tree.domains for each in names}
+        assert domains | found.problems.keys() >= world.hyper_nodes.keys()
+        assert "mine" in domains
