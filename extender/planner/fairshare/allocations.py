@@ -88,12 +88,6 @@ def _sum_up(tree: QueueTree, table: Amounts) -> None:
         table[above] = np.minimum(table[above] + table[row], MAX_SUM)
 
 
-def allocatable(tree: QueueTree, fair: Shares) -> Shares:
-    """Return what a queue may have before others come first: its fair share or quota, within its limit."""
-    share: Shares = np.minimum(tree.limit, np.maximum(tree.deserved, fair))
-    return share
-
-
 _LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
 
 

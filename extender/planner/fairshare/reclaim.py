@@ -23,7 +23,6 @@ from math import inf
 
 import numpy as np
 
-from extender.planner.fairshare.allocations import allocatable
 from extender.planner.fairshare.tree import QueueTree, Shares
 from extender.planner.state.amounts import Amounts
 
@@ -47,6 +46,11 @@ class ReclaimRules:
     multiplier: float = 1.0
     """Factor by which the gaining queue must stay less saturated than the losing ones; 1 or more."""
 
+    @property
+    def allocatable(self) -> Shares:
+        """What each queue may have before others come first: its fair share or quota, within its limit."""
+        return np.minimum(self.tree.limit, np.maximum(self.tree.deserved, self.fair))
+
     def may_start(self, row: int, amounts: Amounts, *, fixed: bool) -> bool:
         """Return True if the queue stays within its fair share, and gangs not preemptable within what it deserves."""
         asked = amounts > 0
@@ -59,7 +63,7 @@ class ReclaimRules:
     def validate(self, row: int, amounts: Amounts, losses: Sequence[Loss], *, fixed: bool, strict: bool) -> bool:
         """Return True if the queue in `row` may have these amounts for these chunks; `strict` is KAI's comparison."""
         after = self.allocated.copy()
-        may = allocatable(self.tree, self.fair)
+        may = self.allocatable
         for loss in losses:
             if not loss.amounts.any():
                 continue
@@ -88,7 +92,7 @@ class ReclaimRules:
 
     def above(self, row: int, amounts: Amounts) -> list[int]:
         """Return the queues that may lose some of these resources to the queue in `row`, by what they have."""
-        may, asked, found = allocatable(self.tree, self.fair), amounts > 0, list[int]()
+        may, asked, found = self.allocatable, amounts > 0, list[int]()
         for other in range(1, len(self.tree.names)):
             gains, loses = self.tree.fork(row, other)
             most = np.minimum(may, self.tree.quota)[loses] if self.owed(gains, amounts) else may[loses]

@@ -48,18 +48,15 @@ class InterPodAffinity:
         for mark in entry.marks:
             if mark not in self._copied:
                 self._copied.add(mark)
-                self._counts[mark] = self._own_counts(mark)
+                known = self._counts.get(mark)
+                if known is None:
+                    self._index = None
+                    known = np.zeros(len(self._snapshot.nodes), dtype=np.int32)
+                self._counts[mark] = known.copy()
             self._counts[mark][entry.column] += pods
         for claim in entry.cls.claims:
             if claim.key in self._claims:
                 self._claims[claim.key] += pods
-
-    def _own_counts(self, mark: Mark) -> Counts:
-        known = self._counts.get(mark)
-        if known is not None:
-            return known.copy()
-        self._index = None
-        return np.zeros(len(self._snapshot.nodes), dtype=np.int32)
 
     def codes(self, cls: PodClass) -> Codes | None:
         """Return the code of refusal per node by the pods there; None for a class that they cannot concern."""

@@ -23,7 +23,7 @@ from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podshape import ClaimUse
 from extender.planner.state.tables import Volumes
-from muster.api.kubernetes.constraints import NodeSelector, NodeSelectorTerm, Toleration
+from muster.api.kubernetes.constraints import NodeSelector, Toleration
 from muster.api.kubernetes.core import Node, Taint
 from muster.api.kubernetes.meta import LabelSelectorRequirement
 from muster.api.kubernetes.storage import (
@@ -50,22 +50,17 @@ _ZONE_LABELS = {
 """Zone and region labels of volumes and nodes → their current names."""
 
 
-def matches(selector: NodeSelector, node: Node) -> bool:
-    """Return True if one of the terms matches; a term without requirements matches nothing."""
+def matches(selector: NodeSelector, node: Node, *, labels_only: bool = False) -> bool:
+    """Return True if one of the terms matches; a term without requirements matches nothing.
+
+    `labels_only`: as kube-scheduler reads the node affinity of a volume, without the node's fields.
+    """
     fields = {"metadata.name": node.metadata.name}
-    return any(_term_matches(term, node.metadata.labels, fields) for term in selector.node_selector_terms)
-
-
-def matches_labels(selector: NodeSelector, labels: Mapping[str, str]) -> bool:
-    """Do so for a volume's node affinity, where kube-scheduler reads labels only."""
-    return any(_term_matches(term, labels, None) for term in selector.node_selector_terms)
-
-
-def _term_matches(term: NodeSelectorTerm, labels: Mapping[str, str], fields: Mapping[str, str] | None) -> bool:
-    if not term.match_expressions and not term.match_fields:
-        return False
-    return all(_holds(requirement, labels) for requirement in term.match_expressions) and (
-        fields is None or all(_holds(requirement, fields) for requirement in term.match_fields)
+    return any(
+        all(_holds(requirement, node.metadata.labels) for requirement in term.match_expressions)
+        and (labels_only or all(_holds(requirement, fields) for requirement in term.match_fields))
+        for term in selector.node_selector_terms
+        if term.match_expressions or term.match_fields
     )
 
 
@@ -124,7 +119,10 @@ class Predicates(PlainPlugin):
             return causes.code(_faulty(snapshot.faults.get(node.metadata.name)) or refusal(cls, node))
 
         def by_volumes(cls: PodClass, node: Node | None) -> int:
-            return causes.code(volume_refusal(cls, node, snapshot.volumes) if node else reasons.cause.GONE)
+            if node is None:
+                return causes.code(reasons.cause.GONE)
+            refused = (_claim_refusal(use, node, snapshot.volumes) for use in cls.claims)
+            return causes.code(next(filter(None, refused), NOTHING))
 
         codes = self._by_node.of(cls, snapshot, by_node, other=causes)
         if cls.gpu is not None and not cls.gpu.by_resource and snapshot.devices.divided.any():
@@ -147,12 +145,8 @@ def refusal(cls: PodClass, node: Node) -> Reason:
     """Return why the node does not take pods of this class, room and other pods aside; empty if it does."""
     if node.spec.unschedulable and not tolerated(CORDON_TAINT, cls.tolerations):
         return reasons.cause.CORDONED
-    labels = node.metadata.labels
-    if any(labels.get(key) != value for key, value in cls.node_selector.items()):
-        return reasons.cause.NODE_SELECTOR
-    required = cls.required_node_affinity
-    if required is not None and not matches(required, node):
-        return reasons.cause.NODE_AFFINITY
+    if unselected := _unselected(cls, node):
+        return unselected
     taint = _untolerated(cls, node)
     return reasons.cause.taint(taint.key, taint.value) if taint else NOTHING
 
@@ -169,11 +163,15 @@ def _inclusion(cls: PodClass, node: Node | None) -> int:
     """Return bits: the pod's node selector and affinity match, its tolerations cover the taints."""
     if node is None:
         return 0
+    return _SELECTED * (not _unselected(cls, node)) | _TOLERATED * (_untolerated(cls, node) is None)
+
+
+def _unselected(cls: PodClass, node: Node) -> Reason:
+    """Return the requirement of the pod's spec that the node does not meet; empty if it meets both."""
     labels, required = node.metadata.labels, cls.required_node_affinity
-    selected = all(labels.get(key) == value for key, value in cls.node_selector.items()) and (
-        required is None or matches(required, node)
-    )
-    return _SELECTED * selected | _TOLERATED * (_untolerated(cls, node) is None)
+    if any(labels.get(key) != value for key, value in cls.node_selector.items()):
+        return reasons.cause.NODE_SELECTOR
+    return NOTHING if required is None or matches(required, node) else reasons.cause.NODE_AFFINITY
 
 
 def _untolerated(cls: PodClass, node: Node) -> Taint | None:
@@ -194,12 +192,8 @@ def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
     )
 
 
-def volume_refusal(cls: PodClass, node: Node, volumes: Volumes) -> Reason:
-    """Return why the pod's claims keep it off this node; empty if they do not."""
-    return next((words for use in cls.claims if (words := _claim_refusal(use, node, volumes))), NOTHING)
-
-
 def _claim_refusal(use: ClaimUse, node: Node, volumes: Volumes) -> Reason:
+    """Return why a claim keeps its pod off this node; empty if it does not."""
     claim = volumes.claims.get(use.key)
     if claim is None:  # that of an ephemeral volume appears a moment after its pod
         return NOTHING if use.ephemeral else reasons.cause.claim_missing(claim=use.key)
@@ -215,7 +209,7 @@ def _bound(use: ClaimUse, claim: PersistentVolumeClaim, node: Node, volumes: Vol
     if volume is None:
         return reasons.cause.volume_missing(volume=claim.spec.volume_name, claim=use.key)
     affinity = volume.spec.node_affinity
-    if affinity and affinity.required and not matches_labels(affinity.required, node.metadata.labels):
+    if affinity and affinity.required and not matches(affinity.required, node, labels_only=True):
         return reasons.cause.volume_elsewhere(volume=volume.metadata.name)
     same = _same_zone(volume, node.metadata.labels)
     return NOTHING if same else reasons.cause.volume_in_another_zone(volume=volume.metadata.name)

@@ -110,7 +110,9 @@ class Shortage(Struct, frozen=True, rename="camel"):
         if not self.nodes:
             parts.append("the cluster has no nodes")
         left = f"kube-scheduler decides, not counted: {', '.join(self.unseen)}" if self.unseen else ""
-        near = self._near if self.kind == "together" and not self.miss.whole_nodes else self.nearest
+        near = self.nearest
+        if self.kind == "together" and not self.miss.whole_nodes:
+            near = f"nearest: {', '.join(self._levels)}" if self._levels else ""
         return "; ".join(part for part in [*parts, near, left] if part)
 
     @property
@@ -141,7 +143,8 @@ class Shortage(Struct, frozen=True, rename="camel"):
         if self.kind == "ever":
             return f"{pods} must start together, but even an empty cluster has room for {self.placed} of them"
         if self.kind == "extra":
-            return f"{self._more} for room"
+            there = f"{self.running} of {many(self.running + self.wanted, 'pod')} {have(self.running)} a node"
+            return f"{there}; {self.wanted} more {verb(self.wanted, 'wait')} for room"
         if self.kind == "lost":
             return f"{pods} that the gang has lost {verb(self.wanted, 'wait')} for room"
         fit = f"{self.placed or 'none'} {verb(max(1, self.placed), 'fit')} now"
@@ -149,21 +152,11 @@ class Shortage(Struct, frozen=True, rename="camel"):
         return missing if self.wanted == 1 else f"{missing}: {fit}"
 
     @property
-    def _more(self) -> str:
-        """Pods of a gang that runs which wait for something."""
-        there = f"{self.running} of {many(self.running + self.wanted, 'pod')} {have(self.running)} a node"
-        return f"{there}; {self.wanted} more {verb(self.wanted, 'wait')}"
-
-    @property
     def nearest(self) -> str:
         """The nearest miss in words; empty if nothing is known."""
         if self.miss is None:
             return ""
         return self.miss.words + (f" ({', '.join(self._levels)})" if self._levels else "")
-
-    @property
-    def _near(self) -> str:
-        return f"nearest: {', '.join(self._levels)}" if self._levels else ""
 
     @property
     def _levels(self) -> list[str]:

@@ -34,17 +34,8 @@ class PatternSet:
         self._sets: list[tuple[Any, list[int]]] = []
         self._single: list[tuple[Any, int]] = []
         """Patterns too large for a set of their own; outside a set RE2 finds another way."""
-        chunk: list[int] = []
-        steps = 0
-        for number, pattern in enumerate(patterns):
-            more = steps_of(pattern)
-            if chunk and (len(chunk) == MOST_PATTERNS or steps + more > MOST_STEPS):
-                self._add(patterns, chunk)
-                chunk, steps = [], 0
-            chunk.append(number)
-            steps += more
-        if chunk:
-            self._add(patterns, chunk)
+        if patterns:
+            self._add(patterns, list(range(len(patterns))))
 
     def found_in(self, name: str) -> list[int]:
         """Return the numbers of the patterns that are found anywhere in the name."""
@@ -55,16 +46,9 @@ class PatternSet:
         return [*found, *(number for one, number in self._single if one.search(text))] if self._single else found
 
     def _add(self, patterns: Sequence[str], numbers: list[int]) -> None:
-        one = re2.Set.SearchSet(options(_MEMORY_BYTES))
-        for number in numbers:
-            one.Add(patterns[number])
-        canary = one.Add(re2.escape(_CANARY))
-        try:
-            one.Compile()
-            works = canary in (one.Match(_CANARY) or ())
-        except re2.error:
-            works = False
-        if works:
+        """Make a set of these patterns, or two of their halves where one has too many or too little memory."""
+        few = len(numbers) <= MOST_PATTERNS and sum(steps_of(patterns[number]) for number in numbers) <= MOST_STEPS
+        if few and (one := _set_of([patterns[number] for number in numbers])) is not None:
             self._sets.append((one, numbers))
         elif len(numbers) > 1:
             half = len(numbers) // 2
@@ -72,6 +56,19 @@ class PatternSet:
             self._add(patterns, numbers[half:])
         else:
             self._single.append((re2.compile(patterns[numbers[0]], options(_MEMORY_BYTES)), numbers[0]))
+
+
+def _set_of(patterns: Sequence[str]) -> Any | None:
+    """Return a set of patterns; None if it has too little memory."""
+    one = re2.Set.SearchSet(options(_MEMORY_BYTES))
+    for pattern in patterns:
+        one.Add(pattern)
+    canary = one.Add(re2.escape(_CANARY))
+    try:
+        one.Compile()
+    except re2.error:
+        return None
+    return one if canary in (one.Match(_CANARY) or ()) else None
 
 
 Numbers = NDArray[np.int32]
