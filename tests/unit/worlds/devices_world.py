@@ -161,6 +161,11 @@ class Devices(World):
         return int(table.allocatable[row, column] - table.used[row, column])
 
 
+def ones(nodes: int, each: int) -> Devices:
+    """Nodes with so many devices each, and the template `one` of claims to one of them."""
+    return Devices().gpus(nodes, each).device_class().template("one", asks(exactly()))
+
+
 def _owner(pod: Pod) -> OwnerReference:
     meta = pod.metadata
     return OwnerReference(api_version="v1", kind="Pod", name=meta.name, uid=meta.uid, controller=True)

@@ -100,10 +100,18 @@ def test_what_did_not_change_is_the_same_object() -> None:
     assert third[1][1].count == 7  # type: ignore[attr-defined]
 
 
-def test_gang_and_enqueue_are_there_in_any_case() -> None:
-    """KAI-Scheduler's files name neither; both come first."""
-    actions, plugins = parts_of(config.parse(text("{name: predicates}", actions="allocate")))
-    assert [action.name for action in actions][1:-3] == ["enqueue", "allocate", "recall"]
+@pytest.mark.parametrize(
+    ("names", "actions"),
+    [
+        pytest.param(["predicates"], "allocate", id="KAI-Scheduler's files name neither gang nor enqueue"),
+        pytest.param(["gang", "gang"], '"allocate, allocate"', id="what is named twice is there once"),
+    ],
+)
+def test_gang_and_enqueue_are_there_in_any_case(names: list[str], actions: str) -> None:
+    """Both come first; Volcano would let an action run twice, and a gang that was placed would be placed again."""
+    named = config.parse(text(*(f"{{name: {name}}}" for name in names), actions=actions))
+    made, plugins = parts_of(named)
+    assert [action.name for action in made][1:-3] == ["enqueue", "allocate", "recall"]
     assert [plugin.name for plugin in plugins] == ["gang", "predicates", "dynamicresources", "topology"]
 
 
@@ -122,10 +130,3 @@ def test_no_switch_takes_what_pods_and_gangs_require() -> None:
     key = world.asks("a", 2, 8, network=None, required="rack")
     world.plan()
     assert world.placed(key)["worker"] == ["b0r1n0", "b0r1n1"]
-
-
-def test_what_is_named_twice_is_there_once() -> None:
-    """Volcano would let an action run twice; a gang that was placed would be placed again."""
-    actions, plugins = parts_of(config.parse(text("{name: gang}", "{name: gang}", actions='"allocate, allocate"')))
-    assert [action.name for action in actions][1:-3] == ["enqueue", "allocate", "recall"]
-    assert [plugin.name for plugin in plugins] == ["gang", "predicates", "dynamicresources", "topology"]

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from their_files import VOLCANO_CHART
 
-from extender.planner.configuration.known import ACTION_ARGUMENTS, ACTIONS, METRICS, SWITCHES
+from extender.planner.configuration.known import ACTION_ARGUMENTS, ACTIONS, METRICS, SWITCHES, Name
 from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.configuration.resolve import resolve
 from extender.planner.cycle import parts_of, registry, report_of
@@ -170,18 +170,16 @@ def test_every_plugin_loads_with_all_its_arguments_at_their_defaults(name: str) 
     assert report_of(yaml.safe_dump({"tiers": [{"plugins": [plugin]}]})).errors == []
 
 
-@pytest.mark.parametrize("name", PLUGINS)
-def test_a_plugin_of_theirs_that_muster_lacks_says_why(name: str) -> None:
-    """And no other says so."""
-    known = PLUGINS[name]
-    assert ((known.ours or name) in registry().plugins) is not bool(known.without)
-
-
-@pytest.mark.parametrize("name", ACTIONS)
-def test_an_action_of_theirs_that_muster_lacks_says_why(name: str) -> None:
-    """And no other says so."""
-    known = ACTIONS[name]
-    assert ((known.ours or name) in registry().actions) is not bool(known.without)
+@pytest.mark.parametrize(
+    ("name", "known", "ours"),
+    [
+        *((name, known, "plugins") for name, known in PLUGINS.items()),
+        *((name, known, "actions") for name, known in ACTIONS.items()),
+    ],
+)
+def test_what_muster_lacks_of_theirs_says_why(name: str, known: Name, ours: str) -> None:
+    """And no other plugin or action says so."""
+    assert ((known.ours or name) in getattr(registry(), ours)) is not bool(known.without)
 
 
 @pytest.mark.parametrize("name", SWITCHES)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from devices_world import CPU, DRIVER, Devices, asks, claim_use, device, exactly, template_use
+from devices_world import CPU, DRIVER, Devices, asks, claim_use, device, exactly, ones, template_use
 from extender_world import cluster_of, of, waiting, where
 from msgspec import structs
 
@@ -29,11 +29,8 @@ def gang(world: Devices, name: str, members: int, use: dict[str, Any], **more: A
 
 def test_members_go_where_devices_are_and_no_more_than_there_are() -> None:
     """Two nodes of two: four members fit, a fifth does not, and the next gang finds nothing."""
-    world = Devices()
+    world = ones(2, 2)
     world.node("plain")
-    world.gpus(2, 2)
-    world.device_class()
-    world.template("one", asks(exactly()))
     gang(world, "a", 4, template_use("one"))
     gang(world, "b", 1, template_use("one"))
     assert where(world.plan()) == {"a": ["node-0", "node-0", "node-1", "node-1"]}
@@ -43,7 +40,7 @@ def test_members_go_where_devices_are_and_no_more_than_there_are() -> None:
 
 def test_a_gang_that_no_empty_cluster_could_hold_is_not_let_in() -> None:
     """It is told what there would have to be."""
-    world = Devices().gpus(2, 2).device_class().template("one", asks(exactly()))
+    world = ones(2, 2)
     gang(world, "a", 5, template_use("one"), phase="Pending")
     assert (
         "5 pods must start together, but even an empty cluster has room for 4 of them" in waiting(world.plan())["a"][1]
@@ -92,13 +89,17 @@ def test_what_a_claim_asks_for_decides_where_it_can_be(spec: dict[str, Any], nod
     assert where(world.plan()) == {"a": nodes}
 
 
-def test_kinds_that_overlap_share_their_devices() -> None:
-    """One large and one small GPU: one member wants any, one a large one; two that want a large one do not fit."""
+def small_and_large() -> Devices:
+    """A node with a small and a large device, and templates for any and for a large one."""
     world = Devices().nodes(1)
     world.equip("node-0", device("d0", memory="40Gi"), device("d1", memory="80Gi"))
-    world.device_class()
-    world.template("any", asks(exactly()))
-    world.template("large", asks(exactly("gpu", 1, f'{MEMORY}.isGreaterThan(quantity("60Gi"))')))
+    large = asks(exactly("gpu", 1, f'{MEMORY}.isGreaterThan(quantity("60Gi"))'))
+    return world.device_class().template("any", asks(exactly())).template("large", large)
+
+
+def test_kinds_that_overlap_share_their_devices() -> None:
+    """One large and one small GPU: one member wants any, one a large one; two that want a large one do not fit."""
+    world = small_and_large()
     gang(world, "a", 1, template_use("large"))
     gang(world, "b", 1, template_use("any"))
     gang(world, "c", 1, template_use("any"))
@@ -109,7 +110,7 @@ def test_kinds_that_overlap_share_their_devices() -> None:
 
 def test_a_device_counts_once_from_the_plan_to_the_end_of_its_pod() -> None:
     """Held by the placement, allocated before the pod is bound, used by the pod, left behind by a pod that ended."""
-    world = Devices().gpus(1, 3).device_class().template("one", asks(exactly()))
+    world = ones(1, 3)
     key = gang(world, "a", 1, template_use("one"))
     free = [world.free("node-0")]
 
@@ -131,7 +132,7 @@ def test_a_device_counts_once_from_the_plan_to_the_end_of_its_pod() -> None:
 
 def test_devices_of_a_pod_that_could_not_be_bound_stay_taken() -> None:
     """kube-scheduler leaves them allocated; the pod itself must go where they are."""
-    world = Devices().gpus(2, 1).device_class().template("one", asks(exactly()))
+    world = ones(2, 1)
     pod = world.member(gang(world, "a", 1, template_use("one")), 0, template_use("one"), claim="a-claim")
     world.claim("a-claim", asks(exactly()), pod=pod, got=(("node-1", "d0"),))
     gang(world, "b", 2, template_use("one"))
@@ -142,11 +143,7 @@ def test_devices_of_a_pod_that_could_not_be_bound_stay_taken() -> None:
 
 def test_an_allocated_device_counts_for_each_kind_that_it_is_of() -> None:
     """A pod that wanted any GPU has got the only large one."""
-    world = Devices().nodes(1)
-    world.equip("node-0", device("d0", memory="40Gi"), device("d1", memory="80Gi"))
-    world.device_class()
-    world.template("any", asks(exactly()))
-    world.template("large", asks(exactly("gpu", 1, f'{MEMORY}.isGreaterThan(quantity("60Gi"))')))
+    world = small_and_large()
     key = gang(world, "a", 1, template_use("any"), phase="Running")
     pod = world.member(key, 0, template_use("any"), claim="c", node="node-0", phase="Running")
     gang(world, "b", 1, template_use("large"))
@@ -158,56 +155,10 @@ def test_an_allocated_device_counts_for_each_kind_that_it_is_of() -> None:
 
 def test_admin_access_takes_nothing() -> None:
     """Neither planned nor allocated."""
-    world = Devices().gpus(1, 1).device_class()
+    world = ones(1, 1)
     world.claim("watch", asks(exactly(adminAccess=True)), got=(("node-0", "d0"),), admin=True)
-    world.template("one", asks(exactly()))
     gang(world, "a", 1, template_use("one"))
     assert where(world.plan()) == {"a": ["node-0"]}
-
-
-def test_pods_that_share_a_claim_go_to_one_node_and_count_once() -> None:
-    """The node must hold all of them; the claim takes two devices there, however many pods use it."""
-    world = Devices().nodes(1, cpu=2)
-    world.equip("node-0", device("d0"), device("d1"))
-    world.gpus(0, 0)
-    world.node("node-1", cpu=8)
-    world.equip("node-1", device("d0"), device("d1"), device("d2"))
-    world.device_class()
-    claim = world.claim("both", asks(exactly("gpu", 2)))
-    key = gang(world, "a", 3, claim_use("both"))
-    assert where(world.plan()) == {"a": ["node-1"] * 3}
-    assert (world.free("node-0"), world.free("node-1")) == (2, 1)
-    gang(world, "b", 1, claim_use("both"))
-    assert where(world.plan()) == {"b": ["node-1"]}, "who comes later follows"
-    for rank in range(3):
-        world.member(key, rank, claim_use("both"), node="node-1", phase="Running")
-    assert world.free("node-1") == 1
-    world.claim("both", asks(exactly("gpu", 2)), got=(("node-1", "d0"), ("node-1", "d1")))
-    assert world.free("node-1") == 1
-    assert claim in world.state.devices.claims
-    gang(world, "c", 1, claim_use("both"))
-    assert where(world.plan()) == {"c": ["node-1"]}
-
-
-def test_shared_claims_of_two_gangs_take_different_devices() -> None:
-    """In one cycle, where the second sees what the first has taken; one that finds no node says why."""
-    world = Devices().gpus(2, 2).device_class()
-    for name in "abc":
-        world.claim(name, asks(exactly("gpu", 2)))
-        gang(world, name, 2, claim_use(name))
-    assert where(world.plan()) == {"a": ["node-0"] * 2, "b": ["node-1"] * 2}
-    assert "2 too few devices of class gpu" in waiting(world.plan())["c"][1]
-
-
-@pytest.mark.parametrize(("use", "given_up"), [(claim_use("both"), 0), (template_use("one"), 1)])
-def test_a_refusal_while_a_shared_claim_gets_its_devices_means_nothing(use: dict[str, Any], given_up: int) -> None:
-    """kube-scheduler tries such a pod again by itself; any other refusal ends the placement."""
-    world = Devices().gpus(1, 2).device_class().template("one", asks(exactly()))
-    world.claim("both", asks(exactly("gpu", 2)))
-    key = gang(world, "a", 2, use)
-    assert where(world.plan()) == {"a": ["node-0"] * 2}
-    world.member(key, 0, use, pin="node-0", refused=True)
-    assert len(of(world.session(world.progress), decisions.ClosePlacement)) == given_up
 
 
 @pytest.mark.parametrize(
@@ -378,7 +329,7 @@ def running(world: Devices, name: str, members: int, **more: Any) -> str:
 
 def test_devices_are_a_reason_to_preempt() -> None:
     """A gang of higher priority gets those of a lower one, whose pods are the victims."""
-    world = Devices().gpus(1, 2).device_class().template("one", asks(exactly()))
+    world = ones(1, 2)
     for name, value in (("low", 1), ("high", 10)):
         world.state.on_priority_class(None, PriorityClass(metadata=world.meta(name, namespace=""), value=value))
     running(world, "low", 2, priority_class="low")
@@ -391,11 +342,8 @@ def test_devices_are_a_reason_to_preempt() -> None:
 
 def test_a_queue_may_have_a_limit_of_devices() -> None:
     """By the name that Kubernetes has for the devices of a class."""
-    world = Devices()
+    world = ones(1, 4)
     world.plugins.append(Proportion({}))
-    world.gpus(1, 4)
-    world.device_class()
-    world.template("one", asks(exactly()))
     world.queue("default", capability={"deviceclass.resource.kubernetes.io/gpu": "3"})
     running(world, "a", 2)
     gang(world, "b", 1, template_use("one"))
@@ -407,10 +355,8 @@ def test_a_queue_may_have_a_limit_of_devices() -> None:
 
 def test_a_pod_without_a_gang_is_kept_off_devices_that_a_gang_holds() -> None:
     """kube-scheduler would give them away; a node whose devices nobody holds, or that we do not know, passes."""
-    world = Devices().gpus(2, 1)
+    world = ones(2, 1)
     world.node("node-2")
-    world.device_class()
-    world.template("one", asks(exactly()))
     gang(world, "a", 1, template_use("one"))
     assert where(world.plan()) == {"a": ["node-0"]}
     pod = world.member("ns/none", 0, template_use("one"))

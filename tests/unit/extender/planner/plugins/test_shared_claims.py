@@ -1,9 +1,9 @@
-"""Claims that pods name count for queues, once for all their users, and have at most 256 of those."""
+"""Claims that pods name: they share its node, count once for queues, and are at most 256."""
 
 from typing import Any
 
 import pytest
-from devices_world import CPU, Devices, asks, claim_use, exactly
+from devices_world import CPU, Devices, asks, claim_use, device, exactly, ones, template_use
 from extender_world import cluster_of, of, waiting, where
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -47,6 +47,50 @@ def used(world: Devices, queue: str = "team") -> tuple[int, int]:
     world.state.refresh()
     use = world.state.ledger.queues.queues.get(queue)
     return (use.staying.get(GPUS, 0), use.leaving.get(GPUS, 0)) if use else (0, 0)
+
+
+def test_pods_that_share_a_claim_go_to_one_node_and_count_once() -> None:
+    """The node must hold all of them; the claim takes two devices there, however many pods use it."""
+    world = Devices()
+    for number, (cpu, devices) in enumerate(((2, 2), (8, 3))):
+        world.node(f"node-{number}", cpu=cpu)
+        world.equip(f"node-{number}", *(device(f"d{index}") for index in range(devices)))
+    world.device_class()
+    claim = world.claim("both", asks(exactly("gpu", 2)))
+    key = gang(world, "a", 3, "both")
+    assert where(world.plan()) == {"a": ["node-1"] * 3}
+    assert (world.free("node-0"), world.free("node-1")) == (2, 1)
+    gang(world, "b", 1, "both")
+    assert where(world.plan()) == {"b": ["node-1"]}, "who comes later follows"
+    for rank in range(3):
+        world.member(key, rank, claim_use("both"), node="node-1", phase="Running")
+    assert world.free("node-1") == 1
+    world.claim("both", asks(exactly("gpu", 2)), got=(("node-1", "d0"), ("node-1", "d1")))
+    assert world.free("node-1") == 1
+    assert claim in world.state.devices.claims
+    gang(world, "c", 1, "both")
+    assert where(world.plan()) == {"c": ["node-1"]}
+
+
+def test_shared_claims_of_two_gangs_take_different_devices() -> None:
+    """In one cycle, where the second sees what the first has taken; one that finds no node says why."""
+    world = Devices().gpus(2, 2).device_class()
+    for name in "abc":
+        world.claim(name, asks(exactly("gpu", 2)))
+        gang(world, name, 2, name)
+    assert where(world.plan()) == {"a": ["node-0"] * 2, "b": ["node-1"] * 2}
+    assert "2 too few devices of class gpu" in waiting(world.plan())["c"][1]
+
+
+@pytest.mark.parametrize(("use", "given_up"), [(claim_use("both"), 0), (template_use("one"), 1)])
+def test_a_refusal_while_a_shared_claim_gets_its_devices_means_nothing(use: dict[str, Any], given_up: int) -> None:
+    """kube-scheduler tries such a pod again by itself; any other refusal ends the placement."""
+    world = ones(1, 2)
+    world.claim("both", asks(exactly("gpu", 2)))
+    key = world.gang("a", {"worker": (2, CPU)}, spec=use)
+    assert where(world.plan()) == {"a": ["node-0"] * 2}
+    world.member(key, 0, use, pin="node-0", refused=True)
+    assert len(of(world.session(world.progress), decisions.ClosePlacement)) == given_up
 
 
 def test_a_claim_of_a_whole_gang_counts_once_and_counts() -> None:

@@ -2,7 +2,6 @@
 
 from collections import Counter, defaultdict
 from itertools import pairwise
-from math import ceil
 
 import numpy as np
 import pytest
@@ -129,12 +128,6 @@ def test_a_domain_for_the_whole_gang_comes_before_a_tighter_one() -> None:
             world.rack_node(0, rack, number)
     nodes = world.workers("a", 4, 8, required="rack", min_member=2, min_task_member={"worker": 2})
     assert set(racks_of(nodes)) == {"b0r1"}
-
-
-def test_balanced_shares_are_equal() -> None:
-    """As few racks as can be, with as many pods in each."""
-    world = Racks(1, 3, 2, profile="BalancedPlacement")
-    assert Counter(racks_of(world.workers("a", 24, 1, required="block"))) == {"b0r0": 12, "b0r1": 12}
 
 
 def test_unconstrained_pods_take_what_is_left() -> None:
@@ -382,9 +375,3 @@ def test_a_level_that_nobody_configured_is_a_label_all_the_same() -> None:
     assert len({node[:2] for node in world.placed(key)["worker"]}) == 1
     (why,) = [each for each in of(session, decisions.Unschedulable) if each.gang.key == none]
     assert why.message == "2 pods must be in one domain of level example.com/row, and no node is in one"
-
-
-def test_ranks_of_a_large_gang_fill_whole_racks() -> None:
-    """As many racks as it needs and no more."""
-    world = Racks(1, 4, 4)
-    assert len(set(racks_of(world.workers("a", 9, 8, required="block")))) == ceil(9 / 4)

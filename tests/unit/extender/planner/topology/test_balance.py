@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import combinations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from topology_world import Racks, racks_of
@@ -75,7 +76,8 @@ def test_slices_have_equal_shares_and_stay_whole() -> None:
     assert racks_of(world.workers("a", 8, 1, required="block", template=said)) == ["b0r0"] * 4 + ["b0r1"] * 4
 
 
-def test_nodes_of_a_rack_have_equal_shares() -> None:
-    """Nodes are the innermost domains, whatever the levels say."""
-    world = Racks(1, 1, 3, levels=["block", "rack"], profile="balanced")
+@pytest.mark.parametrize("profile", ["balanced", "BalancedPlacement"])
+def test_nodes_of_a_rack_have_equal_shares(profile: str) -> None:
+    """Nodes are the innermost domains, whatever the levels say; Kueue's name of the profile is known too."""
+    world = Racks(1, 1, 3, levels=["block", "rack"], profile=profile)
     assert sorted(Counter(world.workers("a", 12, 1, required="rack")).values()) == [6, 6]
