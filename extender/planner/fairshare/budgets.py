@@ -1,5 +1,6 @@
 """Usage budgets of queues: how much of each is used in its period, and which of the enforced ones are spent."""
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def budgets_of(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str,
     return {
         name: BudgetStanding(
             {
-                budget: used[budget.period].get((name, budget.resource), 0.0) / budget.most if budget.most else np.inf
+                budget: used[budget.period][name, budget.resource] / budget.most if budget.most else np.inf
                 for budget in limits.budgets
                 if budget.period in used
             },
@@ -63,30 +64,31 @@ def budgets_of(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str,
     }
 
 
-def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> dict[tuple[str, str], int]:
+def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Counter[tuple[str, str]]:
     """Return what each queue itself holds of these resources, pods that are being deleted included."""
-    held: dict[tuple[str, str], int] = {}
+    held: Counter[tuple[str, str]] = Counter()
     for queue, use in snapshot.queue_use.items():
         for amounts in (use.staying, use.leaving):
             for resource in resources & amounts.keys():
-                held[queue, resource] = held.get((queue, resource), 0) + amounts[resource]
+                held[queue, resource] += amounts[resource]
     return held
 
 
 def _used_in(
     snapshot: Snapshot, period: Period, resources: AbstractSet[str], now: float, usage: Usage
-) -> dict[tuple[str, str], float]:
+) -> defaultdict[tuple[str, str], float]:
     """Return queue and resource → what was held in a period until now, in that queue and those below it."""
     span = period_of(period, now)
     seconds = now - max(span.begin, min(usage.until, now))
-    held: dict[tuple[str, str], float] = {}
+    held: defaultdict[tuple[str, str], float] = defaultdict(float)
     for queue, one in usage.queues.items():
-        told = one.within(period, span.name)
-        held |= {(queue, resource): told[resource] * unit(resource) for resource in resources & told.keys()}
-    for key, amount in held_now(snapshot, resources).items() if seconds else ():
-        held[key] = held.get(key, 0.0) + amount * seconds
-    used: dict[tuple[str, str], float] = {}
+        recorded = one.within(period, span.name)
+        for resource in resources & recorded.keys():
+            held[queue, resource] = recorded[resource] * unit(resource)
+    for key, amount in held_now(snapshot, resources).items():
+        held[key] += amount * seconds
+    used: defaultdict[tuple[str, str], float] = defaultdict(float)
     for (queue, resource), spent in held.items():
         for bounds in snapshot.limited.limits.above(queue):
-            used[bounds.queue, resource] = used.get((bounds.queue, resource), 0.0) + spent
+            used[bounds.queue, resource] += spent
     return used

@@ -153,13 +153,13 @@ class Drf(PlainPlugin):
     def on_session_open(self, session: Session) -> None:
         """Register the order; what a gang gets in this cycle counts."""
         totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
-        given: dict[str, Amounts] = {}
+        given: defaultdict[str, Amounts] = defaultdict(lambda: np.zeros(len(totals), dtype=np.int64))
 
         def count(entry: Operation | Eviction, sign: int) -> None:
-            given[entry.gang.key] = given.get(entry.gang.key, 0) + sign * entry.amount
+            given[entry.gang.key] += sign * entry.amount
 
         def share(gang: GangView) -> float:
-            used = session.snapshot.used_by(gang) + given.get(gang.key, 0)
+            used = session.snapshot.used_by(gang) + given[gang.key]
             return float((used / totals).max(initial=0.0))
 
         session.hooks.follow(count)

@@ -30,7 +30,9 @@ LEFT_FIRST = {
         standing(fair=8, allocated=3), standing(fair=4, allocated=2), 0.5, 0.75
     ),
     "6: smaller share without it": (standing(fair=5, allocated=1), standing(fair=5, allocated=2), 2, 1),
-    "7: the weaker one": (standing(fair=4, allocated=0), standing(fair=8, allocated=0), 0, 0),
+    "7: the weaker one, though it is younger": (
+        standing(fair=4, allocated=0, born=("2", "b")), standing(fair=8, allocated=0, born=("1", "a")), 0, 0
+    ),
     "8: the older one": (
         standing(fair=5, allocated=1, born=("1", "b")), standing(fair=5, allocated=1, born=("2", "a")), 1, 1
     ),
@@ -44,6 +46,12 @@ def test_the_left_queue_comes_first(rule: str) -> None:
     keys = key_of(left, (0, mine)), key_of(right, (0, other))
     assert compare(*keys) < 0
     assert compare(keys[1], keys[0]) > 0
+
+
+@pytest.mark.parametrize(("fair", "wanted", "shareless"), [(0, 1, True), (0, 0, False), (5, 1, False), (5, 0, False)])
+def test_what_a_gang_needs_of_a_resource_without_a_share_comes_last(fair: int, wanted: int, *, shareless: bool) -> None:
+    """Where it wants some, and the queue has no share."""
+    assert key_of(standing(fair=fair, allocated=0), (0, wanted))[3] == shareless
 
 
 def test_an_idle_resource_does_not_hide_that_a_queue_is_over_its_share() -> None:

@@ -63,6 +63,15 @@ def test_the_vectors(name: str, strict: bool) -> None:  # noqa: FBT001 - a param
     assert accepted(books_of(mine, theirs), 1, wanted, losses, strict=strict) == allowed
 
 
+@pytest.mark.parametrize(
+    ("row", "wanted", "starts"),
+    [((0, 0, 0), 1, False), ((0, 1, 0), 1, True), ((0, 1, 0), 2, False), ((3, 1, 0), 3, True), ((3, 1, 0), 4, False)],
+)
+def test_a_queue_takes_up_to_its_fair_share_or_what_it_deserves(row: Row, wanted: int, *, starts: bool) -> None:
+    """Whichever is more; nothing of what it has no share of."""
+    assert books_of(row, (0, 5, 9)).may_start(1, amounts(wanted), fixed=False) == starts
+
+
 def test_what_may_not_be_displaced_starts_only_within_what_is_deserved() -> None:
     """R9."""
     rules = books_of((2, 6, 2), (0, 4, 4))

@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
+from builders import pod
 from extender_world import World, of, waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,10 +16,12 @@ from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Gang, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
+from muster.api.kubernetes.core import Taint
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import Guarantee, PodGroup, PodGroupSpec
 
 GPU = {"nvidia.com/gpu": 1, "cpu": 1}
+GPU4 = {"nvidia.com/gpu": 4}
 
 
 def placed(session: Session) -> Counter[str]:
@@ -77,8 +81,7 @@ def test_the_capability_of_a_queue_above_counts() -> None:
 def test_pods_without_a_gang_count_for_their_queue() -> None:
     """From the moment they have a node."""
     world = world_of(1).queue("team", capability={"nvidia.com/gpu": 2})
-    pod = world.pod("ns/x", "worker", 0, GPU, annotations={}, labels={"volcano.sh/queue-name": "team"}, node="node-0")
-    assert pod.spec.node_name
+    world.pod("ns/x", "worker", 0, GPU, annotations={}, labels={"volcano.sh/queue-name": "team"}, node="node-0")
     world.gang("gang", {"worker": (2, GPU)}, queue="team")
     assert waiting(world.plan())["gang"][0] == "QueueOverCapability"
 
@@ -209,6 +212,37 @@ def test_queues_below_another_divide_its_share(rounding: str) -> None:
     for name in ("a", "c"):
         world.gang(name, {"worker": (20, GPU)}, queue=name)
     assert fair_shares_of(world) == {"a": 8, "b": 8, "c": 8}
+
+
+@pytest.mark.parametrize(
+    ("change", "fair"),
+    [
+        pytest.param({"labels": {"a": "b"}}, 8, id="a node that is usable"),
+        pytest.param({"unschedulable": True}, 4, id="cordoned"),
+        pytest.param({"taints": [Taint(key="node.kubernetes.io/not-ready", effect="NoExecute")]}, 4, id="not ready"),
+        pytest.param(
+            {"taints": [Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")]}, 4, id="unreachable"
+        ),
+        pytest.param({"taints": [Taint(key="gpu", effect="NoSchedule")]}, 8, id="tainted otherwise"),
+    ],
+)
+def test_what_is_divided_is_the_room_of_usable_nodes_less_pods_of_no_queue(change: dict[str, Any], fair: int) -> None:
+    """Followed as nodes change, come and go."""
+    world = world_of(2).queue("a").queue("b")
+    for name in "ab":
+        world.gang(name, {"worker": (40, GPU)}, queue=name)
+    assert fair_shares_of(world) == {"a": 8, "b": 8}
+    world.node("node-1", **change)
+    assert fair_shares_of(world) == {"a": fair, "b": fair}
+    gone = world.node("node-1")
+    world.node("node-2")
+    assert fair_shares_of(world) == {"a": 12, "b": 12}
+    world.state.on_pod(None, pod("other", uid="uid-other", requests=GPU4, node="node-0", scheduler="other"))
+    assert fair_shares_of(world) == {"a": 10, "b": 10}
+    world.pod("ns/a", "worker", 0, GPU, node="node-0", phase="Running")
+    assert fair_shares_of(world) == {"a": 1, "b": 19}, "pods of queues are theirs"
+    world.state.on_node(gone, None)
+    assert fair_shares_of(world) == {"a": 1, "b": 11}
 
 
 def test_a_queue_without_weight_gets_nothing_of_a_plentiful_surplus() -> None:
