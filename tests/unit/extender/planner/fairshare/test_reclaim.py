@@ -72,6 +72,15 @@ def test_a_queue_takes_up_to_its_fair_share_or_what_it_deserves(row: Row, wanted
     assert books_of(row, (0, 5, 9)).may_start(1, amounts(wanted), fixed=False) == starts
 
 
+def test_a_resource_that_is_not_taken_does_not_count() -> None:
+    """The queue is over its share of CPU, and gets GPUs."""
+    tree = tree_of({name: Queue(metadata=ObjectMeta(name=name)) for name in "ab"}, AXIS | {"cpu": 1}, 2)
+    fair, allocated = np.array([[10.0, 6], [5, 1], [5, 5]]), np.array([[10, 7], [4, 2], [6, 5]])
+    rules, gpu = ReclaimRules(tree, fair, allocated, np.zeros_like(allocated)), np.array([1, 0])
+    for strict in (True, False):
+        assert rules.validate(1, gpu, [Loss(2, gpu), Loss(2, gpu * 0)], fixed=False, strict=strict)
+
+
 def test_what_may_not_be_displaced_starts_only_within_what_is_deserved() -> None:
     """R9."""
     rules = books_of((2, 6, 2), (0, 4, 4))

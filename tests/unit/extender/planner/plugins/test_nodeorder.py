@@ -1,14 +1,26 @@
-"""Scores of nodeorder and binpack: Volcano's, with their weights."""
+"""Scores of nodes as numbers: Volcano's nodeorder and binpack with their weights, and densities."""
 
 from typing import Any
 
 import pytest
-from extender_world import World
+from extender_world import World, where
+from gpus_world import shares
 from numpy.testing import assert_allclose
 
 from extender.planner.plugins.nodeorder import WEIGHTS, Binpack, NodeOrder
+from extender.planner.plugins.scores import (
+    GpuPack,
+    GpuSharingOrder,
+    GpuSpread,
+    NodeAvailability,
+    NodePlacement,
+    PodAffinity,
+    ResourceType,
+)
 
 CPU16 = {"cpu": 16, "memory": "128Gi"}
+GPU2 = {"nvidia.com/gpu": 2}
+NOBODY = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "none"}}}
 
 
 def scores(world: World, plugin: Any, requests: dict[str, Any], **spec: Any) -> list[float]:
@@ -51,6 +63,44 @@ def test_how_full_a_node_would_be(plugin: Any, expected: list[float]) -> None:
     assert_allclose(scores(half_full(), plugin, {"cpu": 8, "memory": "64Gi"}), expected)
 
 
+@pytest.mark.parametrize(
+    ("plugin", "requests", "expected"),
+    [
+        pytest.param(NodePlacement({}), {"cpu": 8}, [0, 6, 9, 0], id="full nodes first"),
+        pytest.param(NodePlacement({"cpu": "spread"}), {"cpu": 8}, [9, 4.5, 2.25, 9], id="empty nodes first"),
+        pytest.param(NodePlacement({}), GPU2, [9, 0, 0, 0], id="full nodes first, by GPUs"),
+        pytest.param(NodePlacement({"gpu": "spread"}), GPU2, [4.5, 9, 9, 0], id="empty nodes first, by GPUs"),
+        pytest.param(GpuPack({}), GPU2, [1000, 0, 0, 0], id="gpupack"),
+        pytest.param(GpuPack({}), {"cpu": 8}, [0, 0, 0, 0], id="gpupack without GPUs"),
+        pytest.param(GpuSpread({}), GPU2, [500, 1000, 1000, 0], id="gpuspread"),
+        pytest.param(NodeAvailability({}), {"cpu": 16}, [100, 100, 0, 100], id="room now"),
+        pytest.param(NodeAvailability({}), {"cpu": 17}, [100, 0, 0, 100], id="no room now"),
+        pytest.param(ResourceType({}), {"cpu": 8}, [0, 0, 0, 10], id="no GPUs on the node"),
+        pytest.param(ResourceType({}), GPU2, [0, 0, 0, 0], id="GPUs wanted"),
+    ],
+)
+def test_scores_by_density(plugin: Any, requests: dict[str, Any], expected: list[float]) -> None:
+    """In their magnitudes; half of node-0's GPUs are used, and node-3 has none."""
+    world = half_full()
+    world.pod("ns/z", "t", 0, {"nvidia.com/gpu": 4}, node="node-0", phase="Running")
+    world.node("node-3", gpus=0)
+    assert_allclose(scores(world, plugin, requests), expected)
+
+
+@pytest.mark.parametrize(("part", "expected"), [("0.5", [1000, 0, 0]), ("0.75", [1000, 0, 0]), ("0.8", [0, 0, 0])])
+def test_parts_of_gpus_go_where_one_is_used_in_part(part: str, expected: list[float]) -> None:
+    """If that has room for them."""
+    world = World().nodes(3)
+    shares(world, "x", 1, gpu_fraction="0.25")
+    assert where(world.plan()) == {"x": ["node-0"]}
+    world.plugins.append(GpuSharingOrder({}))
+    key = shares(world, "a", 1, gpu_fraction=part)
+    session = world.session()
+    cls = world.view(key).pod_sets[0].cls
+    assert cls is not None
+    assert_allclose(session.scores(cls)[session.snapshot.order], expected)
+
+
 def test_binpack_looks_at_listed_resources_only() -> None:
     """A node without room for one of them gets 0; one that is not listed does not count."""
     world = half_full()
@@ -70,6 +120,25 @@ def test_wishes_and_advice_about_nodes() -> None:
     preferred = [{"weight": 30, "preference": wish}, {"weight": 10, "preference": other}]
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     assert_allclose(scores(world, only("nodeaffinity", 2), {"cpu": 1}, affinity=affinity), [200, 50])
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"), [("podAffinity", [0, 1, 0.5, 0, 0]), ("podAntiAffinity", [1, 0, 0.5, 1, 1])]
+)
+def test_preferred_affinity_counts_pods_by_domain(kind: str, expected: list[float]) -> None:
+    """Weight times pods, from 0 for the lowest sum to 1 for the highest, each in its plugin's magnitude."""
+    for plugin, most in ((PodAffinity({}), 100_000), (only("podaffinity", 2), 200)):
+        world = World()
+        for number, zone in enumerate(("a", "b", "c", "")):
+            world.node(f"node-{number}", labels={"zone": zone} if zone else {})
+        world.node("node-4", labels={"zone": "d"})
+        for number, node in enumerate(("node-1", "node-1", "node-2")):
+            world.pod("ns/x", "t", number, {"cpu": 1}, node=node, phase="Running", labels={"app": "cache"})
+        world.pod("ns/y", "t", 0, {"cpu": 1}, node="node-0", phase="Running", labels={"app": "other"})
+        term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "cache"}}}
+        wishes = [{"weight": 10, "podAffinityTerm": term}, {"weight": 5, "podAffinityTerm": NOBODY}]
+        affinity = {kind: {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}
+        assert_allclose(scores(world, plugin, {"cpu": 1}, affinity=affinity), [most * each for each in expected])
 
 
 @pytest.mark.parametrize(
