@@ -115,11 +115,3 @@ def test_a_small_pod_leaves_the_whole_node_to_a_large_one() -> None:
         session = world.session(Allocate())  # gangs that wait to be let in are only seen
         [place] = [place for place in of(session, Place) if place.gang.key == small]
         assert slots(place)["worker"] == [node]
-
-
-def test_arguments() -> None:
-    """Unknown ones and parts over 1 are refused."""
-    with pytest.raises(ValueError, match="valid arguments: fill, coverage, kinds"):
-        Fragmentation({"filling": 1})
-    with pytest.raises(ValueError, match="fill is 2"):
-        Fragmentation({"fill": 2})

@@ -186,11 +186,3 @@ def test_a_template_that_the_group_takes_up_is_looked_at_again() -> None:
     world.state.native.on_group(group, None)
     world.group(2, TEMPLATE)
     assert world.placed() == 0
-
-
-@pytest.mark.parametrize("given", ["yes", 1, None])
-def test_the_argument_is_true_or_false(given: Any) -> None:
-    """With or without quotation marks."""
-    DynamicResources({"groupClaims": "true"})
-    with pytest.raises(ValueError, match="it may be true or false"):
-        DynamicResources({"groupClaims": given})

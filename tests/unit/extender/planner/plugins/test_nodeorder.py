@@ -139,12 +139,3 @@ def test_preferred_affinity_counts_pods_by_domain(kind: str, expected: list[floa
         wishes = [{"weight": 10, "podAffinityTerm": term}, {"weight": 5, "podAffinityTerm": NOBODY}]
         affinity = {kind: {"preferredDuringSchedulingIgnoredDuringExecution": wishes}}
         assert_allclose(scores(world, plugin, {"cpu": 1}, affinity=affinity), [most * each for each in expected])
-
-
-@pytest.mark.parametrize(
-    "arguments", [{"leastrequested": 1}, {"mostrequested.weight": "many"}, {"nodeaffinity.weight": -1}]
-)
-def test_arguments_are_checked(arguments: dict[str, Any]) -> None:
-    """Names and numbers."""
-    with pytest.raises(ValueError, match="nodeorder"):
-        NodeOrder(arguments)

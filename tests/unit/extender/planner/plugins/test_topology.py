@@ -347,23 +347,6 @@ def test_another_plugin_can_narrow_the_domains() -> None:
     assert racks_of([*world.placed(asking)["worker"], *world.placed(plain)["w"]]) == ["b0r1", "b0r1"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"level": ["a"]}, "no argument 'level'"),
-        ({"levels": "a"}, "levels must be a list"),
-        ({"levels": ["a", "a"]}, "different label keys"),
-        ({"topologies": {"x": []}}, r"topologies\[x\] must be a list"),
-        ({"topologies": {"hypernodes": ["a"]}}, "is the name of the tree of HyperNodes"),
-        ({"profile": "tight"}, "profile is 'tight'; valid: best-fit"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments: dict[str, object], words: str) -> None:
-    """Each says what would be right."""
-    with pytest.raises(ValueError, match=words):
-        Topology(arguments)
-
-
 def test_a_level_that_nobody_configured_is_a_label_all_the_same() -> None:
     """`topology.kubernetes.io/zone` works at once; a label that no node has is told."""
     world = Racks(2, 1, 2)

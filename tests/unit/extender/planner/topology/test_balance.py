@@ -1,4 +1,4 @@
-"""Equal shares, as small cases that can be looked through whole, and in the planner."""
+"""Equal shares and the order of domains, as small cases that can be looked through whole, and in the planner."""
 
 from collections import Counter
 from itertools import combinations
@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from topology_world import Racks, racks_of
 
-from extender.planner.topology.fit import equal_shares, thresholds
+from extender.planner.topology.fit import Profile, Wanted, best_first, equal_shares, thresholds
+from extender.planner.topology.tree import Geometry, Tree
 
 ROOMS = st.lists(st.integers(0, 9), min_size=1, max_size=6)
 
@@ -43,6 +44,35 @@ def test_thresholds_are_those_of_each_domain(domains: list[list[int]], pods: int
     parents = np.array([*(number for number, children in enumerate(domains) for _ in children), -1])
     threshold, few = thresholds(rooms, parents, len(domains), pods)
     assert list(zip(threshold.tolist(), few.tolist(), strict=True)) == [best(each, pods) for each in domains]
+
+
+RACKS = Tree(
+    "default", ("block", "rack"), (("b0", "b1"), ("b0/r0", "b0/r1", "b1/r0", "b1/r1")),
+    np.array([[0] * 6 + [1] * 6, [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3], dtype=np.int32),
+)  # fmt: skip
+"""Two blocks of two racks of three nodes."""
+
+
+@given(
+    rooms=st.lists(st.integers(0, 3), min_size=12, max_size=12), least=st.integers(1, 6), more=st.integers(0, 4),
+    closed=st.sets(st.integers(0, 3)), profile=st.sampled_from(["best-fit", "least-free"]), tied=st.booleans(),
+)  # fmt: skip
+def test_domains_are_tried_from_the_tightest_on(
+    *, rooms: list[int], least: int, more: int, closed: set[int], profile: Profile, tied: bool
+) -> None:
+    """Those that hold all pods, then the tightest, those of which most is used, and those in tight surroundings."""
+    wanted = Wanted(Geometry(RACKS, np.arange(12)), np.array(rooms), least, least + more)
+    fits, left = np.array([rack not in closed for rack in range(4)]), np.array([number % 5 for number in range(12)])
+    racks = [sum(rooms[3 * rack : 3 * rack + 3]) for rack in range(4)]
+
+    def key(rack: int) -> tuple[float, ...]:
+        short = racks[rack] < least + more if profile == "best-fit" else False
+        free = left[3 * rack : 3 * rack + 3].sum() if tied else 0
+        return short, racks[rack], free, sum(racks[rack // 2 * 2 : rack // 2 * 2 + 2]), rack
+
+    ties = (lambda: None, lambda: left) if tied else ()
+    found = list(best_first(wanted, 1, fits, profile=profile, ties=ties))
+    assert found == sorted((rack for rack in range(4) if racks[rack] >= least and fits[rack]), key=key)
 
 
 def racks(rooms: list[list[int]], profile: str = "balanced") -> Racks:

@@ -201,6 +201,8 @@ def test_more_tiers_than_a_tree_has_levels() -> None:
     found = made(world)
     assert found.tree.tiers == tuple(range(TIERS.value - 1, -1, -1))
     assert reasons(found) == {"t16": ["TooMany"], "t17": ["TooMany"]}
+    assert f"there are more than {TIERS.value} tiers" in found.problems["t16"][0].message
+    assert f"up to {TIERS.value - 1}" in found.problems["t16"][0].message
 
 
 def test_more_patterns_than_are_compared() -> None:

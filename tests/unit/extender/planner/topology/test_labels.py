@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import numpy as np
+import pytest
 from hypernode_world import path_of
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,10 +77,16 @@ def test_a_tree_kept_by_changes_is_the_one_made_at_once(states: list[list[dict[s
             assert np.array_equal(tree.parents[level][tree.domain_of[level][inside]], tree.domain_of[level - 1][inside])
 
 
-def test_domains_that_are_gone_are_forgotten() -> None:
-    """Nodes that are replaced for ever do not fill the memory."""
-    kept = LabelTree("default", ("host",))
+@pytest.mark.parametrize(("others", "most"), [(0, 66), (100, 266)])
+def test_domains_that_are_gone_are_forgotten(others: int, most: int) -> None:
+    """Nodes that are replaced for ever do not fill the memory; numbers of domains in use stay until many are gone."""
+    kept, sizes = LabelTree("default", ("host",)), []
+    nodes = [node({"host": f"h{number}"}) for number in range(others + 1)]
+    changed = np.ones(others + 1, dtype=np.int64)
     for generation in range(1, 1000):
-        tree = kept.of([node({"host": f"h{generation}"})], np.array([generation]), generation)
-    assert len(tree.domains[0]) < 100
-    assert path_of(tree, 0) == ("h999",)
+        nodes[0], changed[0] = node({"host": f"new{generation}"}), generation
+        tree = kept.of(nodes, changed, generation)
+        sizes.append(len(tree.domains[0]))
+    assert max(sizes) == most
+    assert sizes[: most - others] == list(range(others + 1, most + 1))
+    assert paths(tree) == [("new999",), *((f"h{number}",) for number in range(1, others + 1))]
