@@ -1,4 +1,4 @@
-"""Trees of node labels."""
+"""Trees of node labels, and the tree and the levels that a wish is about."""
 
 from collections.abc import Sequence
 
@@ -8,10 +8,11 @@ from hypernode_world import path_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.topology.forest import LabelTree
+from extender.planner.topology.forest import WHOLE, Forest, LabelTree, Reach, Unknown
 from extender.planner.topology.tree import Tree
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.resources.topology import Nearness
 
 LEVELS = ("block", "rack", "host")
 
@@ -90,3 +91,76 @@ def test_domains_that_are_gone_are_forgotten(others: int, most: int) -> None:
     assert max(sizes) == most
     assert sizes[: most - others] == list(range(others + 1, most + 1))
     assert paths(tree) == [("new999",), *((f"h{number}",) for number in range(1, others + 1))]
+
+
+SWITCHES = Tree(
+    "hypernodes", ("tier 3", "tier 1"), ((), ()), np.full((2, 1), -1, dtype=np.int32), tiers=(3, 1),
+    tier_names=("spine", ""),
+)  # fmt: skip
+CABLE = "example.com/cable"
+
+
+@pytest.mark.parametrize(
+    ("near", "found"),
+    [
+        (Nearness(required="rack"), ("default", 2, 1)),
+        (Nearness(required="rack", preferred="host"), ("default", 2, 1)),
+        (Nearness(required="rack", preferred="block"), ("default", 1, 1)),
+        (Nearness(required="rack", preferred=9), ("default", 1, 1)),
+        (Nearness(required="rack", preferred=3, topology="default"), ("default", 1, 1)),
+        (Nearness(preferred="rack"), ("default", 1, WHOLE)),
+        (Nearness(anywhere=True), ("default", WHOLE, WHOLE)),
+        (Nearness(topology="pod"), ("pod", 1, WHOLE)),
+        (Nearness(required="row"), ("pod", 1, 0)),
+        (Nearness(required="row", topology="pod"), ("pod", 1, 0)),
+        (Nearness(required="row", preferred="rack"), ("row, rack", 1, 0)),
+        (Nearness(required=CABLE), (CABLE, 0, 0)),
+        (Nearness(required="spine"), ("hypernodes", 1, 0)),
+        (Nearness(required="spine", preferred="rack"), ("spine, rack", 1, 0)),
+        (Nearness(required=4, topology="hypernodes"), ("hypernodes", 1, WHOLE)),
+        (Nearness(required=3, topology="hypernodes"), ("hypernodes", 1, 0)),
+        (Nearness(required=2, topology="hypernodes"), ("hypernodes", 1, 1)),
+        (Nearness(required=0, topology="hypernodes"), "no HyperNode has a tier of at most 0; there are tier 3, tier 1"),
+        (Nearness(preferred=0, topology="hypernodes"), "no HyperNode has a tier of at most 0"),
+        (Nearness(required="leaf", topology="hypernodes"), "has no level 'leaf'; its levels are tier 3, tier 1, spine"),
+        (Nearness(required="rack", topology="pod"), "topology 'pod' has no level 'rack'; its levels are row, host"),
+        (Nearness(preferred="rack", topology="pod"), "topology 'pod' has no level 'rack'"),
+        (Nearness(topology="none"), "there is no topology 'none'; there are default, pod, hypernodes"),
+    ],
+)
+def test_a_wish_is_about_levels_of_the_first_tree_that_has_them(
+    near: Nearness, found: tuple[str, int, int] | str
+) -> None:
+    """The innermost level that is tried, and the required one; label keys that no tree has make a tree."""
+    forest = Forest({"default": LEVELS, "pod": ("row", "host")})
+    forest.renew([node({"host": "h"})], np.array([1]), 1, hyper_nodes=SWITCHES)
+    reach = forest.find(near)
+    if isinstance(found, str):
+        assert isinstance(reach, Unknown)
+        assert (found in reach.why, reach.hard) == (True, near.required is not None)
+    else:
+        assert isinstance(reach, Reach)
+        assert (reach.tree.name, reach.inner, reach.outer) == found
+        assert (reach.hard, forest.find(near) is reach) == (found[2] != WHOLE, True)
+
+
+@pytest.mark.parametrize(
+    ("near", "name"),
+    [
+        (Nearness(required="host"), "pod"),
+        (Nearness(required="rack"), "default"),
+        (Nearness(required="host", preferred="rack"), "default"),
+        (Nearness(required="host", topology="default"), "default"),
+        (Nearness(anywhere=True), "default"),
+    ],
+)
+def test_a_wish_of_a_part_is_about_the_tree_around_it_if_that_has_its_levels(near: Nearness, name: str) -> None:
+    """Else it is about the tree that it would be about by itself."""
+    forest = Forest({"default": LEVELS, "pod": ("row", "host")})
+    forest.renew([node({"host": "h"})], np.array([1]), 1)
+    around = forest.tree("pod")
+    assert around is not None
+    reach = forest.within(near, around)
+    assert isinstance(reach, Reach)
+    assert reach.tree.name == name
+    assert [*forest.trees()] == ["default", "pod"]
