@@ -9,7 +9,7 @@ from extender_world import World, waiting, where
 from extender.planner.plugins.predicates import refusal
 from extender.planner.state.podclass import ClassTable
 from muster.api.kubernetes.core import Node, PodSpec
-from muster.api.kubernetes.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
+from muster.api.kubernetes.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
 
 GPU1 = {"cpu": 1}
 
@@ -98,7 +98,7 @@ def world_with_claim(**claim: Any) -> World:
     world = World().nodes(1, labels={"zone": "a"})
     world.node("node-1", labels={"zone": "b"})
     if claim:
-        meta = {"name": "data", "namespace": "ns", "annotations": claim.pop("annotations", {})}
+        meta = {"name": "data", "namespace": "ns", "annotations": claim.pop("annotations", {}), **claim.pop("meta", {})}
         one = {"metadata": meta, "spec": claim.pop("spec", {}), "status": claim.pop("status", {})}
         world.state.on_claim(None, msgspec.convert(one, PersistentVolumeClaim))
     volumes = [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]
@@ -129,13 +129,35 @@ def test_a_pod_goes_where_its_bound_volume_can_be_reached_and_follows_it() -> No
     assert where(world.plan()) == {"a": ["node-0"]}
 
 
-def test_the_zone_label_of_a_volume_counts_on_nodes_that_say_their_zone() -> None:
-    """Old and new names of the label mean the same; several zones are written with __ between them."""
+BETA, TODAY = "failure-domain.beta.kubernetes.io/", "topology.kubernetes.io/"
+
+
+@pytest.mark.parametrize(
+    ("of_volume", "of_node", "same"),
+    [
+        ({f"{BETA}zone": "x__y"}, {f"{TODAY}zone": "y"}, True),
+        ({f"{BETA}zone": "x__y"}, {f"{TODAY}zone": "z"}, False),
+        ({f"{BETA}zone": "x__y"}, {f"{BETA}zone": "x", f"{TODAY}zone": "z"}, True),
+        ({f"{TODAY}zone": "x"}, {f"{TODAY}zone": "x"}, True),
+        ({f"{TODAY}zone": "x"}, {f"{TODAY}region": "x"}, False),
+        ({f"{TODAY}zone": "x"}, {f"{BETA}zone": "x"}, False),
+        ({f"{TODAY}zone": "x"}, {"zone": "y"}, True),
+        ({f"{TODAY}zone": "x", f"{TODAY}region": "r"}, {f"{TODAY}zone": "x", f"{TODAY}region": "s"}, False),
+        ({f"{BETA}region": "r"}, {f"{TODAY}region": "r"}, True),
+        ({"place": "x"}, {f"{TODAY}zone": "y"}, True),
+    ],
+)
+def test_the_zone_labels_of_a_volume_count_on_nodes_that_have_some(
+    of_volume: dict[str, str], of_node: dict[str, str], *, same: bool
+) -> None:
+    """The old name on a volume means the new one on a node; several zones are written with __ between them."""
     world = world_with_claim(**BOUND)
-    world.state.on_volume(None, volume(None, **{"failure-domain.beta.kubernetes.io/zone": "x__y"}))
-    world.node("node-0", labels={"topology.kubernetes.io/zone": "z"})
-    world.node("node-1", labels={"topology.kubernetes.io/zone": "y"})
-    assert where(world.plan()) == {"a": ["node-1"]}
+    world.state.on_volume(None, volume(None, **of_volume))
+    world.node("node-0", labels=of_node)
+    world.node("node-1", labels={f"{TODAY}zone": "else", f"{TODAY}region": "where"}, unschedulable=True)
+    session = world.plan()
+    assert bool(where(session)) == same
+    assert same or "1 volume pv-1 is in another zone" in waiting(session)["a"][1]
 
 
 @pytest.mark.parametrize(
@@ -148,6 +170,12 @@ def test_the_zone_label_of_a_volume_counts_on_nodes_that_say_their_zone() -> Non
         ({"spec": {"storageClassName": "now"}}, "claim ns/data is not bound yet"),
         ({"spec": {"storageClassName": "none"}}, "storage class none of claim ns/data does not exist"),
         ({"spec": {"storageClassName": "later"}}, ""),
+        ({"meta": {"deletionTimestamp": "2027-01-15T08:00:00Z"}}, "claim ns/data is being deleted"),
+        (
+            {"annotations": {SELECTED_NODE: "node-9"}, "spec": {"storageClassName": "later"}},
+            "the volume of claim ns/data is being made elsewhere",
+        ),
+        ({"annotations": {SELECTED_NODE: "node-1"}, "spec": {"storageClassName": "later"}}, ""),
     ],
 )
 def test_a_claim_that_is_not_bound(claim: dict[str, Any], cause: str) -> None:

@@ -38,6 +38,7 @@ def test_equal_values_under_different_parents_are_different_domains() -> None:
     assert tree.domains[1] == ("a/1", "b/1")
     assert tree.parents[1][1] == 1
     assert tree.domains[0] == ("a", "b")
+    assert not tree.domain_of.flags.writeable
 
 
 def test_a_node_without_a_label_is_in_no_domain_from_there_down() -> None:

@@ -28,6 +28,7 @@ def test_more_patterns_than_fit_into_one_set() -> None:
     patterns = [f"^n{number}$" for number in range(2 * members.MOST_PATTERNS + 5)]
     one = PatternSet(patterns)
     assert [one.found_in(f"n{number}") for number in (0, 255, 256, 516)] == [[0], [255], [256], [516]]
+    assert one.found_in(f"n7\n{members._CANARY}") == []
     large = [f"x{{900}}{number}" for number in range(100)]
     assert PatternSet(large).found_in("x" * 900 + "77") == [7, 77]
 

@@ -1,6 +1,7 @@
 """Sub-groups by labels cost what exists: neither policies times pods, nor the same refusal again and again."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
@@ -8,12 +9,15 @@ from hypothesis import strategies as st
 from topology_world import Racks
 
 from extender.planner.state.pods import PodRecord
+from extender.planner.state.podset import PodSetView
 from extender.planner.state.queries import Labels, Requirement, requirements
 from extender.planner.topology.parts import SlotsLeft, part_of
-from extender.planner.topology.requests import by_labels, request_of
+from extender.planner.topology.requests import Kind, Units, by_labels, request_of
+from muster.api import names
 from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
 from muster.api.limits import LimitError
 from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy
+from muster.resources.topology import Nearness, PodTopology, Slices
 
 PODS = 200
 TIER = NetworkTopology(highest_tier_allowed=1)
@@ -113,6 +117,91 @@ def _naive(pods: list[PodRecord], policy: SubGroupPolicy) -> list[tuple[str, dic
             values = tuple(pod.labels.get(key, "") for key in policy.match_label_keys)
             found.setdefault(values, set()).add(pod.slot.rank)
     return [("/".join((policy.name, *values)), {"worker": ranks}) for values, ranks in sorted(found.items())]
+
+
+@pytest.mark.parametrize(
+    ("template", "pods", "kinds"),
+    [
+        pytest.param("rack", ["", "", ""], [("rack", None)], id="the template alone"),
+        pytest.param("rack", ["rack", "rack", "rack"], [("rack", None)], id="pods like their template"),
+        pytest.param("rack", ["host", "host", "host"], [("host", None)], id="all pods otherwise"),
+        pytest.param("rack", ["host", "rack", "rack"], [("host", {0}), ("rack", {1, 2})], id="one pod otherwise"),
+        pytest.param("rack", ["host", "host", ""], [("host", {0, 1}), ("rack", {2})], id="one that does not exist"),
+        pytest.param("rack", ["host", "no", "no"], [("host", {0}), (None, {1, 2})], id="pods that ask for nothing"),
+        pytest.param("", ["host", "host", ""], [("host", {0, 1}), (None, {2})], id="a template that asks for nothing"),
+        pytest.param("", ["no", "no", "no"], None, id="nobody asks"),
+    ],
+)
+def test_pods_of_a_set_are_of_a_kind_for_each_thing_that_they_ask_for(
+    template: str, pods: list[str], kinds: list[tuple[str | None, set[int] | None]] | None
+) -> None:
+    """A pod that exists ("no": and asks for nothing) counts more than the template."""
+    world = Racks(1, 1, 1, checked=False)
+    key = world.asks("a", len(pods), template={names.TOPOLOGY_REQUIRED: template} if template else None)
+    for rank, level in enumerate(pods):
+        notes = {names.GROUP_NAME: "a", names.TASK_SPEC: "worker", names.TASK_INDEX: str(rank)}
+        notes |= {names.TOPOLOGY_REQUIRED: level} if level != "no" else {}
+        if level:
+            world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, gated=True, annotations=notes)
+    request = request_of(world.view(key))
+    found = request and [(kind.said.near.required, kind.ranks) for kind in request.kinds]
+    assert found == kinds
+
+
+@pytest.mark.parametrize(("different", "refused"), [(64, False), (65, True)])
+def test_a_pod_set_asks_for_64_different_things_at_most(different: int, *, refused: bool) -> None:
+    """Each is tried by itself."""
+    world = Racks(1, 1, 1, checked=False)
+    key = world.asks("a", different)
+    for rank in range(different):
+        notes = {names.GROUP_NAME: "a", names.TASK_SPEC: "worker", names.TASK_INDEX: str(rank)}
+        notes[names.TOPOLOGY_REQUIRED] = f"level-{rank}"
+        world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, gated=True, annotations=notes)
+    with pytest.raises(LimitError, match="say 65 different things") if refused else nullcontext():
+        request_of(world.view(key))
+
+
+@pytest.mark.parametrize(("policies", "refused"), [(1_024, False), (1_025, True)])
+def test_a_gang_has_1024_sub_groups_at_most(policies: int, *, refused: bool) -> None:
+    """Policies count, and so do the groups that pods make by their labels."""
+    named = [SubGroupPolicy(name=f"p{each}", network_topology=TIER) for each in range(policies)]
+    by_label = [SubGroupPolicy(name="p", match_label_keys=["pair"], network_topology=TIER)]
+    for world, key in (gang_of(named, [{}]), gang_of(by_label, [{"pair": str(each)} for each in range(policies)])):
+        with pytest.raises(LimitError, match="1025 sub-groups by labels; at most 1024") if refused else nullcontext():
+            request_of(world.view(key))
+
+
+def sliced(*ranks: set[int] | None) -> Units:
+    """Units of workers, of which these ask for slices of two."""
+    kinds = [Kind("worker", PodTopology(), own and frozenset(own), (Slices(2, Nearness()),)) for own in ranks]
+    return Units(frozenset({"worker"}), {"worker": kinds} if kinds else {})
+
+
+@pytest.mark.parametrize(
+    ("units", "unit", "ranks", "found"),
+    [
+        pytest.param(sliced(), 1, [0, 1, 3], [[0], [1], [3]], id="singly"),
+        pytest.param(sliced(), 2, [0, 1, 3, 4, 5], [[0, 1], [3], [4, 5]], id="partitions"),
+        pytest.param(sliced(None), 1, [0, 1, 3, 4], [[0, 1], [3], [4]], id="slices"),
+        pytest.param(sliced(None), 3, [0, 1, 2, 3], [[0, 1, 2], [3]], id="partitions around slices"),
+        pytest.param(sliced({1, 3, 5}), 1, [*range(6)], [[0], [1, 3], [2], [4], [5]], id="slices by place"),
+        pytest.param(sliced({4, 5}, {2, 3}), 1, [*range(6)], [[0], [1], [2, 3], [4, 5]], id="slices of two kinds"),
+    ],
+)
+def test_units_of_ranks(units: Units, unit: int, ranks: list[int], found: list[list[int]]) -> None:
+    """In their order; ranks that ask for nothing are placed singly."""
+    assert units.of(PodSetView("worker", None, 6, 6, unit=unit), ranks) == found
+
+
+@pytest.mark.parametrize(
+    ("failed", "complete"), [(set(), [[0, 1], [4]]), ({3}, [[0, 1], [2], [4]]), ({1, 3}, [[0, 1], [2], [4]])]
+)
+def test_a_unit_is_complete_when_none_of_it_is_to_come_later(failed: set[int], complete: list[list[int]]) -> None:
+    """Of ranks 0 to 5 all but 3 exist, and 5 has a node."""
+    pod_set = PodSetView("worker", None, 6, 6, taken={5: "node-0"}, failed=failed, unit=2)
+    assert sliced().complete(pod_set, [[0, 1], [2], [4]]) == complete
+    whole = PodSetView("worker", None, 6, 6, taken={5: "node-0"}, failed=failed | {3}, unit=2)
+    assert sliced().complete(whole, [[0, 1], [2], [4]]) == [[0, 1], [2], [4]]
 
 
 @given(st.permutations(range(8)), st.lists(st.none() | st.frozensets(st.integers(0, 9)), max_size=4))
