@@ -38,7 +38,6 @@ class InterPodAffinity:
         self._domains = domains
         self._eligible = eligible
         self._counts = dict(session.snapshot.pod_counts)
-        self._copied: set[Mark] = set()
         self._claims = dict(session.snapshot.exclusive_claims)
         self._index: dict[Hashable, list[Mark]] | None = None
 
@@ -46,12 +45,11 @@ class InterPodAffinity:
         """Follow a step of a trial."""
         pods = sign * entry.size
         for mark in entry.marks:
-            if mark not in self._copied:
-                self._copied.add(mark)
-                known = self._counts.get(mark)
-                if known is None:
-                    self._index = None
-                    known = np.zeros(len(self._snapshot.nodes), dtype=np.int32)
+            known = self._counts.get(mark)
+            if known is None:
+                self._index = None
+                self._counts[mark] = np.zeros(len(self._snapshot.nodes), dtype=np.int32)
+            elif known is self._snapshot.pod_counts.get(mark):
                 self._counts[mark] = known.copy()
             self._counts[mark][entry.column] += pods
         for claim in entry.cls.claims:
@@ -84,7 +82,7 @@ class InterPodAffinity:
 
     def _claims_in_use(self, cls: PodClass) -> Iterator[Refusal]:
         for claim in cls.claims:
-            if self._claims.get(claim.key, 0) > 0:
+            if self._claims.get(claim.key):
                 yield reasons.cause.claim_in_use(claim=claim.key), np.ones(len(self._snapshot.nodes), dtype=np.bool_)
 
     def _spread(self, cls: PodClass) -> Iterator[Refusal]:

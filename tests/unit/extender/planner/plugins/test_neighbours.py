@@ -190,6 +190,28 @@ def test_pods_are_spread_with_at_most_max_skew() -> None:
     assert Counter(where(world.plan())["a"]) == {"node-0": 1, "node-1": 2, "node-2": 2}
 
 
+@pytest.mark.parametrize(
+    ("labels", "spec", "nodes"),
+    [
+        pytest.param([{}, {ZONE: "a"}], {}, ["node-1"] * 3, id="a node without the label takes none"),
+        pytest.param(
+            [{ZONE: "a", "pool": "x"}, {ZONE: "b"}], {"nodeSelector": {"pool": "x"}}, ["node-0"] * 3,
+            id="a zone without a node for the pods does not count",
+        ),
+        pytest.param([{ZONE: "a"}, {ZONE: "b"}], {}, ["node-0", "node-0", "node-1"], id="two zones"),
+    ],
+)  # fmt: skip
+def test_zones_that_pods_are_spread_over(labels: list[dict[str, str]], spec: dict[str, Any], nodes: list[str]) -> None:
+    """Those of nodes that have the label and that the pods may have."""
+    world = World()
+    for number, each in enumerate(labels):
+        world.node(f"node-{number}", labels=each)
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    spread["labelSelector"] = {"matchLabels": {JOB: "a"}}
+    world.gang("a", {"worker": (3, SMALL)}, spec={"topologySpreadConstraints": [spread], **spec})
+    assert sorted(where(world.plan())["a"]) == nodes
+
+
 def test_a_full_zone_stops_the_spread_and_the_cause_names_it() -> None:
     """Zone b has no room, so zone a may be only one ahead; with minDomains 3 the missing zone counts as empty."""
     world = World().nodes(1, labels={ZONE: "a"})
