@@ -10,7 +10,7 @@ from extender_world import World, of, slots, waiting, where
 from extender.planner.framework import decisions
 from extender.planner.plugins.interpodaffinity import NAMED, InterPodAffinity, Mask
 from extender.planner.state.podcounts import Counts
-from muster.api.kubernetes.core import Namespace, Pod
+from muster.api.kubernetes.core import Namespace, Pod, Taint
 from muster.api.kubernetes.storage import PersistentVolumeClaim, StorageClass
 
 ZONE, HOST = "zone", "kubernetes.io/hostname"
@@ -190,26 +190,49 @@ def test_pods_are_spread_with_at_most_max_skew() -> None:
     assert Counter(where(world.plan())["a"]) == {"node-0": 1, "node-1": 2, "node-2": 2}
 
 
+TAINT = Taint(key="sick", effect="NoSchedule")
+SELECTS = {"nodeSelector": {"pool": "x"}}
+
+
 @pytest.mark.parametrize(
-    ("labels", "spec", "nodes"),
+    ("first", "second", "spec", "policies", "nodes"),
     [
-        pytest.param([{}, {ZONE: "a"}], {}, ["node-1"] * 3, id="a node without the label takes none"),
+        pytest.param({}, {"labels": {ZONE: "a"}}, {}, {}, ["node-1"] * 3, id="a node without the label takes none"),
         pytest.param(
-            [{ZONE: "a", "pool": "x"}, {ZONE: "b"}], {"nodeSelector": {"pool": "x"}}, ["node-0"] * 3,
-            id="a zone without a node for the pods does not count",
+            {"labels": {ZONE: "a", "pool": "x"}}, {"labels": {ZONE: "b"}}, SELECTS, {}, ["node-0"] * 3,
+            id="a zone whose nodes the pods may not have does not count",
         ),
-        pytest.param([{ZONE: "a"}, {ZONE: "b"}], {}, ["node-0", "node-0", "node-1"], id="two zones"),
+        pytest.param(
+            {"labels": {ZONE: "a", "pool": "x"}}, {"labels": {ZONE: "b"}}, SELECTS, {"nodeAffinityPolicy": "Ignore"},
+            [], id="it does by its policy",
+        ),
+        pytest.param(
+            {"labels": {ZONE: "a"}}, {"labels": {ZONE: "b"}, "taints": [TAINT]}, {}, {}, [],
+            id="a zone whose nodes are tainted counts",
+        ),
+        pytest.param(
+            {"labels": {ZONE: "a"}}, {"labels": {ZONE: "b"}, "taints": [TAINT]}, {}, {"nodeTaintsPolicy": "Honor"},
+            ["node-0"] * 3, id="it does not by its policy",
+        ),
+        pytest.param(
+            {"labels": {ZONE: "a"}}, {"labels": {ZONE: "b"}}, {}, {}, ["node-0", "node-0", "node-1"], id="two zones",
+        ),
+        pytest.param(
+            {"labels": {ZONE: "a"}}, {"labels": {ZONE: "b"}}, {}, {"minDomains": 3}, [], id="a zone that is missing",
+        ),
     ],
 )  # fmt: skip
-def test_zones_that_pods_are_spread_over(labels: list[dict[str, str]], spec: dict[str, Any], nodes: list[str]) -> None:
-    """Those of nodes that have the label and that the pods may have."""
+def test_zones_that_pods_are_spread_over(
+    first: dict[str, Any], second: dict[str, Any], spec: dict[str, Any], policies: dict[str, Any], nodes: list[str]
+) -> None:
+    """Those of nodes that have the label and, by the policies of the constraint, that the pods may have."""
     world = World()
-    for number, each in enumerate(labels):
-        world.node(f"node-{number}", labels=each)
-    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    for number, each in enumerate((first, second)):
+        world.node(f"node-{number}", **each)
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", **policies}
     spread["labelSelector"] = {"matchLabels": {JOB: "a"}}
     world.gang("a", {"worker": (3, SMALL)}, spec={"topologySpreadConstraints": [spread], **spec})
-    assert sorted(where(world.plan())["a"]) == nodes
+    assert sorted(where(world.plan()).get("a", [])) == nodes
 
 
 def test_a_full_zone_stops_the_spread_and_the_cause_names_it() -> None:

@@ -47,6 +47,12 @@ def required(*terms: dict[str, Any]) -> dict[str, Any]:
         ("Lt", ["6_0"], False),
         ("Gt", ["four"], False),
         ("Gt", [str(-(2**63) - 1)], False),
+        ("Gt", [str(-(2**63))], True),
+        ("Lt", [str(2**63 - 1)], True),
+        ("Lt", [str(2**63)], False),
+        ("Lt", ["0" * 255 + "6"], True),
+        ("Lt", ["0" * 256 + "6"], False),
+        ("Lt", ["6", "7"], False),
         ("Like", ["5"], False),
     ],
 )
