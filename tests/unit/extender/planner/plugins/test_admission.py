@@ -61,6 +61,23 @@ def test_overcommit_counts_what_was_let_in_before_and_what_is_used() -> None:
     assert (reason, "nvidia.com/gpu" in message) == ("Overcommitted", True)
 
 
+def test_overcommit_compares_what_the_gang_needs() -> None:
+    """All cpu is promised: who needs none of it is let in, and who needs some is told so."""
+    world = world_of(Overcommit({}))
+    key = wanting(world, "promised", 1, phase="Inqueue")
+    world.change(world.state.groups[key], spec={"min_resources": {"cpu": 39}})
+    wanting(world, "gpus", 8)
+    key = wanting(world, "cpus", 1)
+    world.change(world.state.groups[key], spec={"min_resources": {"cpu": 1}})
+    session = world.session(Enqueue())
+    assert [each.gang.key for each in of(session, decisions.Enqueue)] == ["ns/gpus"]
+    assert waiting(session)["cpus"][1].startswith("the gangs that were let in before it need all cpu that may be")
+    world.change(world.state.groups["ns/cpus"], spec={"min_resources": {"cpu": "0.4"}})
+    assert let_in(world) == ["gpus"]
+    world.change(world.state.groups["ns/promised"], spec={"min_resources": {"cpu": 38}})
+    assert let_in(world) == ["gpus", "cpus"]
+
+
 def test_overcommit_lets_gangs_in_that_do_not_say_what_they_need() -> None:
     """As Volcano does; and one whose amounts nobody can read keeps no other out."""
     world = world_of(Overcommit({}))
