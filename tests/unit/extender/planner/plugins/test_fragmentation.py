@@ -1,5 +1,6 @@
 """Expected fragmentation: the worth of nodes, what is kept of it, and what is learnt."""
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.framework.decisions import Place
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
-from extender.planner.plugins.fragmentation import Fragmentation
-from extender.planner.plugins.worth import LARGE, Kind, Mix, NodeState
+from extender.planner.plugins.fragmentation import MOST_SEEN, Fragmentation
+from extender.planner.plugins.worth import LARGE, Kind, Mix, NodeState, kind_of
 
 KINDS = st.builds(
     lambda cpu, devices, portion: Kind(cpu, 1, devices, 1000 if devices > 1 else portion),
@@ -115,3 +116,83 @@ def test_a_small_pod_leaves_the_whole_node_to_a_large_one() -> None:
         session = world.session(Allocate())  # gangs that wait to be let in are only seen
         [place] = [place for place in of(session, Place) if place.gang.key == small]
         assert slots(place)["worker"] == [node]
+
+
+@given(
+    KINDS, st.integers(1, 8), st.sampled_from([250, 300, 500]),
+    st.lists(st.sampled_from([0, 0, 250, 400, 700, 1000]), min_size=1, max_size=4),
+)  # fmt: skip
+def test_the_worth_of_a_node_with_the_pod_on_each_of_its_devices(
+    seen: Kind, cpu: int, portion: int, used: list[int]
+) -> None:
+    """As if the node had been made so; a device without room counts as full."""
+    mix, asked = Mix.of({seen: 1}, 1.0, 100, 0.1), Kind(1, 1, 1, portion)
+    assert mix is not None
+    parts, unused = [1000 - amount if amount else 0 for amount in used], used.count(0)
+    found = mix.worth_by_device(state((cpu, unused, parts)), asked, np.array(used))
+    for device, amount in enumerate(used):
+        left = [*parts]
+        left[device] = max((1000 if amount == 0 else parts[device]) - portion, 0)
+        expected = state((cpu - 1, unused - (amount == 0), left))
+        expected.memory -= 1
+        assert found[device] == pytest.approx(mix.worth(expected)[0])
+
+
+LARGE_KIND, HALF, NO_GPU = Kind(8, 1, 4, 1000), Kind(1, 1, 1, 500), Kind(4, 1, 0, 1000)
+
+
+@pytest.mark.parametrize(
+    ("seen", "coverage", "most", "kept"),
+    [
+        ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 1.0, 9, [(4, 0.625), (1, 0.375)]),
+        ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 0.8, 9, [(4, 0.625), (1, 0.375)]),
+        ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 0.5, 9, [(4, 1.0)]),
+        ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 1.0, 1, [(4, 1.0)]),
+        ({LARGE_KIND: 10, HALF: 30, NO_GPU: 60}, 0.7, 9, [(1, 1.0)]),
+        ({LARGE_KIND: 10, HALF: 10}, 0.5, 9, [(1, 1.0)]),
+        ({NO_GPU: 60, HALF: 40}, 0.6, 9, []),
+        ({}, 1.0, 9, []),
+    ],
+)
+def test_the_most_frequent_kinds_make_the_mix(
+    seen: dict[Kind, int], coverage: float, most: int, kept: list[tuple[int, float]]
+) -> None:
+    """Up to a part of all pods; those without GPUs count there, and have no part in the worth."""
+    mix = Mix.of(seen, coverage, most, 0.1)
+    assert [*zip(mix.devices.tolist(), mix.weight.tolist(), strict=True)] == kept if mix else not kept
+
+
+def test_the_mix_follows_the_pods_that_come() -> None:
+    """It is made again once a tenth more are known; after many those seen count half."""
+    plugin, made = Fragmentation({}), []
+    for pods in ({}, {HALF: 10}, {HALF: 0}, {LARGE_KIND: 1}, {LARGE_KIND: 1}, {NO_GPU: 1}):
+        plugin.learn(pods)
+        made.append(plugin._mix)
+    assert [one is other for one, other in pairwise(made)] == [False, True, False, True, False]
+    plugin.learn({HALF: MOST_SEEN - 13})
+    assert plugin._seen.total() == MOST_SEEN
+    plugin.learn({NO_GPU: 1})
+    assert dict(plugin._seen) == {HALF: (MOST_SEEN - 3) // 2, LARGE_KIND: 1, NO_GPU: 1}
+
+
+@pytest.mark.parametrize(
+    ("requests", "notes", "kind"),
+    [
+        ({"cpu": 2, "memory": 100, "nvidia.com/gpu": 3}, {}, Kind(2000, 100, 3, 1000)),
+        ({"cpu": 2}, {}, Kind(2000, 0, 0, 1000)),
+        ({"volcano.sh/gpu-number": 2}, {}, Kind(0, 0, 2, 1000)),
+        ({"cpu": 1}, {"gpu-fraction": "0.25"}, Kind(1000, 0, 1, 250)),
+        ({"cpu": 1}, {"gpu-memory": "10000"}, Kind(1000, 0, 1, 500)),
+        ({"cpu": 1}, {"gpu-memory": "50000"}, Kind(1000, 0, 1, 1000)),
+    ],
+)
+def test_the_kind_of_a_pod(requests: dict[str, Any], notes: dict[str, str], kind: Kind) -> None:
+    """Memory of GPUs is a part of the smallest of them, at most a whole one."""
+    world = World()
+    for number, memory in enumerate(("40000", "20000")):
+        world.node(f"node-{number}", labels={"nvidia.com/gpu.memory": memory})
+    world.node("node-2")
+    key = world.gang("a", {"worker": (1, requests)}, notes=notes)
+    cls = world.view(key).pod_sets[0].cls
+    assert cls is not None
+    assert kind_of(cls, world.session().snapshot) == kind
