@@ -71,7 +71,7 @@ class SubGroupOrder(PlainPlugin):
         """By the identity of pod sets, whose names are not their own."""
 
         def count(operation: Operation, sign: int) -> None:
-            for pod_set in operation.gang.pod_sets if len(operation.gang.pod_sets) > 1 else ():
+            for pod_set in operation.gang.pod_sets:
                 if pod_set.name == operation.pod_set:
                     given[id(pod_set)] += sign * operation.size
 

@@ -7,6 +7,7 @@ from extender_world import World, where
 from gpus_world import shares
 from numpy.testing import assert_allclose
 
+from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.plugins.nodeorder import WEIGHTS, Binpack, NodeOrder
 from extender.planner.plugins.scores import (
     GpuPack,
@@ -17,6 +18,7 @@ from extender.planner.plugins.scores import (
     PodAffinity,
     ResourceType,
 )
+from muster.api.kubernetes.core import Taint
 
 CPU16 = {"cpu": 16, "memory": "128Gi"}
 GPU2 = {"nvidia.com/gpu": 2}
@@ -120,6 +122,33 @@ def test_wishes_and_advice_about_nodes() -> None:
     preferred = [{"weight": 30, "preference": wish}, {"weight": 10, "preference": other}]
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     assert_allclose(scores(world, only("nodeaffinity", 2), {"cpu": 1}, affinity=affinity), [200, 50])
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "expected"),
+    [
+        ([], [100, 50, 0]),
+        ([{"key": "a", "operator": "Exists"}], [100, 100, 0]),
+        ([{"key": "b", "operator": "Exists"}], [100, 0, 0]),
+        ([{"operator": "Exists"}], [100, 100, 100]),
+    ],
+)
+def test_nodes_with_fewer_taints_that_advise_against_them_come_first(
+    tolerations: list[dict[str, str]], expected: list[float]
+) -> None:
+    """Of those that are not tolerated, in proportion to the most on a node; others refuse it."""
+    world = World()
+    for number, keys in enumerate(("", "a", "ab")):
+        world.node(f"node-{number}", taints=[Taint(key=key, effect="PreferNoSchedule") for key in keys])
+    assert_allclose(scores(world, only("tainttoleration"), {"cpu": 1}, tolerations=tolerations), expected)
+
+
+def test_the_weights_of_nodeorder_are_volcanos() -> None:
+    """As the table of all known names has them."""
+    known = PLUGINS["nodeorder"].arguments
+    assert {f"{part}.weight": weight for part, weight in WEIGHTS.items()} == {
+        name: each.default for name, each in known.items() if not each.without
+    }
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What the plugins for order and placement decide."""
 
+from typing import Any
+
 import pytest
 from extender_world import World, of, where
 from gpus_world import CPU1, divided
@@ -7,10 +9,12 @@ from gpus_world import CPU1, divided
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.cycle import parts_of
 from extender.planner.framework import config, decisions
+from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.registry import Plugin
-from extender.planner.plugins.order import Elastic, TaskOrder, share_of_minimum
+from extender.planner.plugins.order import Elastic, Reservations, TaskOrder, share_of_minimum
 from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
 from extender.planner.plugins.scores import GpuPack, GpuSpread, NodePlacement, PodAffinity, ResourceType
+from extender.planner.state.podset import PodSetView
 from muster.api.volcano.scheduling import SubGroupPolicy
 
 GPU1 = {"nvidia.com/gpu": 1}
@@ -55,15 +59,27 @@ def test_gangs_below_their_minimum_go_before_gangs_that_want_more() -> None:
     assert [place.gang.key for place in of(world.plan(), decisions.Place)] == ["ns/young"]
 
 
-def test_members_with_a_higher_task_priority_go_first() -> None:
-    """There is room for one of three."""
+@pytest.mark.parametrize(
+    ("priorities", "first"),
+    [
+        (["", "5", "7"], 2),
+        (["", "-5", "-7"], 1),
+        (["x", "", "-9"], 2),
+        (["", "x", "5x"], 0),
+        (["-", "3", "3"], 1),
+        (["0", "10", "9"], 1),
+    ],
+)
+def test_members_with_a_higher_task_priority_go_first(priorities: list[str], first: int) -> None:
+    """There is room for one of them; what is no integer is no priority."""
     world = World().nodes(1)
     world.plugins.append(TaskOrder({}))
-    key = world.gang("a", {"worker": (3, GPU8)}, min_member=1, min_task_member={"worker": 1})
-    for rank, priority in enumerate(["", "5", "7"]):
+    key = world.gang("a", {"worker": (len(priorities), GPU8)}, min_member=1, min_task_member={"worker": 1})
+    for rank, priority in enumerate(priorities):
         labels = {"muster.dev/task-priority": priority} if priority else {}
         world.pod(key, "worker", rank, GPU8, gated=True, labels=labels)
-    assert where(world.plan()) == {"a": ["", "", "node-0"]}
+    nodes = where(world.plan())["a"]
+    assert [rank for rank, node in enumerate(nodes) if node] == [first]
 
 
 def test_sub_groups_are_placed_whole() -> None:
@@ -75,15 +91,41 @@ def test_sub_groups_are_placed_whole() -> None:
     assert where(world.plan()) == {"a": ["node-0", "node-1", "node-2", "node-3"]}
 
 
-def test_pod_sets_below_their_minimum_come_first() -> None:
-    """Then those with the smaller share of it."""
+@pytest.mark.parametrize(
+    ("taken", "minimum", "given", "share"),
+    [
+        (0, 0, 0, (True, 0.0)),
+        (2, 0, 0, (True, 2.0)),
+        (1, 1, 0, (True, 1.0)),
+        (1, 4, 0, (False, 0.25)),
+        (1, 4, 2, (False, 0.75)),
+        (1, 4, 3, (True, 1.0)),
+        (3, 2, 0, (True, 1.5)),
+    ],
+)
+def test_pod_sets_below_their_minimum_come_first(
+    taken: int, minimum: int, given: int, share: tuple[bool, float]
+) -> None:
+    """Then those with the smaller share of it, with what they get now."""
+    pod_set = PodSetView("worker", None, 9, minimum, taken=dict.fromkeys(range(taken), "node-0"))
+    assert share_of_minimum(pod_set, given) == share
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rules"),
+    [
+        ({}, ReservationRules()),
+        (
+            {"mode": "strict", "patience": "1m", "expiry": "2h", "heads": 3},
+            ReservationRules(mode="strict", patience_s=60, expiry_s=7200, heads=3),
+        ),
+    ],
+)
+def test_rules_of_reservations(arguments: dict[str, Any], rules: ReservationRules) -> None:
+    """Those of the arguments, else the defaults."""
     world = World()
-    key = world.gang("a", {"full": (2, GPU8), "lacking": (2, GPU8)}, min_task_member={"full": 1, "lacking": 2})
-    full, lacking = world.view(key).pod_sets
-    full.taken[0] = "node-0"
-    assert share_of_minimum(full) > share_of_minimum(lacking)
-    assert share_of_minimum(lacking, 2) < share_of_minimum(lacking, 3)
-    assert share_of_minimum(full) == share_of_minimum(full)
+    world.plugins.append(Reservations(arguments))
+    assert world.session().hooks.reservation_rules.call() == rules
 
 
 def stale_world() -> tuple[World, StaleGangEviction]:

@@ -58,6 +58,14 @@ def test_a_gang_is_protected_from_preemption(annotations: dict[str, str], minute
         assert hooks.preempt_victim_filter.call(world.view("ns/asker"), victim) == gives
 
 
+def test_a_gang_that_has_not_started_is_not_protected() -> None:
+    """Whatever its queue says."""
+    world = world_of({}, "other", {}, "reclaim", 1)
+    world.change(world.state.placements["ns/victim"], status={"started_at": ""})
+    hooks = world.session().hooks
+    assert hooks.reclaim_victim_filter.call(world.view("ns/asker"), world.view("ns/victim"))
+
+
 @pytest.mark.parametrize(("more", "gone", "agrees"), [(0, 1, False), (1, 1, True), (1, 2, False), (1, 3, False)])
 def test_pods_above_the_minimum_are_not_protected(*, more: int, gone: int, agrees: bool) -> None:
     """One after the other, as long as the minimum of two is kept."""
