@@ -128,7 +128,7 @@ class Planning:
 def _tell_barred(session: Session) -> None:
     """Tell the gangs whose queue is not for their namespace, or of another pool; no action has tried them.
 
-    Nothing is told where the namespace is being deleted.
+    Nothing is reported where the namespace is being deleted.
     """
     for key, barrier in session.snapshot.barred.items():
         gang = session.gang(key)

@@ -15,7 +15,7 @@ from muster.volcano.queuelimits import Budget
 
 @dataclass(frozen=True, slots=True)
 class BudgetStanding:
-    """How much of its budgets a queue, with those below it, has used in the periods that go on."""
+    """How much of its budgets a queue, with those below it, has used in the current periods."""
 
     ratios: Mapping[Budget, float]
     """Used by budget, of the budgets of which it is known."""

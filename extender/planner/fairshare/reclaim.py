@@ -4,7 +4,7 @@ A reclaim is judged chunk by chunk (pods that are evicted together), by what the
 gone, so that evicting a whole gang may take its queue below its share. At the end the queues are compared.
 
 KAI compares the gaining queue with the losing ones at every level (`strict`), which lets queues reclaim from each other
-in turns. By default a reclaim is accepted in one of two cases:
+by turns. By default a reclaim is accepted in one of two cases:
 
 * The gaining queue has no more than it deserves afterwards, at each level (it is `owed`). A gang of the losing queue
   that goes as a whole may take that queue below what it deserves.

@@ -33,7 +33,7 @@ class UsageBook:
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
 
     def advance(self, now: float, allocated: Mapping[str, Vector]) -> None:
-        """Go on to a later moment, as if the amounts allocated now had been so since the last one."""
+        """Advance to a later moment, as if the amounts allocated now had been so since the last one."""
         if self.at is not None and now > self.at:
             factor = 0.5 ** ((now - self.at) / self.half_life_s)
             for queue in self.means.keys() | allocated.keys():

@@ -1,10 +1,10 @@
 """The built-in plugins, as hooks of the session.
 
-They promise no I/O and no clock: a plugin reads the session's snapshot, and can make anew what it keeps from cycle to
+They promise no I/O and no clock: a plugin reads the session's snapshot, and can re-create what it keeps from cycle to
 cycle. They import the framework and the state, and must not import actions or anything that serves and writes. Start at
 `order`, which has the simplest ones. `predicates`, `interpodaffinity` and `dynamicresources` refuse nodes, `scores`,
 `nodeorder` and `fragmentation` rank them, `topology` (with `domains`) keeps pods together, `proportion` has queues,
-`admission` lets gangs in, `protection` keeps gangs from being victims, `pages` are shown over HTTP.
+`admission` admits gangs, `protection` keeps gangs from being victims, `pages` are shown over HTTP.
 """
 
 from extender.planner.framework.registry import PluginBuilder

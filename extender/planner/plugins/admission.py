@@ -68,7 +68,7 @@ def min_resources(gang: GangView) -> Vector:
 
 
 class Overcommit(PlainPlugin):
-    """Lets gangs in while all admitted ones fit into a multiple of the nodes' resources, less the used ones.
+    """Admission of gangs while all admitted ones fit into a multiple of the nodes' resources, less the used ones.
 
     The factor is 1.2, also where one below 1 is configured, as in Volcano. Only resources that the gang needs are
     compared; pods with a node count once, as used.
@@ -81,24 +81,24 @@ class Overcommit(PlainPlugin):
         factor = number(self.name, arguments, FACTOR, DEFAULT_FACTOR)
         self._factor = factor if factor >= 1 else DEFAULT_FACTOR
         self._needs = Needs()
-        self._let_in: Amounts | None = None
+        self._admitted: Amounts | None = None
         """Needs of admitted gangs; None until the first vote of the cycle."""
 
     def on_session_open(self, session: Session) -> None:
-        """Register the vote, and count the gangs that are let in during the cycle."""
-        self._let_in = None
+        """Register the vote, and count the gangs that are admitted during the cycle."""
+        self._admitted = None
         session.hooks.job_enqueueable.add(lambda gang: self._vote(session, gang))
         session.hooks.job_enqueued.add(lambda gang: self._count(session, gang))
 
     def _count(self, session: Session, gang: GangView) -> None:
-        self._let_in = self._sum(session) + self._needs.of(session.snapshot, gang)
+        self._admitted = self._sum(session) + self._needs.of(session.snapshot, gang)
 
     def _sum(self, session: Session) -> Amounts:
-        if self._let_in is None:
+        if self._admitted is None:
             waiting = [gang for gang in session.snapshot.gangs if gang.group.status.phase == "Inqueue"]
             start = np.zeros(session.snapshot.free.shape[0], dtype=np.int64)
-            self._let_in = sum((self._needs.of(session.snapshot, gang) for gang in waiting), start=start)
-        return self._let_in
+            self._admitted = sum((self._needs.of(session.snapshot, gang) for gang in waiting), start=start)
+        return self._admitted
 
     def _vote(self, session: Session, gang: GangView) -> EnqueueVote | None:
         needed = self._needs.of(session.snapshot, gang)
@@ -113,10 +113,10 @@ class Overcommit(PlainPlugin):
 
 
 class Sla(PlainPlugin):
-    """Orders gangs by their longest waiting time: the earliest deadline first, gangs without one last.
+    """Order of gangs by their longest waiting time: the earliest deadline first, gangs without one last.
 
     The time is in the PodGroup's annotation, or else in the argument, counted from its creation; an unreadable one is
-    none. An overdue gang is let in whatever the plugins after this one say.
+    none. An overdue gang is admitted whatever the plugins after this one say.
     """
 
     name = "sla"
@@ -146,7 +146,7 @@ class Sla(PlainPlugin):
 
 
 class Drf(PlainPlugin):
-    """Orders gangs of one queue by their dominant share, the largest part that they use of any resource."""
+    """Order of gangs of one queue by their dominant share, the largest part that they use of any resource."""
 
     name = "drf"
 
@@ -171,16 +171,16 @@ _REQUESTS = "requests."
 
 
 class QuotaRoom(PlainPlugin):
-    """Lets gangs in while the ResourceQuotas of their namespace have room for their minimum.
+    """Admission of gangs while the ResourceQuotas of their namespace have room for their minimum.
 
-    Else the API server refuses some of a gang's pods, and the others wait in vain. Admitted gangs without pods count
+    Else the API server refuses some of a gang's pods, and the others wait for them. Admitted gangs without pods count
     too. Quotas with scopes or unreadable amounts are left to the API server.
     """
 
     name = "resourcequota"
 
     def on_session_open(self, session: Session) -> None:
-        """Register the vote, and count the gangs that are let in during the cycle."""
+        """Register the vote, and count the gangs that are admitted during the cycle."""
         admitted: dict[str, Counter[str]] = defaultdict(Counter)
 
         def count(gang: GangView) -> None:

@@ -24,7 +24,7 @@ MOST_PER_NODE = 2**31
 
 
 @dataclass(slots=True)
-class Look:
+class Demand:
     """The demand of pods of one class."""
 
     cls: PodClass
@@ -42,26 +42,26 @@ class Demands:
     geometries: MutableMapping[int, Geometry]
     """By the id of the tree; the trees of a cluster are re-created as nodes change."""
 
-    def of(self, gang: GangView, part: Part, nodes: NodeSet, reach: Reach, *, ever: bool = False) -> list[Look]:
-        """Return a look per class of pods, the one that needs most nodes first; `ever`: as if the cluster was empty."""
+    def of(self, gang: GangView, part: Part, nodes: NodeSet, reach: Reach, *, ever: bool = False) -> list[Demand]:
+        """Return a demand per class of pods, the one that needs most nodes first; `ever`: of an empty cluster."""
         classes: Counter[PodClass] = Counter()
         for pod_set in gang.pod_sets:
             if ranks := part.slots.get(pod_set.name):
                 classes.update(pod_set.classes_of(ranks))
         geometry = self._geometry(reach.tree)
         slices = self._sliced(part, reach) if len(classes) == 1 else ()
-        looks = []
+        demands = []
         for cls, count in classes.items():
             room = nodes.limit(self._room(gang, cls, ever=ever))
             least = count if part.least is None else min(part.least, count)
             most = max(count, part.all_slots - (part.wanted - count))
-            looks.append(Look(cls, Wanted(geometry, room, least, most, slices)))
-        if len(looks) > 1:
-            looks.sort(key=lambda look: int(look.wanted.room.sum()) / look.wanted.least)
-        elif part.children and looks:
+            demands.append(Demand(cls, Wanted(geometry, room, least, most, slices)))
+        if len(demands) > 1:
+            demands.sort(key=lambda demand: int(demand.wanted.room.sum()) / demand.wanted.least)
+        elif part.children and demands:
             inside = [(self._level(child.near, reach), child.needed) for child in part.children if child.near]
-            looks[0].inside = [(level, needed) for level, needed in inside if level is not None]
-        return looks
+            demands[0].inside = [(level, needed) for level, needed in inside if level is not None]
+        return demands
 
     def _room(self, gang: GangView, cls: PodClass, *, ever: bool) -> Amounts:
         if ever:
@@ -120,8 +120,8 @@ class Demands:
         if isinstance(reach, Unknown):
             said = Closest(part.name, part.near.topology, "", "", 0, part.wanted, 0, reach.why)
             return ClosestDomain(said, nothing)
-        looks = self.of(gang, part, EVERYWHERE, reach, ever=ever) if reach.hard else []
-        if not looks:
+        demands = self.of(gang, part, EVERYWHERE, reach, ever=ever) if reach.hard else []
+        if not demands:
             return None
         of = reach.tree.domain_of[reach.outer]
         some = np.unique(of[of >= 0])
@@ -130,7 +130,7 @@ class Demands:
         if not len(candidates):
             said = Closest(part.name, reach.tree.name, reach.words, "", 0, part.wanted, 0)
             return ClosestDomain(said, nothing)
-        by_class = [held(each.wanted, reach.outer) * part.wanted // each.wanted.least for each in looks]
+        by_class = [held(each.wanted, reach.outer) * part.wanted // each.wanted.least for each in demands]
         counts = np.minimum.reduce(by_class)  # the scarcest class decides
         best = int(candidates[counts[candidates].argmax()])
         domain = reach.tree.domains[reach.outer][best]

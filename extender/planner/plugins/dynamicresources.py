@@ -27,7 +27,7 @@ GROUP_CLAIMS = "groupClaims"
 
 
 class DynamicResources(PlainPlugin):
-    """Refuses nodes by claims, and follows shared claims through the session."""
+    """Refusals of nodes by claims; shared claims are followed through the session."""
 
     name = "dynamicresources"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {

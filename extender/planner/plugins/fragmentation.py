@@ -24,11 +24,11 @@ from muster.resources.vector import WHOLE
 MOST_SEEN = 100_000
 """Pods after which those seen count half, so that the mix follows users."""
 GROWTH = 1.1
-"""Factor of the number of pods seen after which the mix is made anew."""
+"""Factor of the number of pods seen after which the mix is made again."""
 
 
 class Fragmentation:
-    """Prefers nodes and GPUs where one pod more costs the next ones least.
+    """Scores of nodes and GPUs: highest where one pod more costs the next ones least.
 
     Arguments: `fill` is the part (0 to 1) that all next pods have in the worth of a node, beside the next one;
     `coverage` the part of the pods seen that kinds must make up to count; `kinds` their largest number.
@@ -91,7 +91,7 @@ class Fragmentation:
         self.learn(fresh)
 
     def learn(self, fresh: Mapping[Kind, int]) -> None:
-        """Count new pods; make the mix anew once there are clearly more of them."""
+        """Count new pods; make the mix again once there are clearly more of them."""
         self._seen.update(fresh)
         self._counted += sum(fresh.values())
         if self._counted > MOST_SEEN:

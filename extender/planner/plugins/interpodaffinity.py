@@ -26,7 +26,7 @@ Refusal = tuple[Reason, Mask]
 Eligible = Callable[[PodClass, Spread], Mask]
 """Nodes on which a spread constraint counts pods, by the node alone."""
 NAMED = 8
-"""Anti-affinities of other pods with one topology key that are told one by one: pods may have hundreds."""
+"""Anti-affinities of other pods with one topology key that are compared one by one: pods may have hundreds."""
 
 
 class InterPodAffinity:

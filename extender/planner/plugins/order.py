@@ -24,7 +24,7 @@ _MOST_HEADS = 256
 
 
 class Gang(PlainPlugin):
-    """Has gangs tried only with enough members to start, incomplete gangs first."""
+    """Readiness of gangs, with enough members to start, and their order, incomplete ones first."""
 
     name = "gang"
 
@@ -117,7 +117,7 @@ def _task_priority(pod: PodRecord) -> tuple[bool, int]:
 
 
 class Reservations(PlainPlugin):
-    """Sets the rules of the reservations that `allocate` makes."""
+    """Rules of the reservations that `allocate` makes."""
 
     name = "reservations"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {

@@ -9,7 +9,7 @@ from extender.planner.framework.snapshot import Snapshot as Seen
 
 
 class Snapshot(PlainPlugin):
-    """Shows the nodes and gangs of the last cycle; `muster snapshot` saves the objects themselves."""
+    """Page of the nodes and gangs of the last cycle; `muster snapshot` saves the objects themselves."""
 
     name = "snapshot"
 
@@ -19,7 +19,7 @@ class Snapshot(PlainPlugin):
 
 
 class ReflectJobOrder(PlainPlugin):
-    """Shows the order in which gangs that have not started were tried in the last cycle."""
+    """Page of the order in which gangs that have not started were tried in the last cycle."""
 
     name = "reflectjoborder"
 

@@ -1,6 +1,6 @@
 """Fair shares of queues: their order, what a queue refuses, and what it may reclaim from others.
 
-The arithmetic is in `planner.fairshare`. Demands are added up anew only for gangs that changed, the tree is made anew
+The arithmetic is in `planner.fairshare`. Demands are added up again only for gangs that changed, the tree is re-created
 only when queues change, and fair shares are divided at the first question.
 """
 

@@ -22,7 +22,7 @@ SYSTEM_CRITICAL = 2_000_000_000
 
 
 class MinRuntime(PlainPlugin):
-    """Protects gangs for some time after their start (`status.startedAt` of the Placement), but for their extra pods.
+    """Protection of gangs for some time after their start (Placement: `status.startedAt`), but for their extra pods.
 
     After KAI-Scheduler's plugin. The victim's queue, or the nearest one above it, sets a time against preemption within
     the queue and one against reclaim. With `reclaimResolveMethod: lca` (default) the latter begins at the victim's
@@ -104,7 +104,7 @@ def _keeps_minimum(gang: GangView, gone: set[str]) -> bool:
 
 
 class Conformance(PlainPlugin):
-    """Protects kube-system and Kubernetes' own two priority classes, as Volcano's plugin does."""
+    """Protection of kube-system and Kubernetes' own two priority classes, as Volcano's plugin does."""
 
     name = "conformance"
 

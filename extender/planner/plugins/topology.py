@@ -16,7 +16,7 @@ from cachetools import LRUCache
 from extender.planner.framework.answers import NodeSet
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.domains import Demands, Look
+from extender.planner.plugins.domains import Demand, Demands
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.topology.fit import Filling, Profile, Tie, Wanted, best_first, held, whole
@@ -41,13 +41,13 @@ PROFILES: dict[str, Profile | str] = {
 MOST_LEVELS = 16
 MOST_TOPOLOGIES = 64
 SCORE_STEPS = 1000.0
-"""Steps of scores of nodes that are told apart in sums over domains; 1 / 1000."""
+"""Steps of scores of nodes that sums over domains distinguish; 1 / 1000."""
 MOST_SCORE = 1e6
 """Limit of scores in such sums, which must not overflow."""
 
 
 class Topology(PlainPlugin):
-    """Splits node sets into domains for gangs that ask for it.
+    """Node sets split into domains for gangs that ask for it.
 
     Arguments: `levels`, label keys from the outermost to the innermost, `topologies`, the same by name, and `profile`.
     """
@@ -75,7 +75,7 @@ class Topology(PlainPlugin):
         self._profile = PROFILES[profile]
         self.forest = Forest(levels)
         self._geometries: LRUCache[int, Geometry] = LRUCache(16)
-        """By the id of the tree; the trees of a cluster are made anew as nodes change."""
+        """By the id of the tree; the trees of a cluster are re-created as nodes change."""
 
     def on_session_open(self, session: Session) -> None:
         """Register the node sets, the closest domain, and the trees."""
@@ -98,13 +98,13 @@ class Topology(PlainPlugin):
         reach = self.forest.find(part.near or part.slices[0].near)
         if isinstance(reach, Unknown):
             return () if reach.hard and part.near else (nodes,)
-        looks = demands.of(gang, part, nodes, reach)
-        if not looks:
+        by_class = demands.of(gang, part, nodes, reach)
+        if not by_class:
             return (nodes,)
         profile = self._profile
         if profile == MIXED:
             profile = "least-free" if part.near.anywhere else "best-fit"
-        choice = Choice(demands.session, nodes, part, looks, reach, cast("Profile", profile))
+        choice = Choice(demands.session, nodes, part, by_class, reach, cast("Profile", profile))
         if not part.near:  # only its slices have a request
             ordered = nodes.ranked and not part.regular
             return (nodes if ordered else choice.filled(WHOLE, 0),)
@@ -120,7 +120,7 @@ class Choice:
     session: Session
     nodes: NodeSet
     part: Part
-    looks: list[Look]
+    demands: list[Demand]
     reach: Reach
     profile: Profile
 
@@ -129,7 +129,7 @@ class Choice:
         there = np.array(self.part.columns, dtype=np.int64)
         if len(there):
             yield from self._with_members(there)
-        ties = _ties(self.session, self.looks[0])
+        ties = _ties(self.session, self.demands[0])
         for level in range(self.reach.inner, max(self.reach.outer, 0) - 1, -1):
             for domain in self._candidates(level, ties):
                 if not len(there) or not (self.reach.tree.domain_of[level][there] == domain).any():
@@ -141,32 +141,32 @@ class Choice:
         """Yield domains with room for a slice, in the order of the nodes around it."""
         columns, outer, tree = cast("Amounts", self.nodes.columns), self.reach.outer, self.reach.tree
         of = tree.domain_of[outer]
-        enough = np.append(held(self.looks[0].wanted, outer) >= self.part.needed, [False])
+        enough = np.append(held(self.demands[0].wanted, outer) >= self.part.needed, [False])
         for domain in dict.fromkeys(of[columns[enough[of[columns]]]].tolist()):
             name = tree.domains[outer][domain]
             yield NodeSet(columns[of[columns] == domain], ranked=True, along=self.nodes.along, name=name)
 
     def filled(self, level: int, domain: int) -> NodeSet:
         """Return one domain as a node set, with an order where the pods are of one class."""
-        look, part = self.looks[0], self.part
-        wanted, tree = look.wanted, look.wanted.geometry.tree
+        demand, part = self.demands[0], self.part
+        wanted, tree = demand.wanted, demand.wanted.geometry.tree
         inside = wanted.geometry.members(level, domain)
         name = tree.domains[level][domain] if level != WHOLE else self.nodes.name
-        columns = np.flatnonzero(inside & np.logical_or.reduce([each.wanted.room > 0 for each in self.looks]))
+        columns = np.flatnonzero(inside & np.logical_or.reduce([each.wanted.room > 0 for each in self.demands]))
         if part.children:
             return NodeSet(columns, along=wanted.geometry.places, name=name)
-        sliced = bool(wanted.slices) and not self.session.snapshot.one_by_one(look.cls)
-        scores = self.session.scores(look.cls)
+        sliced = bool(wanted.slices) and not self.session.snapshot.one_by_one(demand.cls)
+        scores = self.session.scores(demand.cls)
         filling = Filling(
             wanted,
             self.profile if not wanted.slices or self.profile == "balanced" else "best-fit",
             scores if isinstance(scores, np.ndarray) else None,
-            _ties(self.session, look),
+            _ties(self.session, demand),
         )
         pods = min(wanted.most, part.wanted, held(wanted, level)[domain] if level != WHOLE else whole(wanted))
         ordered, numbers = filling.order(level, columns, int(pods))
         most = None
-        if sliced or (self.profile == "balanced" and not part.slices and len(self.looks) == 1):
+        if sliced or (self.profile == "balanced" and not part.slices and len(self.demands) == 1):
             most = np.zeros_like(wanted.room)
             most[ordered] = numbers
         if not sliced:
@@ -185,8 +185,8 @@ class Choice:
             own = own[own >= 0]
             if len(own):
                 inside = np.isin(outer, own)
-                for look in self.looks:
-                    look.wanted = replace(look.wanted, room=np.where(inside, look.wanted.room, 0))
+                for demand in self.demands:
+                    demand.wanted = replace(demand.wanted, room=np.where(inside, demand.wanted.room, 0))
         nearest = range(len(tree.levels) - 1, max(self.reach.outer, 0) - 1, -1)
         for level in nearest:  # those that hold all of them; then, of pods that are welcome singly, the widest first
             yield from self._around(level, there, part.wanted)
@@ -197,18 +197,18 @@ class Choice:
     def _around(self, level: int, there: Amounts, pods: int) -> Iterator[NodeSet]:
         """Yield domains of one level that have members and hold so many pods, those with most members first."""
         domains, counts = np.unique(self.reach.tree.domain_of[level][there], return_counts=True)
-        fits = np.logical_and.reduce([held(each.wanted, level) >= min(pods, each.wanted.most) for each in self.looks])
+        fits = np.logical_and.reduce([held(each.wanted, level) >= min(pods, each.wanted.most) for each in self.demands])
         for domain in domains[np.argsort(-counts, kind="stable")]:
             if domain >= 0 and fits[domain]:
                 yield self.filled(level, int(domain))
 
     def _candidates(self, level: int, ties: Sequence[Tie]) -> Iterator[int]:
         """Yield domains of a level that hold all classes of pods, the best for the first class first."""
-        first, *others = self.looks
+        first, *others = self.demands
         tree = self.reach.tree
         fits = np.ones(len(tree.domains[level]), dtype=np.bool_)
-        for look in others:
-            fits &= held(look.wanted, level) >= look.wanted.least
+        for demand in others:
+            fits &= held(demand.wanted, level) >= demand.wanted.least
         for inner, need in first.inside:
             if inner > level:
                 most = np.zeros(len(fits), dtype=np.int64)
@@ -220,23 +220,23 @@ class Choice:
         return best_first(first.wanted, level, fits, profile=self.profile, ties=ties)
 
 
-def _ties(session: Session, look: Look) -> Sequence[Tie]:
+def _ties(session: Session, demand: Demand) -> Sequence[Tie]:
     """Return what decides between domains that hold equally many pods: scores, then what is left over."""
-    return cache(partial(_disfavour, session, look)), cache(partial(_left_over, session, look))
+    return cache(partial(_disfavour, session, demand)), cache(partial(_left_over, session, demand))
 
 
-def _disfavour(session: Session, look: Look) -> Amounts | None:
+def _disfavour(session: Session, demand: Demand) -> Amounts | None:
     """Return the scores of the nodes, low for high ones, times the pods that each holds; int64 of shape (nodes,)."""
-    scores = session.scores(look.cls)
+    scores = session.scores(demand.cls)
     if not isinstance(scores, np.ndarray):
         return None
     disfavour: Amounts = np.rint(-SCORE_STEPS * np.clip(scores, -MOST_SCORE, MOST_SCORE)).astype(np.int64)
-    return disfavour * look.wanted.room
+    return disfavour * demand.wanted.room
 
 
-def _left_over(session: Session, look: Look) -> Amounts | None:
+def _left_over(session: Session, demand: Demand) -> Amounts | None:
     """Return what is free, per node, of the resource of which a pod takes the largest part of all there is."""
-    row = session.snapshot.row_of(look.cls)
+    row = session.snapshot.row_of(demand.cls)
     asked = np.flatnonzero(row)
     if not len(asked):
         return None

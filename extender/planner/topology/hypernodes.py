@@ -65,7 +65,7 @@ class _Read:
 
 
 class HyperNodeTree:
-    """Keeps the members of HyperNodes, and looks only at what changed since the last call."""
+    """Members of HyperNodes from call to call; only what changed since the last one is evaluated."""
 
     def __init__(self) -> None:
         self._known: HyperNodes | None = None

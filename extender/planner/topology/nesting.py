@@ -61,7 +61,7 @@ class Described:
 NONE, SEVERAL = -1, -2
 EXAMPLES = 3
 """Nodes that are named where many have the same problem."""
-TOLD = 16
+NOTED = 16
 """Parents that a problem of a HyperNode is noted at."""
 
 
@@ -115,7 +115,7 @@ class Nesting:
         """Return number of a HyperNode → number of its parent; those without one are left out."""
         numbers = {each.name: number for number, each in self.described.items()}
         claims: dict[int, list[int]] = {}
-        in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # problems are told in this order
+        in_order = sorted(self.described.items(), key=lambda each: each[1].name)  # problems are noted in this order
         for number, parent in in_order:
             for name in parent.members.children:
                 child = numbers.get(name)
@@ -165,7 +165,7 @@ class Nesting:
                     message = reasons.topology.torn(
                         name=its.name, above=self.tiers[level - 1], parents=listed(over), tier=self.tiers[level]
                     )
-                    for name in (its.name, *over[:TOLD]):
+                    for name in (its.name, *over[:NOTED]):
                         self.problems.add(name, "Torn", message)
                 row[inside[np.isin(inner, torn)]] = NONE
             unclear = row < 0

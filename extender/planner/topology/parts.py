@@ -173,11 +173,11 @@ def _kind_parts(request: Request, root: Part, left: SlotsLeft, replicas: Mapping
     groups: dict[str, list[Part]] = {}
     kinds: dict[str, list[Kind]] = {}
     for kind in request.kinds:
-        kinds.setdefault(kind.said.group, []).append(kind)
+        kinds.setdefault(kind.topology.group, []).append(kind)
         ranks = left.take(kind.pod_set, kind.ranks)
         if ranks:
             part = _kind_part(root, kind, ranks, replicas[kind.pod_set])
-            (groups.setdefault(kind.said.group, []) if kind.said.group else parts).append(part)
+            (groups.setdefault(kind.topology.group, []) if kind.topology.group else parts).append(part)
     return (*parts, *(_group_part(root, name, kinds[name], own) for name, own in groups.items()))
 
 
@@ -185,10 +185,10 @@ def _kind_part(root: Part, kind: Kind, ranks: list[int], replicas: int) -> Part:
     members: dict[str, Ranks] = {kind.pod_set: kind.ranks}
     return replace(
         root,
-        name=kind.said.kind or kind.pod_set,
+        name=kind.topology.kind or kind.pod_set,
         slots={kind.pod_set: ranks},
         members=members,
-        near=NOTHING if kind.said.group else kind.said.near,
+        near=NOTHING if kind.topology.group else kind.topology.near,
         slices=tuple(each for each in kind.slices if each.size > 1),
         places=kind.places,
         all_slots=replicas if kind.ranks is None else len(kind.ranks),
@@ -206,7 +206,7 @@ def _group_part(root: Part, name: str, kinds: list[Kind], children: list[Part]) 
         for pod_set, ranks in child.slots.items():
             slots.setdefault(pod_set, []).extend(ranks)
     everyone = sum(child.all_slots for child in children)
-    nears = list(dict.fromkeys(kind.said.near for kind in kinds if kind.said.near)) or [NOTHING]
+    nears = list(dict.fromkeys(kind.topology.near for kind in kinds if kind.topology.near)) or [NOTHING]
     part = replace(
         root, name=name, slots=slots, members=members, near=nears[-1], children=tuple(children), all_slots=everyone
     )

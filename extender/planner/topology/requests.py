@@ -37,7 +37,7 @@ class Kind:
     """Pods of one pod set with the same request."""
 
     pod_set: str
-    said: PodTopology
+    topology: PodTopology
     ranks: frozenset[int] | None
     """None: all ranks of the pod set."""
     slices: tuple[Slices, ...]
@@ -66,7 +66,7 @@ class Request:
     def required(self) -> list[Nearness]:
         """The wishes that are required."""
         sliced = (each.near for kind in self.kinds for each in kind.slices)
-        said = (kind.said.near for kind in self.kinds)
+        said = (kind.topology.near for kind in self.kinds)
         wishes = (self.near, self.also, *said, *sliced, *(near for _, near, _ in self.sub_groups))
         return [near for near in wishes if near.required is not None]
 
@@ -95,13 +95,13 @@ def request_of(gang: GangView) -> Request | None:
     if sub_groups:
         nears, kinds = _around_labels(nears, kinds)
     near, also = sorted(nears, key=bool, reverse=True)
-    speaking = any(kind.said != _SILENT or kind.slices for kind in kinds)
+    speaking = any(kind.topology != _SILENT or kind.slices for kind in kinds)
     if not (near or speaking or sub_groups):
         return None
     most = max(len(spec.sub_group_policy), len(sub_groups))
     if most > SUB_GROUPS.value:
         raise LimitError(reasons.aside.too_many_sub_groups(count=most, limit=SUB_GROUPS))
-    shape = near, also, tuple((kind.pod_set, kind.said, kind.ranks, kind.slices) for kind in kinds)
+    shape = near, also, tuple((kind.pod_set, kind.topology, kind.ranks, kind.slices) for kind in kinds)
     return Request(near, also, tuple(kinds), sub_groups, (shape, gang.key if sub_groups or gang.taken else ""))
 
 
@@ -110,14 +110,14 @@ def _around_labels(nears: list[Nearness], kinds: list[Kind]) -> tuple[list[Nearn
 
     What its only template requires is about the gang, so around the sub-groups. Other requirements would cross them.
     """
-    asking = [kind for kind in kinds if kind.said.near.required is not None or kind.slices]
+    asking = [kind for kind in kinds if kind.topology.near.required is not None or kind.slices]
     if not asking:
         return nears, kinds
     (kind, *others), free = kinds, [near for near in nears if not near]
     if others or kind.slices or not free:
         raise LimitError(reasons.aside.crossed_labels(pod_set=asking[0].pod_set))
-    around = [kind.said.near, *(near for near in nears if near), *free[1:]]
-    return around, [replace(kind, said=replace(kind.said, near=NOTHING))]
+    around = [kind.topology.near, *(near for near in nears if near), *free[1:]]
+    return around, [replace(kind, topology=replace(kind.topology, near=NOTHING))]
 
 
 def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy | None) -> list[Kind]:

@@ -144,7 +144,7 @@ def test_pods_of_a_set_are_of_a_kind_for_each_thing_that_they_ask_for(
         if level:
             world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, gated=True, annotations=notes)
     request = request_of(world.view(key))
-    found = request and [(kind.said.near.required, kind.ranks) for kind in request.kinds]
+    found = request and [(kind.topology.near.required, kind.ranks) for kind in request.kinds]
     assert found == kinds
 
 
