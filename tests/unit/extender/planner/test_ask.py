@@ -3,6 +3,7 @@
 import gc
 import weakref
 from dataclasses import FrozenInstanceError
+from typing import Any
 
 import pytest
 from extender_world import World
@@ -10,6 +11,7 @@ from extender_world import World
 from extender.planner.ask import Ask
 from extender.planner.framework.session import Session
 from muster.api import names
+from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 
 GPUS = {"nvidia.com/gpu": 1}
 
@@ -34,6 +36,26 @@ def test_an_ask_says_what_is_open_what_is_needed_and_its_amounts() -> None:
     assert session.amounts(ask)[session.snapshot.axis["nvidia.com/gpu"]] == 2000
     with pytest.raises(FrozenInstanceError):
         ask.minimum = {}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("said", "pods", "gpus"),
+    [
+        pytest.param({"nvidia.com/gpu": 3, "example.com/none": 1}, 0, 3000, id="pods that nobody knows yet"),
+        pytest.param({"nvidia.com/gpu": 3}, 1, 1000, id="a pod that exists"),
+        pytest.param({"nvidia.com/gpu": "many"}, 0, 0, id="amounts that cannot be read"),
+        pytest.param(None, 0, 0, id="nothing said"),
+    ],
+)
+def test_a_podgroup_without_pods_or_templates_has_the_amounts_that_it_says(said: Any, pods: int, gpus: int) -> None:
+    """Its minResources, until it is known what its pods need."""
+    world = World().nodes(1)
+    spec = PodGroupSpec(min_member=1, queue="default", min_resources=said)
+    world.state.on_pod_group(None, PodGroup(metadata=world.meta("bare"), spec=spec, status=PodGroupStatus("Inqueue")))
+    world.members("ns/bare", pods, GPUS, gated=True)
+    session = world.session()
+    ask = ask_of(session, "ns/bare")
+    assert session.amounts(ask)[session.snapshot.axis["nvidia.com/gpu"]] == gpus
 
 
 def test_independent_pods_start_one_by_one_and_all_want_nodes() -> None:

@@ -4,6 +4,7 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
+from extender.planner.configuration.build import SwitchedPlugin
 from extender.planner.cycle import parts_of, registry, report_of
 from extender.planner.framework import config
 from extender.planner.framework import registry as names
@@ -99,3 +100,61 @@ def test_what_came_later_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "restart" not in unknown
     with pytest.raises(ValueError, match="quietnodes"):
         parts_of(config.parse(LATER))
+
+
+DIFFERENT = """
+actions: "gangpreempt, shuffle, allocate, allocate"
+tiers:
+- plugins:
+  - {name: capacity, arguments: {ancestorReclaimLevel: 1}, enableHierarchy: true, enableJobOrder: false}
+  - {name: proportion}
+  - {name: gang, enablePreemptable: false}
+  - {name: predicates, enablePredicate: false}
+  - {name: tdm, arguments: {tdm.evict.period: 1m}, enableHierarchy: true}
+configurations:
+- {name: enqueue, arguments: {overcommit-factor: 1.1}}
+metrics: {type: prometheus}
+queueDepthPerAction: {}
+usageDBConfig: {usageParams: {halfLifePeriod: 1h}}
+"""
+
+
+def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
+    """Other meanings first; a name at its default, or an empty section, is in none."""
+    assert [line[: line.index("different") + 9] for line in report_of(DIFFERENT).lines() if "different: " in line] == [
+        "actions: gangpreempt: different",
+        "actions: allocate: different",
+        "actions: allocate: different",
+        "actions: enqueue: different",
+        "tiers[0].plugins[0]: capacity: different",
+        "tiers[0].plugins[1]: proportion: different",
+        "tiers[0].plugins[1]: proportion: different",
+        "tiers[0].plugins[2]: gang: different",
+        "tiers[0].plugins[2].enablePreemptable: different",
+        "tiers: dynamicresources: different",
+        "tiers: topology: different",
+        "usageDBConfig: different",
+    ]
+    assert [line.partition(": no effect: ")[::2] for line in report_of(DIFFERENT).lines() if "no effect" in line] == [
+        ("actions: shuffle", "no pod is evicted unless a gang starts in the room"),
+        (
+            "tiers[0].plugins[0].arguments.ancestorReclaimLevel",
+            "reclaim compares the branches below a common ancestor",
+        ),
+        ("tiers[0].plugins[0].enableHierarchy", "queues with a parent always count in it, and need no switch"),
+        (
+            "tiers[0].plugins[3].enablePredicate",
+            "what a pod or a gang requires holds under every configuration",
+        ),
+        (
+            "tiers[0].plugins[4]: tdm",
+            "nodes that are lent by the hour are not known; victims are the victim actions' to say",
+        ),
+        ("configurations[0].arguments.overcommit-factor", "it is an argument of plugin overcommit"),
+        ("metrics", "no plugin of Muster reads the load of nodes"),
+    ]
+    actions, plugins = parts_of(config.parse(DIFFERENT))
+    assert [action.name for action in actions][1:5] == ["enqueue", "preempt", "allocate", "recall"]
+    assert [plugin.name for plugin in plugins] == ["proportion", "gang", "predicates", "dynamicresources", "topology"]
+    [usage] = [plugin.plugin.usage for plugin in plugins if isinstance(plugin, SwitchedPlugin)][:1]
+    assert usage.half_life_s == 3600

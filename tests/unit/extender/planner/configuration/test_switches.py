@@ -103,8 +103,8 @@ def test_what_did_not_change_is_the_same_object() -> None:
 @pytest.mark.parametrize(
     ("names", "actions"),
     [
-        pytest.param(["predicates"], "allocate", id="KAI-Scheduler's files name neither gang nor enqueue"),
-        pytest.param(["gang", "gang"], '"allocate, allocate"', id="what is named twice is there once"),
+        pytest.param(["priority", "predicates"], "allocate", id="KAI-Scheduler's files name neither gang nor enqueue"),
+        pytest.param(["gang", "priority", "gang"], '"allocate, allocate"', id="what is named twice is there once"),
     ],
 )
 def test_gang_and_enqueue_are_there_in_any_case(names: list[str], actions: str) -> None:
@@ -112,7 +112,7 @@ def test_gang_and_enqueue_are_there_in_any_case(names: list[str], actions: str) 
     named = config.parse(text(*(f"{{name: {name}}}" for name in names), actions=actions))
     made, plugins = parts_of(named)
     assert [action.name for action in made][1:-3] == ["enqueue", "allocate", "recall"]
-    assert [plugin.name for plugin in plugins] == ["gang", "predicates", "dynamicresources", "topology"]
+    assert [plugin.name for plugin in plugins] == ["gang", "priority", "predicates", "dynamicresources", "topology"]
 
 
 def test_no_switch_takes_what_pods_and_gangs_require() -> None:

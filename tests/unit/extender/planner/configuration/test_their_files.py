@@ -1,5 +1,7 @@
 """The configurations that Volcano and KAI-Scheduler ship load as they are, and every name in them is accounted for."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 from their_files import VOLCANO_CHART
@@ -9,6 +11,7 @@ from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.configuration.resolve import resolve
 from extender.planner.cycle import parts_of, registry, report_of
 from extender.planner.framework import config
+from musterctl.facts import FACTS, filled
 
 VOLCANO = """
 actions: "enqueue, allocate, backfill"
@@ -201,6 +204,12 @@ def test_every_action_argument_and_field_of_metrics_loads() -> None:
     assert len([path for path in idle if path.startswith("configurations")]) == sum(map(len, ACTION_ARGUMENTS.values()))
     assert "metrics" in idle
     assert set(ACTION_ARGUMENTS) <= set(ACTIONS)
+
+
+def test_the_page_about_configurations_has_all_names() -> None:
+    """With their defaults and what they mean, as the code has them: `make generate` writes it."""
+    page = (Path(__file__).parents[5] / "docs" / "scheduler-configuration.md").read_text(encoding="utf-8")
+    assert filled(page, FACTS) == page
 
 
 def test_sentences_are_sentences_without_their_full_stop() -> None:
