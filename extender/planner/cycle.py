@@ -9,11 +9,9 @@ from typing import Any
 
 from extender.planner import reasons
 from extender.planner.actions import ACTIONS
-from extender.planner.actions.displace import SparesForPreempt, SparesForReclaim
-from extender.planner.actions.elsewhere import Elsewhere
+from extender.planner.actions.displace import Recall, SparesForPreempt, SparesForReclaim
+from extender.planner.actions.elsewhere import Elsewhere, WithdrawNotices
 from extender.planner.actions.progress import TrackPlacements
-from extender.planner.actions.recall import Recall
-from extender.planner.actions.withdraw import WithdrawNotices
 from extender.planner.ask import Asks
 from extender.planner.configuration.build import Assembly, examine
 from extender.planner.configuration.resolve import Report

@@ -3,12 +3,10 @@
 They promise no I/O and no clock: decisions are data that `extender.commit` carries out. They import the framework and
 the state, and must not import plugins (whose opinions come through hooks) or anything that serves and writes. Start at
 `enqueue`, then `allocate`, which uses `search` and `fill`, and `growth` for pods above the minimum. `displace` and
-`consolidate` share `evicting`; `consolidate` and `repair` share `moving`. `progress` is not in the table below: it runs
-first in every cycle, with `avoidance`.
+`consolidate` share `evicting`. `progress` is not in the table below: it runs first in every cycle, with `avoidance`.
 """
 
-from extender.planner.actions.allocate import Allocate
-from extender.planner.actions.backfill import Backfill
+from extender.planner.actions.allocate import Allocate, Backfill
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.actions.enqueue import Enqueue

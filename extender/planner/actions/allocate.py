@@ -6,6 +6,10 @@ that waits keeps no room from others but what is reserved for it. Independent po
 
 There is no backtracking over other gangs. While nothing is freed, room only shrinks, so that of gangs with the same
 shape only the first is tried, in this cycle and in later ones.
+
+Volcano's action backfill places all pods without requests; here it places best-effort gangs of strictly ordered queues
+whose head waits for room. A pod without requests takes none of the head's room but one of the pods that its node can
+have; reservations of those are kept.
 """
 
 from collections.abc import Hashable
@@ -13,11 +17,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from extender.planner import reasons
-from extender.planner.actions.growth import grow, say_why_extras_wait, say_why_lost_wait
+from extender.planner.actions.growth import grow, say_why_more_wait
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, obstacle
 from extender.planner.actions.reserve.book import Book
-from extender.planner.actions.reserve.looks import Looks
-from extender.planner.actions.search import SlotSearch, runs_of_operations
+from extender.planner.actions.reserve.reservation import Looks
+from extender.planner.actions.search import SlotSearch, reservations_kept
 from extender.planner.actions.spares import Spares, after_use, as_seats, lendable_room, own_room, place_together
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions
@@ -26,10 +30,10 @@ from extender.planner.framework.statement import Statement, undone
 from extender.planner.reasons.room import UNTOLD, Shortage, no_room
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
-from muster.api.muster.placement import Loan, SpareSeats
 from muster.api.muster.reason import NOTHING, Reason, reason_of
 from muster.api.volcano.scheduling import NO_ROOM
 from muster.resources.spares import borrows
+from muster.resources.vector import PODS
 
 LIMIT_TOLD_AFTER_S = 5.0
 """Time that a gang waits for placed slots of others before its status says so; mostly it is its turn by then."""
@@ -42,17 +46,6 @@ _Failure = tuple[Shortage, Reason]
 
 
 @dataclass(slots=True)
-class _Trial:
-    """One gang that was tried, with its slots of this cycle."""
-
-    search: SlotSearch
-    spares: list[SpareSeats] | None = None
-    """Its spares from now on; None if it keeps what it has."""
-    borrows: list[Loan] | None = None
-    """The spares of others on which it runs."""
-
-
-@dataclass(slots=True)
 class _Found:
     """The results of one cycle so far."""
 
@@ -60,7 +53,8 @@ class _Found:
     book: Book
     limited: dict[str, float]
     """UID of a gang → since when it only waited for the limit, before this cycle."""
-    tried: list[_Trial] = field(default_factory=list)
+    tried: list[SlotSearch] = field(default_factory=list)
+    """Of the gangs that have their minimum, with their slots of this cycle."""
 
 
 class Allocate:
@@ -87,11 +81,11 @@ class Allocate:
         for gang in session.turns(gangs):
             if gang.key not in session.failures:
                 session.attempt(gang, partial(self._try, found=found))
-        grown = grow(session, [trial.search for trial in found.tried], found.limit, found.book)
-        for trial in found.tried:
-            gang = trial.search.ask.gang
+        grown = grow(session, found.tried, found.limit, found.book)
+        for search in found.tried:
+            gang = search.ask.gang
             if gang.key not in session.failures:
-                session.attempt(gang, partial(_decide, trial=trial, grown=gang.key in grown))
+                session.attempt(gang, partial(_decide, search=search, grown=gang.key in grown))
         self._spares.refill(session, found.book)
         found.book.close()
 
@@ -119,14 +113,14 @@ class Allocate:
             return
         session.hooks.pre_job_allocation.call(gang)
         statement = Statement(session)
-        trial = _Trial(SlotSearch(session, statement, ask))
+        search = SlotSearch(session, statement, ask)
         with undone(statement), found.book.room_for(gang) as restrictions:
-            failed = self._search(trial, restrictions, found.book)
+            failed = self._search(search, restrictions, found.book)
         if failed is not None:
             lacks, why = failed
             session.decide(decisions.Unschedulable(gang, NO_ROOM, why.also(found.book.waits(gang)), lacks))
             return
-        found.tried.append(trial)
+        found.tried.append(search)
         found.limit.add(gang, statement.slots)
         found.book.placed(gang, statement.operations)
 
@@ -156,14 +150,14 @@ class Allocate:
 
     # -- the search -------------------------------------------------------------------------------------------------
 
-    def _search(self, trial: _Trial, restrictions: bytes, book: Book) -> _Failure | None:
+    def _search(self, search: SlotSearch, restrictions: bytes, book: Book) -> _Failure | None:
         """Give one gang its whole minimum, or what fits of one that has started; else return why it has no room."""
-        search, gang = trial.search, trial.search.ask.gang
+        gang = search.ask.gang
         if _goes_on(gang):
-            _complete(trial)
+            _complete(search)
             return None
         shape = shape_of(search.session, search.ask), restrictions
-        if gang.spares_asked and self._with_spares(trial, shape):
+        if gang.spares_asked and self._with_spares(search, shape):
             return None
         if shape not in self._failures:
             failed = search.minimum()
@@ -171,13 +165,13 @@ class Allocate:
                 return None
             search.statement.discard()
             self._failures[shape] = failed, no_room(failed).also(book.in_the_way(gang))
-        if gang.said and self._on_spares(trial, shape):
+        if gang.said and self._on_spares(search, shape):
             return None
         return self._failures[shape]
 
-    def _with_spares(self, trial: _Trial, shape: Hashable) -> bool:
+    def _with_spares(self, search: SlotSearch, shape: Hashable) -> bool:
         """Give a gang its minimum together with its spares; False if they do not fit, or its queue is too full."""
-        search, session = trial.search, trial.search.session
+        session = search.session
         ranks = self._spares.ranks(session, search.ask.gang)
         together = (shape, tuple(map(len, ranks.values())))
         if not ranks or together in self._failures:
@@ -187,12 +181,12 @@ class Allocate:
             if not place_together(search, spares, ranks):
                 self._failures[together] = UNTOLD, NOTHING
                 return False
-            trial.spares = as_seats(session, spares.commit())
+            search.spares = as_seats(session, spares.commit())
         return True
 
-    def _on_spares(self, trial: _Trial, shape: Hashable) -> bool:
+    def _on_spares(self, search: SlotSearch, shape: Hashable) -> bool:
         """Give a gang that finds no room its whole minimum with the help of spares of others; False without success."""
-        search, gang = trial.search, trial.search.ask.gang
+        gang = search.ask.gang
         tried = ("spares", shape)
         if not borrows(gang.said) or tried in self._failures or not (room := lendable_room(search.session, gang)):
             return False
@@ -201,32 +195,41 @@ class Allocate:
             if failed is not None:
                 search.statement.discard()
                 self._failures[tried] = failed, NOTHING
-        trial.borrows = room.loans if failed is None else None
-        return bool(trial.borrows)
+        search.borrows = room.loans if failed is None else None
+        return bool(search.borrows)
 
 
-def _complete(trial: _Trial) -> None:
+class Backfill:
+    """Tries gangs that wait because of strict order. Comes after `allocate`."""
+
+    name = "backfill"
+
+    def execute(self, session: Session) -> None:
+        """Decide Place for best-effort gangs that fit."""
+        for waits in session.decided(decisions.Unschedulable):
+            behind = waits.reason == reasons.queues.STRICT_ORDER
+            if behind and _best_effort(waits.gang) and session.attempt(waits.gang, _placed):
+                session.decisions.remove(waits)
+
+
+def _complete(search: SlotSearch) -> None:
     """Give a gang that has started what fits of the members that its minimum lacks, on its own spares, too."""
-    search, ask = trial.search, trial.search.ask
+    ask = search.ask
     own = own_room(search.session, ask.gang)
     with own.free():
         search.more(ask.minimum)
     if own and search.statement.slots:
-        trial.spares = after_use(ask.gang, own)
+        search.spares = after_use(ask.gang, own)
     if search.lacking and not search.statement.slots:
-        say_why_lost_wait(search.session, ask)
+        say_why_more_wait(search.session, ask, for_minimum=True)
 
 
-def _decide(session: Session, gang: GangView, *, trial: _Trial, grown: bool) -> None:
-    """Place a gang with the slots of its trial; say why one that was to grow got none."""
-    statement = trial.search.statement
-    placed, operations = statement.slots, statement.commit()
-    if placed:
-        runs = runs_of_operations(session, gang, operations)
-        epoch = gang.next_epoch()
-        session.decide(decisions.Place(gang, runs, epoch, placed, spares=trial.spares, borrows=trial.borrows))
+def _decide(session: Session, _gang: GangView, *, search: SlotSearch, grown: bool) -> None:
+    """Place a gang with the slots of its search; report why one that was to grow got none."""
+    if search.statement.slots:
+        search.decide()
     elif grown:
-        say_why_extras_wait(session, trial.search.ask)
+        say_why_more_wait(session, search.ask, for_minimum=False)
 
 
 def shape_of(session: Session, ask: Ask) -> Hashable:
@@ -259,3 +262,25 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
 def _goes_on(gang: GangView) -> bool:
     """Return True for a gang that gets lost members back, whatever its queue has: else the others run in vain."""
     return gang.started and not gang.independent
+
+
+def _best_effort(gang: GangView) -> bool:
+    """Return True if all pods of the gang are known, and none has requests."""
+    classes = gang.all_classes
+    return bool(classes) and all(
+        cls and not any(amount for name, amount in cls.requests.items() if name != PODS) for cls in classes
+    )
+
+
+def _placed(session: Session, gang: GangView) -> bool:
+    if not wants_nodes(session, gang) or obstacle(session, gang) is not None:
+        return False
+    statement = Statement(session)
+    search = SlotSearch(session, statement, session.ask(gang))
+    with undone(statement), reservations_kept(session, gang):
+        fits = search.minimum() is None
+    if fits:
+        search.decide()
+    else:
+        statement.discard()
+    return fits

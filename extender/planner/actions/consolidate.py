@@ -4,7 +4,7 @@ Every pod that goes gets a new slot in the same scenario, in a placement of its 
 are moved: at most `MOST_MOVED`, the default of KAI-Scheduler's flag.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from itertools import chain
 
@@ -12,17 +12,15 @@ import numpy as np
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import Asker, Evicting
-from extender.planner.actions.moving import moved
-from extender.planner.actions.search import SlotSearch
+from extender.planner.actions.search import SlotSearch, moved
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
-from extender.planner.victims.moves import solve_moves
+from extender.planner.victims.moves import Unit, keep_untouched, solve_moves, stays, units_of, whole_node
 from extender.planner.victims.order import by_cost
 from extender.planner.victims.pieces import Piece
 from extender.planner.victims.solver import Search
-from extender.planner.victims.stays import Unit, keep_untouched, stays
 from muster.api.muster.reason import Reason
 
 Slot = tuple[int, tuple[int, ...]]
@@ -61,7 +59,7 @@ class Consolidate(Evicting):
         lacks = (np.maximum(row[:, None] - session.snapshot.free, 0) / np.maximum(row[:, None], 1)).max(axis=0)
         worst = {id(piece): float(lacks[piece.columns].max(initial=0.0)) for piece in found}
         nearest = sorted(by_cost(found, session.now), key=lambda piece: (len(piece.pods), worst[id(piece)]))
-        return _extras_first(nearest[:MOST_CONSIDERED])
+        return list(dict.fromkeys(chain.from_iterable(units_of(nearest[:MOST_CONSIDERED]))))
 
     def agreed(self, _session: Session, scenario: Scenario) -> bool:
         """Return True for few enough pods."""
@@ -129,8 +127,8 @@ def _apart(pieces: Sequence[Piece]) -> list[Unit]:
 
 def _size(session: Session, unit: Unit) -> float:
     """Return the largest part of a node that a pod of it takes: what is hard to place comes first."""
-    most = np.maximum(session.snapshot.allocatable.max(axis=1, initial=0), 1)
-    return max(float((piece.rows / most).max(initial=0.0)) for piece in unit)
+    whole = whole_node(session)
+    return max(float((piece.rows / whole).max(initial=0.0)) for piece in unit)
 
 
 def _slots_of(operations: Sequence[Operation]) -> Counter[Slot]:
@@ -151,13 +149,3 @@ def _slots_held(session: Session, unit: Unit) -> Counter[Slot]:
         for pod in piece.pods
         if pod.node in index
     )
-
-
-def _extras_first(pieces: list[Piece]) -> list[Piece]:
-    """Return the pieces with a gang's extra pods before its rest, which may not go without them."""
-    extras: defaultdict[str, list[Piece]] = defaultdict(list)
-    for piece in pieces:
-        if not piece.rest:
-            extras[piece.gang.key].append(piece)
-    groups = ([*extras[piece.gang.key], piece] if piece.rest else [piece] for piece in pieces)
-    return list(dict.fromkeys(chain.from_iterable(groups)))

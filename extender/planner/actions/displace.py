@@ -1,16 +1,28 @@
-"""Preempt and reclaim: room for a waiting gang within its queue, and between queues.
+"""Preempt and reclaim: room for a waiting gang within its queue, and between queues. Recall: its own spares.
 
 After KAI-Scheduler's actions and Volcano's gangpreempt: whole gangs are evicted, or pods above a minimum.
+
+Right after `allocate`, whatever the configuration says, gangs that run on spares of another one leave at once, without
+notice, when that one has lost a member. Then gangs that wait get the spares of others where these alone are enough:
+nobody is evicted or moved for them. That is done for each of `reclaim` and `preempt` that the configuration names, and
+by its rules.
 """
 
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+
 from extender.planner import reasons
-from extender.planner.actions.evicting import Asker, Evicting
-from extender.planner.actions.sparesalone import SparesAlone
-from extender.planner.framework.operations import Scenario
+from extender.planner.actions.evicting import ATTEMPTS_PER_QUEUE, Asker, Evicting
+from extender.planner.actions.spares import own_room, seats_returned
+from extender.planner.framework import decisions
+from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
+from extender.planner.state.spareseats import loans_of, seats_of
 from extender.planner.victims.order import across_queues, by_cost
-from extender.planner.victims.pieces import Piece
+from extender.planner.victims.pieces import Piece, seat_pieces
+from extender.planner.victims.room import helpful
+from muster.api.muster.placement import SpareSeats
 from muster.api.muster.reason import NOTHING, Reason
 
 
@@ -98,6 +110,41 @@ class Reclaim(Evicting):
         return reasons.placements.reclaimed(queue=gang.queue)
 
 
+class SparesAlone(Evicting):
+    """The part of an evicting action that takes spares alone; it comes before that action's class.
+
+    Once the first gang of a queue finds nothing so, no other gang of it is tried: those behind would take what that one
+    may need beside evictions.
+    """
+
+    def execute(self, session: Session) -> None:
+        """Decide Place and KeepSpares for gangs that get room by it; nothing where nobody keeps spares."""
+        if session.decided(decisions.Unschedulable) and session.keepers:
+            super().execute(session)
+
+    def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[Piece]:
+        """Return the spares of all allowed gangs that would help the asker."""
+        found: list[Piece] = []
+        for gang in session.keepers:
+            if gang is not asker.gang and allowed(gang):
+                pieces = seat_pieces(session, gang)
+                found += pieces if asker.queue_full else helpful(pieces, asker.needs)
+        return found
+
+    def why_not(self, _session: Session, _gang: GangView) -> Reason:
+        """Return nothing: the action itself says it."""
+        return NOTHING
+
+    def _look(
+        self, session: Session, why: decisions.Unschedulable, queues: Counter[str], told: Mapping[Hashable, Reason]
+    ) -> Reason:
+        before = len(session.decided(decisions.Place))
+        words = super()._look(session, why, queues, told)
+        if len(session.decided(decisions.Place)) == before:
+            queues[why.gang.queue] = ATTEMPTS_PER_QUEUE
+        return words
+
+
 class SparesForPreempt(SparesAlone, Preempt):
     """Takes spares by the rules of `preempt`."""
 
@@ -106,7 +153,42 @@ class SparesForReclaim(SparesAlone, Reclaim):
     """Takes spares by the rules of `reclaim`."""
 
 
+class Recall(Evicting):
+    """Victims are gangs that run on spares of the one that asks: they have agreed to leave."""
+
+    name = "recall"
+    told = False
+    borrowers = True
+
+    def worthwhile(self, gang: GangView) -> bool:
+        """Return True for a gang whose spares are lent."""
+        return gang.started and any(_borrows(victim, gang) for victim in self.running) if seats_of(gang) else False
+
+    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+        """Return pieces of the borrowers, the cheapest first."""
+        return by_cost(self.victims_of(session, asker, lambda victim: _borrows(victim, asker.gang)), session.now)
+
+    def reason(self, gang: GangView) -> Reason:
+        """Return the reason for the owners of the victims."""
+        return reasons.placements.recalled(queue=gang.queue)
+
+    def _try(self, session: Session, gang: GangView, *, full: bool) -> bool:
+        with seats_returned(session, gang), own_room(session, gang).free():
+            return super()._try(session, gang, full=full)
+
+    def spares_left(self, session: Session, gang: GangView, operations: Sequence[Operation]) -> list[SpareSeats]:
+        """Return the spares on nodes to which no member comes."""
+        taken = {session.snapshot.name(operation.column) for operation in operations}
+        kept = gang.placement.spec.spares if gang.placement else []
+        return [seats for seats in kept if seats.node not in taken]
+
+
 def _gives(session: Session, gang: GangView, victim: GangView) -> bool:
     """Return True for a gang of another queue that is reclaimable."""
     queue = session.snapshot.queues.get(victim.queue)
     return victim.queue != gang.queue and queue is not None and queue.spec.reclaimable is not False
+
+
+def _borrows(victim: GangView, lender: GangView) -> bool:
+    """Return True for a gang that runs on spares of this one."""
+    return any(loan.lender == lender.uid for loan in loans_of(victim))

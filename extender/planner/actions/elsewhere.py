@@ -1,12 +1,15 @@
-"""Gives a gang that waits for the notices of victims other nodes, once there are enough that nobody has to leave.
+"""Ends of eviction notices that nobody needs: the gang that asked has gone, or gets its room in another way.
 
-A notice may last for an hour, and other gangs end meanwhile. All who wait for free room were tried before in the same
-cycle, and reservations of others are kept. The victims stay, and are told so.
+A notice may last for an hour, and other gangs end meanwhile. So a gang that waits for the notices of victims gets other
+nodes, once there are enough that nobody has to leave. All who wait for free room were tried before in the same cycle,
+and reservations of others are kept.
+
+A placement is what counts: a pod with a notice that no active placement names as a victim stays, and is told so. That
+runs after all other actions, so that a gang which asks again for the same victims keeps their time.
 """
 
-from extender.planner.actions.ending import reservations_kept
 from extender.planner.actions.makeroom import awaits_room, victims_there
-from extender.planner.actions.search import SlotSearch, runs_of_operations
+from extender.planner.actions.search import SlotSearch, reservations_kept
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, counted_free, undone
@@ -14,6 +17,8 @@ from extender.planner.state.gangs import GangView
 
 ATTEMPTS = 4
 """Searches in one cycle."""
+AT_ONCE = 256
+"""Pods that are told in one cycle that they stay: users may write such an annotation themselves."""
 
 
 class Elsewhere:
@@ -28,17 +33,15 @@ class Elsewhere:
     def execute(self, session: Session) -> None:
         """Try the gangs that wait, on a cluster that has changed since."""
         before, self._seen = self._seen, {}
-        going = {room.gang.key for room in session.decided(decisions.MakeRoom)}
-        closed = {close.gang.key for close in session.decided(decisions.ClosePlacement)}
-        there = {room.gang.key for room in session.decided(decisions.RoomIsThere)}
+        kinds = (decisions.MakeRoom, decisions.ClosePlacement, decisions.RoomIsThere)
+        decided = {each.gang.key for each in session.decisions if isinstance(each, kinds)}
         left = ATTEMPTS
-        for key in session.snapshot.placed:
-            gang = session.gang(key)
-            placement = gang.placement if gang is not None and awaits_room(gang) else None
-            if gang is None or placement is None or not placement.spec.notices:
+        for gang in filter(None, map(session.gang, session.snapshot.placed)):
+            placement = gang.placement if awaits_room(gang) else None
+            if placement is None or not placement.spec.notices:
                 continue
             self._seen[gang.uid] = before.get(gang.uid, -1)
-            due = gang.key not in going | closed | there and self._seen[gang.uid] != session.snapshot.version
+            due = gang.key not in decided and self._seen[gang.uid] != session.snapshot.version
             if due and left:
                 left -= 1
                 self._seen[gang.uid] = session.snapshot.version
@@ -61,11 +64,30 @@ def _try(session: Session, gang: GangView) -> None:
         if pod_set is not None and pod_set.cls is not None and (column := snapshot.index.get(node)) is not None
     ]
     statement = Statement(session)
+    search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), counted_free(session, slots), reservations_kept(session, gang):
-        ask = session.ask(gang)
-        fits = ask.least > 0 and SlotSearch(session, statement, ask).minimum() is None
-    if not fits:
+        fits = search.ask.least > 0 and search.minimum() is None
+    if fits:
+        search.decide()
+    else:
         statement.discard()
-        return
-    runs = runs_of_operations(session, gang, statement.operations)
-    session.decide(decisions.Place(gang, runs, gang.next_epoch(), statement.slots))
+
+
+class WithdrawNotices:
+    """Decides WithdrawNotice for pods that stay after all."""
+
+    name = "withdraw"
+
+    def execute(self, session: Session) -> None:
+        """Look at the pods that were told, which are mostly none."""
+        if not session.snapshot.told:
+            return
+        asked = {pod.uid for place in session.decided(decisions.Place) for _, pod in place.victims}
+        for gang in session.snapshot.gangs:
+            if awaits_room(gang) and gang.placement is not None:
+                asked.update(victim.uid for victim in gang.placement.spec.victims)
+        stays = (pod for pod in session.snapshot.told.values() if pod.uid not in asked)
+        for pod, _ in zip(stays, range(AT_ONCE), strict=False):
+            told = session.gang(pod.gang or "")
+            if told is not None:
+                session.decide(decisions.WithdrawNotice(told, pod))

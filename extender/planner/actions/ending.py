@@ -15,7 +15,7 @@ import numpy as np
 
 from extender.planner.actions.allocate import shape_of
 from extender.planner.actions.makeroom import expected_to_go
-from extender.planner.actions.search import SlotSearch
+from extender.planner.actions.search import SlotSearch, reservations_kept
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
@@ -33,13 +33,9 @@ class InTurn:
     """What gangs will take when pods have ended, by their turn."""
 
     taken: dict[str, list[Operation]] = field(default_factory=dict)
-    """By key of a gang."""
+    """By key of a gang, which only has to wait."""
     turn: dict[str, int] = field(default_factory=dict)
     """Key of a gang → its turn, of those that were looked at."""
-
-    def fits(self, gang: GangView) -> bool:
-        """Return True if the gang only has to wait."""
-        return gang.key in self.taken
 
     @contextmanager
     def kept_from(self, session: Session, gang: GangView) -> Iterator[None]:
@@ -98,24 +94,9 @@ def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
 
 
 @contextmanager
-def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
-    """Keep the reservations of others."""
-    before, session.reserved = session.reserved, session.reserved_from(gang)
-    try:
-        yield
-    finally:
-        session.reserved = before
-
-
-@contextmanager
 def room_of_leaving(session: Session) -> Iterator[bool]:
     """Count the room of pods that are being deleted as free; True if there is any."""
-    snapshot = session.snapshot
-    going = [
-        (pod, column)
-        for pod in snapshot.leaving.values()
-        if (column := snapshot.index.get(pod.node)) is not None and expected_to_go(pod.gone_by, session.now)
-    ]
+    snapshot, going = session.snapshot, _going(session)
     room = np.zeros_like(snapshot.free)
     for pod, column in going:
         room[:, column] += snapshot.row_on(pod.cls, column)
@@ -132,13 +113,19 @@ def needs_leaving(session: Session, columns: Collection[int]) -> bool:
     """Return True if what is placed on these nodes within `room_of_leaving` has to wait for pods that are leaving."""
     snapshot = session.snapshot
     room = {column: snapshot.free[:, column].copy() for column in columns}
-    for pod in snapshot.leaving.values():
-        column = snapshot.index.get(pod.node)
-        if column is not None and column in room and expected_to_go(pod.gone_by, session.now):
+    for pod, column in _going(session):
+        if column in room:
             if pod.cls.gpu is not None:  # which GPU it frees is not looked at: rare, and waiting is never wrong
                 return True
             room[column] -= snapshot.row_on(pod.cls, column)
     return any(bool((free < 0).any()) for free in room.values())
+
+
+def _going(session: Session) -> list[tuple[PodRecord, int]]:
+    """Return the pods that are leaving and likely to go soon, each with the column of its node."""
+    index = session.snapshot.index
+    leaving = (pod for pod in session.snapshot.leaving.values() if pod.node in index)
+    return [(pod, index[pod.node]) for pod in leaving if expected_to_go(pod.gone_by, session.now)]
 
 
 def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:

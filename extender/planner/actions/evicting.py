@@ -13,9 +13,15 @@ from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
-from extender.planner.actions.ending import InTurn, in_turn, needs_leaving, reservations_kept, room_of_leaving
-from extender.planner.actions.makeroom import disruption_budgets, evicted_whole, leaving_pods, room_for
-from extender.planner.actions.search import SlotSearch, runs_of_operations
+from extender.planner.actions.ending import InTurn, in_turn, needs_leaving, room_of_leaving
+from extender.planner.actions.makeroom import (
+    disruption_budgets,
+    evicted_whole,
+    failed_to_evict,
+    leaving_pods,
+    room_for,
+)
+from extender.planner.actions.search import SlotSearch, reservations_kept, runs_of_operations
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario
@@ -25,11 +31,9 @@ from extender.planner.state.gangphase import GangPhase
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of
 from extender.planner.victims.notices import latest_end, notices_for
-from extender.planner.victims.pieces import Catalogue, DisruptionBudgets, Piece, permitted
+from extender.planner.victims.pieces import Catalogue, DisruptionBudgets, Piece, decide_given, permitted, seat_pieces
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
-from extender.planner.victims.seats import decide_given, seat_pieces
 from extender.planner.victims.solver import Search, solve
-from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import SpareSeats
 from muster.api.muster.reason import NOTHING, Reason
 from muster.api.volcano.scheduling import NO_ROOM
@@ -112,7 +116,7 @@ class Evicting:
     ) -> Reason:
         """Try one gang, if it is its turn to be tried; return why nothing was found for it, as far as it is known."""
         gang = why.gang
-        if self._ending.fits(gang):
+        if gang.key in self._ending.taken:
             return NOTHING
         due = queues[gang.queue] < ATTEMPTS_PER_QUEUE and queues.total() < ATTEMPTS
         due = due and self.worthwhile(gang) and _may_ask(session, gang, always=self.borrowers)
@@ -146,9 +150,9 @@ class Evicting:
         """Return the pieces that may be victims, in the order in which they are taken."""
         raise NotImplementedError
 
-    def agreed(self, session: Session, scenario: Scenario) -> bool:
+    def agreed(self, _session: Session, _scenario: Scenario) -> bool:
         """Return True if plugins agree."""
-        raise NotImplementedError
+        return True
 
     def reason(self, gang: GangView) -> Reason:
         """Return the sentence for the owners of victims."""
@@ -214,8 +218,8 @@ class Evicting:
             ask,
             session.amounts(ask),
             asker.needs,
-            place=lambda pieces: self._placed(slots, pieces),
-            agreed=lambda scenario: self.agreed(session, scenario),
+            place=partial(self._placed, slots),
+            agreed=partial(self.agreed, session),
             moved=self.moves,
         )
         with undone(statement):
@@ -289,10 +293,7 @@ class Evicting:
 
 def _may_ask(session: Session, gang: GangView, *, always: bool) -> bool:
     """Return False for a gang whose class never preempts (unless `always`), or that evicted in vain a moment ago."""
-    if not (gang.preempts or always) or gang.active:
+    if not (gang.preempts or always) or gang.active or failed_to_evict(gang, session.now):
         return False
-    before = gang.placement.status.no_evictions_before if gang.placement else ""
-    if before and (parse_time(before) or 0.0) > session.now:
-        return False
-    let_in = wants_nodes(session, gang) or gang.group.status.phase in {"", "Pending"}
-    return let_in and session.hooks.job_ready.call(gang)
+    admitted = wants_nodes(session, gang) or gang.group.status.phase in {"", "Pending"}
+    return admitted and session.hooks.job_ready.call(gang)

@@ -4,9 +4,10 @@ Each part of a gang is tried on the node sets that plugins propose, one after th
 sub-groups (allocateSubGroupSet). A gang without topology is one part, and without plugins all nodes are one set.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,15 +63,11 @@ def _alike(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass
     """Return runs of ranks whose pods are of one class, up to the first rank whose pods are unknown."""
     if not pod_set.mixed:
         return [(pod_set.cls, ranks)] if pod_set.cls and ranks else []
-    runs: list[tuple[PodClass, list[int]]] = []
-    for rank in ranks:
-        cls = pod_set.class_of(rank)
+    runs = []
+    for cls, alike in groupby(ranks, key=pod_set.class_of):
         if cls is None:
             break
-        if runs and runs[-1][0] is cls:
-            runs[-1][1].append(rank)
-        else:
-            runs.append((cls, [rank]))
+        runs.append((cls, list(alike)))
     return runs
 
 
@@ -87,7 +84,7 @@ class _Filling:
     def at_once(self, cls: PodClass, ranks: Sequence[int]) -> int:
         """Fill independent pods: as many as fit on the best nodes, in the order of the nodes' names."""
         room = np.minimum(self._room(cls), len(ranks))
-        columns = self._ranked(cls, room)
+        columns = usual_order(self.session, cls, self.nodes, room)
         before = np.cumsum(room[columns]) - room[columns]
         columns = columns[before < len(ranks)]
         given = np.zeros_like(room)
@@ -115,7 +112,7 @@ class _Filling:
         The first node decides about the others (affinity: only its domain), so several are tried, each out of reach of
         those before; the one that places most is kept.
         """
-        columns = self._ranked(cls, self._room(cls))
+        columns = usual_order(self.session, cls, self.nodes, self._room(cls))
         best, beginning = 0, -1
         start = self.statement.checkpoint()
         for _ in range(ATTEMPTS):
@@ -137,7 +134,7 @@ class _Filling:
         """
         session, allocate = self.session, partial(self.statement.allocate, self.gang, self.pod_set.name, cls=cls)
         room = self.nodes.limit(session.room(cls))
-        best_first = self._ranked(cls, room)
+        best_first = usual_order(session, cls, self.nodes, room)
         allocate(ranks[:1], column)
         room[column] -= 1
         codes = session.codes(cls, self.gang)
@@ -159,10 +156,6 @@ class _Filling:
     def _room(self, cls: PodClass) -> Amounts:
         """Return the number of pods of this class that fit on each node, predicates included."""
         return self.nodes.limit(np.where(self.session.codes(cls, self.gang) == 0, self.session.room(cls), 0))
-
-    def _ranked(self, cls: PodClass, room: Amounts) -> Amounts:
-        """Return columns with room, in the order of the node set, or else by score, then beside each other."""
-        return usual_order(self.session, cls, self.nodes, room)
 
 
 def usual_order(session: Session, cls: PodClass, nodes: NodeSet, room: Amounts | None = None) -> Amounts:
@@ -186,29 +179,35 @@ class PartSearch:
     fill: FillSlots
     failures: int = FAILURES
 
-    def place(self, part: Part, nodes: NodeSet) -> bool:
+    def place(self, part: Part) -> bool:
         """Place the whole part on the statement; False, and nothing placed, without room."""
-        return self._place_all([(part, nodes)])
+        return self._place_all([(part, EVERYWHERE)])
 
     def _place_all(self, todo: Sequence[_Todo]) -> bool:
         if not todo:
             return True
         (part, nodes), *rest = todo
-        for subset in self.session.hooks.subset_nodes.call(nodes, self.gang, part):
-            before = self.statement.checkpoint()
+
+        def placed(subset: NodeSet) -> bool:
             if len(part.children) > RETRACED:
-                found = all(self._place_all([(child, subset)]) for child in part.children) and self._place_all(rest)
-            elif part.children:
+                return all(self._place_all([(child, subset)]) for child in part.children) and self._place_all(rest)
+            if part.children:
                 children = sorted(part.children, key=lambda child: child.wanted > 1)  # one pod can go anywhere
-                found = self._place_all([*((child, subset) for child in children), *rest])
-            else:
-                found = self._leaf(part, subset, rest)
-            if found:
+                return self._place_all([*((child, subset) for child in children), *rest])
+            return self._leaf(part, subset, rest)
+
+        return self._first_of(self.session.hooks.subset_nodes.call(nodes, self.gang, part), placed)
+
+    def _first_of(self, node_sets: Iterable[NodeSet], placed: Callable[[NodeSet], bool]) -> bool:
+        """Place something on the first of the node sets that takes it; False once too many have failed."""
+        for nodes in node_sets:
+            before = self.statement.checkpoint()
+            if placed(nodes):
                 return True
             self.statement.rollback(before)
             self.failures -= 1
             if self.failures <= 0:
-                return False
+                break
         return False
 
     def _leaf(self, part: Part, nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
@@ -245,15 +244,9 @@ class PartSearch:
             return False
         usual = usual_order(self.session, cls, nodes)
         ways = OtherWays(self.session, self.gang, cls, len(ranks), nodes, others)
-        for way in ways.all(usual, again=len(pieces) > 1):
-            before = self.statement.checkpoint()
-            if self.fill(first.slots, way) and self._place_all(todo):
-                return True
-            self.statement.rollback(before)
-            self.failures -= 1
-            if self.failures <= 0:
-                return False
-        return False
+        return self._first_of(
+            ways.all(usual, again=len(pieces) > 1), lambda way: self.fill(first.slots, way) and self._place_all(todo)
+        )
 
 
 def _pieces(gang: GangView, part: Part) -> list[Part]:

@@ -21,7 +21,6 @@ from extender.planner.framework.shortage import lost, shortage
 from extender.planner.framework.statement import undone
 from extender.planner.reasons.room import no_room
 from extender.planner.state.gangs import GangView
-from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import NO_ROOM
@@ -97,28 +96,19 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
     return since is None or session.now >= since + delay_s
 
 
-def say_why_extras_wait(session: Session, ask: Ask) -> None:
-    """Report what keeps a gang from growing: missing free capacity, or its queue."""
-    pod_set = next((each for each in ask.gang.pod_sets if ask.open[each.name]), None)
-    if pod_set is not None and not _queue_is_full(session, ask, pod_set, ask.open[pod_set.name][0]):
-        lacks = shortage(session, ask.gang, pod_set, len(ask.open[pod_set.name]), 0, kind="extra")
-        session.decide(decisions.Unschedulable(ask.gang, NO_ROOM, no_room(lacks), lacks))
-
-
-def say_why_lost_wait(session: Session, ask: Ask) -> None:
-    """Say why a gang that started gets none of the members that its minimum lacks."""
-    slots = ask.chosen(session.hooks)
-    pod_set = next((each for each in ask.gang.pod_sets if slots[each.name]), None)
-    if pod_set is not None and not _queue_is_full(session, ask, pod_set, slots[pod_set.name][0]):
-        lacks = lost(session, ask.gang, pod_set, slots)
-        session.decide(decisions.Unschedulable(ask.gang, NO_ROOM, no_room(lacks), lacks))
-
-
-def _queue_is_full(session: Session, ask: Ask, pod_set: PodSetView, rank: int) -> bool:
-    """Return True, and report it, if the gang's queues have no quota left for this pod."""
-    cls = pod_set.class_of(rank)
-    one = {pod_set.name: {cls: 1}} if cls else {}
-    full = session.queue_refusal(ask, session.amounts(ask, one)) if one else None
+def say_why_more_wait(session: Session, ask: Ask, *, for_minimum: bool) -> None:
+    """Report why a gang that started does not grow, or gets none of the members that its minimum lacks."""
+    gang, slots = ask.gang, ask.chosen(session.hooks) if for_minimum else ask.open
+    pod_set = next((each for each in gang.pod_sets if slots[each.name]), None)
+    if pod_set is None:
+        return
+    cls = pod_set.class_of(slots[pod_set.name][0])
+    full = session.queue_refusal(ask, session.amounts(ask, {pod_set.name: {cls: 1}})) if cls else None
     if full is not None:
-        session.decide(decisions.Unschedulable(ask.gang, full.reason, reason_of(full.message)))
-    return full is not None
+        session.decide(decisions.Unschedulable(gang, full.reason, reason_of(full.message)))
+        return
+    if for_minimum:
+        lacks = lost(session, gang, pod_set, slots)
+    else:
+        lacks = shortage(session, gang, pod_set, len(slots[pod_set.name]), 0, kind="extra")
+    session.decide(decisions.Unschedulable(gang, NO_ROOM, no_room(lacks), lacks))

@@ -258,6 +258,12 @@ def disruption_budgets(session: Session) -> DisruptionBudgets:
     return budgets
 
 
+def failed_to_evict(gang: GangView, now: float) -> bool:
+    """Return True for a gang for which no pods are evicted for a while, as some could not be a moment ago."""
+    before = gang.placement.status.no_evictions_before if gang.placement else ""
+    return (parse_time(before) or 0.0) > now
+
+
 def expected_to_go(gone_by: str, now: float) -> bool:
     """Return True if a pod that is being deleted is likely to go soon; `gone_by` is empty for a new victim."""
     try:

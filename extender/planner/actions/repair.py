@@ -23,9 +23,9 @@ from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import MOST_VICTIMS
-from extender.planner.actions.moving import moved
+from extender.planner.actions.makeroom import failed_to_evict
 from extender.planner.actions.repairgoeson import Faults, faulty_nodes, go_on, worst
-from extender.planner.actions.search import runs_of_operations
+from extender.planner.actions.search import moved, runs_of_operations
 from extender.planner.actions.spares import borrowers_of, own_room, seats_returned, without
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import RepairKind
@@ -36,7 +36,6 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import latest_end, notices_for
 from muster.api import names
 from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.node_faults import Fault, is_dead
 from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.faults import Policy, policy_of, seconds_of
@@ -95,7 +94,7 @@ class Repair:
         due = self._due(session, gang, nodes)
         lost = [pod for pod in gang.pods if pod.alive and pod.node in due]
         policy, why = chosen_policy(gang, lost)
-        if not due or policy == "wait" or _rests(gang, session.now):
+        if not due or policy == "wait" or failed_to_evict(gang, session.now):
             return False
         if stopped:
             session.decide(decisions.Unschedulable(gang, reasons.repairs.NODE_FAULT, stopped))
@@ -266,9 +265,3 @@ def _refuses(session: Session, pod: PodRecord) -> bool:
     """Return True if the node of a pod takes no new ones, as one that is cordoned."""
     column = session.snapshot.index.get(pod.node)
     return column is None or bool(session.node_codes(pod.cls)[column])
-
-
-def _rests(gang: GangView, now: float) -> bool:
-    """Return True for a gang whose members could not be evicted a moment ago."""
-    before = gang.placement.status.no_evictions_before if gang.placement else ""
-    return bool(before) and (parse_time(before) or 0.0) > now

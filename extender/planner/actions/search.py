@@ -5,7 +5,8 @@ minimum is tried pod set by pod set, in two orders, and rolled back completely a
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -15,15 +16,17 @@ from msgspec import structs
 from extender.planner.actions.fill import PartSearch, fill, join
 from extender.planner.ask import Ask, Ranks
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
+from extender.planner.framework.decisions import Place
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import near, shortage
 from extender.planner.framework.statement import Statement
 from extender.planner.reasons.room import UNTOLD, Shortage
 from extender.planner.state.gangs import GangView
+from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.parts import Part
-from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_of_devices
+from muster.api.muster.placement import Loan, PodSetPlacement, SpareSeats, by_rank, runs_of, text_of_devices
 
 NO_RANKS: Ranks = MappingProxyType({})
 
@@ -35,6 +38,10 @@ class SlotSearch:
     session: Session
     statement: Statement
     ask: Ask
+    spares: list[SpareSeats] | None = field(default=None, init=False)
+    """The gang's spares from now on; None if it keeps what it has."""
+    borrows: list[Loan] | None = field(default=None, init=False)
+    """The spares of others on which it runs; None: those on which it runs by now."""
     _lacks: Shortage | None = field(default=None, init=False)
     """The first shortage of a trial of all slots."""
 
@@ -47,6 +54,12 @@ class SlotSearch:
     def left(self) -> int:
         """Ranks that still want a node."""
         return sum(map(len, self.ask.open.values())) - self.statement.slots
+
+    def decide(self) -> None:
+        """Commit the statement, and decide Place with its slots."""
+        gang, slots = self.ask.gang, self.statement.slots
+        runs = runs_of_operations(self.session, gang, self.statement.commit())
+        self.session.decide(Place(gang, runs, gang.next_epoch(), slots, spares=self.spares, borrows=self.borrows))
 
     # -- the minimum, all members or none ---------------------------------------------------------------------------
 
@@ -65,7 +78,7 @@ class SlotSearch:
             return self._fill_sets(orders, wanted, nodes)
 
         part = self.ask.part(slots, there(self.session, self.statement, self.ask))
-        if PartSearch(self.session, self.statement, gang, fill_slots).place(part, EVERYWHERE):
+        if PartSearch(self.session, self.statement, gang, fill_slots).place(part):
             return None
         if lacks := self._in_domains(orders, slots) or self._lacks:
             return lacks
@@ -143,13 +156,8 @@ class SlotSearch:
 
     def _unit(self, pod_set: PodSetView, unit: Sequence[int]) -> None:
         """Fill all slots of one unit, or none."""
-
-        def fill_slots(slots: Ranks, nodes: NodeSet) -> bool:
-            ranks = slots[pod_set.name]
-            return fill(self.session, self.statement, self.ask.gang, pod_set, ranks, nodes) == len(ranks)
-
         part = self.ask.part({pod_set.name: unit}, there(self.session, self.statement, self.ask))
-        PartSearch(self.session, self.statement, self.ask.gang, fill_slots).place(part, EVERYWHERE)
+        _all_placed(self.session, self.statement, self.ask.gang, part, {pod_set.name: pod_set})
 
     def _queue_room(self, pod_set: PodSetView, ranks: Sequence[int]) -> int:
         """Return how many of these ranks, from the first, fit into the quota of the gang's queues."""
@@ -162,6 +170,48 @@ class SlotSearch:
 
         most = len(ranks)
         return most if not refused(most) else bisect_left(range(1, most), 1, key=refused)
+
+
+def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence[PodRecord]) -> bool:
+    """Give all these pods, which the statement has evicted or which have ended, new slots; False if one has no room.
+
+    They count as they are, not as their template, and come near to the members that stay.
+    """
+    alike: dict[str, PodSetView] = {}
+    for pod in pods:
+        if pod.slot is not None:
+            name = pod.slot.pod_set
+            alike.setdefault(name, PodSetView(name, pod.cls, 0, 0, mixed=True)).waiting[pod.slot.rank] = pod
+    slots = {name: sorted(pod_set.waiting) for name, pod_set in alike.items()}
+    ask = session.ask(gang)
+    staying = there(session, statement, ask)
+    for name, found in (staying or {}).items():
+        for rank in slots.get(name, ()):
+            found.pop(rank, None)
+    return _all_placed(session, statement, gang, ask.part(slots, staying), alike)
+
+
+def _all_placed(
+    session: Session, statement: Statement, gang: GangView, part: Part, pod_sets: Mapping[str, PodSetView]
+) -> bool:
+    """Place all slots of a part, whose pods are those of these pod sets; False, and nothing placed, without room."""
+
+    def fill_slots(wanted: Ranks, nodes: NodeSet) -> bool:
+        return all(
+            fill(session, statement, gang, pod_sets[name], ranks, nodes) == len(ranks) for name, ranks in wanted.items()
+        )
+
+    return PartSearch(session, statement, gang, fill_slots).place(part)
+
+
+@contextmanager
+def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
+    """Keep the reservations of others."""
+    before, session.reserved = session.reserved, session.reserved_from(gang)
+    try:
+        yield
+    finally:
+        session.reserved = before
 
 
 def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:

@@ -9,7 +9,7 @@ may take any room that is free, and the gang's own spares; what it takes is not 
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -24,6 +24,7 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.spareseats import lent, loans_of, runs, seats_of
+from extender.planner.victims.pieces import seats_left, unused_seats
 from muster.api.limits import SPARES
 from muster.api.muster.placement import Loan, SpareSeats
 
@@ -75,10 +76,8 @@ class Spares:
 
     def refill(self, session: Session, book: Book) -> None:
         """Decide KeepSpares for running gangs whose spares are not what they are to be."""
-        due = [gang for gang in session.snapshot.gangs if _is_due(gang)]
-        if due:
-            away = {place.gang.key for place in session.decided(decisions.Place)} | session.evicted
-            due = [gang for gang in due if gang.key not in away]
+        away = {place.gang.key for place in session.decided(decisions.Place)} | session.evicted
+        due = [gang for gang in session.snapshot.gangs if _is_due(gang) and gang.key not in away]
         self._looked = {gang.uid: self._looked[gang.uid] for gang in due if gang.uid in self._looked}
         searches = 0
         for gang in due:
@@ -97,8 +96,7 @@ class Spares:
         lacking = {name: count - held[name] for name, count in wanted.items() if count > held[name]}
         search = bool(lacking) and session.now >= self._looked.get(gang.uid, 0.0) + LOOK_AGAIN_S
         if search:
-            found = _found(session, gang, lacking, book)
-            kept = joined([*kept, *found])
+            kept = joined([*kept, *_found(session, gang, lacking, book)])
             self._looked[gang.uid] = session.now
         if kept != before:
             missing = sum(wanted.values()) - sum(each.count for each in kept)
@@ -117,23 +115,17 @@ def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
         return False
     operations = statement.operations
     statement.discard()
-    members: list[Operation] = []
-    more: list[Operation] = []
-    for operation in operations:
-        for part, beyond in _parted(operation, ranks.get(operation.pod_set, ())):
-            (more if beyond else members).append(part)
-    statement.repeat(members)
-    spares.repeat(more)
+    statement.repeat(_parts(operations, lambda pod_set, rank: rank not in ranks.get(pod_set, ())))
+    spares.repeat(_parts(operations, lambda pod_set, rank: rank in ranks.get(pod_set, ())))
     return True
 
 
-def _parted(operation: Operation, beyond: Sequence[int]) -> Iterator[tuple[Operation, bool]]:
-    """Yield the members of one operation, and its spares."""
-    own = [rank for rank in operation.ranks if rank not in beyond]
-    rest = [rank for rank in operation.ranks if rank in beyond]
-    for ranks, spare in ((own, False), (rest, True)):
+def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) -> Iterator[Operation]:
+    """Yield the operations with those of their ranks that are wanted."""
+    for operation in operations:
+        ranks = [rank for rank in operation.ranks if wanted(operation.pod_set, rank)]
         if ranks:
-            yield replace(operation, ranks=ranks), spare
+            yield replace(operation, ranks=ranks)
 
 
 def as_seats(session: Session, operations: Sequence[Operation]) -> list[SpareSeats]:
@@ -161,12 +153,8 @@ class Room:
         self.loans: list[Loan] = []
         """The seats that were taken, as loans of their gangs."""
         for gang in gangs:
-            for seats, cls in seats_of(gang):
-                column = session.snapshot.index.get(seats.node)
-                count = seats.count - session.away[gang.uid, seats.pod_set, seats.node]
-                if column is not None and count > 0:
-                    here = SpareSeats(seats.pod_set, seats.node, count)
-                    self._seats.append((gang, here, column, session.snapshot.row_of(cls)))
+            for seats, cls, column in unused_seats(session, gang):
+                self._seats.append((gang, seats, column, session.snapshot.row_of(cls)))
 
     def __bool__(self) -> bool:
         """True if there are any seats."""
@@ -193,13 +181,8 @@ class Room:
 
 def after_use(gang: GangView, room: Room) -> list[SpareSeats]:
     """Return the gang's spares without those seats that its own members took."""
-    taken = Counter({(each.pod_set, each.node): each.count for each in room.loans if each.lender == gang.uid})
     kept = gang.placement.spec.spares if gang.placement else []
-    return [
-        SpareSeats(each.pod_set, each.node, each.count - taken[each.pod_set, each.node])
-        for each in kept
-        if each.count > taken[each.pod_set, each.node]
-    ]
+    return seats_left(kept, (loan for loan in room.loans if loan.lender == gang.uid))
 
 
 def without(gang: GangView, nodes: Collection[str], room: Room) -> list[SpareSeats] | None:
@@ -207,10 +190,8 @@ def without(gang: GangView, nodes: Collection[str], room: Room) -> list[SpareSea
     kept = after_use(gang, room)
     if not (gang.placement and gang.placement.spec.spares):
         return None
-    lent_there = {(each.pod_set, each.node) for each in kept if each.node in nodes} - {
-        (each.pod_set, each.node) for each in room.left
-    }
-    return [each for each in kept if (each.pod_set, each.node) not in lent_there]
+    unused = {(each.pod_set, each.node) for each in room.left}
+    return [each for each in kept if each.node not in nodes or (each.pod_set, each.node) in unused]
 
 
 def borrowers_of(session: Session, gang: GangView) -> list[GangView]:

@@ -6,7 +6,7 @@ to go asks for no nodes either, as both would be one room too many: its pods end
 unless it has nodes already. While the victims have a notice, such nodes are used before anybody goes (`elsewhere`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from extender.planner import reasons
@@ -14,7 +14,7 @@ from extender.planner.actions.makeroom import awaits_room
 from extender.planner.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.reasons.room import Shortage, Wanted
-from extender.planner.scaleup.limits import ExistingNodes, refusal
+from extender.planner.scaleup.limits import ExistingNodes, Tries, refusal
 from extender.planner.scaleup.requests import (
     MAX_POD_SETS,
     answer_to,
@@ -24,9 +24,8 @@ from extender.planner.scaleup.requests import (
     pause_s,
     provisioned,
 )
-from extender.planner.scaleup.tries import Tries
 from extender.planner.scaleup.voices import Evictions, Speech, Voices
-from extender.planner.scaleup.wishes import Wish, Wishes
+from extender.planner.scaleup.wishes import NO_WISH, Wish, Wishes
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.reason import Reason, reason_of
@@ -70,15 +69,14 @@ class AskForNodes:
         given = [gang for gang in placed if gang is not None and awaits_room(gang)]
         turn = _Turn(Wishes(session.snapshot.queues), ExistingNodes(session))
         self._tries.forget_all_but({*waits, *(gang.uid for gang in given)})
-        asks = {uid: each for uid, each in waits.items() if not self._rests(session, each[0], turn)}
+        asks = [each for each in waits.values() if not self._rests(session, each.gang, turn)]
         for kinds in _candidates(asks, turn.wishes).values():
             self._go_through(session, kinds, turn)
         self._tries.ask(turn.asks, session.now)
         _annotate(session, turn.notes)
         _withdraw(session, waits, turn)
         speeches = [
-            Speech(gang, _with(decision, turn.notes.get(uid)).why, turn.asks.get(uid))
-            for uid, (gang, decision) in waits.items()
+            Speech(each.gang, _with(each, turn.notes.get(uid)).why, turn.asks.get(uid)) for uid, each in waits.items()
         ]
         told = [Speech(gang, reason_of(gang.placement.status.message)) for gang in given if gang.placement is not None]
         for say in self._voices.speak(session.now, [*speeches, *told]):
@@ -93,10 +91,10 @@ class AskForNodes:
         given, in_vain = False, 0
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])
         for gang in queue[:MAX_LOOKED_AT]:
-            since, tries = self._tries.asked_since(gang.uid), self._tries.in_vain(gang.uid)
-            keeps = since is not None and (session.now - since < KEPT_S or tries < in_vain)
+            tried = self._tries.of(gang.uid)
+            keeps = tried.since is not None and (session.now - tried.since < KEPT_S or tried.vain < in_vain)
             if (not given or keeps) and session.attempt(gang, lambda session, gang: self._ask(session, gang, turn)):
-                given, in_vain = True, max(in_vain, tries)
+                given, in_vain = True, max(in_vain, tried.vain)
 
     def _ask(self, session: Session, gang: GangView, turn: _Turn) -> bool:
         """Have one gang ask in the way that it wishes; False if it does not."""
@@ -117,12 +115,15 @@ class AskForNodes:
 
     def _rests(self, session: Session, gang: GangView, turn: _Turn) -> bool:
         """Return True if the gang has asked in vain and must wait before it asks again."""
-        since = self._tries.asked_since(gang.uid)
-        if since is not None and session.now - since >= turn.wishes.of(gang).timeout_s:
-            self._tries.give_up(gang.uid, session.now)
-        if not self._tries.rests(gang.uid, session.now) or turn.wishes.of(gang).mode != "condition":
+        tried = self._tries.of(gang.uid)
+        if tried.since is None and session.now >= tried.rests_until:
             return False
-        again_s = pause_s(self._tries.in_vain(gang.uid))
+        wish = turn.wishes.of(gang)
+        if tried.since is not None and session.now - tried.since >= wish.timeout_s:
+            self._tries.give_up(gang.uid, session.now)
+        if session.now >= tried.rests_until or wish.mode != "condition":
+            return False
+        again_s = pause_s(tried.vain)
         turn.notes[gang.uid] = reasons.scaleup.IN_VAIN, reasons.scaleup.in_vain(pause_s=again_s)
         return True
 
@@ -148,20 +149,19 @@ def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: 
     """Make or follow a gang's ProvisioningRequest; False while it waits to make another one."""
     known, attempt = _known(session, gang, wanted, wish), 1
     if known is not None:
-        answer = answer_to(known, timeout_s=wish.timeout_s, now=session.now)
-        turn.notes[gang.uid] = (answer.reason, answer.words)
-        if answer.stage != "over" or session.now < answer.again_at:
+        reason, words, again_at = answer_to(known, timeout_s=wish.timeout_s, now=session.now)
+        turn.notes[gang.uid] = reason, words
+        if again_at is None or session.now < again_at:
             turn.needed.add(gang.uid)
-            return answer.stage != "over"
+            return again_at is None
         attempt = attempt_of(known) + 1
     if stale := session.inputs.provisioning.get(gang.uid):
         session.decide(WithdrawRequest(gang, stale, reasons.scaleup.REPLACED))
         turn.needed.add(gang.uid)
     if session.inputs.provisioning_served is None or not (gang.started or gang.has_pods):
         return True
-    wanted_request = new_request(gang, wanted, wish, attempt)
-    if wanted_request is not None:
-        session.decide(wanted_request)
+    if request := new_request(gang, wanted, wish, attempt):
+        session.decide(request)
     return True
 
 
@@ -173,34 +173,30 @@ def _known(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wi
     return known if known.metadata.name == name_of(gang, wanted, wish, attempt_of(known)) else None
 
 
-def _waiting(session: Session) -> dict[str, tuple[GangView, Unschedulable]]:
-    """Return by UID the gangs that wait, each with its last reason."""
+def _waiting(session: Session) -> dict[str, Unschedulable]:
+    """Return by UID of the gang why it waits, as it was decided last."""
     placed = {place.gang.uid for place in session.decided(Place)}
-    return {
-        decision.gang.uid: (decision.gang, decision)
-        for decision in session.decided(Unschedulable)
-        if decision.gang.uid not in placed and not decision.gang.active
-    }
+    waits = session.decided(Unschedulable)
+    return {each.gang.uid: each for each in waits if each.gang.uid not in placed and not each.gang.active}
 
 
-def _candidates(waits: Mapping[str, tuple[GangView, Unschedulable]], wishes: Wishes) -> dict[str, list[list[GangView]]]:
+def _candidates(waits: Iterable[Unschedulable], wishes: Wishes) -> dict[str, list[list[GangView]]]:
     """Return by queue, and by kind of shortage, the first gangs that lack nodes and want to ask, in their order."""
     found: dict[tuple[str, Wanted], list[GangView]] = {}
-    for gang, decision in waits.values():
-        if decision.shortage is None or not lacks_nodes(gang, decision.shortage):
+    for decision in waits:
+        gang = decision.gang
+        if decision.shortage is None or not _lacks_nodes(gang, decision.shortage):
             continue
         kind = (gang.queue, decision.shortage.kind)
-        if len(found.get(kind, ())) < MAX_LOOKED_AT:
-            wish = wishes.of(gang)
-            if wish.mode != "none" or wish.complaint:
-                found.setdefault(kind, []).append(gang)
+        if len(found.get(kind, ())) < MAX_LOOKED_AT and wishes.of(gang) != NO_WISH:
+            found.setdefault(kind, []).append(gang)
     queues: dict[str, list[list[GangView]]] = {}
     for (queue, _), gangs in found.items():
         queues.setdefault(queue, []).append(gangs)
     return queues
 
 
-def lacks_nodes(gang: GangView, lacks: Shortage) -> bool:
+def _lacks_nodes(gang: GangView, lacks: Shortage) -> bool:
     """Return True if the gang lacks nodes for its minimum."""
     if lacks.miss is None:
         return False
@@ -223,7 +219,7 @@ def _annotate(session: Session, notes: Mapping[str, Note]) -> None:
         ]
 
 
-def _withdraw(session: Session, waits: Mapping[str, object], turn: _Turn) -> None:
+def _withdraw(session: Session, waits: Mapping[str, Unschedulable], turn: _Turn) -> None:
     """Withdraw requests of gangs that have started or may not ask any more; provisioned ones of waiting gangs stay.
 
     So do those of gangs that are about to start, but for gangs that wait for victims.

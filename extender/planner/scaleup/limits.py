@@ -1,15 +1,22 @@
-"""Reasons not to ask for nodes: queues that could not use them, and existing nodes that an autoscaler would find.
+"""Reasons not to ask for nodes: full queues, existing nodes that an autoscaler would find, and failed attempts.
 
 cluster-autoscaler first packs pending pods onto the free room, by kube-scheduler's own rules and one by one, without
 gangs, topology or avoided nodes. Pods that fit so add no node, so their gang does not ask.
+
+No autoscaler answers to conditions of pods. Nodes that came and do not hold a gang together, and those of a part of it,
+cost money for as long as its pods ask, and the others of its queue wait for their turn. So a gang that has asked
+without success rests, each time for longer, as after a failed ProvisioningRequest. The memory is the process's: another
+one tries again from the beginning.
 """
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Container, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from extender.planner import reasons
 from extender.planner.framework.session import Session
+from extender.planner.scaleup.requests import pause_s
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from muster.api.muster.reason import NOTHING, Reason, reason_of
@@ -75,3 +82,47 @@ class ExistingNodes:
             taken = np.clip(count - before, 0, room)
             free -= session.snapshot.row_of(cls)[:, None] * taken[None, :]
         return True
+
+
+@dataclass(slots=True)
+class Tried:
+    """One gang's attempts."""
+
+    since: float | None = None
+    """Begin of the attempt that goes on; None if it does not ask."""
+    vain: int = 0
+    """Attempts that have ended without a start."""
+    rests_until: float = 0.0
+    """Time until which it does not ask again."""
+
+
+class Tries:
+    """The gangs that ask or have asked in vain, by UID; times are seconds since the epoch."""
+
+    def __init__(self) -> None:
+        self._tried: dict[str, Tried] = {}
+
+    def forget_all_but(self, waiting: Container[str]) -> None:
+        """Forget gangs that do not wait any more."""
+        self._tried = {uid: tried for uid, tried in self._tried.items() if uid in waiting}
+
+    def of(self, uid: str) -> Tried:
+        """Return the attempts of a gang so far."""
+        return self._tried.get(uid) or Tried()
+
+    def give_up(self, uid: str, now: float) -> None:
+        """End the attempt of a gang that asks; it rests from now on."""
+        tried = self.of(uid)
+        if tried.since is not None:
+            tried.since, tried.vain = None, tried.vain + 1
+            tried.rests_until = now + pause_s(tried.vain)
+
+    def ask(self, asking: Iterable[str], now: float) -> None:
+        """Note the gangs that ask from now on; no others do."""
+        uids = set(asking)
+        for uid, tried in self._tried.items():
+            if uid not in uids:
+                tried.since = None
+        for uid in uids:
+            tried = self._tried.setdefault(uid, Tried())
+            tried.since = now if tried.since is None else tried.since

@@ -6,8 +6,7 @@ on.
 
 import hashlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import NamedTuple
 
 from extender.planner import reasons
 from extender.planner.framework.decisions import RequestNodes
@@ -22,7 +21,6 @@ from muster.api.muster.reason import Reason
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.delays import doubled_s
 
-Stage = Literal["asked", "provisioned", "refused", "over"]
 BACK_OFF_S = 60.0
 """Time from a failed request to the next one; doubled each time, as Kueue does."""
 MAX_BACK_OFF_S = 1800.0
@@ -33,16 +31,14 @@ _ENDS = {"Failed": "ProvisioningFailed", "CapacityRevoked": "CapacityRevoked", "
 """Conditions that end a request → reason for its gang."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The autoscaler's answer to a request so far."""
 
-    stage: Stage
     reason: str
     """One word for the gang's condition; empty if unchanged."""
     words: Reason
-    again_at: float = 0.0
-    """Earliest time of the next request, in seconds since the epoch, if this one is over."""
+    again_at: float | None = None
+    """Earliest time of the next request, in seconds since the epoch; None while this one is not over."""
 
 
 def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> Answer:
@@ -55,16 +51,16 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
             ended = readable_time(said[kind].last_transition_time) or now
             return _over(request, reason, reasons.scaleup.ended(name, said[kind]), ended)
     if status.get("Provisioned") == "True":
-        return Answer("provisioned", "", reasons.scaleup.provisioned(name=name))
+        return Answer("", reasons.scaleup.provisioned(name=name))
     created = readable_time(request.metadata.creation_timestamp) or now
     if now >= created + timeout_s:
         words = reasons.scaleup.timed_out(name, timeout_s, said)
         return _over(request, reasons.scaleup.TIMED_OUT, words, created + timeout_s)
     if status.get("Provisioned") == "False":
-        return Answer("refused", reasons.scaleup.REFUSED, reasons.scaleup.refused(name, said["Provisioned"]))
+        return Answer(reasons.scaleup.REFUSED, reasons.scaleup.refused(name, said["Provisioned"]))
     if status.get("Accepted") == "True":
-        return Answer("asked", "", reasons.scaleup.accepted(name=name))
-    return Answer("asked", "", reasons.scaleup.unanswered(name=name))
+        return Answer("", reasons.scaleup.accepted(name=name))
+    return Answer("", reasons.scaleup.unanswered(name=name))
 
 
 def attempt_of(request: ProvisioningRequest) -> int:
@@ -114,7 +110,7 @@ def pause_s(failed: int) -> float:
 
 
 def _over(request: ProvisioningRequest, reason: str, words: Reason, ended: float) -> Answer:
-    return Answer("over", reason, words, ended + pause_s(attempt_of(request)))
+    return Answer(reason, words, ended + pause_s(attempt_of(request)))
 
 
 def newest(found: Iterable[ProvisioningRequest]) -> dict[str, ProvisioningRequest]:

@@ -5,7 +5,7 @@ A workload wins over its queue, a queue over those above it; the queue `root` ho
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from extender.planner import reasons
 from extender.planner.state.gangs import GangView
@@ -18,7 +18,7 @@ from muster.resources.runtime import parse_duration_s
 from muster.volcano.access import lineage
 
 Mode = Literal["none", "condition", "provisioning-request"]
-MODES = ("none", "condition", "provisioning-request")
+MODES = get_args(Mode)
 DEFAULT_CLASS = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 """cluster-autoscaler's class that adds nodes for all pods of a request or for none."""
 DEFAULT_TIMEOUT_S = 900.0
@@ -41,6 +41,10 @@ class Wish:
     """Sentence about a wrong annotation; the mode is then `none`."""
 
 
+NO_WISH = Wish()
+"""Of gangs that do not ask."""
+
+
 class Wishes:
     """The wishes of one cycle's gangs, each queue read once."""
 
@@ -54,10 +58,6 @@ class Wishes:
         if of_queue is None:
             of_queue = self._said[gang.queue] = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
         return _read(of_queue | _of_workload(gang.group.metadata, gang.pods[0].labels if gang.pods else {}))
-
-
-_NOTHING = Wish()
-_KEYS = frozenset(names.SCALE_UP_KEYS)
 
 
 def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> dict[str, str]:
@@ -92,13 +92,10 @@ def evictable_of(of_queue: Mapping[str, str], group: PodGroup, labels: Mapping[s
 
 
 def _of_workload(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
-    given = frozenset() if _KEYS.isdisjoint(meta.annotations) else _KEYS & meta.annotations.keys()
-    found = {key: meta.annotations[key] for key in given}
-    if names.SCALE_UP not in found:
-        if names.SCALE_UP in meta.labels:
-            found[names.SCALE_UP] = meta.labels[names.SCALE_UP]
-        elif names.SCALE_UP in labels:
-            found[names.SCALE_UP] = labels[names.SCALE_UP]
+    found = {key: meta.annotations[key] for key in names.SCALE_UP_KEYS if key in meta.annotations}
+    for known in (meta.labels, labels):
+        if names.SCALE_UP in known:
+            found.setdefault(names.SCALE_UP, known[names.SCALE_UP])
     return found
 
 
@@ -107,7 +104,7 @@ def _read(said: Mapping[str, str]) -> Wish:
     if mode not in MODES:
         return Wish(complaint=reasons.scaleup.bad_mode(key=names.SCALE_UP, mode=mode, known=", ".join(MODES)))
     if mode == "none":
-        return _NOTHING
+        return NO_WISH
     try:
         parameters = _parameters(said.get(names.SCALE_UP_PARAMETERS, ""))
         timeout_s = _timeout_s(said.get(names.SCALE_UP_TIMEOUT))

@@ -8,6 +8,9 @@ Candidates are tried from the cheapest on, each with all predicates on a stateme
 4. Beginnings of the whole order, where whoever can stay does.
 
 The room that pieces make is counted exactly, GPU by GPU, as a move may be one between two GPUs of a node.
+
+A trial begins without all of its pieces, but those that can stay where they are do: only others have to move. Nodes may
+refuse new pods by now, which does not concern those that run there; rules between pods do.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,10 +19,11 @@ from itertools import chain, combinations, islice
 
 import numpy as np
 
+from extender.planner.framework.session import Session
+from extender.planner.framework.statement import Statement
 from extender.planner.state.amounts import Amounts
 from extender.planner.victims.pieces import Piece
 from extender.planner.victims.solver import Search, scenario_of, trial
-from extender.planner.victims.stays import Unit
 
 TRIALS = 32
 """Candidates that are tried before those in which another piece leaves its node to them."""
@@ -29,6 +33,8 @@ CONSIDERED = 128
 """Units whose room is counted, and as many again of those together on one node."""
 TOGETHER = 3
 """Units of one node that make room together, at most."""
+Unit = tuple[Piece, ...]
+"""Pieces that move together: one above its gang's minimum, or all of a gang."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +67,12 @@ class Lot:
 def solve_moves(search: Search, pieces: list[Piece]) -> list[Piece] | None:
     """Return the pieces that move; empty if none has to, None if nothing helps."""
     tried: set[frozenset[int]] = set()
-    lots = _lots(search, pieces)
+    lacks = _lacks(search)
+    lots, total = _lots(search, pieces, lacks), sum(lacks)
     candidates = chain(
-        islice(_candidates(search, pieces, lots), TRIALS), islice(_chains(search, lots), CHAINS), _beginnings(pieces)
+        islice(_candidates(search, pieces, lots, total), TRIALS),
+        islice(_chains(search, lots, total), CHAINS),
+        _beginnings(pieces),
     )
     for chosen in candidates:
         key = frozenset(map(id, chosen))
@@ -96,32 +105,31 @@ def _beginnings(pieces: list[Piece]) -> Iterator[list[Piece]]:
     yield pieces
 
 
-def _lots(search: Search, pieces: list[Piece]) -> list[Lot]:
+def _lots(search: Search, pieces: list[Piece], lacks: list[int]) -> list[Lot]:
     """Return single units, and those of one node that make more room together, those with the fewest pods first."""
-    lacks = _lacks(search)
     units = sorted(units_of(pieces)[:CONSIDERED], key=lambda unit: sum(len(piece.pods) for piece in unit))
     singles = [Lot((unit,), _gain(search, lacks, [unit])) for unit in units]
     return sorted([*singles, *_together(search, lacks, singles)], key=lambda lot: lot.pods)
 
 
-def _candidates(search: Search, pieces: list[Piece], lots: list[Lot]) -> Iterator[list[Piece]]:
+def _candidates(search: Search, pieces: list[Piece], lots: list[Lot], total: int) -> Iterator[list[Piece]]:
     """Yield sets of pieces that make enough room, those with the fewest pods first."""
-    total = sum(_lacks(search))
     if not total:  # rules between pods are in the way, maybe: any piece may be
         yield []
         yield from map(list, units_of(pieces))
         return
     yield from (lot.pieces for lot in lots if lot.gain >= total)
     by_price = [lot for lot in lots if lot.gain > 0]
-    by_price.sort(key=lambda lot: (lot.pods / lot.gain, lot.size(_whole(search))))  # small pods find room best
+    by_price.sort(
+        key=lambda lot: (lot.pods / lot.gain, lot.size(whole_node(search.session)))
+    )  # small pods find room best
     for start in range(len(by_price)):
         yield _enough(by_price[start:], total)
 
 
-def _chains(search: Search, lots: list[Lot]) -> Iterator[list[Piece]]:
+def _chains(search: Search, lots: list[Lot], total: int) -> Iterator[list[Piece]]:
     """Yield pieces that make enough room with another unit without which the largest pod of them has room."""
-    total, free = sum(_lacks(search)), search.session.usable()
-    most = _whole(search)
+    free, most = search.session.usable(), whole_node(search.session)
     singles = sorted((lot for lot in lots if len(lot.units) == 1), key=lambda lot: (lot.pods, lot.size(most)))
     for lot in [each for each in lots if each.gain >= total > 0]:
         rows = np.concatenate([piece.rows for piece in lot.pieces])
@@ -135,9 +143,9 @@ def _chains(search: Search, lots: list[Lot]) -> Iterator[list[Piece]]:
                 yield [*lot.pieces, *other.pieces]
 
 
-def _whole(search: Search) -> Amounts:
+def whole_node(session: Session) -> Amounts:
     """Return the amounts of the largest node, int64 of shape (resources,), none 0."""
-    most: Amounts = np.maximum(search.session.snapshot.allocatable.max(axis=1, initial=0), 1)
+    most: Amounts = np.maximum(session.snapshot.allocatable.max(axis=1, initial=0), 1)
     return most
 
 
@@ -201,3 +209,42 @@ def _held(search: Search, columns: Amounts) -> list[int]:
         room = np.where(need.usable[columns], search.session.room(need.cls, columns=columns), 0)
         held.append(int(np.minimum(room, need.pods).sum()))
     return held
+
+
+def keep_untouched(session: Session, statement: Statement, units: Sequence[Unit]) -> list[Unit]:
+    """Put back at once the units on whose nodes the statement has placed nothing; return the others."""
+    taken = {operation.column for operation in statement.operations}
+    kept: list[Unit] = []
+    others: list[Unit] = []
+    for unit in units:
+        free = all(taken.isdisjoint(piece.columns.tolist()) and _suffered(session, piece) for piece in unit)
+        (kept if free else others).append(unit)
+    statement.keep(pod for piece in chain.from_iterable(kept) for pod in piece.pods)
+    return others
+
+
+def stays(session: Session, statement: Statement, unit: Unit) -> bool:
+    """Put a unit back to where it was, if that is possible beside what the statement has placed."""
+    if not all(_suffered(session, piece) for piece in unit):
+        return False
+    statement.keep(pod for piece in unit for pod in piece.pods)
+    taken = {operation.column for operation in statement.operations}
+    columns = np.array([column for piece in unit for column in piece.columns.tolist() if column in taken], np.int64)
+    snapshot = session.snapshot
+    devices, free = snapshot.devices.at(columns), snapshot.free[:, columns]
+    if not (session.usable()[:, columns] < 0).any() and not devices.overfull(free, snapshot.axis).any():
+        return True
+    for piece in unit:
+        statement.evict(piece.gang, piece.pods)
+    return False
+
+
+def _suffered(session: Session, piece: Piece) -> bool:
+    """Return True if no pod that is there now has a rule against the piece, nor the piece against it."""
+    index = session.snapshot.index
+    for cls in {pod.cls for pod in piece.pods}:
+        codes = session.hooks.neighbour_predicate.call(cls)
+        columns = [index[pod.node] for pod in piece.pods if pod.cls is cls and pod.node in index]
+        if codes is not None and bool((codes[columns] != 0).any()):
+            return False
+    return True

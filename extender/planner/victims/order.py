@@ -36,22 +36,16 @@ def by_cost(pieces: list[Piece], now: float) -> list[Piece]:
     Checkpoints count as the gang reports them. One that claims more than it has saved goes before its equals, and no
     other word of its own counts: a lie costs only the liar.
     """
-    of_gang: dict[str, tuple[bool, float, float]] = {}
+    gangs = {piece.gang.key: piece.gang for piece in pieces}
+    unsaved = {key: unsaved_s(gang, now) for key, gang in gangs.items()}
+    created = {key: readable_time(gang.created) or 0.0 for key, gang in gangs.items()}
+    kept = {key: not revocable(gang) for key, gang in gangs.items()}
 
     def key(numbered: tuple[int, Piece]) -> Key:
         number, piece = numbered
-        gang = piece.gang
-        known = of_gang.get(gang.key)
-        if known is None:
-            known = of_gang[gang.key] = (
-                not revocable(gang),
-                unsaved_s(gang, now),
-                -(readable_time(gang.created) or 0.0),
-            )
-        kept, unsaved, created = known
-        pods = len(piece.pods)
-        evicts = piece.seats is None
-        return evicts, gang.priority, piece.rest, kept, pods * unsaved, pods, created, -gang.arrival, number
+        gang, name, pods = piece.gang, piece.gang.key, len(piece.pods)
+        work, evicts = pods * unsaved[name], piece.seats is None
+        return evicts, gang.priority, piece.rest, kept[name], work, pods, -created[name], -gang.arrival, number
 
     return [piece for _, piece in sorted(enumerate(pieces), key=key)]
 

@@ -1,24 +1,31 @@
 """Pieces of gangs that can be evicted: pods above the minimum one by one (or by sub-group), and the whole rest.
 
 PodDisruptionBudgets count as in the Eviction API: pods of several budgets are refused.
+
+Spares that a running gang gives up for another are pieces without pods, so nobody is evicted for them. Seats that are
+lent are none: who borrows them goes for their lender alone. A gang that leaves as a whole leaves its seats, too, so
+that they are pieces before its rest.
 """
 
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import numpy as np
 
+from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import requirements
-from extender.planner.state.spareseats import Seat
+from extender.planner.state.spareseats import Seat, seats_of
 from extender.planner.topology.requests import Units
-from muster.api.kubernetes.quota import PodDisruptionBudget
 from muster.api.limits import whole_number
+from muster.api.muster.placement import Loan, SpareSeats
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
 from muster.resources.labels import Requirements
 
@@ -27,13 +34,14 @@ class DisruptionBudgets:
     """The evictions that the PodDisruptionBudgets of one session still allow."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._by_namespace: dict[str, list[tuple[Requirements, PodDisruptionBudget]]] = {}
+        self._by_namespace: defaultdict[str, list[tuple[Requirements, str]]] = defaultdict(list)
+        """The selector and the key of each budget."""
         self._left: Counter[str] = Counter()
         for budget in snapshot.disruption_budgets:
             if budget.spec.selector is not None:
-                wanted = requirements(budget.spec.selector)
-                self._by_namespace.setdefault(budget.metadata.namespace, []).append((wanted, budget))
-                self._left[budget.metadata.key] = budget.allowed
+                key = budget.metadata.key
+                self._by_namespace[budget.metadata.namespace].append((requirements(budget.spec.selector), key))
+                self._left[key] = budget.allowed
 
     def __bool__(self) -> bool:
         return bool(self._by_namespace)
@@ -61,10 +69,9 @@ class DisruptionBudgets:
             self._left.subtract(self._of(pod))
 
     def _of(self, pod: PodRecord) -> list[str]:
-        of_namespace = self._by_namespace.get(pod.namespace, ())
         return [
-            budget.metadata.key
-            for wanted, budget in of_namespace
+            key
+            for wanted, key in self._by_namespace.get(pod.namespace, ())
             if all(requirement.holds(pod.labels) for requirement in wanted)
         ]
 
@@ -82,7 +89,7 @@ class Piece:
     rows: Amounts
     """Amounts of each of these pods, int64 of the same length by resources."""
     seats: Seat | None = None
-    """In place of pods: spares on one node that the gang gives up (`extender.planner.victims.seats`)."""
+    """In place of pods: spares on one node that the gang gives up."""
 
     @property
     def amounts(self) -> Amounts:
@@ -100,9 +107,10 @@ def pieces_of(snapshot: Snapshot, gang: GangView, within: Units) -> list[Piece]:
         return []
     extras = _extras(gang, within, alive)
     gone = {pod.uid for unit in extras for pod in unit}
-    rest = [pod for pod in alive if pod.uid not in gone]
-    units = _within_budget(gang, len(alive), [*((unit, False) for unit in extras), *([(rest, True)] if rest else [])])
-    return [_piece(snapshot, gang, unit, rest=rest) for unit, rest in units]
+    pieces = [_piece(snapshot, gang, unit, rest=False) for unit in extras]
+    if rest := [pod for pod in alive if pod.uid not in gone]:
+        pieces.append(_piece(snapshot, gang, rest, rest=True))
+    return _within_budget(gang, len(alive), pieces)
 
 
 def _extras(gang: GangView, within: Units, alive: list[PodRecord]) -> list[list[PodRecord]]:
@@ -123,10 +131,8 @@ def _extras(gang: GangView, within: Units, alive: list[PodRecord]) -> list[list[
     return units
 
 
-def _within_budget(
-    gang: GangView, alive: int, units: list[tuple[list[PodRecord], bool]]
-) -> list[tuple[list[PodRecord], bool]]:
-    """Return as many of the units, from the first on, as the gang's own budget (annotations jdb-*) allows."""
+def _within_budget(gang: GangView, alive: int, pieces: list[Piece]) -> list[Piece]:
+    """Return as many of the pieces, from the first on, as the gang's own budget (annotations jdb-*) allows."""
     annotations = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in annotations:
         most = alive - _number(annotations[JDB_MIN_AVAILABLE], gang, up=True)
@@ -134,14 +140,9 @@ def _within_budget(
         size = sum(pod_set.replicas for pod_set in gang.pod_sets)
         most = _number(annotations[JDB_MAX_UNAVAILABLE], gang, up=False) - max(0, size - gang.taken)
     else:
-        return units
-    kept = []
-    for unit, rest in units:
-        most -= len(unit)
-        if most < 0:
-            break
-        kept.append((unit, rest))
-    return kept
+        return pieces
+    pods = accumulate(len(piece.pods) for piece in pieces)
+    return [piece for piece, total in zip(pieces, pods, strict=True) if total <= most]
 
 
 def _number(text: str, gang: GangView, *, up: bool) -> int:
@@ -196,3 +197,47 @@ def permitted(pieces: list[Piece], budgets: DisruptionBudgets) -> list[Piece]:
         else:
             held.add(piece.gang.key)
     return kept
+
+
+def seat_pieces(session: Session, gang: GangView) -> list[Piece]:
+    """Return a piece for the seats of each node that a gang could give up; none during an active placement."""
+    if gang.active or not gang.preemptable:
+        return []
+    found = []
+    for seats, cls, column in unused_seats(session, gang):
+        rows = np.repeat(session.snapshot.row_of(cls)[None, :], seats.count, axis=0)
+        columns = np.full(seats.count, column)
+        found.append(Piece(gang, (), rest=False, columns=columns, rows=rows, seats=(seats, cls)))
+    return found
+
+
+def unused_seats(session: Session, gang: GangView) -> Iterator[tuple[SpareSeats, PodClass, int]]:
+    """Yield the seats that a gang keeps on each known node and that nobody uses, with their class and column."""
+    for seats, cls in seats_of(gang):
+        column = session.snapshot.index.get(seats.node)
+        count = seats.count - session.away[gang.uid, seats.pod_set, seats.node]
+        if column is not None and count > 0:
+            yield SpareSeats(seats.pod_set, seats.node, count), cls, column
+
+
+def decide_given(session: Session, pieces: Sequence[Piece]) -> None:
+    """Decide KeepSpares for the gangs that give seats up, with what is left of them after this cycle so far."""
+    given: dict[str, tuple[GangView, list[SpareSeats]]] = {}
+    for piece in pieces:
+        if piece.seats is not None:
+            seats = piece.seats[0]
+            given.setdefault(piece.gang.key, (piece.gang, []))[1].append(seats)
+            session.away[piece.gang.uid, seats.pod_set, seats.node] += seats.count
+    for gang, gone in given.values():
+        before = next((each for each in session.decided(decisions.KeepSpares) if each.gang is gang), None)
+        kept = before.spares if before else gang.placement.spec.spares if gang.placement else []
+        session.withdraw(gang, decisions.KeepSpares)
+        missing = (before.missing if before else 0) + sum(each.count for each in gone)
+        session.decide(decisions.KeepSpares(gang, seats_left(kept, gone), missing))
+
+
+def seats_left(kept: Iterable[SpareSeats], gone: Iterable[SpareSeats | Loan]) -> list[SpareSeats]:
+    """Return the seats that are left of those that were kept."""
+    less = {(each.pod_set, each.node): each.count for each in gone}
+    left = (SpareSeats(each.pod_set, each.node, each.count - less.get((each.pod_set, each.node), 0)) for each in kept)
+    return [each for each in left if each.count > 0]

@@ -8,6 +8,7 @@ For gangs that must be in one domain, one domain at a time is searched, the leas
 gangpreempt): the cheapest victims of all nodes would rarely be neighbours.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -87,17 +88,15 @@ class Room:
         free = self._freed(number)
         return all(int(np.minimum(self._room(need, free, None), need.pods).sum()) >= need.pods for need in self._needs)
 
-    def fewest(self, at_least: int = 0) -> int | None:
+    def fewest(self) -> int | None:
         """Return the least number of pieces, from the first on, that is enough; None if all of them are not."""
-        if not self.enough(len(self.pieces)):
+        most = len(self.pieces)
+        if not self.enough(most):
             return None
-        low, high, step = at_least - 1, at_least, 1
-        while high < len(self.pieces) and not self.enough(high):
-            low, high, step = high, min(high + step, len(self.pieces)), step * 2
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if self.enough(middle) else (middle, high)
-        return high
+        high = 1
+        while high < most and not self.enough(high):  # mostly few are enough
+            high = 2 * high
+        return bisect_left(range(min(high, most)), 1, lo=high // 2, key=self.enough)
 
     def needed(self, number: int) -> list[int]:
         """Return those of the first `number` pieces that are enough; the dearest are left out first.

@@ -23,7 +23,7 @@ from extender.barrier import LONGEST_S, MEMBER_S
 from extender.configfile import INTERVAL_S
 from extender.explain.relief import MAX_SINGLES
 from extender.planner.actions import consolidate, makeroom, obstacles, progress
-from extender.planner.actions.reserve import book, ends, looks
+from extender.planner.actions.reserve import book, ends, reservation
 from extender.planner.dynamic import cel
 from extender.planner.framework.answers import ReservationRules
 from extender.planner.scaleup import action, requests, voices, wishes
@@ -105,7 +105,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"{{mode: {RULES.mode}, patience: {n(RULES.patience_s / 60)}m, expiry: {n(RULES.expiry_s / 3600)}h, "
             f"heads: {RULES.heads}}}"
         ),
-        f"repeated after {n(looks.LOOK_AGAIN_S)} s at the earliest, and {book.LOOKS} heads are searched for",
+        f"repeated after {n(reservation.LOOK_AGAIN_S)} s at the earliest, and {book.LOOKS} heads are searched for",
     ),
     "autoscaling.md": (
         f"default {n(wishes.DEFAULT_TIMEOUT_S / 60)} minutes |",

@@ -4,7 +4,7 @@ The head of a queue is the first of its gangs, in the session's order, that wait
 start can be predicted, or if it has waited for long. Another gang may use the nodes of a reservation if it ends before,
 or as far as there is room for both: the head's need less the amounts that will have been freed is left free.
 
-A reservation binds all queues as far as its own is entitled to it (`entitled`), else its own only, so that nobody keeps
+A reservation binds all queues as far as its own is entitled to it (`judged`), else its own only, so that nobody keeps
 from others what is not his. A reservation of an earlier cycle counts from the beginning of the cycle, so that its freed
 room does not go to the first gang that is tried. Gangs of the same queue that come before the head are exempt.
 """
@@ -19,9 +19,17 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.actions.obstacles import obstacle
 from extender.planner.actions.reserve.ends import End, Releases, releases
-from extender.planner.actions.reserve.entitled import judged
-from extender.planner.actions.reserve.looks import Look, Looks, worth_it
-from extender.planner.actions.reserve.reservation import Reservation, as_written, earliest, left_to, soonest_empty
+from extender.planner.actions.reserve.reservation import (
+    Look,
+    Looks,
+    Reservation,
+    as_written,
+    earliest,
+    judged,
+    left_to,
+    soonest_empty,
+    worth_it,
+)
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import LeftFree, ReservationMode
 from extender.planner.framework.operations import Operation
@@ -60,9 +68,7 @@ class Book:
     def _load(self, gangs: Sequence[GangView]) -> None:
         """Take over the reservations of placements, the first of each queue."""
         told = [gang for gang in gangs if _says_reserved(gang) and not gang.taken]
-        if not told:
-            return
-        for gang in self._session.ordered_gangs(told):
+        for gang in self._session.ordered_gangs(told) if told else ():
             full = gang.queue in self._live or self._full()
             if full or self.mode(gang.queue) == "besteffort" or obstacle(self._session, gang) is not None:
                 continue
@@ -105,7 +111,7 @@ class Book:
         A gang that has started and lacks members may use everything: else its running members would be in vain. Not so
         independent pods.
         """
-        reserved = None if gang.started and not growth and not gang.independent else self._view(gang)
+        reserved = None if gang.started and not growth and not gang.independent else self.left_by(gang)
         self._session.reserved = reserved
         try:
             yield reserved.mark if reserved else b""
@@ -117,17 +123,15 @@ class Book:
         session = self._session
         if session.reserved is None:
             return NOTHING
-        hit = np.zeros(len(session.reserved.columns), dtype=np.bool_)
-        for cls in gang.all_classes:
-            if cls is not None:
-                columns = session.reserved.columns
-                hit |= (session.codes(cls, gang)[columns] == 0) & (
-                    session.scarce(cls)[columns] == session.reserved.codes
-                )
-        nodes = {int(column) for column in session.reserved.columns[hit]}
+        columns = session.reserved.columns
+        hit = np.zeros(len(columns), dtype=np.bool_)
+        for cls in filter(None, gang.all_classes):
+            scarce = session.scarce(cls)[columns] == session.reserved.codes
+            hit |= (session.codes(cls, gang)[columns] == 0) & scarce
+        nodes = set(columns[hit].tolist())
         found = []
         for each in self._live.values():
-            own = [session.snapshot.name(int(column)) for column in each.columns if int(column) in nodes]
+            own = [session.snapshot.name(column) for column in each.columns.tolist() if column in nodes]
             if own and self._minds(gang, each):
                 found.append((session.called(each.gang), own, each.at))
         return reasons.queues.in_the_way(found) if found else NOTHING
@@ -160,9 +164,7 @@ class Book:
             return NOTHING
         self._heads[gang.queue] = gang
         told = self._live.get(gang.queue)
-        if gang.taken or self.mode(gang.queue) == "besteffort":
-            return NOTHING
-        if told is None and self._full():
+        if gang.taken or self.mode(gang.queue) == "besteffort" or (told is None and self._full()):
             return NOTHING
         own = told if told is not None and told.gang.key == gang.key else None
         better = self._look(gang, own)
@@ -196,7 +198,6 @@ class Book:
             found = soonest_empty(session, gang, taken, of_others=False)
         if found is None:
             self._looked[gang.uid] = look
-        if found is None:
             return None
         found = judged(session, found)
         return replace(found, why=self._why(found))
@@ -214,8 +215,6 @@ class Book:
         session = self._session
         session.kept = self
         before = [gang for gang in session.snapshot.gangs if _says_reserved(gang)]
-        if not before and not self._live:
-            return
         placed = {place.gang.key for place in session.decided(decisions.Place)}
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}
         for gang in before:
@@ -245,7 +244,12 @@ class Book:
 
     def left_by(self, gang: GangView) -> LeftFree | None:
         """Return the room that this gang leaves to others, also in the cycle in which it becomes the head itself."""
-        return self._view(gang)
+        if not self._live:
+            return None
+        view = tuple(queue for queue, each in self._live.items() if self._minds(gang, each))
+        if view not in self._views:
+            self._views[view] = left_to(self._session, [self._live[queue] for queue in view])
+        return self._views[view]
 
     def over(self, gang: GangView) -> None:
         """Keep nothing more for a gang that has got its room."""
@@ -275,14 +279,6 @@ class Book:
             return False
         place = self._position.get(reservation.gang.key)
         return reservation.gang.key == gang.key or (place is not None and self._position.get(gang.key, place) < place)
-
-    def _view(self, gang: GangView) -> LeftFree | None:
-        if not self._live:
-            return None
-        view = tuple(queue for queue, each in self._live.items() if self._minds(gang, each))
-        if view not in self._views:
-            self._views[view] = left_to(self._session, [self._live[queue] for queue in view])
-        return self._views[view]
 
 
 def _says_reserved(gang: GangView) -> bool:

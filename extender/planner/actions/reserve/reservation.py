@@ -1,19 +1,25 @@
-"""Reservations of nodes for one gang: as its placement has them, newly found, and the room that they leave. Pure.
+"""Reservations of nodes for one gang: as its placement has them, newly found, and the room that they leave to whom.
 
 A reservation is found by trials of the gang's whole minimum on the room that will be free, as `allocate` would place
 it. The more is freed the more fits, so the earliest time is found by halving: a dozen trials. Affinity between pods is
 tried as pods are now.
+
+A reservation counts for all queues as far as the head's queue is entitled to it, else for its own. A queue may keep
+room from others up to its fair share (or what it deserves or is guaranteed, if that is more), less what it uses. And
+while the head cannot start before pods of its own queue have ended, it keeps nothing from others, who could not shorten
+that wait. Nor does it after a long time without success (`expiry_s`), for as long as `patience_s`. Gangs of its own
+queue behind it leave the room free all the same. Pure.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import ceil
+from dataclasses import dataclass, replace
+from math import ceil, floor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner import reasons
-from extender.planner.actions.reserve.ends import Releases, used_by_gangs
+from extender.planner.actions.reserve.ends import Releases, used_by_gangs, used_by_queue
 from extender.planner.actions.search import SlotSearch, runs_of_operations
 from extender.planner.ask import Ask
 from extender.planner.framework.answers import LeftFree
@@ -29,6 +35,8 @@ from muster.api.muster.reason import NOTHING, Reason, stored
 
 LATER_S = 10.0
 """Delay of an expected start up to which the placement is not written again."""
+LOOK_AGAIN_S = 5.0
+"""Time after a search in vain until the next one for this gang, if nodes have changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,10 +103,35 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
     columns, amounts = left_free(reservations, session.snapshot.free.shape[0])
     codes = np.zeros(len(columns), dtype=np.int16)
     for each in reservations:
-        codes[np.searchsorted(columns, each.columns)] = session.causes.code(
-            reasons.cause.reserved(gang=session.called(each.gang))
-        )
+        why = reasons.cause.reserved(gang=session.called(each.gang))
+        codes[np.searchsorted(columns, each.columns)] = session.causes.code(why)
     return LeftFree(columns, amounts, codes, columns.tobytes() + amounts.tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A search that found nothing."""
+
+    version: int
+    """Of the snapshot's arrays."""
+    at: float
+    """Time in seconds since the epoch."""
+    improving: bool
+    """The gang had a reservation, and the search was for an earlier one."""
+    patient: bool
+    """The gang's `patience_s` was not over."""
+
+
+Looks = dict[str, Look]
+"""By UID of the gang."""
+
+
+def worth_it(look: Look, last: Look | None) -> bool:
+    """Return True if a search may find more than the last one."""
+    if last is None or last.improving != look.improving:
+        return True
+    changed = (last.version, last.patient) != (look.version, look.patient)
+    return changed and look.at >= last.at + LOOK_AGAIN_S
 
 
 def earliest(
@@ -196,3 +229,46 @@ def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int
     for operation in operations:
         need[:, columns == operation.column] += operation.amount[:, None]
     return columns, need
+
+
+def judged(session: Session, reservation: Reservation) -> Reservation:
+    """Return the reservation as it counts now: for all queues, or for its own only, with the reason."""
+    queue, rules, aside = reservation.gang.queue, session.reservations, NOTHING
+    since = _since(session, reservation.gang)
+    if session.now >= since + rules.expiry_s:
+        aside = reasons.queues.expired(after_s=rules.expiry_s)
+    elif _waits_for_its_own(session, reservation):
+        aside = reasons.queues.FOR_ITS_OWN
+    elif not _within_share(session, queue, reservation.need):
+        aside = reasons.queues.OVER_SHARE
+    if (aside, since) == (reservation.aside, reservation.since):
+        return reservation
+    return replace(reservation, only=queue if aside else "", aside=aside, since=since)
+
+
+def _since(session: Session, gang: GangView) -> float:
+    """Return the time since when the gang has nodes reserved; now, if that time and the pause after it are over."""
+    rules, now = session.reservations, float(floor(session.now))
+    known = readable_time(gang.placement.status.reserved_at) if gang.placement else None
+    if known is None or known > now or session.now >= known + rules.expiry_s + rules.patience_s:
+        return now
+    return known
+
+
+def _within_share(session: Session, queue: str, need: Amounts) -> bool:
+    """Return True if the queue may keep so much, int64 of shape (resources, nodes); without shares everything."""
+    hooks = session.hooks
+    fair, used = hooks.get_queue_fair_share.call(queue), hooks.get_queue_allocated_resources.call(queue)
+    if fair is None or used is None:
+        return True
+    deserved = hooks.get_queue_deserved_resources.call(queue)
+    share = fair if deserved is None else np.maximum(fair, deserved)
+    wanted = need.sum(axis=1)
+    return bool((used + wanted <= share)[wanted > 0].all())
+
+
+def _waits_for_its_own(session: Session, reservation: Reservation) -> bool:
+    """Return True if on some node the head does not fit beside what its own queue uses there."""
+    columns, snapshot = reservation.columns, session.snapshot
+    own = used_by_queue(snapshot, reservation.gang.queue)[:, columns]
+    return bool((reservation.need > snapshot.allocatable[:, columns] - own)[reservation.need > 0].any())

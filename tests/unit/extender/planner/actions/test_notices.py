@@ -10,9 +10,8 @@ from victims_world import Cluster, victims
 
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt
-from extender.planner.actions.elsewhere import Elsewhere
+from extender.planner.actions.elsewhere import Elsewhere, WithdrawNotices
 from extender.planner.actions.progress import TrackPlacements
-from extender.planner.actions.withdraw import WithdrawNotices
 from extender.planner.framework.decisions import (
     ClosePlacement,
     MakeRoom,

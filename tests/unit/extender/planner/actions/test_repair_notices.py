@@ -7,8 +7,8 @@ from extender_world import of, slots
 from repair_world import GPU8, XID, RepairWorld, evicted, placed
 
 from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.elsewhere import WithdrawNotices
 from extender.planner.actions.repair import SETTLE_S
-from extender.planner.actions.withdraw import WithdrawNotices
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from muster.api import names

@@ -7,8 +7,8 @@ from extender_world import World, of, slots
 from topology_world import Racks, racks_of
 
 from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.displace import Recall
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.recall import Recall
 from extender.planner.framework import decisions
 from muster.api import names
 from muster.api.kubernetes.core import PriorityClass

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.displace import Recall
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.recall import Recall
 from extender.planner.framework import decisions
 from extender.planner.ledger import Kind
 from muster.api import names

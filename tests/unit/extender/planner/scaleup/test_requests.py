@@ -9,6 +9,7 @@ from muster.api.names import SCALE_UP_ATTEMPT
 
 NOW = 1_800_000_000.0
 TIMEOUT_S = 100.0
+LATE = " was not provisioned within 100 s ({})"
 
 
 def request(age_s: float = 10.0, attempt: int = 1, **conditions: str) -> ProvisioningRequest:
@@ -27,26 +28,36 @@ def request(age_s: float = 10.0, attempt: int = 1, **conditions: str) -> Provisi
 
 
 @pytest.mark.parametrize(
-    ("asked", "stage", "reason"),
+    ("asked", "reason", "told", "again_at"),
     [
-        (request(), "asked", ""),
-        (request(Accepted="True"), "asked", ""),
-        (request(Accepted="True", Provisioned="False"), "refused", "ProvisioningRefused"),
-        (request(Accepted="True", Provisioned="True"), "provisioned", ""),
-        (request(Accepted="True", Failed="True"), "over", "ProvisioningFailed"),
-        (request(Provisioned="True", BookingExpired="True"), "over", "BookingExpired"),
-        (request(Provisioned="True", CapacityRevoked="True"), "over", "CapacityRevoked"),
-        (request(Failed="False"), "asked", ""),
-        (request(TIMEOUT_S), "over", "ProvisioningTimedOut"),
-        (request(TIMEOUT_S, Provisioned="False"), "over", "ProvisioningTimedOut"),
-        (request(TIMEOUT_S, Provisioned="True"), "provisioned", ""),
+        (request(), "", " is not accepted yet", None),
+        (request(Accepted="True"), "", " is accepted", None),
+        (request(Accepted="True", Provisioned="False"), "ProvisioningRefused", " is refused: Why: so", None),
+        (request(Accepted="True", Provisioned="True"), "", " is provisioned, and its nodes are not there yet", None),
+        (request(Accepted="True", Failed="True"), "ProvisioningFailed", ": Failed: Why: so", NOW + 59),
+        (request(Provisioned="True", BookingExpired="True"), "BookingExpired", ": BookingExpired: Why: so", NOW + 59),
+        (
+            request(Provisioned="True", CapacityRevoked="True"),
+            "CapacityRevoked",
+            ": CapacityRevoked: Why: so",
+            NOW + 59,
+        ),
+        (request(Failed="False"), "", " is not accepted yet", None),
+        (request(TIMEOUT_S - 1), "", " is not accepted yet", None),
+        (request(TIMEOUT_S), "ProvisioningTimedOut", LATE.format("no autoscaler has taken it up"), NOW + 60),
+        (
+            request(TIMEOUT_S + 7, Provisioned="False"),
+            "ProvisioningTimedOut",
+            LATE.format("Provisioned is False: Why: so"),
+            NOW + 53,
+        ),
+        (request(TIMEOUT_S, Provisioned="True"), "", " is provisioned, and its nodes are not there yet", None),
     ],
 )
-def test_an_answer_is_read(asked: ProvisioningRequest, stage: str, reason: str) -> None:
+def test_an_answer_is_read(asked: ProvisioningRequest, reason: str, told: str, again_at: float | None) -> None:
     """What has ended a request comes before what was said earlier; who is provisioned does not time out."""
     answer = answer_to(asked, timeout_s=TIMEOUT_S, now=NOW)
-    assert (answer.stage, answer.reason) == (stage, reason)
-    assert "ProvisioningRequest r" in str(answer.words)
+    assert (answer.reason, str(answer.words), answer.again_at) == (reason, f"ProvisioningRequest r{told}", again_at)
 
 
 @pytest.mark.parametrize(
