@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from extender_world import RememberingState, World
+from extender_world import World
+from state_oracle import RememberingState
 
 from extender.explain.clusterdump import ClusterDump, kind_name
 from extender.explain.find import explain

@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 import msgspec
 from builders import job_owner
 from msgspec import structs
-from state_oracle import differences, digest, objects_of, rebuilt
+from state_oracle import RememberingState
 
 from extender.cluster import Live
 from extender.placementcontent import closed, placed, reserved, unreserved, with_room
@@ -24,8 +24,6 @@ from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.plugins.order import Gang, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView
-from extender.planner.state.pods import PodRecord
-from extender.planner.state.state import State
 from extender.planner.timing import Timing
 from muster.api import names
 from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodStatus
@@ -38,77 +36,6 @@ from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 
 NOW = 1_800_000_000.0
 T = TypeVar("T", bound=Object)
-
-
-class RememberingState(State):
-    """A state that also remembers pods and devices as they came, so that it can be compared with one made of them."""
-
-    def __init__(self, looks: int | None = None) -> None:
-        super().__init__(looks)
-        self.pod_objects: dict[str, Pod] = {}
-        self.device_objects: dict[tuple[type, str], Any] = {}
-
-    def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
-        """As the state, and remembered."""
-        known = self.pods.get(new.metadata.uid) if new else None
-        news = super().on_pod(old, new)
-        if new is not None:
-            uid = new.metadata.uid
-            record = self.pods.get(uid)  # none of a pod that is set aside, unless it is bound
-            if record is None or record.resource_version == new.metadata.resource_version:
-                before = self.pod_objects.get(uid) if known and record and known.node == record.node != "" else None
-                if before is not None and known is not None:
-                    new = as_it_was(before, new, known, read=uid not in self.aside.pods)
-                self.pod_objects[uid] = new
-        elif old is not None:
-            self.pod_objects.pop(old.metadata.uid, None)
-        return news
-
-    def settle(self) -> None:
-        """Compare all new queries with pods, a few looks at a time."""
-        self.refresh()
-        while self.comparisons.pending:
-            self.compare(1)
-            self.refresh()
-
-    def differences(self) -> list[str]:
-        """What is not as the objects say."""
-        kept = digest(self)
-        objects = objects_of(self, self.device_objects)
-        return differences(kept, digest(rebuilt(objects, self.pod_objects.values(), kept)))
-
-
-_SLOT_KEYS = (names.TASK_SPEC, names.TASK_INDEX, names.MEMBER_INDEX, names.COMPLETION_INDEX, names.POD_INDEX)
-_GANG_KEYS = (names.GROUP_NAME, names.GANG, names.COSCHEDULING_GROUP)
-_QUEUE_KEYS = (names.QUEUE, names.QUEUE_NAME, names.VOLCANO_QUEUE)
-_DEVICE_KEYS = (names.GPU_DEVICES_CHOSEN, names.VOLCANO_GPU_INDEX)
-
-
-def as_it_was(before: Pod, new: Pod, known: PodRecord, *, read: bool) -> Pod:
-    """A bound pod as it is charged: what says that is as before, the rest new; all as before if it cannot be read."""
-    meta = new.metadata
-    if not read:
-        meta = structs.replace(
-            before.metadata, resource_version=meta.resource_version, deletion_timestamp=meta.deletion_timestamp
-        )
-        status = structs.replace(before.status, phase=new.status.phase)
-        return structs.replace(before, metadata=meta, status=status)
-    kept = {*_QUEUE_KEYS, *names.GPU_SHARE_KEYS}
-    kept |= {*_GANG_KEYS} if known.gang else set()
-    kept |= {*_SLOT_KEYS} if known.gang and known.slot else set()
-    kept |= (
-        {*_DEVICE_KEYS} if known.devices and not set(_DEVICE_KEYS).isdisjoint(before.metadata.annotations) else set()
-    )
-
-    def mixed(old: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-        return {key: text for key, text in now.items() if key not in kept} | {
-            key: text for key, text in old.items() if key in kept
-        }
-
-    annotations = mixed(before.metadata.annotations, meta.annotations)
-    metadata = structs.replace(meta, labels=mixed(before.metadata.labels, meta.labels), annotations=annotations)
-    group = before.spec.scheduling_group if known.gang else new.spec.scheduling_group
-    return structs.replace(new, metadata=metadata, spec=structs.replace(new.spec, scheduling_group=group))
 
 
 class World:
@@ -200,6 +127,15 @@ class World:
         )  # fmt: skip
         self.state.on_pod_group(None, group)
         self.state.on_job(None, job)
+        return group.metadata.key
+
+    def pod_group(
+        self, name: str, min_member: int = 1, *, phase: str = "Inqueue", queue: str = "default", **metadata: Any
+    ) -> str:
+        """A PodGroup of no Job of Volcano's; returns its key."""
+        spec, status = PodGroupSpec(min_member=min_member, queue=queue), PodGroupStatus(phase=phase)  # type: ignore[arg-type]
+        group = PodGroup(metadata=self.meta(name, **metadata), spec=spec, status=status)
+        self.state.on_pod_group(None, group)
         return group.metadata.key
 
     def scale(self, key: str, task: str, replicas: int) -> None:

@@ -62,6 +62,16 @@ class QueueWorld(World):
             self.close(self.session(self.progress))
         return session
 
+    @property
+    def started(self) -> set[str]:
+        """Names of the gangs that have started."""
+        return {key.removeprefix("ns/") for key, run in self.runs.items() if run.started is not None}
+
+    def message(self, name: str) -> str:
+        """Why a gang waits after the next step."""
+        [waits] = [each for each in of(self.step(), decisions.Unschedulable) if each.gang.key == f"ns/{name}"]
+        return str(waits.message)
+
     def until_started(self, key: str, most_s: int, step_s: int = 1) -> float:
         """When the gang started, after stepping for so long at most."""
         for _ in range(0, most_s, step_s):

@@ -5,8 +5,9 @@ from victims_world import Cluster
 
 from extender.planner.actions.displace import Reclaim
 from extender.planner.framework.operations import Eviction, Operation, Scenario
-from extender.planner.framework.registry import PlainPlugin
+from extender.planner.framework.registry import Action, PlainPlugin
 from extender.planner.framework.session import Session
+from extender.planner.plugins.proportion import Proportion
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 
@@ -54,6 +55,16 @@ class Shares(PlainPlugin):
                 return False
             left[chunk.gang.queue] -= chunk.amounts[self.row]
         return True
+
+
+def deserving(nodes: int, *actions: Action, **deserved: int) -> Cluster:
+    """Queues that deserve so many GPUs of nodes with 8 each, by the plugin proportion."""
+    world = Cluster(nodes, checked=False)
+    world.actions = list(actions)
+    world.plugins = [Proportion({}), *world.plugins]
+    for name, gpus in deserved.items():
+        world.queue(name, deserved={"nvidia.com/gpu": gpus})
+    return world
 
 
 def cluster(nodes: int, gpus: int) -> Cluster:

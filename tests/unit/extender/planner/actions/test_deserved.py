@@ -6,26 +6,16 @@ import pytest
 from extender_world import of, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from victims_world import Cluster, victims
+from shares_world import deserving
+from victims_world import victims
 
 from extender.planner import reasons
 from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.framework.decisions import MakeRoom, Place, Unschedulable
 from extender.planner.framework.session import Session
-from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.protection import MinRuntime
 
 GPU = "nvidia.com/gpu"
-
-
-def cluster(nodes: int, **deserved: int) -> Cluster:
-    """Queues that deserve so many GPUs of nodes with 8 each."""
-    world = Cluster(nodes, checked=False)
-    world.actions = [Reclaim()]
-    world.plugins = [Proportion({}), *world.plugins]
-    for name, gpus in deserved.items():
-        world.queue(name, deserved={GPU: gpus})
-    return world
 
 
 def message(session: Session, key: str) -> str:
@@ -36,7 +26,7 @@ def message(session: Session, key: str) -> str:
 
 def test_a_whole_gang_goes_for_what_a_queue_deserves() -> None:
     """Both deserve 32 GPUs: the one that runs a gang of 64 gives it up for 16 of the other, and waits."""
-    world = cluster(8, a=32, b=32)
+    world = deserving(8, Reclaim(), a=32, b=32)
     world.runs("large", 8, queue="a")
     asker = world.asks("mine", 2, queue="b", priority_class="low")
     session = world.cycle()
@@ -46,7 +36,7 @@ def test_a_whole_gang_goes_for_what_a_queue_deserves() -> None:
 
 def test_what_is_within_two_queues_stays() -> None:
     """Nobody has more than it deserves: the gang waits, and is told so in every cycle."""
-    world = cluster(4, a=16, b=24)
+    world = deserving(4, Reclaim(), a=16, b=24)
     world.runs("first", 2, queue="a")
     world.runs("second", 2, queue="b", first=2)
     asker = world.asks("mine", 1, queue="b", priority_class="low")
@@ -59,7 +49,7 @@ def test_what_is_within_two_queues_stays() -> None:
 @pytest.mark.parametrize("how", ["reclaimable", "preemptable"])
 def test_who_keeps_what_it_has_is_the_reason(how: str) -> None:
     """The queue that has more is not reclaimable, or its gang is not preemptable."""
-    world = cluster(4, a=16, b=16)
+    world = deserving(4, Reclaim(), a=16, b=16)
     large = world.runs("large", 4, queue="a")
     if how == "reclaimable":
         world.queue("a", deserved={GPU: 16}, reclaimable=False)
@@ -71,7 +61,7 @@ def test_who_keeps_what_it_has_is_the_reason(how: str) -> None:
 
 def test_who_is_protected_for_now_is_the_reason() -> None:
     """Its gang has not run for its minimum runtime."""
-    world = cluster(4, a=16, b=16)
+    world = deserving(4, Reclaim(), a=16, b=16)
     world.plugins = [*world.plugins, MinRuntime({"defaultReclaimMinRuntime": "10m"})]
     world.started(world.runs("large", 4, queue="a"), 60)
     asker = world.asks("mine", 1, queue="b", priority_class="low")
@@ -82,7 +72,7 @@ def test_who_is_protected_for_now_is_the_reason() -> None:
 
 def test_too_little_is_the_reason() -> None:
     """Gangs go while their queue has more than it deserves: one more would have to, for both pods."""
-    world = cluster(4, a=24, b=16)
+    world = deserving(4, Reclaim(), a=24, b=16)
     for number in range(4):
         world.runs(f"g{number}", 1, first=number, queue="a")
     asker = world.asks("mine", 2, queue="b", priority_class="low")
@@ -93,7 +83,7 @@ def test_too_little_is_the_reason() -> None:
 
 def test_a_gang_that_would_take_its_queue_over_what_it_deserves_is_not_told_of_it() -> None:
     """It is not owed anything."""
-    world = cluster(4, a=16, b=16)
+    world = deserving(4, Reclaim(), a=16, b=16)
     world.runs("large", 4, queue="a")
     asker = world.asks("mine", 3, queue="b", priority_class="low")
     assert "reclaimed" not in message(world.cycle(), asker)
@@ -140,7 +130,7 @@ def step(
 
     With `above` the queues a and b are in one department, and c in another.
     """
-    world: Any = cluster(4, **(deserved or dict.fromkeys("abc", 0)))
+    world: Any = deserving(4, **(deserved or dict.fromkeys("abc", 0)))
     if above:
         for name, parent in (("a", "ab"), ("b", "ab"), ("c", "cc")):
             world.queue(parent)

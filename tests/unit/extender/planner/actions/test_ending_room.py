@@ -1,34 +1,22 @@
 """Room of pods that are ending goes to the gang whose turn it is: nobody is evicted who would not have to be."""
 
-from collections.abc import Sequence
-
 import pytest
 from extender_world import of
 from gpus_world import shares
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shared_gpus import annotations
+from shares_world import deserving
 from victims_world import Cluster, victims
 
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.actions.evicting import Evicting
 from extender.planner.framework.decisions import Place
-from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.meta import format_time
 
 ORDERS = [[Preempt, Reclaim], [Reclaim, Preempt], [Consolidate, Reclaim, Preempt]]
 GPU8 = {"nvidia.com/gpu": 8}
-
-
-def cluster(nodes: int, actions: Sequence[type[Evicting]], **deserved: int) -> Cluster:
-    """Queues that deserve so many GPUs."""
-    world = Cluster(nodes, checked=False)
-    world.actions = [action() for action in actions]
-    world.plugins = [Proportion({}), *world.plugins]
-    for name, gpus in deserved.items():
-        world.queue(name, deserved={"nvidia.com/gpu": gpus})
-    return world
 
 
 def ending(world: Cluster, name: str, node: int, queue: str) -> str:
@@ -42,7 +30,7 @@ def ending(world: Cluster, name: str, node: int, queue: str) -> str:
 @pytest.mark.parametrize("actions", ORDERS)
 def test_ending_room_is_kept_for_the_queue_whose_turn_it_is(actions: list[type[Evicting]]) -> None:
     """A gang of b could start on it if one of b went too; then a would take the place of one that b deserves."""
-    world = cluster(3, actions, a=8, b=8)
+    world = deserving(3, *(action() for action in actions), a=8, b=8)
     ending(world, "gone", 0, "a")
     world.runs("inside", 1, first=1, queue="b", priority_class="high")
     world.runs("beyond", 1, first=2, queue="b", priority_class="low")
@@ -57,7 +45,7 @@ def test_ending_room_is_kept_for_the_queue_whose_turn_it_is(actions: list[type[E
 @pytest.mark.parametrize("actions", ORDERS)
 def test_what_is_left_of_ending_room_is_lent(actions: list[type[Evicting]]) -> None:
     """With two nodes that end there is one for each, and the larger gang gets its second node by a victim."""
-    world = cluster(4, actions, a=8, b=8)
+    world = deserving(4, *(action() for action in actions), a=8, b=8)
     ending(world, "gone", 0, "a")
     ending(world, "gone1", 3, "a")
     world.runs("inside", 1, first=1, queue="b", priority_class="high")
@@ -71,7 +59,7 @@ def test_what_is_left_of_ending_room_is_lent(actions: list[type[Evicting]]) -> N
 
 def test_ending_shares_are_kept_by_the_gpu() -> None:
     """Half of a GPU that ends is kept for a gang of its size, and the next one gets another."""
-    world = cluster(0, [Preempt], a=1, b=1).nodes(1, gpus=1)
+    world = deserving(0, Preempt(), a=1, b=1).nodes(1, gpus=1)
     going = shares(world, "going", 1, queue="a", gpu_fraction="0.5")
     told, gone = annotations(going, 0, "0", gpu_fraction="0.5"), format_time(world.now + 20)
     world.pod(going, "worker", 0, {"cpu": 1}, node="node-0", phase="Running", annotations=told, deletion_timestamp=gone)
@@ -98,7 +86,7 @@ def test_the_first_that_fits_on_ending_room_costs_nobody(
     going: int, running: list[tuple[str, str]], asking: list[tuple[str, str, int]], actions: list[type[Evicting]]
 ) -> None:
     """If the gang whose turn it is fits when pods have ended, it does beside all who get the room of victims."""
-    world = cluster(going + len(running), actions, a=16, b=16)
+    world = deserving(going + len(running), *(action() for action in actions), a=16, b=16)
     for number in range(going):
         ending(world, f"going{number}", number, "a")
     for number, (queue, priority) in enumerate(running):

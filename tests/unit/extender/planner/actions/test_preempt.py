@@ -1,5 +1,7 @@
 """Preemption within a queue: whom, whom not, and that the room is the asker's until it starts."""
 
+from collections.abc import Collection
+from itertools import chain, combinations
 from typing import Any
 
 import pytest
@@ -304,3 +306,76 @@ def test_of_equal_victims_the_youngest_goes() -> None:
     world.runs("old", 1, first=1)
     world.asks("high", 1)
     assert victims(world.cycle()) == {"young-worker-0"}
+
+
+LIMITED = {"capability": {"nvidia.com/gpu": 4}, "max-per-user": "nvidia.com/gpu=3"}
+
+
+def check_cycle(world: Cluster, gang: str, gone: set[str]) -> None:
+    """In one cycle this gang alone gets the capacity of these pods."""
+    session = world.cycle()
+    assert [place.gang.key for place in of(session, Place)] == [gang]
+    assert victims(session) == gone
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("users", [("alice", "bob"), ("alice", ""), ("", "alice")])
+def test_a_search_in_vain_for_one_user_leaves_that_of_another(users: tuple[str, str], *, together: bool) -> None:
+    """The first has a gang that stays, and with three GPUs more would exceed what the queue allows each user."""
+    world = Cluster(1)
+    world.plugins = [Proportion({}), *world.plugins]
+    world.queue("team", **LIMITED)
+    full, other = users
+    world.runs("stays", 1, gpus=1, queue="team", user=full, priority_class="high")
+    world.runs("low", 3, gpus=1, queue="team", user="carol")
+    world.asks("first", 1, gpus=3, queue="team", user=full)
+    if not together:
+        assert not victims(world.cycle())
+    second = world.asks("second", 1, gpus=3, queue="team", user=other)
+    check_cycle(world, second, {f"low-worker-{rank}" for rank in range(3)})
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_search_in_vain_in_one_queue_leaves_that_of_another(*, together: bool) -> None:
+    """Gangs of one user and one shape: half a node alone would help the gang of the first queue."""
+    world = Cluster(2).queue("one").queue("two")
+    world.runs("stays", 1, gpus=4, queue="one", priority_class="high")
+    world.runs("half", 1, gpus=4, queue="one")
+    world.runs("whole", 1, gpus=8, first=1, queue="two")
+    world.asks("first", 1, queue="one", user="alice")
+    if not together:
+        assert not victims(world.cycle())
+    check_cycle(world, world.asks("second", 1, queue="two", user="alice"), {"whole-worker-0"})
+
+
+SIZE = 3
+SUBSETS = [*chain.from_iterable(combinations(range(SIZE), count) for count in range(SIZE + 1))]
+"""Ranks of the pods that budgets count."""
+
+
+def gone(minimum: int, counted: Collection[int], asked: int, *, budgets: int, allowed: int) -> set[str]:
+    """Pods that go of a gang of three, one on each node, for a gang that asks for so many nodes."""
+    world = Cluster(SIZE, checked=False)
+    world.runs("low", SIZE, min_member=minimum, min_task_member={})
+    for rank in counted:
+        world.label_pods(f"low-worker-{rank}", app="db")
+    for number in range(budgets):
+        world.budget(f"db{number}", allowed=allowed, app="db")
+    world.asks("high", asked)
+    return victims(world.cycle())
+
+
+@pytest.mark.parametrize("counted", SUBSETS)
+@pytest.mark.parametrize(("budgets", "allowed"), [(1, 0), (1, 1), (2, SIZE)])
+def test_a_gang_keeps_its_minimum_or_nothing_whichever_of_its_pods_budgets_count(
+    counted: tuple[int, ...], budgets: int, allowed: int
+) -> None:
+    """It gives as many pods above its minimum as budgets let go, and all of it only if all may go."""
+    let_go = allowed if budgets == 1 else 0  # a pod of two budgets is never evicted
+    for minimum in range(1, SIZE + 1):
+        above = {*range(minimum, SIZE)}
+        most_above = len(above.difference(counted)) + min(let_go, len(above.intersection(counted)))
+        for asked in {max(1, most_above), min(SIZE, most_above + 1)}:
+            pods = asked if asked <= most_above else SIZE if len(counted) <= let_go else 0
+            names = gone(minimum, counted, asked, budgets=budgets, allowed=allowed)
+            assert len(names) == pods, f"minimum {minimum}, {asked} nodes asked: {names}"

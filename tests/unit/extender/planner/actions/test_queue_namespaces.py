@@ -1,10 +1,12 @@
-"""A gang waits for a queue only if the queue, and each above it, selects its namespace."""
+"""Gangs and their namespaces: a queue selects them, one may have left Muster, and one may be about to be deleted."""
+
+from typing import Any
 
 import pytest
 from extender_world import World, of
 
 from extender.planner import reasons
-from extender.planner.framework import decisions
+from extender.planner.framework.decisions import Enqueue, Evict, Place, Unschedulable
 from extender.planner.framework.session import Session
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
@@ -30,7 +32,7 @@ def label(world: World, labels: dict[str, str]) -> bool:
 
 def barred(session: Session) -> list[str]:
     """The messages of gangs whose queue is not for their namespace."""
-    waits = of(session, decisions.Unschedulable)
+    waits = of(session, Unschedulable)
     return [each.message for each in waits if each.reason == reasons.queues.NOT_FOR_NAMESPACE]
 
 
@@ -44,8 +46,8 @@ def test_a_gang_of_a_namespace_that_is_not_selected_is_not_planned(phase: str, p
     [message] = barred(session)
     assert "namespace ns may not use queue 'theirs'" in message
     assert f"queue {parent or 'theirs'!r} is for namespaces with team=vision" in message
-    assert not of(session, decisions.Place)
-    assert not of(session, decisions.Enqueue)
+    assert not of(session, Place)
+    assert not of(session, Enqueue)
 
 
 @pytest.mark.parametrize("selector", ["team=vision,env in (a,b)", "", "!other", "team", f"{NAME_LABEL}=ns"])
@@ -55,7 +57,7 @@ def test_a_gang_of_a_selected_namespace_is_planned(selector: str) -> None:
     world.gang("a", {"worker": (2, GPU8)}, queue="theirs", phase="Pending")
     session = world.plan()
     assert not barred(session)
-    assert of(session, decisions.Place)
+    assert of(session, Place)
 
 
 def test_a_queue_whose_selector_cannot_be_read_takes_nobody() -> None:
@@ -65,7 +67,7 @@ def test_a_queue_whose_selector_cannot_be_read_takes_nobody() -> None:
     session = world.plan()
     [message] = barred(session)
     assert "the parentheses of 'team in (vision' do not match" in message
-    assert not of(session, decisions.Place)
+    assert not of(session, Place)
 
 
 def test_a_gang_that_runs_stays_and_grows_when_the_selector_changes() -> None:
@@ -78,8 +80,8 @@ def test_a_gang_that_runs_stays_and_grows_when_the_selector_changes() -> None:
     world.queue("theirs", **{"namespace-selector": "team=speech"})
     session = world.plan()
     assert not barred(session)
-    assert of(session, decisions.Place)
-    assert not of(session, decisions.Evict)
+    assert of(session, Place)
+    assert not of(session, Evict)
 
 
 def test_a_member_that_its_owner_put_on_a_node_opens_no_queue() -> None:
@@ -91,8 +93,8 @@ def test_a_member_that_its_owner_put_on_a_node_opens_no_queue() -> None:
     assert world.view(key).started
     session = world.plan()
     assert barred(session)
-    assert not of(session, decisions.Place)
-    assert not of(session, decisions.Evict)
+    assert not of(session, Place)
+    assert not of(session, Evict)
 
 
 def test_a_namespace_that_gets_the_label_brings_its_gangs_in() -> None:
@@ -101,7 +103,7 @@ def test_a_namespace_that_gets_the_label_brings_its_gangs_in() -> None:
     world.gang("a", {"worker": (2, GPU8)}, queue="theirs")
     assert barred(world.plan())
     assert label(world, {"team": "vision"})
-    assert of(world.plan(), decisions.Place)
+    assert of(world.plan(), Place)
 
 
 def test_a_gang_that_may_not_use_a_queue_is_not_the_first_of_it() -> None:
@@ -109,7 +111,7 @@ def test_a_gang_that_may_not_use_a_queue_is_not_the_first_of_it() -> None:
     world = a_world(selector="team=vision")
     first = world.gang("a", {"worker": (2, GPU8)}, queue="theirs")
     session = world.plan()
-    assert [each.gang.key for each in of(session, decisions.Unschedulable)] == [first]
+    assert [each.gang.key for each in of(session, Unschedulable)] == [first]
     assert session.snapshot.barred.keys() == {first}
 
 
@@ -122,6 +124,87 @@ def test_a_gang_of_a_locked_namespace_is_planned_in_its_queue_alone() -> None:
     session = world.plan()
     [message] = barred(session)
     assert "the namespace is locked to queue 'ours'" in message
-    assert [each.gang.key for each in of(session, decisions.Place)] == [mine]
+    assert [each.gang.key for each in of(session, Place)] == [mine]
     assert label(world, {})
     assert not barred(world.plan())
+
+
+HERE = {"muster.dev/queue": "default"}
+ENDING = "2026-01-01T00:00:00Z"
+OUT = {**HERE, "muster.dev/managed": "false"}
+
+
+def namespace(world: World, labels: dict[str, str], **more: Any) -> Namespace:
+    """The gang's namespace with these labels."""
+    return Namespace(metadata=world.meta("ns", namespace="", labels=labels, **more))
+
+
+def told(world: World) -> str:
+    """Why the gang waits."""
+    (why,) = of(world.plan(), Unschedulable)
+    return str(why.message)
+
+
+@pytest.fixture
+def world() -> World:
+    """Three pods of a gang of five, which its namespace has put into a queue, wait behind the gate."""
+    world = World().nodes(1)
+    world.state.on_namespace(None, namespace(world, HERE))
+    world.members(world.pod_group("a", 5), 3, {"cpu": 1}, task="pods", gated=True)
+    return world
+
+
+@pytest.mark.parametrize("labels", [{}, OUT], ids=["without the label", "opted out"])
+def test_who_is_in_a_namespace_that_has_left_is_told_so_until_its_label_is_back(
+    world: World, labels: dict[str, str]
+) -> None:
+    """A change of another label in between does not hide it; each change has the planner look."""
+    assert told(world) == "3 of the 5 pods that start together exist"
+    before, after = namespace(world, HERE), namespace(world, labels)
+    assert world.state.on_namespace(before, after)
+    assert not world.state.on_namespace(after, namespace(world, {**labels, "team": "red"}))
+    assert "namespace ns gives its pods no queue any more" in told(world)
+    assert "muster.dev/queue again" in told(world)
+    assert "delete the pods that wait" in told(world)
+    assert world.state.on_namespace(after, before)
+    assert told(world) == "3 of the 5 pods that start together exist"
+
+
+def test_a_volcano_job_is_not_told(world: World) -> None:
+    """It names its queue itself: pods that it lacks are to be made yet."""
+    world.pod(world.gang("b", {"worker": (2, {"cpu": 1})}), "worker", 0, {"cpu": 1}, gated=True)
+    world.state.on_namespace(namespace(world, HERE), namespace(world, {}))
+    messages = {each.gang.key: each.message for each in of(world.plan(), Unschedulable)}
+    assert "no queue any more" in messages.pop("ns/a")
+    assert "no queue any more" not in str(messages)
+
+
+def test_a_namespace_that_never_gave_a_queue_is_not_the_reason(world: World) -> None:
+    """Its pods name their queue themselves; a namespace that is gone and made anew begins afresh."""
+    world.state.on_namespace(namespace(world, HERE), None)
+    world.state.on_namespace(None, namespace(world, {}))
+    world.state.on_namespace(namespace(world, {}), namespace(world, {"team": "red"}))
+    assert told(world) == "3 of the 5 pods that start together exist"
+
+
+@pytest.mark.parametrize("phase", ["", "Pending", "Inqueue"])
+def test_a_gang_of_an_ending_namespace_takes_no_room_and_is_told_nothing(phase: str) -> None:
+    """Nobody could read that for long. A namespace that is made again under the name begins afresh."""
+    world = World().nodes(2)
+    before, ending = namespace(world, {}), namespace(world, {}, deletion_timestamp=ENDING)
+    world.state.on_namespace(None, before)
+    world.gang("a", {"worker": (2, GPU8)}, phase=phase)
+    assert world.state.on_namespace(before, ending)
+    assert not of(world.plan(), (Enqueue, Place, Unschedulable))
+    world.state.on_namespace(ending, None)
+    world.state.on_namespace(None, namespace(world, {}))
+    assert of(world.plan(), Place)
+
+
+def test_members_lost_in_an_ending_namespace_are_not_placed_again() -> None:
+    """They would be planned on nodes in each cycle, and refused."""
+    world = World().nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)})
+    world.pod(key, "worker", 0, GPU8, node="node-0")
+    world.state.on_namespace(None, namespace(world, {}, deletion_timestamp=ENDING))
+    assert not of(world.plan(), (Place, Unschedulable))

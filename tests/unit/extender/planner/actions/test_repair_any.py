@@ -1,15 +1,19 @@
-"""Any gangs on any nodes with any faults: what holds for every repair."""
+"""Any gangs on any nodes with any faults: what holds for every repair, also with spares of their own."""
 
 import random
 
 import pytest
-from extender_world import of
-from repair_world import XID, RepairWorld
+from extender_world import of, slots
+from repair_world import GPU8, XID, RepairWorld, placed
 
+from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.repair import SETTLE_S
 from extender.planner.framework import decisions
 from muster.api import names
-from muster.api.muster.placement import nodes_of
+from muster.api.muster.placement import (
+    Loan,
+    nodes_of,
+)
 
 POLICIES = ("", "wait", "replace", "restart")
 
@@ -71,3 +75,71 @@ def test_only_members_on_faulty_nodes_are_replaced_and_each_seat_is_planned_or_t
             assert len(new) == len(lost)
             assert not set(new) & set(taken)
             taken += new
+
+
+@pytest.mark.parametrize("policy", ["replace", "restart"])
+def test_a_member_comes_to_a_spare(policy: str) -> None:
+    """There is no other room; what it takes is kept no more."""
+    world = RepairWorld().nodes(4)
+    placed(world, "a", 2, keeps=("node-2", "node-3"), on_node_fault=policy)
+    [place] = of(world.faults("node-1"), decisions.Place)
+    node = slots(place)["worker"][1]
+    assert node in {"node-2", "node-3"}
+    assert place.spares is not None
+    assert [each.node for each in place.spares] == [{"node-2": "node-3", "node-3": "node-2"}[node]]
+
+
+def test_a_borrower_leaves_with_the_members() -> None:
+    """Both are victims of one placement, so that the gang does not wait for a grace."""
+    world = RepairWorld().nodes(3)
+    key = placed(world, "a", 2, keeps=("node-2",), on_node_fault="restart")
+    other = placed(world, "b", 1, 2, loans=(Loan(world.state.groups[key].metadata.uid, "worker", "node-2", 1),))
+    [place] = of(world.faults("node-1"), decisions.Place)
+    assert {(victim.key, pod.name) for victim, pod in place.victims} == {
+        (key, "a-worker-0"), (key, "a-worker-1"), (other, "b-worker-0"),
+    }  # fmt: skip
+    assert slots(place)["worker"] == ["node-0", "node-2"]
+    assert place.spares == []
+
+
+def test_a_borrower_leaves_though_it_borrows_from_others_too() -> None:
+    """One lent spare slot is the gang's own, the other one another gang's."""
+    world = RepairWorld().nodes(5)
+    key = placed(world, "a", 2, keeps=("node-3",), on_node_fault="restart")
+    lender = placed(world, "c", 1, 2, keeps=("node-4",))
+    uids = [world.state.groups[each].metadata.uid for each in (key, lender)]
+    loans = tuple(Loan(uid, "worker", node, 1) for uid, node in zip(uids, ("node-3", "node-4"), strict=True))
+    other = placed(world, "b", 2, 3, loans=loans)
+    [place] = of(world.faults("node-1"), decisions.Place)
+    assert {victim.key for victim, _ in place.victims} == {key, other}
+    assert slots(place)["worker"] == ["node-0", "node-3"]
+
+
+def test_who_borrows_nothing_of_the_gang_stays() -> None:
+    """Free capacity for its members does not entitle the gang to it."""
+    world = RepairWorld().nodes(3)
+    placed(world, "a", 2, on_node_fault="restart")
+    placed(world, "b", 1, 2)
+    assert of(world.faults("node-1"), decisions.Place) == []
+
+
+def test_nobody_else_takes_the_spare_meanwhile() -> None:
+    """It is charged until the placement is written."""
+    world = RepairWorld().nodes(3)
+    placed(world, "a", 2, keeps=("node-2",))
+    world.gang("late", {"worker": (1, GPU8)})
+    assert of(world.session(Allocate()), decisions.Place) == []
+
+
+def test_a_repair_whose_eviction_was_refused_is_tried_again() -> None:
+    """Its placement waits for the gang's own members, whom nobody else has asked to move."""
+    world = RepairWorld().nodes(4)
+    key = placed(world, "a", 2)
+    place = world.replaced("node-1")
+    session = world.session(world.progress, world.repair)
+    assert not of(session, decisions.ClosePlacement)
+    [again] = of(session, decisions.Repair)
+    assert (again.gang.key, again.epoch) == (key, place.epoch)
+    world.now += 61
+    [close] = of(world.session(world.progress, world.repair), decisions.ClosePlacement)
+    assert close.message == "1 pods that had to go for it were not evicted in time"

@@ -14,11 +14,6 @@ from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import parse_time
 
 
-def started(world: QueueWorld) -> set[str]:
-    """Names of the gangs that have started."""
-    return {key.removeprefix("ns/") for key, run in world.runs.items() if run.started is not None}
-
-
 def half_full(**head: object) -> QueueWorld:
     """Four nodes, two of them taken for 100 s; `big` wants all four."""
     world = QueueWorld(nodes=4)
@@ -28,18 +23,11 @@ def half_full(**head: object) -> QueueWorld:
     return world
 
 
-def message(world: QueueWorld, name: str) -> str:
-    """Why a gang waits."""
-    session = world.step()
-    [waits] = [each for each in of(session, decisions.Unschedulable) if each.gang.key == f"ns/{name}"]
-    return str(waits.message)
-
-
 def test_the_head_gets_nodes_and_the_time_at_which_those_who_run_there_end() -> None:
     """It stands in its Placement and in the reason why it waits."""
     world = half_full()
     began = world.runs["ns/old"].started or 0
-    text = message(world, "big")
+    text = world.message("big")
     placement = world.state.placements["ns/big"]
     assert placement.status.phase == "Reserved"
     assert parse_time(placement.status.expected_at) == began + 100
@@ -55,8 +43,8 @@ def test_who_ends_before_runs_on_the_reserved_nodes_and_who_does_not_waits_and_s
     world.submit("short", 1, lasts_s=60, declared_s=60)
     world.submit("long", 1, lasts_s=120, declared_s=120)
     world.submit("unknown", 1, lasts_s=10)
-    text = message(world, "long")
-    assert started(world) == {"old", "short"}
+    text = world.message("long")
+    assert world.started == {"old", "short"}
     assert "reserved for a gang of queue default" in text
     assert "it would run into the reservation of a gang of queue default on " in text
     assert "ns/" not in text
@@ -76,7 +64,7 @@ def test_whoever_leaves_enough_room_starts() -> None:
     world.step()
     world.submit("long", 1, lasts_s=1000)
     world.step()
-    assert started(world) == {"old", "long"}
+    assert world.started == {"old", "long"}
     world.submit("longer", 1, lasts_s=1000)
     assert world.until_started("ns/big", 200)
 
@@ -113,7 +101,7 @@ def test_a_gang_that_comes_before_the_head_in_its_queue_may_use_its_nodes() -> N
     world.state.on_priority_class(None, PriorityClass(metadata=world.meta("high", namespace=""), value=1000))
     world.submit("first", 2, lasts_s=1000, priority_class="high")
     world.step()
-    assert started(world) == {"old", "first"}
+    assert world.started == {"old", "first"}
 
 
 def test_gangs_of_other_queues_are_held_back_too() -> None:
@@ -126,7 +114,7 @@ def test_gangs_of_other_queues_are_held_back_too() -> None:
     world.submit("long", 1, lasts_s=1000, queue="other")
     world.submit("short", 1, lasts_s=10, declared_s=10, queue="other")
     world.step()
-    assert started(world) == {"old", "short"}
+    assert world.started == {"old", "short"}
 
 
 def test_nothing_is_reserved_for_a_gang_of_which_nobody_knows_when_it_can_start_until_it_has_waited_for_long() -> None:
@@ -140,7 +128,7 @@ def test_nothing_is_reserved_for_a_gang_of_which_nobody_knows_when_it_can_start_
         world.submit(f"t{index}", 1, lasts_s=400)
     world.step(595)
     assert "ns/big" not in world.state.placements
-    assert started(world) >= {"t0"}
+    assert world.started >= {"t0"}
     world.step(5)
     placement = world.state.placements["ns/big"]
     assert (placement.status.phase, placement.status.expected_at) == ("Reserved", "")
@@ -156,10 +144,10 @@ def test_a_queue_that_is_strictly_ordered_starts_nobody_behind_its_head() -> Non
     world.submit("big", 4, lasts_s=50, queue="fifo")
     world.submit("short", 1, lasts_s=10, declared_s=10, queue="fifo")
     world.submit("long", 1, lasts_s=1000, queue="other")
-    assert message(world, "short") == (
+    assert world.message("short") == (
         "queue 'fifo' starts its gangs strictly in order, and Job big before it waits for room"
     )
-    assert started(world) == {"old", "long"}
+    assert world.started == {"old", "long"}
 
 
 def test_a_queue_of_best_effort_reserves_nothing() -> None:
@@ -169,7 +157,7 @@ def test_a_queue_of_best_effort_reserves_nothing() -> None:
     assert "ns/big" not in world.state.placements
     world.submit("long", 2, lasts_s=1000)
     world.step()
-    assert started(world) == {"old", "long"}
+    assert world.started == {"old", "long"}
 
 
 def test_a_reservation_ends_when_its_queue_becomes_best_effort_or_its_node_goes() -> None:
@@ -196,10 +184,10 @@ def test_who_runs_longer_than_it_said_moves_the_time_and_frees_nobody() -> None:
     world.step()
     world.submit("short", 1, lasts_s=10, declared_s=10)
     world.step(150)
-    assert started(world) == {"old"}
+    assert world.started == {"old"}
     assert world.state.placements["ns/big"].status.phase == "Reserved"
     world.step(100)
-    assert started(world) == {"old", "short"}
+    assert world.started == {"old", "short"}
     assert world.state.placements["ns/big"].status.phase == "Abandoned"
 
 

@@ -2,12 +2,10 @@
 
 import numpy as np
 from builders import pod
-from extender_world import of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_world import QueueWorld
 
-from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Reservations
 from extender.planner.plugins.proportion import Proportion
@@ -27,11 +25,6 @@ def shared(*, nodes: int, **arguments: str) -> QueueWorld:
     return world
 
 
-def started(world: QueueWorld) -> set[str]:
-    """Names of the gangs that have started."""
-    return {key.removeprefix("ns/") for key, run in world.runs.items() if run.started is not None}
-
-
 def kept_from_all(session: Session) -> dict[str, np.ndarray]:
     """Queue → the amounts that are kept for it from all others."""
     kept: dict[str, np.ndarray] = {}
@@ -40,12 +33,6 @@ def kept_from_all(session: Session) -> dict[str, np.ndarray]:
             queue = room.gang.queue  # type: ignore[attr-defined]  # they are reservations
             kept[queue] = kept.get(queue, 0) + room.need.sum(axis=1)
     return kept
-
-
-def message(world: QueueWorld, name: str) -> str:
-    """The reason why a gang waits."""
-    [waits] = [each for each in of(world.step(), decisions.Unschedulable) if each.gang.key == f"ns/{name}"]
-    return str(waits.message)
 
 
 def test_a_head_that_waits_for_an_endless_pod_of_its_own_keeps_nothing_from_others() -> None:
@@ -57,11 +44,11 @@ def test_a_head_that_waits_for_an_endless_pod_of_its_own_keeps_nothing_from_othe
     world.submit("all", 8, lasts_s=10, queue="mine")
     world.step()
     world.step(PATIENCE_S + 10)
-    assert "as it waits for pods of that queue" in message(world, "all")
+    assert "as it waits for pods of that queue" in world.message("all")
     world.step(100)
     world.submit("next", 7, lasts_s=1e9, queue="theirs")
     world.step()
-    assert "next" in started(world)
+    assert "next" in world.started
 
 
 def test_ends_that_are_told_change_nothing_about_that() -> None:
@@ -74,7 +61,7 @@ def test_ends_that_are_told_change_nothing_about_that() -> None:
     assert world.state.placements["ns/all"].status.phase == "Reserved"
     world.submit("long", 2, lasts_s=1000, queue="theirs")
     world.step()
-    assert "long" in started(world)
+    assert "long" in world.started
 
 
 def test_its_own_queue_leaves_the_room_free_all_the_same() -> None:
@@ -85,7 +72,7 @@ def test_its_own_queue_leaves_the_room_free_all_the_same() -> None:
     world.submit("all", 4, lasts_s=10, queue="mine")
     world.step()
     world.submit("small", 1, lasts_s=1000, queue="mine")
-    assert "it would run into the reservation of a gang of queue mine" in message(world, "small")
+    assert "it would run into the reservation of a gang of queue mine" in world.message("small")
     assert world.until_started("ns/all", 200)
 
 
@@ -98,7 +85,7 @@ def test_more_than_the_fair_share_is_not_kept_from_others() -> None:
         world.submit("head", members, lasts_s=10, queue="mine")
         world.submit("more", 8, lasts_s=1000, queue="theirs")
         assert ("mine" in kept_from_all(world.step())) is counts
-        assert ("would have more than its fair share" in message(world, "head")) is not counts
+        assert ("would have more than its fair share" in world.message("head")) is not counts
 
 
 def test_pods_without_a_gang_have_their_share_too() -> None:
@@ -158,15 +145,15 @@ def test_a_reservation_expires_and_begins_again_after_a_pause() -> None:
     world.step(100)
     world.submit("next", 1, lasts_s=60, queue="theirs")
     world.step(800)
-    assert "next" not in started(world)
+    assert "next" not in world.started
     world.step(100)
     world.step()
-    assert "next" in started(world)
+    assert "next" in world.started
     assert "as all others have done so for 1000 s" in world.state.placements["ns/head"].status.message
     world.step(100)
     world.submit("third", 1, lasts_s=60, queue="theirs")
     world.step()
-    assert "third" not in started(world)
+    assert "third" not in world.started
     assert parse_time(world.state.placements["ns/head"].status.reserved_at) > begun + 1000
 
 
@@ -231,10 +218,10 @@ def test_who_has_ended_by_then_starts_at_once(ends: int, runtimes: list[int]) ->
     free = 2
     for index, seconds in enumerate(runtimes):
         world.submit(f"s{index}", 1, lasts_s=seconds, declared_s=seconds, queue="theirs")
-        before, now = len(started(world)), world.now
+        before, now = len(world.started), world.now
         world.step(0)
         fits = free > 0 and now + 10 + seconds <= at
-        assert (len(started(world)) > before) is fits
+        assert (len(world.started) > before) is fits
         free -= fits
 
 

@@ -1,15 +1,17 @@
-"""What gangs are told about each other: names within a namespace, and the queue to others."""
+"""What gangs are told about each other: names within a namespace, and the queue to others; who evicted them."""
 
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from extender_world import World, of
+from victims_world import Cluster
 
 from extender.explain.text import _about, _span
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.reasons.relief import nothing
 from extender.planner.reasons.room import NearestMiss, Shortage
+from muster.api.volcano.scheduling import PodGroupCondition
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
@@ -56,3 +58,30 @@ def test_times_are_as_long_as_people_say_them(left_s: float, words: str) -> None
     assert _span(left_s) == words
     about = f"in {words}" if left_s > 86400 else f"about 03:34 UTC (in {words})"
     assert _about("2026-11-25T03:34:10Z", left_s) == about
+
+
+EVICTED = "its 2 pods were evicted: preempted by Job high of priority 10 in queue default; it waits until the Job makes"
+
+
+def test_the_whole_gang_is_told_who_took_its_room() -> None:
+    """In its own namespace by name."""
+    world = Cluster(2)
+    world.runs("low", 2)
+    world.asks("high", 2)
+    [why] = [each for each in of(world.cycle(), Unschedulable) if each.gang.key == "ns/low"]
+    assert (why.reason, why.message) == ("Evicted", f"{EVICTED} new ones")
+
+
+def test_that_stays_the_reason_while_no_pod_is_there() -> None:
+    """That 0 of 2 pods exist would not say what has happened; that 1 of 2 does is news."""
+    world = World().nodes(1)
+    key = world.pod_group("a", 2)
+    said = PodGroupCondition(type="Unschedulable", status="True", reason="Evicted", message=EVICTED)
+    world.change(world.state.groups[key], status={"conditions": [said]})
+    [why] = of(world.plan(), Unschedulable)
+    assert (why.reason, why.message) == ("Evicted", EVICTED)
+    world.pod(key, "pods", 0, {"cpu": 1}, gated=True)
+    [why] = of(world.plan(), Unschedulable)
+    assert why.reason == "NotEnoughPods"
+    world.pod_group("b", 2)
+    assert {each.reason for each in of(world.plan(), Unschedulable)} == {"NotEnoughPods"}

@@ -1,11 +1,23 @@
 """What a ProvisioningRequest's conditions mean for its gang."""
 
+from typing import Any
+
 import pytest
+from extender_world import World
 
 from extender.planner.scaleup.requests import BACK_OFF_S, MAX_BACK_OFF_S, answer_to, consumption
+from extender.planner.scaleup.wishes import DEFAULT_CLASS, DEFAULT_TIMEOUT_S, Wish, Wishes, safe_to_evict
 from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
-from muster.api.names import SCALE_UP_ATTEMPT
+from muster.api.names import (
+    SAFE_TO_EVICT,
+    SCALE_UP,
+    SCALE_UP_ATTEMPT,
+    SCALE_UP_CLASS,
+    SCALE_UP_PARAMETERS,
+    SCALE_UP_TIMEOUT,
+)
+from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, Queue, QueueSpec
 
 NOW = 1_800_000_000.0
 TIMEOUT_S = 100.0
@@ -83,3 +95,106 @@ def test_pods_consume_only_what_is_provisioned() -> None:
         "autoscaling.x-k8s.io/consume-provisioning-request": "r",
         "autoscaling.x-k8s.io/provisioning-class-name": "c",
     }
+
+
+REQUEST = {SCALE_UP: "provisioning-request"}
+
+
+def queues(**said: tuple[str, dict[str, str]]) -> dict[str, Queue]:
+    """Queues by name: parent and annotations."""
+    return {
+        name: Queue(metadata=ObjectMeta(name=name, annotations=notes), spec=QueueSpec(parent=parent))
+        for name, (parent, notes) in said.items()
+    }
+
+
+def wish(said: dict[str, Queue], **metadata: Any) -> Wish:
+    """The wish of a gang in queue `a`."""
+    world = World()
+    group = world.state.groups[world.gang("g", {"w": (1, {"cpu": 1})}, queue="a")]
+    return Wishes(said).of(world.view(world.change(group, **metadata).metadata.key))
+
+
+@pytest.mark.parametrize(
+    ("said", "mode"),
+    [
+        ({}, "none"),
+        ({"a": ("", {SCALE_UP: "condition"})}, "condition"),
+        ({"a": ("b", {}), "b": ("", {SCALE_UP: "condition"})}, "condition"),
+        ({"a": ("b", {SCALE_UP: "none"}), "b": ("", {SCALE_UP: "condition"})}, "none"),
+        ({"a": ("", {}), "root": ("", {SCALE_UP: "condition"})}, "condition"),
+        ({"a": ("b", {}), "b": ("a", {})}, "none"),
+    ],
+)
+def test_the_nearest_queue_that_says_something_counts(said: dict[str, tuple[str, dict[str, str]]], mode: str) -> None:
+    """Root is above all, also where nobody names it; a loop of parents ends."""
+    assert wish(queues(**said)).mode == mode
+
+
+@pytest.mark.parametrize("metadata", [{"annotations": {SCALE_UP: "condition"}}, {"labels": {SCALE_UP: "condition"}}])
+def test_a_workload_wins_over_its_queue(metadata: dict[str, dict[str, str]]) -> None:
+    """With an annotation or a label of its PodGroup."""
+    assert wish(queues(a=("", REQUEST)), **metadata).mode == "condition"
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({}, Wish("provisioning-request", DEFAULT_CLASS, (), DEFAULT_TIMEOUT_S)),
+        (
+            {SCALE_UP_CLASS: "check", SCALE_UP_PARAMETERS: "b=2, a=1,", SCALE_UP_TIMEOUT: "5m"},
+            Wish("provisioning-request", "check", (("a", "1"), ("b", "2")), 300.0),
+        ),
+    ],
+)
+def test_a_request_is_as_the_queue_says(more: dict[str, str], expected: Wish) -> None:
+    """Class, parameters and time."""
+    assert wish(queues(a=("", REQUEST | more))) == expected
+
+
+@pytest.mark.parametrize(
+    ("notes", "words"),
+    [
+        ({SCALE_UP: "yes"}, "muster.dev/scale-up is 'yes', and can be none, condition, provisioning-request"),
+        (REQUEST | {SCALE_UP_TIMEOUT: "soon"}, "muster.dev/scale-up-timeout: 'soon' is not a duration"),
+        (REQUEST | {SCALE_UP_PARAMETERS: "noRetry"}, "muster.dev/scale-up-parameters has 'noRetry'"),
+        (
+            REQUEST | {SCALE_UP_PARAMETERS: f"a={'x' * 256}"},
+            "muster.dev/scale-up-parameters has a value of 256 characters",
+        ),
+        (REQUEST | {SCALE_UP_CLASS: "Best Effort"}, "muster.dev/scale-up-class is 'Best Effort'"),
+        (REQUEST | {SCALE_UP_CLASS: "a" * 254}, "muster.dev/scale-up-class is 'a"),
+    ],
+)
+def test_what_cannot_be_read_is_said_and_asks_for_nothing(notes: dict[str, str], words: str) -> None:
+    """The owner of the gang reads it."""
+    found = wish(queues(a=("", notes)))
+    assert (found.mode, found.complaint.startswith(words)) == ("none", True)
+
+
+@pytest.mark.parametrize(("value", "told"), [("false", "false"), ("on-completion", "on-completion"), ("never", "")])
+def test_eviction_is_as_the_queue_says(value: str, told: str) -> None:
+    """A value that cluster-autoscaler does not know is not passed on."""
+    group = PodGroup(spec=PodGroupSpec(queue="a"))
+    assert safe_to_evict(queues(a=("b", {}), b=("", {SAFE_TO_EVICT: value})), group, {}) == told
+
+
+@pytest.mark.parametrize(
+    ("queue", "group", "labels", "told"),
+    [
+        ({SCALE_UP: "condition"}, {}, {}, "false"),
+        ({}, {SCALE_UP: "provisioning-request"}, {}, "false"),
+        ({}, {}, {SCALE_UP: "condition"}, "false"),
+        ({SCALE_UP: "condition"}, {SCALE_UP: "none"}, {}, ""),
+        ({SCALE_UP: "sometimes"}, {}, {}, ""),
+        ({SCALE_UP: "condition", SAFE_TO_EVICT: "on-completion"}, {}, {}, "on-completion"),
+        ({SCALE_UP: "condition", SAFE_TO_EVICT: "never"}, {}, {}, ""),
+        ({}, {}, {}, ""),
+    ],
+)
+def test_who_asks_for_nodes_keeps_them(
+    queue: dict[str, str], group: dict[str, str], labels: dict[str, str], told: str
+) -> None:
+    """Where an autoscaler works, it must not end gangs of which it knows nothing; the queue can say otherwise."""
+    one = PodGroup(metadata=ObjectMeta(annotations=group), spec=PodGroupSpec(queue="a"))
+    assert safe_to_evict(queues(a=("", queue)), one, labels) == told
