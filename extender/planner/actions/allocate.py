@@ -67,7 +67,7 @@ class Allocate:
         """By the shape of a gang that did not fit."""
         self._looked: Looks = {}
         """Searches for reservations that found nothing."""
-        self._version = -1
+        self._version: int | None = None
         self._limited: dict[str, float] = {}
         """UID of a gang that only waits for the limit of slots → since when, in seconds since the epoch."""
         self._placed_since: dict[str, float] = {}

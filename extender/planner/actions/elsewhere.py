@@ -27,7 +27,7 @@ class Elsewhere:
     name = "elsewhere"
 
     def __init__(self) -> None:
-        self._seen: dict[str, int] = {}
+        self._seen: dict[str, int | None] = {}
         """UID of a gang → version of the snapshot on which it was tried last."""
 
     def execute(self, session: Session) -> None:
@@ -40,7 +40,7 @@ class Elsewhere:
             placement = gang.placement if awaits_room(gang) else None
             if placement is None or not placement.spec.notices:
                 continue
-            self._seen[gang.uid] = before.get(gang.uid, -1)
+            self._seen[gang.uid] = before.get(gang.uid)
             due = gang.key not in decided and self._seen[gang.uid] != session.snapshot.version
             if due and left:
                 left -= 1

@@ -32,7 +32,7 @@ class Enqueue:
     def __init__(self) -> None:
         self._hopeless: dict[Hashable, Shortage | None] = {}
         """Shape and number of pods → shortage of the empty cluster."""
-        self._version = -1
+        self._version: int | None = None
         self._updated: frozenset[tuple[str, str]] | None = None
         """Queue and UID of the workload above each gang that has started, once they are asked for in a session."""
 

@@ -31,7 +31,7 @@ from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.node_faults import is_dead
 from muster.api.muster.placement import Notice, Placement, Victim, own_victims, victims_reason
-from muster.api.muster.reason import NOTHING, Reason
+from muster.api.muster.reason import Reason
 from muster.workloads.table import row_of
 
 LATE_S = 60.0
@@ -42,14 +42,14 @@ PATIENCE_S = 600.0
 with it. If it were given up, its victims would have to be told anew."""
 
 
-def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> Reason:
-    """Decide the next step of such a placement; return why it is to be given up, empty if it is not."""
+def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> Reason | None:
+    """Decide the next step of such a placement; return why it is to be given up, None if it is not."""
     there = victims_there(session, gang, placement)
     own = [pod for victim, pod in there if victim is gang and not (pod.terminating and _on_dead_node(session, pod))]
     if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
         pod_sets = gated_until_others(gang, placement.spec.pod_sets)
         session.decide(decisions.RoomIsThere(gang, pod_sets, len(missing), remade_s(gang, placement)))
-        return NOTHING
+        return None
     staying = tuple((victim, pod) for victim, pod in there if not pod.terminating and victim is not gang)
     last = (parse_time(placement.spec.deadline) or session.now) + (PATIENCE_S if placement.spec.notices else 0.0)
     if staying and session.now > last:
@@ -66,7 +66,7 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
         if session.snapshot.index.get(pod.node) in columns or any(pod is mine for mine in own)
     ]
     if any(expected_to_go(pod.gone_by, session.now) for pod in leaving):
-        return NOTHING
+        return None
     return reasons.placements.VICTIMS_STAY if leaving else reasons.placements.ROOM_TAKEN
 
 
@@ -79,11 +79,11 @@ def remade_s(gang: GangView, placement: Placement) -> float:
     return kind.remade_s if kind and own_victims(placement) else 0.0
 
 
-def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> Reason:
-    """Return why a placement is given up of which so many own members have not been evicted; empty if it waits."""
+def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> Reason | None:
+    """Return why a placement is given up of which so many own members have not been evicted; None if it waits."""
     if is_repair(placement):
-        return reasons.placements.not_evicted(pods=members) if late else NOTHING
-    return NOTHING if _asked_to_move(session, gang) else reasons.placements.STAYS
+        return reasons.placements.not_evicted(pods=members) if late else None
+    return None if _asked_to_move(session, gang) else reasons.placements.STAYS
 
 
 def still_saves(session: Session, gang: GangView, placement: Placement, own: Sequence[PodRecord]) -> bool:
@@ -103,8 +103,8 @@ def _on_dead_node(session: Session, pod: PodRecord) -> bool:
     return pod.node in session.inputs.gone or (fault is not None and is_dead(fault))
 
 
-def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason:
-    """Tell those with a notice, and evict those whose time it is.
+def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason | None:
+    """Tell those with a notice, and evict those whose time it is; return why none may be evicted.
 
     Disruption budgets are asked for all of them each time: who would not be let go in the end is not to be told, and
     those that go first are not to go in vain.
@@ -115,8 +115,8 @@ def _evict(session: Session, gang: GangView, placement: Placement, staying: Vict
         return reasons.placements.BUDGET
     reason, notices = victims_reason(placement), notices_of(placement)
     going = due(notices, staying, session.now)
+    now = {pod.uid for _, pod in going}
     if going:
-        now = {pod.uid for _, pod in going}
         uids = frozenset(pod.uid for pod in counted if pod.uid in now)
         room = room_for(session, gang, placement.spec.epoch, going, reason, budgeted=uids, notices=notices)
         session.decide(room)
@@ -125,11 +125,10 @@ def _evict(session: Session, gang: GangView, placement: Placement, staying: Vict
     for victim, pod in staying:
         notice = notices.get(victim.key)
         told = pod.answer.evict_at if pod.answer else ""
-        if notice is not None and notice.evict_at != told and not (going and pod.uid in now):
-            words = decisions.asked_by(gang, reason, victim)
-            count = pods[victim.key]
+        if notice is not None and notice.evict_at != told and pod.uid not in now:
+            words, count = decisions.asked_by(gang, reason, victim), pods[victim.key]
             session.decide(decisions.TellNotice(victim, pod, notice.evict_at, gang.queue, words, count))
-    return NOTHING
+    return None
 
 
 def room_for(

@@ -26,7 +26,7 @@ from extender.planner.state.podset import PodSetView
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, node_of, nodes_of, runs_of
-from muster.api.muster.reason import NOTHING, Reason, reason_of
+from muster.api.muster.reason import Reason, reason_of
 
 BINDING_S = 0.05
 """Time for which a gang may stay partial, for each existing member of its minimum."""
@@ -175,8 +175,8 @@ def _held(session: Session, gang: GangView, placement: Placement, missing: list[
     return held if some_to_come else set()
 
 
-def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> Reason:
-    """Return why the placement cannot be carried out; empty if it may still be."""
+def _failure(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> Reason | None:
+    """Return why the placement cannot be carried out; None if it may still be."""
     good: tuple[str, PodClass | None] | None = None  # neighbours in rank are mostly alike
     for slot, node, pod_set, pod in missing:
         if pod and pod.refused and pod.pin and pod.epoch == placement.spec.epoch and not pod.shares_claims:
@@ -193,7 +193,7 @@ def _failure(session: Session, gang: GangView, placement: Placement, missing: li
         if code:
             return reasons.placements.node_refuses(node=node, cause=session.causes.of[code])
         good = node, cls
-    return NOTHING
+    return None
 
 
 def give_up(

@@ -219,11 +219,10 @@ def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[in
     if ask.request is None:
         return None
     gang, index = ask.gang, session.snapshot.index
-    found: dict[str, dict[int, int]] = {each.name: {} for each in gang.pod_sets}
-    for pod_set in gang.pod_sets:
-        for rank, node in pod_set.taken.items():
-            if node in index:
-                found[pod_set.name][rank] = index[node]
+    found = {
+        pod_set.name: {rank: index[node] for rank, node in pod_set.taken.items() if node in index}
+        for pod_set in gang.pod_sets
+    }
     left = {pod.uid for eviction in statement.evictions if eviction.gang is gang for pod in eviction.pods}
     for pod in gang.pods if left else ():
         if pod.uid in left and pod.slot is not None:

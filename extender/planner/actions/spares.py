@@ -42,7 +42,7 @@ class Spares:
     """UID of a gang → time of the last search for its spares in vain, in seconds since the epoch."""
     _per_node: dict[bytes, int] = field(default_factory=dict)
     """Class of a pod → how many of them an empty node takes at most."""
-    _version: int = -1
+    _version: int | None = None
 
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
         """Return pod set → ranks beyond its last, one for each seat that the gang is to keep; empty for most gangs.

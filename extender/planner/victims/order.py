@@ -73,8 +73,7 @@ def _furthest_first(pieces: list[Piece], saturation: Callable[[str, Piece | None
     queues: dict[str, list[Piece]] = {}
     for piece in pieces:
         queues.setdefault(piece.gang.queue, []).append(piece)
-    heap = [(-saturation(queue, None), queue, 0) for queue in queues]
-    heapq.heapify(heap)
+    heap = sorted((-saturation(queue, None), queue, 0) for queue in queues)
     taken: list[Piece] = []
     while heap:
         _, queue, position = heapq.heappop(heap)
