@@ -1,11 +1,15 @@
 """A gang whose pods cannot be created holds nothing for long, and nobody else waits for it."""
 
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 from extender_world import NOW, World, of
 
 from extender.placementcontent import back_off_s
 from extender.planner.actions.allocate import HELD_BACK_S, LIMIT_TOLD_AFTER_S, Allocate
 from extender.planner.actions.enqueue import Enqueue
-from extender.planner.actions.obstacles import LATE_S
+from extender.planner.actions.obstacles import LATE_S, LIMIT, MAX_SLOTS, RESERVE, SlotLimit
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 
@@ -155,3 +159,75 @@ def test_a_later_gang_is_placed_soon_although_an_older_one_is_placed_in_vain_aga
             break
         world.now += 1
     assert world.now < NOW + DEADLINE_S + 2
+
+
+def on_their_way(name: str, slots: int, place: str = "q/n", *, waiting: int = 0, victims: int = 0, **more: int) -> Any:
+    """A gang with so many placed slots, of a queue and a namespace."""
+    queue, namespace = place.split("/")
+    group = SimpleNamespace(metadata=SimpleNamespace(namespace=namespace))
+    return SimpleNamespace(
+        key=name, uid=name, queue=queue, slots=slots, group=group,
+        placement=SimpleNamespace(spec=SimpleNamespace(victims=[None] * victims)),
+        pod_sets=[SimpleNamespace(waiting=dict.fromkeys(range(waiting)))], **{"min_member": 9, "taken": 0, **more},
+    )  # fmt: skip
+
+
+def admitted(asker: Any, *gangs: Any, age_s: float = 0.0) -> bool:
+    """Whether slots of a gang may be placed, while those of others have been for so long."""
+    snapshot: Any = SimpleNamespace(gangs=gangs, placed={gang.key: gang.slots for gang in gangs})
+    return SlotLimit(snapshot, {gang.uid: NOW - age_s for gang in gangs}, NOW).admit(asker)
+
+
+SMALL_ONE = {"min_member": 8}
+
+
+@pytest.mark.parametrize(
+    ("placed", "at", "more", "reserve"),
+    [
+        pytest.param([("q/n", 128)], "q/n", 128, True, id="its namespace"),
+        pytest.param([("q/a", 96), ("q/b", 96)], "q/n", 64, True, id="its queue"),
+        pytest.param([("a/n", 96), ("a/m", 97)], "q/n", 64, True, id="all, with at most 192 of a queue"),
+        pytest.param([("q/a", 300), ("q/b", 96)], "q/n", 64, True, id="at most 96 of a namespace of its queue"),
+        pytest.param([("q/n", 300)], "q/n", 128, True, id="at most 128 of a gang"),
+    ],
+)
+def test_shares_of_the_limit(placed: list[tuple[str, int]], at: str, more: int, *, reserve: bool) -> None:
+    """Up to the limit, and for small gangs up to the reserve above it, counted by the largest of the shares."""
+    others = [on_their_way(f"g{number}", slots, place) for number, (place, slots) in enumerate(placed)]
+    asker, small = on_their_way("asker", 0, at), on_their_way("small", 0, at, **SMALL_ONE)
+    grown = on_their_way("grown", 0, at, min_member=10, taken=2)
+    last = [on_their_way("last", more - 1, at)]
+    assert admitted(asker, *others, *last)
+    last = [on_their_way("last", more, at)]
+    assert not admitted(asker, *others, *last)
+    assert admitted(small, *others, *last) is admitted(grown, *others, *last) is reserve
+
+
+def test_the_reserve_has_an_end_and_so_have_slots_beyond_all_shares() -> None:
+    """Small gangs of one namespace; and one gang of more slots than shares count."""
+    asker, small = on_their_way("asker", 0), on_their_way("small", 0, **SMALL_ONE)
+    for more, fits in ((RESERVE - 1, True), (RESERVE, False)):
+        gangs = [on_their_way("a", 128), on_their_way("b", 128), on_their_way("c", more)]
+        assert admitted(small, *gangs) is fits
+    for slots, large_fits, small_fits in (
+        (MAX_SLOTS - 1, True, True), (MAX_SLOTS, False, True), (MAX_SLOTS + RESERVE - 1, False, True),
+        (MAX_SLOTS + RESERVE, False, False),
+    ):  # fmt: skip
+        gang = on_their_way("a", slots, "other/other")
+        assert (admitted(asker, gang), admitted(small, gang)) == (large_fits, small_fits)
+
+
+@pytest.mark.parametrize(
+    ("gang", "age_s", "counts"),
+    [
+        (on_their_way("a", MAX_SLOTS), LATE_S - 0.1, True),
+        (on_their_way("a", MAX_SLOTS), LATE_S, False),
+        (on_their_way("a", MAX_SLOTS, waiting=MAX_SLOTS), LATE_S, True),
+        (on_their_way("a", LIMIT, waiting=MAX_SLOTS + 1), LATE_S, False),
+        (on_their_way("a", MAX_SLOTS, victims=1), 0.0, False),
+    ],
+    ids=["may come", "late", "its pods exist", "not more than are placed", "waits for victims"],
+)
+def test_slots_count_while_their_pods_may_come(gang: Any, age_s: float, *, counts: bool) -> None:
+    """For a while all of them, then those whose pods exist; none while others have to go first."""
+    assert admitted(on_their_way("asker", 0, "other/other"), gang, age_s=age_s) is not counts

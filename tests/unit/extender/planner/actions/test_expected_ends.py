@@ -1,15 +1,20 @@
 """When pods are expected to end, and what they give back."""
 
 from math import inf
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
-from extender_world import World
+from extender_world import World, of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planner.actions.reserve.ends import Releases, expected_end, releases, used_by_gangs
+from extender.planner.actions.reserve.reservation import _when
+from extender.planner.framework.decisions import Place
 from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import format_time
 
 GPU = {"nvidia.com/gpu": 1}
 
@@ -94,3 +99,38 @@ def test_the_time_at_which_enough_is_given_back_is_the_first_one(
     moments = [-inf, *(float(end[0]) for end in ends)]
     enough = [moment for moment in moments if (found.gained(columns, found.until(moment)) >= wanted).all()]
     assert found.when(columns, wanted) == (min(enough) if enough else None)
+
+
+@pytest.mark.parametrize(
+    ("told", "computed", "at", "written"),
+    [
+        (None, None, None, True), (1100, None, None, False),
+        (None, 1100.2, 1101, False), (1101, 1100.2, 1101, True),
+        (1091, 1100.2, 1101, True), (1090, 1100.2, 1101, False),
+        (1102, 1100.2, 1101, True), (1103, 1100.2, 1101, False),
+        (990, 900.0, 1000, True), (1000, 1000.0, 1000, True), (980, 1000.0, 1000, True), (980, 1001.0, 1001, False),
+        (1200, 900.0, 1000, True), (1200, 1000.0, 1000, True), (1200, 1002.0, 1002, False),
+    ],
+)  # fmt: skip
+def test_an_expected_start_is_written_again_if_it_is_much_later_or_any_earlier(
+    told: int | None, computed: float | None, at: int | None, *, written: bool
+) -> None:
+    """It is 1000 s now; what may begin any moment is not written again and again."""
+    session: Any = SimpleNamespace(now=1000.0)
+    assert _when(session, "" if told is None else format_time(told), computed) == (at, written)
+
+
+@pytest.mark.parametrize(("lasts", "starts"), [("30s", ["short", "long"]), ("1h", ["short"])])
+def test_what_starts_in_a_cycle_gives_back_to_a_reservation_of_that_cycle(lasts: str, starts: list[str]) -> None:
+    """The head needs four of five GPUs in 100 s; one that ends before leaves the fifth to a long one."""
+    world = World()
+    world.node("node-0", gpus=5)
+    world.node("node-1", gpus=2)
+    for node, gpus in (("0", 1), ("1", 2)):
+        key = world.gang(f"old{node}", {"worker": (gpus, GPU)}, runtime="100s", phase="Running")
+        world.members(key, gpus, GPU, node=f"node-{node}", phase="Running", since=world.now)
+    world.gang("head", {"worker": (3, {"nvidia.com/gpu": 2})})
+    world.gang("short", {"worker": (1, GPU)}, runtime=lasts)
+    world.gang("long", {"worker": (1, GPU)})
+    placed = [place.gang.group.metadata.name for place in of(world.plan(), Place)]
+    assert placed == starts

@@ -84,6 +84,32 @@ def test_a_minimum_that_is_raised_while_the_gang_starts_is_not_the_one_it_starte
     assert evicted(world) == []
 
 
+@pytest.mark.parametrize(
+    ("whole", "phases", "goes"),
+    [
+        pytest.param(False, ["Running", "", ""], 0, id="it never was whole"),
+        pytest.param(True, ["Running", "Succeeded", ""], 0, id="one has finished"),
+        pytest.param(True, ["Running", "Failed", "Failed"], 0, id="failed ones are left to its owner"),
+        pytest.param(True, ["Running", "Failed", ""], 2, id="one failed and one is gone"),
+        pytest.param(True, ["Running", "Running", ""], 2, id="one is gone"),
+        pytest.param(True, ["", "", ""], 0, id="nobody is left"),
+    ],
+)
+def test_only_what_is_left_of_a_whole_gang_goes(phases: list[str], goes: int, *, whole: bool) -> None:
+    """Those that still run; how it is whole again is another's to say."""
+    world = World().nodes(3)
+    key = world.gang("a", {"worker": (3, GPU8)}, phase="Running")
+    world.plan()
+    if whole:
+        bound(world, key, range(3), epoch=1)
+    for rank, phase in enumerate(phases):
+        pod = world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase=phase)
+        if not phase:
+            world.state.on_pod(pod, None)
+    left = [name for name in ("a-worker-0", "a-worker-1") if phases[int(name[-1])] == "Running"]
+    assert evicted(world) == left[:goes]
+
+
 def three_elastic_gangs(world: World, slots: int) -> list[str]:
     """Three Jobs that were created together: two pods each must start together, and there are 16 of each."""
     world.timing = Timing(growth_delay_s=1.0)

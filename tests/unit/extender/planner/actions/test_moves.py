@@ -43,6 +43,18 @@ def test_one_moves_where_one_is_enough(ages: tuple[float, ...]) -> None:
     assert victims(session) == {"one-worker-0"}
 
 
+def test_gangs_move_on_nodes_without_gpus() -> None:
+    """No share of a node is counted in what no node has."""
+    world = Cluster(0, checked=False).nodes(2, gpus=0, cpu=4)
+    world.actions = [Consolidate()]
+    for name, cpus, node in (("three", 3, 0), ("one", 1, 1), ("two", 2, 1)):
+        key = world.gang(name, {"worker": (1, {"cpu": cpus})}, phase="Running", priority_class="low")
+        world.pod(key, "worker", 0, {"cpu": cpus}, node=f"node-{node}", phase="Running")
+    key = world.gang("asker", {"worker": (1, {"cpu": 2})}, priority_class="low")
+    world.members(key, 1, {"cpu": 2}, gated=True)
+    assert victims(world.cycle()) == {"one-worker-0"}
+
+
 def test_nobody_gets_the_seat_of_a_move_while_the_gang_still_runs() -> None:
     """It may have a notice of minutes; its queue counts it once."""
     world = cluster(2, 4)

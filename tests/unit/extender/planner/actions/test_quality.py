@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 from extender_world import World, of
 from places_world import KINDS, Case, Kind, Pods, broken, random_case
+from topology_world import Racks
 
 from extender.planner.framework import decisions
 
@@ -92,6 +93,16 @@ def test_a_leader_makes_way_for_its_workers() -> None:
     leader = Pods("leader", 1, 1, required="rack", group=True)
     case = Case({"b0r0n0": (4, 8), "b0r0n1": (3, 8)}, (leader, Pods("worker", 3, 2, required="rack", group=True)))
     assert placed(case) == {"leader": ["b0r0n1"], "worker": ["b0r0n0", "b0r0n0", "b0r0n1"]}
+
+
+@pytest.mark.parametrize(("nodes", "placed"), [(17, 17), (16, 0)])
+def test_a_gang_of_many_parts_is_placed_whole_or_not_at_all(nodes: int, placed: int) -> None:
+    """So many that none of them is placed again for another."""
+    world = Racks(1, 1, nodes)
+    key = world.gang("a", {f"t{number}": (1, {"nvidia.com/gpu": 8}) for number in range(17)})
+    world.annotate_templates(key, {f"t{number}": {"muster.dev/topology-required": "rack"} for number in range(17)})
+    world.plan()
+    assert sum(map(len, world.placed(key).values())) == placed
 
 
 def table(kind: Kind, worlds: int, profile: str) -> tuple[int, int, list[int]]:

@@ -96,6 +96,7 @@ def test_a_small_gang_moves_so_that_a_large_one_fits() -> None:
     session = world.cycle()
     moved, placed = of(session, Place)
     assert placed.gang.key == asker
+    assert all(pod_set.held for place in (moved, placed) for pod_set in place.pod_sets), "the room is not free yet"
     assert len(victims(session)) == 1
     name = next(iter(victims(session)))
     assert name.startswith(moved.gang.group.metadata.name)

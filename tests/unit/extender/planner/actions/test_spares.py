@@ -1,5 +1,6 @@
 """Spares: a gang keeps room for members that it loses."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -54,6 +55,25 @@ def test_a_node_is_worth_as_many_seats_as_it_has_room_for_members() -> None:
     key = gang(world, 16, "1", {"nvidia.com/gpu": 1})
     world.plan()
     assert sum(spares(world, key).values()) == 8
+
+
+def test_each_pod_set_has_the_spares_that_are_asked_for_it() -> None:
+    """One node for a leader, no wider than its members, and two for the workers, as wide as a node is by then."""
+    world = World().nodes(12)
+    one = {"nvidia.com/gpu": 4}
+    key = world.gang("a", {"leader": (1, one), "worker": (6, one)})
+    asks(world, key, "leader=1,worker=2")
+    world.plan()
+    kept = Counter[str]()
+    for each in world.state.placements[key].spec.spares:
+        kept[each.pod_set] += each.count
+    assert kept == {"leader": 1, "worker": 4}
+    world.nodes(12, gpus=12)
+    later = world.gang("b", {"leader": (1, one), "worker": (6, one)})
+    asks(world, later, "1")
+    world.plan()
+    assert {each.pod_set for each in world.state.placements[later].spec.spares} == {"worker"}
+    assert sum(spares(world, later).values()) == 3
 
 
 @pytest.mark.parametrize(("free", "kept"), [(0, 0), (1, 1)])

@@ -43,6 +43,16 @@ def test_victims_are_neighbours(action: type[Evicting]) -> None:
     assert len({int(node.removeprefix("node-")) // 2 for node in slots(place)["worker"]}) == 1
 
 
+def test_the_domain_that_lacks_least_is_made_free() -> None:
+    """A node that takes nobody is no room: one victim makes the second rack free, where the first needs two."""
+    world = racks(6, 3)
+    for number in (0, 1, 4, 5):
+        world.runs(f"g{number}", 1, first=number)
+    world.node("node-2", labels={"rack": "r0"}, unschedulable=True)
+    near(world, world.asks("a", 2))
+    assert len(victims(world.cycle())) == 1
+
+
 def test_nobody_goes_where_no_domain_would_do() -> None:
     """Three nodes in a rack of two: whoever left, it would be in vain."""
     world = racks(6, 2)

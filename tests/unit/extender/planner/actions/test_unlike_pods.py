@@ -84,6 +84,13 @@ def test_growth_stays_within_the_capability() -> None:
     assert [place.new_slots for place in of(world.plan(), decisions.Place)] == [3]
 
 
+def test_pods_above_the_minimum_come_in_their_order() -> None:
+    """One that finds no room is not overtaken by a smaller one of its set."""
+    world = world_of()
+    labelled(world, "a", (1, 8, 1), min_member=1)
+    assert [place.new_slots for place in of(world.plan(), decisions.Place)] == [1]
+
+
 def test_the_pods_that_are_chosen_first_are_counted() -> None:
     """A minimum of one: that which the task order puts first, of 4 GPUs, and not the first by rank."""
     world = world_of()

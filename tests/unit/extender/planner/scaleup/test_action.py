@@ -310,6 +310,17 @@ def test_without_the_kind_the_gang_says_so() -> None:
     assert (decision.reason, decision.message.endswith(str(KIND_MISSING))) == ("ProvisioningNotServed", True)
 
 
+def test_before_it_is_known_whether_the_kind_is_served_no_request_is_made() -> None:
+    """It is asked for because a gang wants it; the queue's next gang waits for that, too."""
+    cluster = Cluster(REQUEST)
+    cluster.served = None
+    for name in ("first", "second"):
+        cluster.gang(name, 2)
+    session = cluster.cycle()
+    assert (of(session, RequestNodes), session.provisioning_wanted) == ([], True)
+    assert not Cluster(CONDITION).cycle().provisioning_wanted
+
+
 def test_a_gang_of_more_pod_sets_than_a_request_takes_says_so() -> None:
     """Cluster-autoscaler takes 32."""
     cluster = Cluster(REQUEST)

@@ -1,0 +1,67 @@
+"""Which victims are the cheapest: each rule decides only where the rules before it do not."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from victims_world import Cluster
+
+from extender.planner.victims.order import by_cost
+from extender.planner.victims.pieces import Piece
+from muster.api import names
+from muster.api.kubernetes.meta import format_time
+from muster.api.muster.placement import SpareSeats
+
+
+def piece(
+    world: Cluster, name: str, *, pods: int = 2, age_s: float = 100.0, saved_s: float | None = None, rest: bool = True,
+    born_s: float = 0.0, seats: bool = False, notes: dict[str, str] | None = None, labels: dict[str, str] | None = None,
+    **more: Any,
+) -> Piece:  # fmt: skip
+    """What goes of a gang that started and saved so long ago, and was created so long after others."""
+    world.now += born_s
+    key = world.runs(name, pods, gpus=1, **more)
+    world.now -= born_s
+    world.started(key, age_s)
+    saved = {} if saved_s is None else {names.CHECKPOINT: f"at={format_time(world.now - saved_s)}"}
+    world.change(world.state.groups[key], annotations={**(notes or {}), **saved}, labels=labels or {})
+    gang = world.view(key)
+    cls = gang.pods[0].cls
+    given = (SpareSeats("worker", "node-0", 1), cls) if seats else None
+    none = np.zeros(0, dtype=np.int64)
+    return Piece(gang, () if seats else tuple(gang.pods), rest, none, none, given)
+
+
+@pytest.mark.parametrize(
+    ("cheap", "dear"),
+    [
+        pytest.param({"seats": True, "priority_class": "high"}, {"priority_class": "low"}, id="spares"),
+        pytest.param({"age_s": 900}, {"priority_class": "high"}, id="priority"),
+        pytest.param({"rest": False, "age_s": 900}, {"rest": True}, id="above the minimum"),
+        pytest.param({"notes": {names.REVOCABLE_ZONE: "*"}, "age_s": 900}, {}, id="zone"),
+        pytest.param({"notes": {names.PREEMPTABLE: "true"}, "age_s": 900}, {}, id="annotation"),
+        pytest.param({"labels": {names.PREEMPTABLE: "true"}, "age_s": 900}, {}, id="label"),
+        pytest.param({}, {"notes": {names.REVOCABLE_ZONE: "a"}, "age_s": 900}, id="another zone is none"),
+        pytest.param({"pods": 3, "age_s": 90}, {"pods": 2, "age_s": 900}, id="work since the start"),
+        pytest.param({"age_s": 900, "saved_s": 50}, {"age_s": 100}, id="work since the checkpoint"),
+        pytest.param({"pods": 1, "age_s": 150}, {"pods": 2, "age_s": 100}, id="work of all pods"),
+        pytest.param({"pods": 1, "saved_s": 0}, {"pods": 2, "saved_s": 0}, id="pods"),
+        pytest.param({"born_s": 5.0}, {}, id="younger"),
+    ],
+)  # fmt: skip
+def test_the_cheapest_goes_first(cheap: dict[str, Any], dear: dict[str, Any]) -> None:
+    """In whatever order they came."""
+    for names_ in (("cheap", "dear"), ("dear", "cheap")):
+        world = Cluster(1, checked=False)
+        pieces = [piece(world, name, **(cheap if name == "cheap" else dear)) for name in names_]
+        for given in (pieces, pieces[::-1]):
+            assert [each.gang.group.metadata.name for each in by_cost(given, world.now)] == ["cheap", "dear"]
+
+
+def test_of_equals_the_last_that_came_goes_first_and_pieces_of_one_stay_in_their_order() -> None:
+    """Arrival decides between gangs of one second."""
+    world = Cluster(1, checked=False)
+    first, second = piece(world, "first"), piece(world, "second")
+    again = Piece(first.gang, first.pods, first.rest, first.columns, first.rows)
+    for given in ([first, again, second], [second, first, again]):
+        assert by_cost(given, world.now) == [second, first, again]
