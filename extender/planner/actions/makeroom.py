@@ -17,8 +17,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-import numpy as np
-
 from extender.planner import reasons
 from extender.planner.actions.search import gated_until_others
 from extender.planner.framework import decisions
@@ -212,10 +210,7 @@ def _has_room(session: Session, gang: GangView, missing: dict[Slot, str], victim
     classes = {cls for slot in missing if (owner := sets.get(slot.pod_set)) and (cls := owner.class_of(slot.rank))}
     if not any(cls.marks or cls.neighbours or cls.claims for cls in classes):
         return True
-    return (
-        not victims
-        and not np.isin([index.get(pod.node, -1) for pod in session.snapshot.leaving.values()], columns).any()
-    )
+    return not victims and nodes.isdisjoint(pod.node for pod in session.snapshot.leaving.values())
 
 
 def awaits_room(gang: GangView) -> bool:

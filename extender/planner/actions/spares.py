@@ -49,7 +49,7 @@ class Spares:
 
         They are not more than it has members: a gang of one pod could else hold a rack that it never uses.
         """
-        asked = gang.spares_asked
+        asked = Counter(gang.spares_asked)
         if not asked or gang.independent:
             return {}
         if self._version != session.snapshot.generation:
@@ -58,7 +58,7 @@ class Spares:
         largest = max(gang.pod_sets, key=lambda pod_set: pod_set.replicas, default=None)
         found: dict[str, range] = {}
         for pod_set in gang.pod_sets:
-            nodes = asked.get(pod_set.name, 0) + (asked.get("", 0) if pod_set is largest else 0)
+            nodes = asked[pod_set.name] + (asked[""] if pod_set is largest else 0)
             if nodes and _countable(pod_set):
                 seats = min(nodes * self._seats(session, pod_set), pod_set.replicas)
                 found[pod_set.name] = range(pod_set.replicas, pod_set.replicas + seats)
@@ -90,11 +90,11 @@ class Spares:
         wanted = {name: len(ranks) for name, ranks in self.ranks(session, gang).items()}
         before = list(gang.placement.spec.spares) if gang.placement else []
         kept = _still_there(session, gang, wanted)
-        held = Counter[str]()
+        lacking = Counter(wanted)
         for each in kept:
-            held[each.pod_set] += each.count
-        lacking = {name: count - held[name] for name, count in wanted.items() if count > held[name]}
-        search = bool(lacking) and session.now >= self._looked.get(gang.uid, 0.0) + LOOK_AGAIN_S
+            lacking[each.pod_set] -= each.count
+        last = self._looked.get(gang.uid)
+        search = any(lacking.values()) and (last is None or session.now >= last + LOOK_AGAIN_S)
         if search:
             kept = joined([*kept, *_found(session, gang, lacking, book)])
             self._looked[gang.uid] = session.now
@@ -248,7 +248,7 @@ def _countable(pod_set: PodSetView) -> bool:
 
 def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) -> list[SpareSeats]:
     """Return the spares that still can be used, at most so many seats of each pod set."""
-    left, kept = dict(wanted), list[SpareSeats]()
+    left, kept = Counter(wanted), list[SpareSeats]()
     avoided = session.avoided.get(gang.key, ())
     for seats, cls in seats_of(gang):
         column = session.snapshot.index.get(seats.node)
@@ -257,21 +257,20 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
         row = session.snapshot.row_of(cls)
         if bool((session.snapshot.free[row > 0, column] < 0).any()):
             continue
-        count = min(seats.count, left.get(seats.pod_set, 0))
+        count = min(seats.count, left[seats.pod_set])
         if count:
             left[seats.pod_set] -= count
             kept.append(SpareSeats(seats.pod_set, seats.node, count))
     return kept
 
 
-def _found(session: Session, gang: GangView, lacking: Mapping[str, int], book: Book) -> list[SpareSeats]:
+def _found(session: Session, gang: GangView, lacking: Counter[str], book: Book) -> list[SpareSeats]:
     """Return room for so many more seats of each pod set, near the gang's members; it is taken in this session."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), book.room_for(gang, growth=True):
         for pod_set in gang.pod_sets:
-            count = lacking.get(pod_set.name, 0)
-            ranks = range(pod_set.replicas, pod_set.replicas + count)
+            ranks = range(pod_set.replicas, pod_set.replicas + lacking[pod_set.name])
             while ranks and session.queue_refusal(search.ask, _amounts(session, search.ask, {pod_set.name: ranks})):
                 ranks = ranks[:-1]
             if ranks:

@@ -9,7 +9,6 @@ same cycle. One that is to wait for a node on which a member failed (`actions.av
 """
 
 from collections import Counter
-from collections.abc import Mapping
 
 from extender.planner import reasons
 from extender.planner.framework import decisions
@@ -58,13 +57,13 @@ def _is_completed(session: Session, gang: GangView) -> bool:
 
 def _given(gang: GangView, place: decisions.Place) -> Counter[str]:
     """Return the members that get a node, by pod set; the placement has those with a node, too."""
-    whole = {each.name: sum(run.count for run in each.runs) for each in place.pod_sets}
-    return Counter({each.name: whole.get(each.name, 0) - len(each.taken) for each in gang.pod_sets})
+    whole = Counter({each.name: sum(run.count for run in each.runs) for each in place.pod_sets})
+    return Counter({each.name: whole[each.name] - len(each.taken) for each in gang.pod_sets})
 
 
-def _viable(gang: GangView, more: Mapping[str, int]) -> bool:
+def _viable(gang: GangView, more: Counter[str]) -> bool:
     """Return True if its members, with failed ones and so many more by pod set, are enough to go on."""
-    counts = {pod_set.name: len(pod_set.taken) + more.get(pod_set.name, 0) for pod_set in gang.pod_sets}
+    counts = {pod_set.name: len(pod_set.taken) + more[pod_set.name] for pod_set in gang.pod_sets}
     for pod in gang.pods:
         if pod.phase == "Failed" and pod.slot is not None and pod.slot.pod_set in counts:
             counts[pod.slot.pod_set] += 1

@@ -7,6 +7,7 @@ Pods get autoscalers' annotations about evictions as they are bound; `Evictions`
 queue. An annotation that is not Muster's own stays as it is.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -125,10 +126,10 @@ def differences(speech: Speech) -> list[Say]:
     if not members:
         return []
     first = members[0]
-    left = dict(speech.asks or {})
+    left = Counter(speech.asks or {})
     found = []
     for pod in members:
-        asks = pod.slot is not None and left.get(pod.slot.pod_set, 0) > 0
+        asks = pod.slot is not None and left[pod.slot.pod_set] > 0
         if asks and pod.slot is not None:
             left[pod.slot.pod_set] -= 1
         more = reasons.scaleup.after_the_first(pod=first.name) if asks else ""

@@ -11,6 +11,7 @@ that wait. Nor does it after a long time without success (`expiry_s`), for as lo
 queue behind it leave the room free all the same. Pure.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor
@@ -59,7 +60,7 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":
         return None
-    known, rows, counts = {each.name: each for each in gang.pod_sets}, dict[int, Amounts](), dict[str, int]()
+    known, rows, counts = {each.name: each for each in gang.pod_sets}, dict[int, Amounts](), Counter[str]()
     for told in placement.spec.pod_sets:
         for ranks, node in ranks_of(told.runs):
             pod_set, column = known.get(told.name), snapshot.index.get(node)
@@ -71,7 +72,7 @@ def as_written(session: Session, gang: GangView, releases: Releases) -> Reservat
                     return None
                 row = rows.setdefault(column, np.zeros(len(snapshot.free), np.int64))
                 row += snapshot.row_of(cls) * count
-            counts[told.name] = counts.get(told.name, 0) + len(ranks)
+            counts[told.name] += len(ranks)
     columns = np.array(sorted(rows), dtype=np.int64)
     if not rows or not gang.satisfied(counts):
         return None
