@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planner.actions.reserve.ends import Releases, expected_end, releases, used_by_gangs
-from extender.planner.actions.reserve.reservation import _when
+from extender.planner.actions.reserve.reservation import LOOK_AGAIN_S, Look, _first, _since, _when, worth_it
+from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.decisions import Place
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import format_time
@@ -96,6 +97,10 @@ def test_the_time_at_which_enough_is_given_back_is_the_first_one(
         owners=tuple("a" for _ in ends),
     )
     columns, wanted = np.array([1, 3]), np.array([lacking])
+    for count in range(len(ends) + 1):
+        gone = [sum(rows for _, column, rows in ends[:count] if column == at) for at in range(4)]
+        assert found.freed(np.ones((1, 4), dtype=np.int64), count).tolist() == [[each + 1 for each in gone]]
+        assert found.gained(columns, count).tolist() == [[gone[1], gone[3]]]
     moments = [-inf, *(float(end[0]) for end in ends)]
     enough = [moment for moment in moments if (found.gained(columns, found.until(moment)) >= wanted).all()]
     assert found.when(columns, wanted) == (min(enough) if enough else None)
@@ -134,3 +139,45 @@ def test_what_starts_in_a_cycle_gives_back_to_a_reservation_of_that_cycle(lasts:
     world.gang("long", {"worker": (1, GPU)})
     placed = [place.gang.group.metadata.name for place in of(world.plan(), Place)]
     assert placed == starts
+
+
+@pytest.mark.parametrize(
+    ("last", "worth"),
+    [
+        pytest.param(None, True, id="the first one"),
+        pytest.param(Look(1, 100.0, improving=True, patient=True), True, id="for something else"),
+        pytest.param(Look(1, 0.0, improving=False, patient=True), False, id="nothing has changed"),
+        pytest.param(Look(0, 100.1 - LOOK_AGAIN_S, improving=False, patient=True), False, id="a moment ago"),
+        pytest.param(Look(0, 100.0 - LOOK_AGAIN_S, improving=False, patient=True), True, id="nodes have changed"),
+        pytest.param(Look(1, 100.0 - LOOK_AGAIN_S, improving=False, patient=False), True, id="its patience is over"),
+    ],
+)
+def test_a_search_without_success_is_repeated_when_it_may_find_more(last: Look | None, *, worth: bool) -> None:
+    """And not at the pace of cycles."""
+    assert worth_it(Look(1, 100.0, improving=False, patient=True), last) is worth
+
+
+@pytest.mark.parametrize(
+    ("told", "since"), [(None, 1000), (950, 950), (1000, 1000), (1001, 1000), (890, 1000), (891, 891)]
+)
+def test_a_reservation_counts_from_the_first_time_until_it_and_the_pause_after_it_are_over(
+    told: int | None, since: int
+) -> None:
+    """It is valid for 100 s, and the pause is 10 s; a time to come is none."""
+    session: Any = SimpleNamespace(now=1000.7, reservations=ReservationRules(expiry_s=100.0, patience_s=10.0))
+    status = SimpleNamespace(reserved_at=format_time(told) if told else "")
+    gang: Any = SimpleNamespace(placement=SimpleNamespace(status=status))
+    assert _since(session, gang) == since
+
+
+@given(st.integers(0, 40), st.integers(0, 40))
+def test_the_first_step_that_succeeds_is_found(count: int, first: int) -> None:
+    """With its result, by few trials."""
+    tried: list[int] = []
+
+    def trial(step: int) -> Any:
+        tried.append(step)
+        return [step] if step >= first else None
+
+    assert _first(count, trial) == ((first, [first]) if first < count else None)
+    assert len(tried) <= 8

@@ -1,6 +1,6 @@
 """Preemption within a queue: whom, whom not, and that the room is the asker's until it starts."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import chain, combinations
 from typing import Any
 
@@ -263,8 +263,23 @@ def test_a_full_queue_makes_room_within_itself(phase: str) -> None:
         assert asker in session.enqueued
 
 
-def test_a_search_that_failed_is_not_made_again_before_something_changes() -> None:
-    """Neither for the gang nor for its like; a node that comes changes something."""
+def forgets_after_10_s(world: Cluster) -> None:
+    """What plugins say may change without an object."""
+    world.now += 10 - world.now % 10
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda world: world.node("node-9"),
+        lambda world: world.budget("db", allowed=1, app="db"),
+        lambda world: world.queue("other"),
+        forgets_after_10_s,
+    ],
+    ids=["node", "budget", "queue", "time"],
+)
+def test_a_search_that_failed_is_not_made_again_before_something_changes(change: Callable[[Cluster], object]) -> None:
+    """Neither for the gang nor for its like."""
     world = Cluster(2)
     world.runs("low", 1)
     world.runs("top", 1, first=1, priority_class="high")
@@ -276,8 +291,10 @@ def test_a_search_that_failed_is_not_made_again_before_something_changes() -> No
     assert preempt.searches == 1
     world.cycle()
     assert preempt.searches == 1
-    world.node("node-9")
-    assert victims(world.cycle())
+    change(world)
+    session = world.cycle()
+    assert preempt.searches > 1
+    assert bool(victims(session)) is ("node-9" in world.state.nodes.index)
 
 
 class Searches(Preempt):

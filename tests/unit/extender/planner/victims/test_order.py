@@ -1,12 +1,15 @@
 """Which victims are the cheapest: each rule decides only where the rules before it do not."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from victims_world import Cluster
 
-from extender.planner.victims.order import by_cost
+from extender.planner.victims.order import _furthest_first, by_cost
 from extender.planner.victims.pieces import Piece
 from muster.api import names
 from muster.api.kubernetes.meta import format_time
@@ -54,8 +57,8 @@ def test_the_cheapest_goes_first(cheap: dict[str, Any], dear: dict[str, Any]) ->
     for names_ in (("cheap", "dear"), ("dear", "cheap")):
         world = Cluster(1, checked=False)
         pieces = [piece(world, name, **(cheap if name == "cheap" else dear)) for name in names_]
-        for given in (pieces, pieces[::-1]):
-            assert [each.gang.group.metadata.name for each in by_cost(given, world.now)] == ["cheap", "dear"]
+        for some in (pieces, pieces[::-1]):
+            assert [each.gang.group.metadata.name for each in by_cost(some, world.now)] == ["cheap", "dear"]
 
 
 def test_of_equals_the_last_that_came_goes_first_and_pieces_of_one_stay_in_their_order() -> None:
@@ -63,5 +66,32 @@ def test_of_equals_the_last_that_came_goes_first_and_pieces_of_one_stay_in_their
     world = Cluster(1, checked=False)
     first, second = piece(world, "first"), piece(world, "second")
     again = Piece(first.gang, first.pods, first.rest, first.columns, first.rows)
-    for given in ([first, again, second], [second, first, again]):
-        assert by_cost(given, world.now) == [second, first, again]
+    for some in ([first, again, second], [second, first, again]):
+        assert by_cost(some, world.now) == [second, first, again]
+
+
+QUEUES = st.dictionaries(st.sampled_from("abc"), st.lists(st.integers(1, 5), max_size=5), min_size=1)
+
+
+@given(gives=QUEUES, has=st.dictionaries(st.sampled_from("abc"), st.integers(0, 12)))
+def test_the_queue_furthest_above_its_share_gives_the_next_piece(
+    gives: dict[str, list[int]], has: dict[str, int]
+) -> None:
+    """As a walk says that compares all queues for each piece; its own pieces stay in their order."""
+    left = {queue: has.get(queue, 0) for queue in gives}
+    pieces: list[Any] = [
+        SimpleNamespace(gang=SimpleNamespace(queue=queue), gpus=gpus) for queue, each in gives.items() for gpus in each
+    ]
+    expected, rest, now = [], {queue: list(each) for queue, each in gives.items() if each}, dict(left)
+    while rest:
+        queue = min(rest, key=lambda name: (-now[name], name))
+        gpus = rest[queue].pop(0)
+        expected.append((queue, gpus))
+        now[queue] -= gpus
+        rest = {name: each for name, each in rest.items() if each}
+
+    def saturation(queue: str, gone: Any) -> float:
+        left[queue] -= gone.gpus if gone else 0
+        return float(left[queue])
+
+    assert [(piece.gang.queue, piece.gpus) for piece in _furthest_first(pieces, saturation)] == expected
