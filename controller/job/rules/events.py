@@ -174,14 +174,14 @@ def _restarts(pods: Iterable[Pod]) -> int:
 
 def _reason(pod: Pod) -> str:
     """Return kubelet's reason for the end of a pod, else of its first container that failed; none for a bare code."""
-    ended = (status.state.terminated for status in _statuses(pod))
+    ended = (status.state.terminated for status in pod.deciding_statuses)
     reasons = (state.reason for state in ended if state and state.exit_code and state.reason != "Error")
     return (pod.status.reason or next(reasons, ""))[:_REASON_CHARS]
 
 
 def exit_codes(pod: Pod) -> tuple[int, ...]:
-    """Return exit codes other than 0 of all containers, in order."""
-    ended = (status.state.terminated for status in _statuses(pod))
+    """Return exit codes other than 0 of all containers but sidecars, in order."""
+    ended = (status.state.terminated for status in pod.deciding_statuses)
     return tuple(state.exit_code for state in ended if state and state.exit_code)
 
 

@@ -68,7 +68,7 @@ def _failures(pods: Iterable[Pod]) -> str:
 
 
 def _how(pod: Pod) -> str:
-    for status in (*pod.status.init_container_statuses, *pod.status.container_statuses):
+    for status in pod.deciding_statuses:
         ended = status.state.terminated
         if ended and ended.exit_code:
             return f": container {status.name} ended with exit code {ended.exit_code}"

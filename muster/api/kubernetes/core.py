@@ -170,6 +170,13 @@ class Pod(meta.Object):
         """True if it has succeeded or failed, and holds no resources any more."""
         return self.status.phase in {"Succeeded", "Failed"}
 
+    @property
+    def deciding_statuses(self) -> list[ContainerStatus]:
+        """Statuses of the containers whose ends decide about the pod's phase: all but sidecars, as in Kubernetes."""
+        sidecars = {each.name for each in self.spec.init_containers if each.restart_policy == "Always"}
+        init = [status for status in self.status.init_container_statuses if status.name not in sidecars]
+        return [*init, *self.status.container_statuses]
+
 
 class Taint(Wire):
     """A taint of a node."""
