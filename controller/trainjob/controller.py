@@ -3,6 +3,7 @@
 Both follow from its spec, its kept runtime and the objects that exist: another process would make the same pass.
 """
 
+from collections.abc import Iterable
 from typing import Literal
 
 from msgspec import structs
@@ -39,6 +40,8 @@ BLOCKED_S = 10.0
 """Time until a TrainJob that is blocked is tried again."""
 PODS_S = 0.1
 """Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""
+DELETION_FAILED = "TrainJobResourcesDeletionFailed"
+"""Reason of the Event of a TrainJob that has ended, and whose objects cannot be deleted."""
 
 
 class TrainJobs(KindController[TrainJob]):
@@ -121,11 +124,14 @@ class TrainJobs(KindController[TrainJob]):
             self._after_the_end(train_job)
             return
         try:
-            self._go_on(train_job)
+            ended = self._go_on(train_job)
         except Obstacle as obstacle:
             self._blocked(train_job, str(obstacle), passing=obstacle.passing)
         except (Forbidden, Invalid) as error:
             self._blocked(train_job, f"the API server refuses what this TrainJob needs: {error.message}")
+        else:
+            if ended:  # no obstacle takes the end back
+                self._after_the_end(ended)
 
     def _forget(self, train_job: TrainJob) -> None:
         """Forget a TrainJob that has ended or is gone."""
@@ -134,7 +140,8 @@ class TrainJobs(KindController[TrainJob]):
         self._runtimes.forget(uid)
         self._steps.forget(uid)
 
-    def _go_on(self, train_job: TrainJob) -> None:
+    def _go_on(self, train_job: TrainJob) -> TrainJob | None:
+        """Take the next steps; return the TrainJob if it has ended."""
         compiled = self._compile(train_job)
         if compiled.plan is None:
             why = "; ".join(map(str, compiled.errors))
@@ -151,8 +158,7 @@ class TrainJobs(KindController[TrainJob]):
         if end:
             kind: Literal["Normal", "Warning"] = "Normal" if end.type == "Complete" else "Warning"
             self._recorder.event(train_job, kind, end.reason, end.message)
-            self._after_the_end(train_job)
-            return
+            return train_job
         if left_s is not None:
             self.worker.queue.add_after(train_job.metadata.key, left_s)
         if self._authorities:
@@ -160,6 +166,7 @@ class TrainJobs(KindController[TrainJob]):
         self._take(train_job, decide(train_job, plan, compiled.components, children))
         if any(each.type == status.BLOCKED for each in train_job.status.conditions):
             self._write(train_job, plan, self._children(train_job, plan), theirs, None, unblocked=True)
+        return None
 
     def _take(self, train_job: TrainJob, steps: list[Step]) -> None:
         """Take the steps. The first obstacle is raised at the end; after it, no further Job is created."""
@@ -237,9 +244,8 @@ class TrainJobs(KindController[TrainJob]):
         jobs: list[Job | IndexedJob | JobSet] = [*children.initializers.values(), *([maker] if maker else [])]
         why = "activeDeadlineSeconds are over" if outcome.overdue(train_job) else ""
         left = [job for job in jobs if why or goes_on(job)]
-        for job in left:
-            self._steps.delete(job, why or "the TrainJob has ended")
         if left:
+            self._delete(train_job, left, why or "the TrainJob has ended")
             return
         expires_s = outcome.expires_s(train_job, children)
         if expires_s is None or maker is None:
@@ -248,7 +254,21 @@ class TrainJobs(KindController[TrainJob]):
         if left_s > 0:
             self.worker.queue.add_after(train_job.metadata.key, left_s)
         else:
-            self._steps.delete(maker, "ttlSecondsAfterFinished are over")
+            self._delete(train_job, [maker], "ttlSecondsAfterFinished are over")
+
+    def _delete(self, train_job: TrainJob, jobs: Iterable[Job | IndexedJob | JobSet], why: str) -> None:
+        """Delete objects of a TrainJob that has ended; a refusal is an Event, and it is tried again later."""
+        refusals = []
+        for job in jobs:
+            try:
+                self._steps.delete(job, why)
+            except (Forbidden, Invalid) as error:
+                kind = "JobSet" if isinstance(job, JobSet) else "Job"
+                refusals.append(f"{kind} {job.metadata.name} cannot be deleted: {error.message}")
+        if refusals:
+            message = "; ".join(refusals)
+            self._recorder.event(train_job, "Warning", DELETION_FAILED, message)
+            raise Retry(message)
 
     def _blocked(self, train_job: TrainJob, why: str, *, passing: bool = False) -> None:
         """Report the obstacle, and try again later."""

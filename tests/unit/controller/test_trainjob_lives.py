@@ -166,6 +166,22 @@ def test_its_deadline() -> None:
     assert "Warning DeadlineExceeded: TrainJob exceeded its active deadline" in world.told()
 
 
+def test_its_end_stays_although_its_job_may_not_be_deleted() -> None:
+    """A policy refuses: one Event says so, it is tried again later each time, and deleted once that is allowed."""
+    world = World()
+    world.submit(activeDeadlineSeconds=100)
+    world.pods("Running")
+    world.acts(99.0)
+    world.api.refuses = Forbidden("policy")
+    assert world.acts(1.0) == [STATUS]
+    refusal = "Warning TrainJobResourcesDeletionFailed: Job t cannot be deleted: policy"
+    assert (world.conditions, world.told().count(refusal)) == (["Failed=True DeadlineExceeded"], 1)
+    assert world.acts(3600.0) == []
+    assert world.conditions == ["Failed=True DeadlineExceeded"]
+    world.api.refuses = None
+    assert world.acts(3600.0) == ["delete Job t"]
+
+
 def fetching() -> World:
     """A cluster whose runtime fetches data before it trains."""
     pod = {"containers": [{"name": "dataset-initializer", "image": "fetch"}]}
