@@ -8,6 +8,7 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
 from musterctl.cluster import JSON
+from muster.volcano.tasks import DEFAULT_MAX_RETRY
 from musterctl.output.listing import age, since
 
 _COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")
@@ -27,7 +28,8 @@ def view_lines(client: Client, job: JSON) -> Iterator[str]:
     yield f"Phase:      {state.get('phase') or 'not seen yet'}{held}{f' ({why})' if why else ''}"
     counts = ", ".join(f"{status[name]} {name}" for name in _COUNTERS if status.get(name))
     yield f"Pods:       {counts or 'none'}; at least {spec.get('minAvailable', 0)} start together"
-    yield f"Restarts:   {status.get('retryCount', 0)} of at most {max(0, spec.get('maxRetry', 3) - 1)}"
+    most = max(0, (spec.get("maxRetry") or DEFAULT_MAX_RETRY) - 1)  # maxRetry counts the failure that ends the Job
+    yield f"Restarts:   {min(status.get('retryCount', 0), most)} of at most {most}"
     yield f"Gang:       {_gang(client, job)}"
     yield "Tasks:"
     for task in spec.get("tasks", []):

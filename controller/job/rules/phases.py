@@ -90,7 +90,7 @@ def _started(spec: JobSpec, counts: Counts) -> Transition | None:
 def _restarted(spec: JobSpec, counts: Counts, retry_count: int) -> Transition | None:
     limit = max_retry(spec)
     if retry_count >= limit:
-        return Transition("Failed", MAX_RETRY, f"restarted {retry_count} times, maxRetry is {limit}")
+        return Transition("Failed", MAX_RETRY, f"maxRetry is {limit}: restarted {retry_count - 1} times, failed again")
     if total_replicas(spec) - counts.terminating < spec.min_available:
         return None
     message = f"the old pods are gone; restart {retry_count} of at most {limit - 1}"

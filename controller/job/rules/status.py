@@ -95,9 +95,12 @@ def and_more(sentence: str, count: int) -> str:
 
 
 def _with_refusals(transition: Transition, work: Work) -> str:
-    """Return the message of a transition; for a Job that has failed with kubelet's reason for pods that ended."""
+    """Return the message of a transition; of a Job that has failed with the last failure and kubelet's reason."""
     if transition.phase != "Failed":
         return transition.message
+    last_event = work.status.state.message if transition.reason == MAX_RETRY else ""
+    if last_event.startswith("event "):
+        transition = transition._replace(message=f"{transition.message} ({last_event})")
     ended, last = sentence(pod for pod in work.pods if pod.finished), back_off(work.status)
     why = ended[1] if ended else last.refusal if last and transition.reason == MAX_RETRY else ""
     return f"{transition.message}; {why}" if why else transition.message

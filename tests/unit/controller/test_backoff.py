@@ -53,7 +53,7 @@ def test_restarts_of_refused_pods_come_later_each_time(cluster: Cluster, action:
     settle(cluster)
     state = job(cluster, "j").status.state
     assert (state.phase, state.reason) == ("Failed", "MaxRetryReached")
-    assert state.message.startswith("restarted 8 times, maxRetry is 8; ")
+    assert state.message.startswith("maxRetry is 8: restarted 7 times, failed again (event PodFailed of pod j-w-0")
     assert "pod j-w-0" in state.message
     assert "SysctlForbidden" in state.message
 
