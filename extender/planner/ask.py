@@ -70,6 +70,20 @@ class Ask:
         return sum(self.minimum.values())
 
     @property
+    def any_members(self) -> bool:
+        """True if any of its members may make up the minimum, and they differ: no framework or topology ties ranks."""
+        sets = [each for each in self.gang.pod_sets if self.open[each.name]]
+        differ = len(sets) > 1 or any(each.mixed for each in sets)
+        tied = self.gang.framework or self.topology is not None or self.units.united
+        return differ and not tied and sum(map(len, self.open.values())) > self.least
+
+    @property
+    def missing(self) -> dict[str, int]:
+        """Pod set → members that its own minimum lacks."""
+        floor = self.gang.floor.min_task_member
+        return {each.name: max(0, floor.get(each.name, 0) - len(each.taken)) for each in self.gang.pod_sets}
+
+    @property
     def nodes(self) -> Mapping[str, int]:
         """Pod set → ranks for which nodes are missing: of independent pods all, else the minimum."""
         return {name: len(ranks) for name, ranks in self.open.items()} if self.gang.independent else self.minimum

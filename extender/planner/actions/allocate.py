@@ -108,14 +108,18 @@ class Allocate:
             return
         ask = session.ask(gang)
         full = None if _goes_on(gang) else session.queue_refusal(ask)
-        if full is not None:  # no nodes are reserved for a gang that waits for its queue
-            session.decide(decisions.Unschedulable(gang, full.reason, reason_of(full.message)))
-            return
         session.hooks.pre_job_allocation.call(gang)
         statement = Statement(session)
         search = SlotSearch(session, statement, ask)
         with undone(statement), found.book.room_for(gang) as restrictions:
-            failed = self._search(search, restrictions, found.book)
+            if full is None:
+                failed = self._search(search, restrictions, found.book)
+            elif ask.any_members and search.any_members():
+                failed = full = None
+        if full is not None:  # no nodes are reserved for a gang that waits for its queue
+            statement.discard()
+            session.decide(decisions.Unschedulable(gang, full.reason, reason_of(full.message)))
+            return
         if failed is not None:
             lacks, why = failed
             session.decide(decisions.Unschedulable(gang, NO_ROOM, why.also(found.book.waits(gang)), lacks))
@@ -241,7 +245,8 @@ def shape_of(session: Session, ask: Ask) -> Hashable:
         (each.name, each.cls.key if each.cls else b"", wanted[each.name], _most(session, each, wanted[each.name]))
         for each in gang.pod_sets
     )
-    return sets, frozenset(session.avoided.get(gang.key, ())), ask.request and ask.request.shape
+    most = tuple(map(len, ask.open.values())) if ask.any_members else ()
+    return sets, most, frozenset(session.avoided.get(gang.key, ())), ask.request and ask.request.shape
 
 
 def _most(session: Session, pod_set: PodSetView, wanted: int) -> int:

@@ -4,6 +4,7 @@ Only amounts count here, against the resources of all nodes. Taints, cordons, la
 often because of pods that wait: `allocate` reports them for pods that exist and are gated.
 """
 
+from bisect import bisect_left
 from collections.abc import Hashable
 
 import numpy as np
@@ -11,6 +12,7 @@ from msgspec import structs
 
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of
+from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import near, shortage
@@ -75,7 +77,7 @@ class Enqueue:
         if not overdue and (lacks := self._lacks(session, gang)):
             return decisions.Unschedulable(gang, NO_ROOM, no_room(lacks), lacks)
         full = session.queue_refusal(session.ask(gang))
-        if full:
+        if full and not _takes_others(session, session.ask(gang)):
             return decisions.Unschedulable(gang, full.reason, reason_of(full.message))
         return decisions.Unschedulable(gang, vote.reason, reason_of(vote.message)) if vote and not vote.admit else None
 
@@ -97,6 +99,8 @@ class Enqueue:
     def _lacks(self, session: Session, gang: GangView) -> Shortage | None:
         """Return the shortage of pods of one shape whose minimum would not fit even into the empty cluster."""
         alike: dict[PodClass, list[tuple[PodSetView, int]]] = {}
+        if _holds_others(session, session.ask(gang)):
+            return None
         members = session.ask(gang).members(session.hooks, gang.certainly_needed())
         for pod_set in gang.pod_sets:
             for cls, need in members[pod_set.name].items():
@@ -123,6 +127,43 @@ class Enqueue:
             found = session.hooks.closest_domain.call(gang, slots, ever=True)
             self._hopeless[shape] = near(session, gang, slots, found.said, ever=True) if found else None
         return self._hopeless[shape]
+
+
+def _holds_others(session: Session, ask: Ask) -> bool:
+    """Return True if the minimum may be any members, and the empty cluster has room for enough of them."""
+    if not ask.any_members:
+        return False
+    fits = 0
+    for pod_set in ask.gang.pod_sets:
+        known = pod_set.classes_of(ask.open[pod_set.name]).items()
+        here = sum(
+            int(np.minimum(session.room(cls, session.snapshot.allocatable, ports=False), count).sum().clip(0, count))
+            for cls, count in known
+        )
+        if here < ask.missing[pod_set.name]:
+            return False
+        fits += here
+    return fits >= ask.least
+
+
+def _takes_others(session: Session, ask: Ask) -> bool:
+    """Return True if the minimum may be any members, and the queue has quota for enough of them."""
+    if not ask.any_members:
+        return False
+    taken: dict[str, dict[PodClass, int]] = {each.name: {} for each in ask.gang.pod_sets}
+    left = ask.least
+
+    def refused(count: int) -> bool:
+        more = {**taken, name: {**taken[name], cls: count}}
+        return session.queue_refusal(ask, session.amounts(ask, more)) is not None
+
+    for pod_set in ask.gang.pod_sets:
+        name = pod_set.name
+        for cls, count in pod_set.classes_of(ask.open[name]).items():
+            most = min(count, left)
+            taken[name][cls] = bisect_left(range(1, most + 1), 1, key=refused)
+            left -= taken[name][cls]
+    return left <= 0
 
 
 def _hopeless(

@@ -47,7 +47,7 @@ def fill(
     """Put these ranks on nodes, best nodes first and neighbouring ranks beside each other; return how many."""
     filling = _Filling(session, statement, gang, pod_set, nodes)
     placed = 0
-    for cls, part in _alike(pod_set, ranks):
+    for cls, part in alike_runs(pod_set, ranks):
         if session.hooks.pre_predicate.call(gang, cls):
             break
         alone = session.snapshot.one_by_one(cls) or session.counts_nodes_of(gang, cls)
@@ -59,7 +59,7 @@ def fill(
     return placed
 
 
-def _alike(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass, Sequence[int]]]:
+def alike_runs(pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass, Sequence[int]]]:
     """Return runs of ranks whose pods are of one class, up to the first rank whose pods are unknown."""
     if not pod_set.mixed:
         return [(pod_set.cls, ranks)] if pod_set.cls and ranks else []
@@ -253,7 +253,7 @@ def _pieces(gang: GangView, part: Part) -> list[Part]:
     """Return a part without children in pieces of one class of pods, single pods first; none if there are many."""
     found = []
     for pod_set in gang.pod_sets:
-        for _, ranks in _alike(pod_set, part.slots.get(pod_set.name, ())):
+        for _, ranks in alike_runs(pod_set, part.slots.get(pod_set.name, ())):
             found.append(replace(part, slots={pod_set.name: ranks}, near=NOTHING, unit=False))
     known = sum(piece.wanted for piece in found) == part.wanted and len(found) <= RETRACED
     return sorted(found, key=lambda piece: piece.wanted > 1) if known else []
@@ -265,7 +265,7 @@ def _others(gang: GangView, todo: Sequence[_Todo]) -> list[Others] | None:
     for part, nodes in todo:
         for pod_set in gang.pod_sets:
             ranks = part.slots.get(pod_set.name, ())
-            alike = _alike(pod_set, ranks)
+            alike = alike_runs(pod_set, ranks)
             if sum(len(each) for _, each in alike) < len(ranks):
                 return None
             for cls, each in alike:

@@ -172,9 +172,8 @@ def _default_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, 
             counts[pod.slot.pod_set] -= 1
     if gang.viable(counts):
         return "replace", reasons.repairs.ENOUGH_WITHOUT
-    framework = next((label for pod in gang.pods if (label := pod.labels.get(names.FRAMEWORK))), "")
-    if framework and framework != _BACK:
-        return "restart", reasons.repairs.static(framework=framework)
+    if gang.framework and gang.framework != _BACK:
+        return "restart", reasons.repairs.static(framework=gang.framework)
     return "replace", reasons.repairs.CAN_TAKE_BACK
 
 

@@ -5,7 +5,7 @@ minimum is tried pod set by pod set, in two orders, and rolled back completely a
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -13,7 +13,7 @@ from types import MappingProxyType
 import numpy as np
 from msgspec import structs
 
-from extender.planner.actions.fill import PartSearch, fill, join
+from extender.planner.actions.fill import PartSearch, alike_runs, fill, join
 from extender.planner.ask import Ask, Ranks
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.decisions import Place
@@ -23,6 +23,7 @@ from extender.planner.framework.shortage import near, shortage
 from extender.planner.framework.statement import Statement
 from extender.planner.reasons.room import UNTOLD, Shortage
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.parts import Part
@@ -69,6 +70,39 @@ class SlotSearch:
         `more` has ranks beyond the last, by pod set, that are filled with it. After a failure the statement may have
         slots that are to be discarded.
         """
+        start = self.statement.checkpoint()
+        lacks = self._first_members(more)
+        if lacks is None or more or not self.ask.any_members:
+            return lacks
+        self.statement.rollback(start)
+        return None if self.any_members() else lacks
+
+    def any_members(self) -> bool:
+        """Fill the minimum with any members that fit, in their order, else the smallest first; False if too few fit."""
+        start = self.statement.checkpoint()
+        for smallest_first in (False, True):
+            if self._any_members(smallest_first=smallest_first):
+                return True
+            self.statement.rollback(start)
+        return False
+
+    def _any_members(self, *, smallest_first: bool) -> bool:
+        ask, before = self.ask, self.statement.slots
+        self.more(ask.missing, smallest_first=smallest_first)
+        if self.statement.slots - before < sum(ask.missing.values()):
+            return False
+        pod_sets = self.session.ordered_pod_sets(ask.gang)
+        if smallest_first:
+            share = _shares(self.session)
+            pod_sets.sort(key=lambda pod_set: share(pod_set.cls))
+        for pod_set in pod_sets:
+            left = ask.least - (self.statement.slots - before)
+            wanted = {each.name: left if each is pod_set else 0 for each in ask.gang.pod_sets}
+            self.more(wanted, smallest_first=smallest_first)
+        return self.statement.slots - before >= ask.least
+
+    def _first_members(self, more: Ranks) -> Shortage | None:
+        """Fill the first ranks that make up the minimum, and `more`."""
         gang, slots, self._lacks = self.ask.gang, self.ask.chosen(self.session.hooks), None
         for name, ranks in more.items():
             slots[name] = [*slots.get(name, ()), *ranks]
@@ -123,22 +157,48 @@ class SlotSearch:
 
     # -- more members, as many as fit ------------------------------------------------------------------------------
 
-    def more(self, wanted: Mapping[str, int]) -> None:
+    def more(self, wanted: Mapping[str, int], *, smallest_first: bool = False) -> None:
         """Fill as many open ranks as fit, at most so many of each pod set; of a unit all or none."""
         session, ask, units = self.session, self.ask, self.ask.units
+        share = _shares(session) if smallest_first else None
         filled = {(each.pod_set, rank) for each in self.statement.operations for rank in each.ranks}
         for pod_set in session.ordered_pod_sets(ask.gang):
             ranks = [rank for rank in ask.open[pod_set.name] if (pod_set.name, rank) not in filled]
+            if pod_set.name not in units.united:
+                runs = self._runs(pod_set, ask.in_task_order(session.hooks, pod_set, ranks))
+                if share is not None:
+                    runs = sorted(runs, key=lambda run: share(run[0]))
+                self._singly(pod_set, runs, wanted[pod_set.name])
+                continue
             ranks = ask.first(session.hooks, pod_set, ranks, wanted[pod_set.name])
             allowed = self._queue_room(pod_set, ranks)
-            if pod_set.name not in units.united:
-                self.beside(pod_set, ask.in_task_order(session.hooks, pod_set, ranks[:allowed]))
-                continue
             for unit in units.complete(pod_set, list(ask.by_unit(session.hooks, pod_set, ranks))):
                 allowed -= len(unit)
                 if allowed < 0:
                     break
                 self._unit(pod_set, unit)
+
+    def _runs(self, pod_set: PodSetView, ranks: Sequence[int]) -> Sequence[tuple[PodClass | None, Sequence[int]]]:
+        """Return runs of ranks that are filled, or not, without regard to each other."""
+        if pod_set.mixed and not self.ask.gang.framework:
+            return alike_runs(pod_set, ranks)
+        return [(pod_set.cls, ranks)]
+
+    def _singly(self, pod_set: PodSetView, runs: Sequence[tuple[PodClass | None, Sequence[int]]], most: int) -> None:
+        """Fill up to `most` ranks, run by run; runs of members that do not fit are passed over."""
+        full: set[PodClass] = set()
+        for cls, alike in runs:
+            if most <= 0:
+                break
+            if cls is None or cls in full:
+                continue
+            wanted = alike[:most]
+            before = self.statement.slots
+            self.beside(pod_set, wanted[: self._queue_room(pod_set, wanted)])
+            placed = self.statement.slots - before
+            most -= placed
+            if placed < len(wanted):
+                full.add(cls)
 
     def beside(self, pod_set: PodSetView, ranks: Sequence[int]) -> None:
         """Fill as many of these slots as fit beside the members that have a node."""
@@ -237,17 +297,16 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
     """Return the orders of pod sets to try: the largest share first, then as written; followers last in both."""
     if len(gang.pod_sets) <= 1:
         return [gang.pod_sets]
-    totals = session.snapshot.allocatable.sum(axis=1)
-
-    def share(pod_set: PodSetView) -> float:
-        if pod_set.cls is None:
-            return 0.0
-        row = session.snapshot.row_of(pod_set.cls)
-        return float((row / np.maximum(totals, 1)).max(initial=0.0))
-
+    share = _shares(session)
     written = sorted(gang.pod_sets, key=follows)
-    greedy = sorted(written, key=lambda pod_set: (follows(pod_set), -share(pod_set)))
+    greedy = sorted(written, key=lambda pod_set: (follows(pod_set), -share(pod_set.cls)))
     return [greedy] if greedy == written else [greedy, written]
+
+
+def _shares(session: Session) -> Callable[[PodClass | None], float]:
+    """Return the function for the largest part of the cluster that one pod of a class asks for; 0 if unknown."""
+    totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
+    return lambda cls: 0.0 if cls is None else float((session.snapshot.row_of(cls) / totals).max(initial=0.0))
 
 
 def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:

@@ -109,6 +109,11 @@ class GangView:
         return {**said, **{key: own[key] for key in ABOUT_GANG if key in own}}
 
     @cached_property
+    def framework(self) -> str:
+        """The framework whose world its pods are, by their label; empty without one. It numbers its members."""
+        return next((label for pod in self.pods if (label := pod.labels.get(names.FRAMEWORK))), "")
+
+    @cached_property
     def answers(self) -> tuple[Answer, ...]:
         """What its members on nodes and its PodGroup say of its eviction and its checkpoints; mostly nothing.
 

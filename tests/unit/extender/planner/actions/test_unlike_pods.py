@@ -92,13 +92,15 @@ def test_pods_above_the_minimum_come_in_their_order() -> None:
 
 
 def test_the_pods_that_are_chosen_first_are_counted() -> None:
-    """A minimum of one: that which the task order puts first, of 4 GPUs, and not the first by rank."""
-    world = world_of()
-    world.plugins.append(TaskOrder({}))
-    world.timing = Timing(growth_delay_s=60.0)
-    world.queue("team", capability={"nvidia.com/gpu": 3})
-    key = labelled(world, "a", (1, 4), queue="team", min_member=1, first=(1,))
-    assert reasons_of(world.plan()) == {key: "QueueOverCapability"}
+    """A minimum of one: that which the task order puts first, of 4 GPUs, and where the queue has too few the other."""
+    for capability, chosen in ((4, 1), (3, 0)):
+        world = world_of()
+        world.plugins.append(TaskOrder({}))
+        world.timing = Timing(growth_delay_s=60.0)
+        world.queue("team", capability={"nvidia.com/gpu": capability})
+        labelled(world, "a", (1, 4), queue="team", min_member=1, first=(1,))
+        [place] = of(world.plan(), decisions.Place)
+        assert [rank for rank, node in enumerate(slots(place)["pods"]) if node] == [chosen]
 
 
 def test_a_whole_sub_group_is_counted() -> None:
