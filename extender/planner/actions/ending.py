@@ -14,7 +14,7 @@ from itertools import chain, islice
 import numpy as np
 
 from extender.planner.actions.allocate import shape_of
-from extender.planner.actions.makeroom import expected_to_go
+from extender.planner.actions.makeroom import expected_to_go, leaving_pods
 from extender.planner.actions.search import SlotSearch, reservations_kept
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
@@ -95,7 +95,10 @@ def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
 
 @contextmanager
 def room_of_leaving(session: Session) -> Iterator[bool]:
-    """Count the room of pods that are being deleted as free; True if there is any."""
+    """Count the room of pods that are being deleted, or are to be evicted, as free; True if there is any.
+
+    A placement that waits for its victims has taken that room already.
+    """
     snapshot, going = session.snapshot, _going(session)
     room = np.zeros_like(snapshot.free)
     for pod, column in going:
@@ -122,9 +125,9 @@ def needs_leaving(session: Session, columns: Collection[int]) -> bool:
 
 
 def _going(session: Session) -> list[tuple[PodRecord, int]]:
-    """Return the pods that are leaving and likely to go soon, each with the column of its node."""
+    """Return the pods that are being deleted or are to be evicted, and likely to go soon, each with the column of its node."""
     index = session.snapshot.index
-    leaving = (pod for pod in session.snapshot.leaving.values() if pod.node in index)
+    leaving = (pod for pod in leaving_pods(session).values() if pod.node in index)
     return [(pod, index[pod.node]) for pod in leaving if expected_to_go(pod.gone_by, session.now)]
 
 

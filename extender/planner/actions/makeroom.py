@@ -236,12 +236,8 @@ def victims_there(session: Session, gang: GangView, placement: Placement) -> lis
 
 
 def leaving_pods(session: Session) -> dict[str, PodRecord]:
-    """Return by UID the pods that are being deleted or whose room a placement waits for."""
-    found = dict(session.snapshot.leaving)
-    for gang in session.snapshot.gangs:
-        if awaits_room(gang) and gang.placement is not None:
-            found.update((pod.uid, pod) for _, pod in victims_there(session, gang, gang.placement))
-    return found
+    """Return by UID the pods that are being deleted, or whose capacity a placement waits for."""
+    return session.snapshot.leaving | session.snapshot.awaited
 
 
 def disruption_budgets(session: Session) -> DisruptionBudgets:

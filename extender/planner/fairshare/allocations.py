@@ -16,6 +16,7 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.core import Node
+from muster.api.muster.placement import own_victims
 from muster.api.names import QUEUE_WEIGHTS
 
 
@@ -103,6 +104,25 @@ class _Waiting:
     """Its queue is not for its namespace, so that it waits for nothing there."""
 
 
+def _awaited(snapshot: Snapshot, tree: QueueTree) -> list[tuple[int, Amounts]]:
+    """Return the amounts of pods that are to be evicted, each with the row of its queue: they are as good as gone.
+
+    Members that move are left out: their next slots count for the queue when they have left.
+    """
+    if not snapshot.awaited:
+        return []
+    queues = {
+        gang.key: gang.queue
+        for gang in snapshot.gangs
+        if not (gang.active and gang.placement is not None and own_victims(gang.placement))
+    }
+    return [
+        (tree.row(queues[pod.gang]), snapshot.row_on(pod.cls, column))
+        for pod in snapshot.awaited.values()
+        if pod.gang in queues and (column := snapshot.index.get(pod.node)) is not None
+    ]
+
+
 class Accounts:
     """Makes the allocations of snapshots, at the cost of gangs with other views than in the last one."""
 
@@ -135,6 +155,8 @@ class Accounts:
             allocated[row] += sum_along(snapshot.axis, resources, use.staying)
             used[row] += sum_along(snapshot.axis, resources, use.leaving)
         used += allocated
+        for row, amounts in _awaited(snapshot, tree):
+            allocated[row] -= amounts
         self._follow(snapshot)
         for gang in snapshot.gangs:
             if not gang.preemptable and gang.key in snapshot.gang_use:

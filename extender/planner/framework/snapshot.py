@@ -52,6 +52,8 @@ class Snapshot:
     disruption_budgets: list[PodDisruptionBudget]
     leaving: dict[str, PodRecord]
     """By UID, the pods that are being deleted and still use a node; victim searches add those that they choose."""
+    awaited: dict[str, PodRecord]
+    """By UID, the pods on nodes that a placement names as its victims, and that are not being deleted yet."""
     told: dict[str, PodRecord]
     """By UID, the members of gangs that were told that they are to be evicted, and have not been yet."""
     nodes: list[Node | None]
@@ -164,6 +166,17 @@ class Snapshot:
         return next((name for name, amount in cls.requests.items() if amount > 0 and name not in self.axis), "")
 
 
+def _awaited(state: State, gangs: Iterable[GangView]) -> dict[str, PodRecord]:
+    """Return the victims of active placements that still hold their nodes and are not being deleted."""
+    named = (
+        state.pods.get(victim.uid)
+        for gang in gangs
+        if gang.active and gang.placement is not None
+        for victim in gang.placement.spec.victims
+    )
+    return {pod.uid: pod for pod in named if pod is not None and pod.uses_node and not pod.terminating}
+
+
 def take(state: State) -> Snapshot:
     """Copy the state, every gang refreshed; runs where the state is changed."""
     table, ledger = state.nodes, state.ledger
@@ -179,6 +192,7 @@ def take(state: State) -> Snapshot:
         quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
         disruption_budgets=list(state.disruption_budgets.values()),
         leaving=dict(state.pod_table.leaving),
+        awaited=_awaited(state, gangs),
         told=dict(state.pod_table.told),
         nodes=list(table.nodes),
         faults=dict(table.faults),
