@@ -74,6 +74,7 @@ def registry() -> Registry:
 def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[Plugin]) -> Session:
     """Run one cycle and return its session with the decisions: plugins register hooks, actions decide in turn."""
     session = Session(inputs)
+    session.actions = frozenset(action.name for action in actions)
     for plugin in plugins:
         plugin.on_session_open(session)
     for action in actions:

@@ -65,7 +65,7 @@ class Consolidate(Evicting):
         """Return True for few enough pods."""
         return sum(len(chunk.pods) for chunk in scenario.chunks) <= MOST_MOVED
 
-    def reason(self, gang: GangView) -> Reason:
+    def reason(self, gang: GangView, _found: Sequence[Piece]) -> Reason:
         """Return the reason for the owners of moved gangs."""
         return reasons.placements.moved(queue=gang.queue)
 

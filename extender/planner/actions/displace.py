@@ -10,6 +10,9 @@ by its rules.
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
 
 from extender.planner import reasons
 from extender.planner.actions.evicting import ATTEMPTS_PER_QUEUE, Asker, Evicting
@@ -27,7 +30,10 @@ from muster.api.muster.reason import NOTHING, Reason
 
 
 class Preempt(Evicting):
-    """Victims are preemptable gangs of the same queue and a lower priority."""
+    """Victims are preemptable gangs of the same queue and a lower priority.
+
+    Where these are too few, gangs of other queues go with them, by the rules of `reclaim` if that action is configured.
+    """
 
     name = "preempt"
     takes_seats = True
@@ -47,14 +53,33 @@ class Preempt(Evicting):
                 and session.hooks.preempt_victim_filter.call(gang, victim)
             )
 
-        return by_cost(self.victims_of(session, asker, lower), session.now)
+        own = by_cost(self.victims_of(session, asker, lower), session.now)
+        return [*own, *self._of_others(session, asker, own)]
+
+    def _of_others(self, session: Session, asker: Asker, own: Sequence[Piece]) -> list[Piece]:
+        """Return pieces of other queues, for what the gang wants beyond the pieces of its own queue."""
+        if not own or asker.at_own_limit or Reclaim.name not in session.actions:
+            return []
+        wanted = np.maximum(session.amounts(asker.ask) - sum(piece.amounts for piece in own), 0)
+        if not session.hooks.can_reclaim_resources.call(asker.gang, wanted):
+            return []
+        return _reclaimable(self, session, asker)
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
-        """Return True if all plugins agree."""
-        return session.hooks.preempt_scenario_validator.call(scenario)
+        """Return True if all plugins agree; of other queues they are asked for what the own victims do not free."""
+        gang = scenario.gang
+        own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)
+        others = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue != gang.queue)
+        if not session.hooks.preempt_scenario_validator.call(replace(scenario, chunks=own)):
+            return False
+        left = np.maximum(scenario.requested - sum(chunk.amounts for chunk in own), 0)
+        beyond = replace(scenario, requested=left, chunks=others)
+        return not others or session.hooks.reclaim_scenario_validator.call(beyond)
 
-    def reason(self, gang: GangView) -> Reason:
+    def reason(self, gang: GangView, found: Sequence[Piece]) -> Reason:
         """Return the reason for the owners of the victims."""
+        if any(piece.gang.queue != gang.queue for piece in found):
+            return reasons.placements.reclaimed(queue=gang.queue)
         return reasons.placements.preempted(priority=gang.priority, queue=gang.queue)
 
 
@@ -71,17 +96,11 @@ class Reclaim(Evicting):
     def allowed(self, session: Session, asker: Asker) -> bool:
         """Return True if the gang's queue would stay within its share; a queue at its own limit may not reclaim."""
         wanted = session.amounts(asker.ask)
-        return not asker.queue_full and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
+        return not asker.at_own_limit and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
     def pieces(self, session: Session, asker: Asker) -> list[Piece]:
         """Return pieces of other queues, first from the queue that is furthest over its share."""
-        session.hooks.on_job_solution_start.call(asker.gang)
-        gang = asker.gang
-
-        def reclaimable(victim: GangView) -> bool:
-            return _gives(session, gang, victim) and session.hooks.reclaim_victim_filter.call(gang, victim)
-
-        return across_queues(session, self.victims_of(session, asker, reclaimable))
+        return _reclaimable(self, session, asker)
 
     def why_not(self, session: Session, gang: GangView) -> Reason:
         """Return the rule that keeps from a gang what its queue deserves; empty if it has that, or would have more."""
@@ -105,7 +124,7 @@ class Reclaim(Evicting):
         """Return True if all plugins agree."""
         return session.hooks.reclaim_scenario_validator.call(scenario)
 
-    def reason(self, gang: GangView) -> Reason:
+    def reason(self, gang: GangView, _found: Sequence[Piece]) -> Reason:
         """Return the reason for the owners of the victims."""
         return reasons.placements.reclaimed(queue=gang.queue)
 
@@ -168,19 +187,29 @@ class Recall(Evicting):
         """Return pieces of the borrowers, the cheapest first."""
         return by_cost(self.victims_of(session, asker, lambda victim: _borrows(victim, asker.gang)), session.now)
 
-    def reason(self, gang: GangView) -> Reason:
+    def reason(self, gang: GangView, _found: Sequence[Piece]) -> Reason:
         """Return the reason for the owners of the victims."""
         return reasons.placements.recalled(queue=gang.queue)
 
-    def _try(self, session: Session, gang: GangView, *, full: bool) -> bool:
+    def _try(self, session: Session, gang: GangView, *, refused: str) -> bool:
         with seats_returned(session, gang), own_room(session, gang).free():
-            return super()._try(session, gang, full=full)
+            return super()._try(session, gang, refused=refused)
 
     def spares_left(self, session: Session, gang: GangView, operations: Sequence[Operation]) -> list[SpareSeats]:
         """Return the spares on nodes to which no member comes."""
         taken = {session.snapshot.name(operation.column) for operation in operations}
         kept = gang.placement.spec.spares if gang.placement else []
         return [seats for seats in kept if seats.node not in taken]
+
+
+def _reclaimable(action: Evicting, session: Session, asker: Asker) -> list[Piece]:
+    """Return pieces of other queues, first from the queue that is furthest over its share."""
+    session.hooks.on_job_solution_start.call(asker.gang)
+
+    def reclaimable(victim: GangView) -> bool:
+        return _gives(session, asker.gang, victim) and session.hooks.reclaim_victim_filter.call(asker.gang, victim)
+
+    return across_queues(session, action.victims_of(session, asker, reclaimable))
 
 
 def _gives(session: Session, gang: GangView, victim: GangView) -> bool:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
 from extender.planner.actions.ending import InTurn, in_turn, needs_leaving, room_of_leaving
@@ -43,8 +45,10 @@ ATTEMPTS = 8
 """Searches in one cycle, of one queue and in all: a search may take some tens of milliseconds."""
 MOST_VICTIMS = 5_000
 """Victims of one gang; they stand in its placement, which must fit into etcd."""
-FULL_QUEUE = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.GUARANTEED, reasons.queues.OVER_DESERVED})
-"""Reasons of gangs whose queue is full."""
+OWN_LIMIT = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.OVER_DESERVED})
+"""Reasons of gangs whose queue is at a limit of its own."""
+FULL_QUEUE = OWN_LIMIT | {reasons.queues.GUARANTEED}
+"""Reasons of gangs that a queue refuses; what others have of a guarantee may be reclaimed."""
 
 Told = dict[str, dict[Hashable, Reason]]
 """Queue → priority and shape of a gang that waits → the rule by which nothing was found for it."""
@@ -57,13 +61,23 @@ class Asker:
 
     ask: Ask
     needs: list[Need]
-    queue_full: bool
-    """The queue has no room, so victims must be of the queue, on any node."""
+    refused: str
+    """The reason why a queue refuses the gang; empty if it lacks nodes."""
 
     @property
     def gang(self) -> GangView:
         """The gang."""
         return self.ask.gang
+
+    @property
+    def queue_full(self) -> bool:
+        """True if victims on any node help, as they are to make room in a queue."""
+        return self.refused in FULL_QUEUE
+
+    @property
+    def at_own_limit(self) -> bool:
+        """True if its queue may have no more, whatever others have."""
+        return self.refused in OWN_LIMIT
 
 
 class Evicting:
@@ -127,7 +141,7 @@ class Evicting:
         key = gang.queue, gang.creator, shape
         if due and key not in self._hopeless:
             queues[gang.queue] += 1
-            if session.attempt(gang, partial(self._try, full=why.reason in FULL_QUEUE)):
+            if session.attempt(gang, partial(self._try, refused=why.reason if why.reason in FULL_QUEUE else "")):
                 return NOTHING
             self._hopeless.add(key)
             words = NOTHING if gang.key in session.failures else self.why_not(session, gang)
@@ -154,7 +168,7 @@ class Evicting:
         """Return True if plugins agree."""
         return True
 
-    def reason(self, gang: GangView) -> Reason:
+    def reason(self, gang: GangView, found: Sequence[Piece]) -> Reason:
         """Return the sentence for the owners of victims."""
         raise NotImplementedError
 
@@ -174,10 +188,11 @@ class Evicting:
         """Return the pieces of all allowed gangs that would help the asker."""
         found: list[Piece] = []
         leaving = leaving_pods(session)
+        useful = None if asker.queue_full else np.logical_or.reduce([need.usable for need in asker.needs])
         for gang in self.running:
             if gang is asker.gang or (loans_of(gang) and not self.borrowers) or not allowed(gang):
                 continue
-            pieces = self._catalogue.of(session, gang)
+            pieces = self._catalogue.of(session, gang, useful)
             if leaving and any(pod.uid in leaving for piece in pieces for pod in piece.pods):
                 continue
             if self.takes_seats:
@@ -185,7 +200,7 @@ class Evicting:
             found += pieces if asker.queue_full else helpful(pieces, asker.needs)
         return found
 
-    def _try(self, session: Session, gang: GangView, *, full: bool) -> bool:
+    def _try(self, session: Session, gang: GangView, *, refused: str) -> bool:
         ask = session.ask(gang)
         if not ask.least:
             return False
@@ -193,14 +208,14 @@ class Evicting:
         if not needs:
             return False
         with room_of_leaving(session), self._ending.kept_from(session, gang), reservations_kept(session, gang):
-            asker = Asker(ask, needs, queue_full=full)
+            asker = Asker(ask, needs, refused)
             if not self.allowed(session, asker):
                 return False
             pieces = permitted(self.pieces(session, asker), disruption_budgets(session))
             for inside in domains_of(session, gang, needs, pieces):
                 if inside is not None:
                     own = [replace(need, usable=need.usable & inside) for need in needs]
-                    asker = Asker(ask, own, queue_full=full)
+                    asker = Asker(ask, own, refused)
                     pieces = permitted(self.pieces(session, asker), disruption_budgets(session))
                 found = self._search(session, asker, pieces)
                 if found is not None:
@@ -251,7 +266,7 @@ class Evicting:
         if session.kept is not None:
             session.kept.over(gang)
         victims = tuple((piece.gang, pod) for piece in found for pod in piece.pods)
-        reason = self.reason(gang)
+        reason = self.reason(gang, found)
         notices = notices_for(session, gang, victims) if self.told else ()
         until = latest_end(notices)
         for moved in {piece.gang.key: piece.gang for piece in found}.values() if self.moves else ():

@@ -42,6 +42,8 @@ class Session(FreeCapacity):
         self.now = inputs.now
         """Seconds since the epoch."""
         self.hooks = Hooks()
+        self.actions: frozenset[str] = frozenset()
+        """Names of the actions of the cycle."""
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle let in."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 import numpy as np
+from numpy.typing import NDArray
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -28,6 +29,9 @@ from muster.api.limits import whole_number
 from muster.api.muster.placement import Loan, SpareSeats
 from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
 from muster.resources.labels import Requirements
+
+Mask = NDArray[np.bool_]
+"""Nodes, bool of shape (nodes,)."""
 
 
 class DisruptionBudgets:
@@ -98,14 +102,18 @@ class Piece:
         return total
 
 
-def pieces_of(snapshot: Snapshot, gang: GangView, within: Units) -> list[Piece]:
-    """Return the pieces of a gang, pods above the minimum first and the rest last; none during an active placement."""
+def pieces_of(snapshot: Snapshot, gang: GangView, within: Units, useful: frozenset[str] = frozenset()) -> list[Piece]:
+    """Return the pieces of a gang, pods above the minimum first and the rest last; none during an active placement.
+
+    Where any members may go, those on the nodes in `useful` are the ones above the minimum. Independent pods are pieces
+    of one pod each, without a rest.
+    """
     if gang.active or not gang.preemptable:
         return []
     alive = [pod for pod in gang.pods if pod.alive and pod.slot is not None]
     if not alive or any(pod.system for pod in alive):
         return []
-    extras = _extras(gang, within, alive)
+    extras = _extras(gang, within, alive, useful)
     gone = {pod.uid for unit in extras for pod in unit}
     pieces = [_piece(snapshot, gang, unit, rest=False) for unit in extras]
     if rest := [pod for pod in alive if pod.uid not in gone]:
@@ -113,22 +121,31 @@ def pieces_of(snapshot: Snapshot, gang: GangView, within: Units) -> list[Piece]:
     return _within_budget(gang, len(alive), pieces)
 
 
-def _extras(gang: GangView, within: Units, alive: list[PodRecord]) -> list[list[PodRecord]]:
-    """Return the units above the gang's minimum, the last ranks of the last pod set first."""
+def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: frozenset[str]) -> list[list[PodRecord]]:
+    """Return the units above the gang's minimum: those on useful nodes, then the last ranks of the last pod set."""
     counts = {pod_set.name: len(pod_set.taken) for pod_set in gang.pod_sets}
-    if gang.indivisible or not gang.started or sum(counts.values()) <= gang.floor.min_member:
+    above = gang.independent or (gang.started and sum(counts.values()) > gang.floor.min_member)
+    if gang.indivisible or not above:
         return []
     by_slot = {(pod.slot.pod_set, pod.slot.rank): pod for pod in alive if pod.slot is not None}
-    units: list[list[PodRecord]] = []
+    units: list[tuple[str, list[PodRecord]]] = []
     for pod_set in reversed(gang.pod_sets):
         for ranks in reversed(within.of(pod_set, sorted(pod_set.taken))):
             pods = [by_slot[pod_set.name, rank] for rank in ranks if (pod_set.name, rank) in by_slot]
-            counts[pod_set.name] -= len(pods)
-            if not pods or not gang.viable(counts):
-                counts[pod_set.name] += len(pods)
-                break
-            units.append(pods)
-    return units
+            units.append((pod_set.name, pods))
+    if useful:
+        units.sort(key=lambda unit: useful.isdisjoint(pod.node for pod in unit[1]))
+    found, needed = list[list[PodRecord]](), set[str]()
+    for name, pods in units:
+        if name in needed:
+            continue
+        counts[name] -= len(pods)
+        if pods and (gang.independent or gang.viable(counts)):
+            found.append(pods)
+        else:
+            counts[name] += len(pods)
+            needed.add(name)  # all other units of the pod set are as large
+    return found
 
 
 def _within_budget(gang: GangView, alive: int, pieces: list[Piece]) -> list[Piece]:
@@ -164,14 +181,30 @@ def _piece(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: b
     return Piece(gang, tuple(pods), rest, columns, rows)
 
 
+def _is_on(snapshot: Snapshot, pod: PodRecord, nodes: Mask) -> bool:
+    column = snapshot.index.get(pod.node)
+    return column is not None and bool(nodes[column])
+
+
 @dataclass(slots=True)
 class Catalogue:
     """Pieces of gangs, kept from cycle to cycle until the gang's view or the axes of the arrays are made anew."""
 
     _known: dict[str, tuple[GangView, object, object, list[Piece]]] = field(default_factory=dict)
 
-    def of(self, session: Session, gang: GangView) -> list[Piece]:
-        """Return the pieces of a gang."""
+    def of(self, session: Session, gang: GangView, useful: Mask | None = None) -> list[Piece]:
+        """Return the pieces of a gang; where any members may go, those on the `useful` nodes first."""
+        pieces = self._usual(session, gang)
+        tied = gang.framework or session.ask(gang).units.united
+        if useful is None or tied or not pieces or pieces[-1] is pieces[0]:
+            return pieces
+        if not (pieces[-1].rest and useful[pieces[-1].columns].any()):
+            return pieces
+        snapshot = session.snapshot
+        names = frozenset(pod.node for piece in pieces for pod in piece.pods if _is_on(snapshot, pod, useful))
+        return pieces_of(snapshot, gang, session.ask(gang).units, names)
+
+    def _usual(self, session: Session, gang: GangView) -> list[Piece]:
         axis, index = session.snapshot.axis, session.snapshot.index
         known = self._known.get(gang.key)
         if known is None or known[0] is not gang or known[1] is not axis or known[2] is not index:
