@@ -82,6 +82,7 @@ INSTALLED_LATER = "it was installed after this process started, which knows it a
 ENQUEUE, GANG = "enqueue", "gang"
 CONSTRAINTS = ("predicates", "dynamicresources", "topology")
 """Plugins of what pods and gangs require: they are there under every configuration."""
+_VOTES = frozenset({"job_enqueueable", "job_enqueued"})
 _REQUIRED = "it is there in any case: what a pod or a gang requires holds under every configuration"
 _CONSTRAINING = frozenset({"pre_predicate", "predicate", "neighbour_predicate", "subset_nodes", "closest_domain"})
 """Hooks that no switch takes from them."""
@@ -106,6 +107,8 @@ class Resolved:
     actions: list[str] = field(default_factory=list)
     plugins: list[PluginUse] = field(default_factory=list)
     report: Report = field(default_factory=Report)
+    votes: bool = True
+    """Plugins vote on the admission of gangs; as in Volcano not where the file does not name `enqueue`."""
 
 
 def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
@@ -123,6 +126,8 @@ def resolve(config: SchedulerConfig, registry: Registry) -> Resolved:
         if name in registry.plugins and all(use.name != name for use in found.plugins):
             found.plugins.append(PluginUse(name, ""))
             found.report.differs("tiers", name, _REQUIRED)
+    if not found.votes:
+        found.plugins = [replace(use, off=use.off | _VOTES) for use in found.plugins]
     _sections(config, registry, found.report)
     _usage(config, found)
     return found
@@ -147,7 +152,12 @@ def _actions(config: SchedulerConfig, registry: Registry, found: Resolved) -> No
                 report.differs("actions", name, known.differs)
     if ENQUEUE not in found.actions and not report.errors:
         found.actions.insert(0, ENQUEUE)
-        report.differs("actions", ENQUEUE, "it runs first without being named: no gang has its pods made before it")
+        found.votes = False
+        report.differs(
+            "actions",
+            ENQUEUE,
+            "it runs first without being named, and asks no plugin: no gang has its pods made before it",
+        )
 
 
 def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved) -> None:

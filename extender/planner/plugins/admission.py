@@ -71,7 +71,7 @@ class Overcommit(PlainPlugin):
     """Admission of gangs while all admitted ones fit into a multiple of the nodes' resources, less the used ones.
 
     The factor is 1.2, also where one below 1 is configured, as in Volcano. Only resources that the gang needs are
-    compared; pods with a node count once, as used.
+    compared; pods with a node count once, as used. What gangs hold that may be evicted for it does not count.
     """
 
     name = "overcommit"
@@ -83,10 +83,13 @@ class Overcommit(PlainPlugin):
         self._needs = Needs()
         self._admitted: Amounts | None = None
         """Needs of admitted gangs; None until the first vote of the cycle."""
+        self._victims: dict[tuple[str, int, bool], Amounts] = {}
+        """Queue, priority and preemption of a gang → what its possible victims hold in this cycle."""
 
     def on_session_open(self, session: Session) -> None:
         """Register the vote, and count the gangs that are admitted during the cycle."""
         self._admitted = None
+        self._victims.clear()
         session.hooks.job_enqueueable.add(lambda gang: self._vote(session, gang))
         session.hooks.job_enqueued.add(lambda gang: self._count(session, gang))
 
@@ -104,12 +107,29 @@ class Overcommit(PlainPlugin):
         needed = self._needs.of(session.snapshot, gang)
         total = session.snapshot.allocatable.sum(axis=1)
         used = total - session.snapshot.free.sum(axis=1)
+        if (used[needed > 0] > 0).any():
+            used = used - self._evictable(session, gang)
         over = np.flatnonzero((needed > 0) & (self._sum(session) + needed > total * self._factor - used))
         if not len(over):
             return None
         resource = next(name for name, row in session.snapshot.axis.items() if row == over[0])
         message = reasons.queues.overcommitted(resource=resource, factor=self._factor)
         return EnqueueVote(admit=False, reason=reasons.queues.OVERCOMMITTED, message=message)
+
+    def _evictable(self, session: Session, gang: GangView) -> Amounts:
+        """Return what the gang's possible victims hold, by the actions of the cycle, int64 of shape (resources,)."""
+        key = gang.queue, gang.priority, gang.preempts
+        if key not in self._victims:
+            queues = session.snapshot.queues
+            found = np.zeros(session.snapshot.free.shape[0], dtype=np.int64)
+            for victim in session.snapshot.gangs if gang.preempts else ():
+                queue = queues.get(victim.queue)
+                inside = "preempt" in session.actions and victim.priority < gang.priority
+                across = "reclaim" in session.actions and queue is not None and queue.spec.reclaimable is not False
+                if victim.preemptable and (inside if victim.queue == gang.queue else across):
+                    found += session.snapshot.used_by(victim)
+            self._victims[key] = found
+        return self._victims[key]
 
 
 class Sla(PlainPlugin):

@@ -92,7 +92,7 @@ def test_what_did_not_change_is_the_same_object() -> None:
     assembly = Assembly(Registry({**own.plugins, "counting": Counting}, own.actions))
     first = assembly.build(config.parse(text("{name: gang}", "{name: counting}")))
     first[1][1].count = 7  # type: ignore[attr-defined]
-    second = assembly.build(config.parse(text("{name: counting}", "{name: gang}", actions="allocate")))
+    second = assembly.build(config.parse(text("{name: counting}", "{name: gang}", actions="enqueue, allocate")))
     assert second[1][0] is first[1][1]
     assert second[0][-1] is first[0][-1]
     third = assembly.build(config.parse(text("{name: gang}", "{name: counting, arguments: {a: 1}}")))
