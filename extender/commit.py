@@ -113,7 +113,7 @@ class Committer:
     def _release(self, pod: PodRecord, node: str, epoch: int, consumed: Mapping[str, str]) -> None:
         """Pin a pod to its node and lift its gate; `consumed` names the request for nodes that its gang waited for."""
         annotations = {names.EPOCH: str(epoch), **consumed}
-        if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET:
+        if pod.slot and (pod.slot.pod_set == DEFAULT_POD_SET or pod.task):
             annotations[names.MEMBER_INDEX] = str(pod.slot.rank)
         body: dict[str, object] = {"metadata": {"uid": pod.uid, "annotations": annotations}}
         if pod.gated:

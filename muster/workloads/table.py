@@ -143,13 +143,14 @@ def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | 
 
 
 def slot_of(meta: ObjectMeta) -> Slot | None:
-    """Return the slot of a pod: by Volcano task and index, Muster's note, or the index that its controller gave it.
+    """Return the slot of a pod: by Volcano's task and index, Muster's note, or the index that its controller gave it.
 
     None without any of these, or with a rank beyond the limit; the planner then gives it the first free rank.
     """
     annotations, labels = meta.annotations, meta.labels
-    if names.TASK_SPEC in annotations:
-        return _slot(annotations[names.TASK_SPEC], annotations.get(names.TASK_INDEX))
+    if task := task_of(meta):
+        own = annotations.get(names.TASK_INDEX) or labels.get(names.TASK_INDEX)
+        return _slot(task, own or annotations.get(names.MEMBER_INDEX))
     for index in (
         annotations.get(names.MEMBER_INDEX),
         *(place.get(key) for key in INDEXES for place in (labels, annotations)),  # a template may have the annotation
@@ -158,6 +159,11 @@ def slot_of(meta: ObjectMeta) -> Slot | None:
         if slot:
             return slot
     return None
+
+
+def task_of(meta: ObjectMeta) -> str:
+    """Return the task that a pod names, by Volcano's annotation or label; empty if it names none."""
+    return meta.annotations.get(names.TASK_SPEC) or meta.labels.get(names.TASK_SPEC, "")
 
 
 def _slot(pod_set: str, index: str | None) -> Slot | None:

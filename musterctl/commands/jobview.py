@@ -7,8 +7,8 @@ from muster.api.kubernetes import core, pod_problems
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
-from musterctl.cluster import JSON
 from muster.volcano.tasks import DEFAULT_MAX_RETRY
+from musterctl.cluster import JSON
 from musterctl.output.listing import age, since
 
 _COUNTERS = ("pending", "running", "succeeded", "failed", "terminating", "unknown")

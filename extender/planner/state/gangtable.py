@@ -47,6 +47,7 @@ def _check(group: PodGroup, pods: list[PodRecord], job: Job | None, placement: P
     asked = [(words.MIN_MEMBER, group.spec.min_member, PODS), (words.PODS, len(pods), PODS)]
     if job:
         asked += [(words.JOB_PODS, total_replicas(job.spec), PODS), (words.JOB_TASKS, len(job.spec.tasks), TASKS)]
+    asked.append((words.GROUP_TASKS, len(group.spec.min_task_member), TASKS))
     epoch = max([placement.spec.epoch if placement else 0, *(pod.epoch or 0 for pod in pods)])
     asked.append((words.NEXT_EPOCH, epoch + 1, EPOCH))
     for what, value, limit in asked:

@@ -28,7 +28,7 @@ from muster.api.volcano.batch import is_job
 from muster.resources.gpus import asking_for, chosen_devices, given_devices
 from muster.resources.runtime import Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
-from muster.workloads.table import PART_LABELS, gang_of, slot_of
+from muster.workloads.table import PART_LABELS, gang_of, slot_of, task_of
 
 ABOUT_GANG = (names.SPARES, names.BORROWS, *names.FAULT_KEYS)
 """Annotations about a gang that a pod may have for it."""
@@ -99,6 +99,8 @@ class PodRecord(Struct, eq=False, gc=False):
     answer: Answer | None = None
     """What it was told about its eviction, and what it says itself; None without any such annotation."""
 
+    task: str = ""
+    """The task that it names without an index; the planner gives it a rank there. Empty for all others."""
     creator: str = ""
     """As its annotation says; "" for pods that other controllers make, whose annotations are of a template."""
     about_gang: dict[str, str] | None = None
@@ -166,7 +168,8 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         since=readable_time(status.start_time),
         bound_at=readable_time(scheduled.last_transition_time) if scheduled and scheduled.status == "True" else None,
         gang=f"{meta.namespace}/{gang}" if gang else None,
-        slot=slot_of(meta),
+        slot=(slot := slot_of(meta)),
+        task="" if slot else intern(task_of(meta)),
         controller=intern(f"{owner.kind}/{owner.name}") if gang and (owner := meta.controller) else "",
         controller_uid=owner.uid if gang and (owner := meta.controller) else "",
         terminating=meta.deletion_timestamp is not None,

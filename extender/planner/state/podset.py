@@ -1,5 +1,6 @@
 """The pod sets of a gang: their slots and the pods that have them, and their minimums by Volcano's rule."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -122,22 +123,25 @@ def _part(pods: list[PodRecord]) -> None:
 
 
 def give_slots(pods: list[PodRecord]) -> None:
-    """Give members without a slot the first free ranks, the oldest first; a later member may be an older pod."""
+    """Give members without a slot the first free ranks of their task, the oldest first; a later one may be older."""
     _part(pods)
     without = [pod for pod in pods if pod.slot is None]
-    occupied = {pod.slot.rank for pod in pods if pod.slot and pod.slot.pod_set == DEFAULT_POD_SET and _holds_slot(pod)}
-    rank = 0
+    occupied = {pod.slot for pod in pods if pod.slot and _holds_slot(pod)}
+    ranks: dict[str, int] = defaultdict(int)
     for pod in sorted(without, key=_AGE):
-        while rank in occupied:
-            rank += 1
-        pod.slot = Slot(DEFAULT_POD_SET, rank)
+        name = pod.task or DEFAULT_POD_SET
+        while Slot(name, ranks[name]) in occupied:
+            ranks[name] += 1
+        pod.slot = Slot(name, ranks[name])
         if _holds_slot(pod):
-            occupied.add(rank)
+            occupied.add(pod.slot)
 
 
 def pod_sets_of(group: PodGroup, pods: list[PodRecord], job: Job | None, templates: Templates) -> list[PodSetView]:
     """Make the pod sets of a gang whose pods all have slots."""
     pod_sets = _job_sets(group, job, templates) if job else {}
+    for name, minimum in group.spec.min_task_member.items() if job is None else ():
+        pod_sets[name] = PodSetView(name, None, 0, minimum)  # its pods may come later
     for pod in sorted(pods, key=_AGE):
         _slot_pod(pod_sets, pod)
     for pod_set in pod_sets.values():

@@ -29,9 +29,7 @@ def failed(main: int, sidecar: int = 143, restart_policy: str = "Always") -> Pod
 
 
 @pytest.mark.parametrize(("restart_policy", "codes"), [("Always", (1,)), ("", (143, 1))])
-def test_the_exit_codes_of_a_pod_are_those_that_kubernetes_counts(
-    restart_policy: str, codes: tuple[int, ...]
-) -> None:
+def test_the_exit_codes_of_a_pod_are_those_that_kubernetes_counts(restart_policy: str, codes: tuple[int, ...]) -> None:
     """A sidecar that is ended after the program has failed is none of them; an init container is."""
     assert exit_codes(failed(1, restart_policy=restart_policy)) == codes
 
