@@ -12,7 +12,7 @@ DEFAULT_TIERS = (
     "gang priority elastic proportion",
     "predicates dynamicresources minruntime subgrouporder taskorder",
     "topology",
-    "fragmentation",
+    "fragmentation preferences",
 )
 
 

@@ -11,7 +11,7 @@ from extender.planner.framework.registry import PluginBuilder
 from extender.planner.plugins.admission import Drf, Overcommit, QuotaRoom, Sla
 from extender.planner.plugins.dynamicresources import DynamicResources
 from extender.planner.plugins.fragmentation import Fragmentation
-from extender.planner.plugins.nodeorder import Binpack, NodeOrder
+from extender.planner.plugins.nodeorder import Binpack, NodeOrder, Preferences
 from extender.planner.plugins.order import Elastic, Gang, Priority, Reservations, SubGroupOrder, TaskOrder
 from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
 from extender.planner.plugins.predicates import Predicates
@@ -32,9 +32,9 @@ PLUGINS: dict[str, PluginBuilder] = {
     plugin.name: plugin
     for plugin in (
         Gang, Predicates, DynamicResources, Priority, Elastic, Proportion, NodeAvailability, NodePlacement,
-        ResourceType, GpuPack, GpuSpread, GpuSharingOrder, Fragmentation, SubGroupOrder, TaskOrder, PodAffinity,
-        MinRuntime, Snapshot, ReflectJobOrder, Conformance, Overcommit, Sla, Drf, NodeOrder, Binpack, QuotaRoom,
-        Reservations, Topology,
+        ResourceType, GpuPack, GpuSpread, GpuSharingOrder, Fragmentation, Preferences, SubGroupOrder, TaskOrder,
+        PodAffinity, MinRuntime, Snapshot, ReflectJobOrder, Conformance, Overcommit, Sla, Drf, NodeOrder, Binpack,
+        QuotaRoom, Reservations, Topology,
     )
 }  # fmt: skip
 """By the name that configurations call them by."""

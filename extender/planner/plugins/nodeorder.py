@@ -61,6 +61,26 @@ class NodeOrder(NodeScore):
         return total
 
 
+class Preferences(NodeOrder):
+    """Preferred affinity and taints PreferNoSchedule alone, with Volcano's weights; for pods without any it is quiet.
+
+    kube-scheduler cannot make up for them: it has one node to look at for a pod that is pinned.
+    """
+
+    name = "preferences"
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        refuse_arguments(self.name, arguments, ())
+        super().__init__({"leastrequested.weight": 0, "balancedresource.weight": 0})
+
+    def _scores(self, session: Session, cls: PodClass) -> Scores:
+        affinity = cls.affinity.node_affinity if cls.affinity else None
+        wishes = bool(affinity and affinity.preferred) or bool(cls.neighbours.wishes)
+        if not wishes and not self._taints.of(cls, session.snapshot, _advised_against).any():
+            return np.zeros(len(session.snapshot.nodes))
+        return super()._scores(session, cls)
+
+
 class Binpack(NodeScore):
     """Full nodes first: the weighted mean of the used parts of resources; 0 without room for one of them."""
 
