@@ -39,6 +39,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.muster.node_faults import Fault, is_dead
 from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.faults import Policy, policy_of, seconds_of
+from muster.workloads.table import row_of
 
 SETTLE_S = 2.0
 """Time after the last fault of a gang's nodes until it is repaired, as faults come together."""
@@ -151,6 +152,9 @@ def too_many(session: Session) -> Reason:
 def chosen_policy(gang: GangView, lost: Sequence[PodRecord]) -> tuple[Policy, str]:
     """Return the policy for a gang that loses these members, and why it is that one, in words."""
     named = policy_of(gang.said)
+    kind = row_of(gang.group.metadata.controller)
+    if kind is not None and kind.one_node_each:
+        return "wait", reasons.repairs.ONE_NODE_EACH
     if gang.restarts_whole and named != "wait":
         return "restart", reasons.repairs.JOB_RESTARTS
     if named is not None:

@@ -363,6 +363,16 @@ def test_a_pod_that_nobody_makes_again_is_left_where_it_is(world: RepairWorld) -
     assert evicted(world.look(600.0)) == []
 
 
+def test_the_pods_of_a_daemon_set_stay_on_their_node(world: RepairWorld) -> None:
+    """Also where they ask to be replaced: a network plugin that is evicted from a node keeps it from getting ready."""
+    key = world.runs("a", 2, least=1, independent_pods="true", on_node_fault="replace")
+    owner = OwnerReference(api_version="apps/v1", kind="DaemonSet", name="cni", uid="uid-cni", controller=True)
+    world.change(world.state.groups[key], owner_references=[owner])
+    world.node("node-0", conditions={"Ready": "False"})
+    world.look()
+    assert evicted(world.look(600.0)) == []
+
+
 def test_pods_that_run_alone_come_again_by_themselves_where_there_is_room(world: RepairWorld) -> None:
     """Their successors have other names, so no placement waits for them."""
     world.runs("a", 3, least=1, independent_pods="true")
