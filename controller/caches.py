@@ -20,6 +20,7 @@ from muster.api.kubernetes.core import PODS, Container, Pod, PodSpec
 from muster.api.kubernetes.meta import Object, OwnerReference, ReportedCondition
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.muster.native import counted_in
+from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS, MADE_OF
@@ -41,6 +42,8 @@ JOB_INDEX: Final = "job"
 """Index of the pod store: the Job that the pod belongs to (`JobRef.entry`)."""
 GROUP_INDEX: Final = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that the controller of gangs makes for the pod."""
+ENDED_INDEX: Final = "ended"
+"""Index of the pod store: the same of pods that have succeeded and still exist."""
 NATIVE_INDEX: Final = "native gang"
 """Index of the pod store: the same of pods of a Job that are in its native PodGroup in place of that one."""
 CRON_INDEX: Final = "cron-job"
@@ -56,7 +59,7 @@ class Caches:
 
     def __init__(self, client: Client) -> None:
         self.jobs = packed(client, JOBS, {TEMPLATE_INDEX: template_keys, CRON_INDEX: cron_keys})
-        by_gang = {JOB_INDEX: job_keys, GROUP_INDEX: group_keys, NATIVE_INDEX: native_keys}
+        by_gang = {JOB_INDEX: job_keys, GROUP_INDEX: group_keys, ENDED_INDEX: ended_keys, NATIVE_INDEX: native_keys}
         self.pods = Reflector(client, PODS, store=Store[Pod](by_gang), keep=kept)
         self.groups = Reflector(
             client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}), budget=Budget(POD_GROUPS)
@@ -93,6 +96,13 @@ def group_keys(pod: Pod) -> list[str]:
     """Index a pod by the PodGroup that is made for it."""
     name = group_to_make(pod)
     return [f"{pod.metadata.namespace}/{name}"] if name else []
+
+
+def ended_keys(pod: Pod) -> list[str]:
+    """The index function."""
+    meta = pod.metadata
+    ours = is_musters(pod.spec.scheduler_name) and not job_of_pod(meta)
+    return [f"{meta.namespace}/{group_name(meta)}"] if pod.status.phase == "Succeeded" and ours else []
 
 
 def native_keys(pod: Pod) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from controller.caches import GROUP_INDEX, NATIVE_INDEX, Caches
+from controller.caches import ENDED_INDEX, GROUP_INDEX, NATIVE_INDEX, Caches
 from controller.kit import KeyController, Kit
 from controller.live import controller_of, delete, find, find_or_make, owned_by
 from muster.api import names
@@ -34,8 +34,8 @@ REFUSED_S = 5.0
 
 _BEFORE_THE_REASON = "denied the request: "  # in front of it the API server names the webhook
 
-Fit = tuple[str, int, str]
-"""The state that a PodGroup fits: its UID, the number of its pods, and the newest of them."""
+Fit = tuple[str, int, int, str]
+"""The state that a PodGroup fits: its UID, the number of its pods and of those that have succeeded, and the newest."""
 
 
 class PodGroups(KeyController):
@@ -86,7 +86,8 @@ class PodGroups(KeyController):
             return
         newest = max(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
         group = self._groups.get(key)
-        fit = (group.metadata.uid if group else "", len(pods), newest.metadata.uid)
+        ended = len(self._pods.keys_by_index(ENDED_INDEX, key))
+        fit = (group.metadata.uid if group else "", len(pods), ended, newest.metadata.uid)
         if self._fits.get(key) != fit:
             owner = self._owner(newest.metadata)
             above, world = world_of(newest.metadata), None
@@ -94,7 +95,7 @@ class PodGroups(KeyController):
                 world = find(self._client, *above, newest.metadata.namespace)
                 if world is None:
                     return  # gone, and its pods go with it
-            wanted = pod_group(newest, inherited(owner, world) if owner else None, world)
+            wanted = pod_group(newest, inherited(owner, world) if owner else None, world, ended)
             try:
                 made = group or self._create(wanted)
                 if world and not owned_by(made.metadata, world.metadata.uid):  # of an earlier workload of this name

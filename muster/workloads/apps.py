@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from muster.api import names
 from muster.api.fields import FieldError
-from muster.api.kubernetes.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, StatefulSet
+from muster.api.kubernetes.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, ReplicaSet, StatefulSet
 from muster.api.kubernetes.core import REPLICATION_CONTROLLERS
 from muster.api.kubernetes.endpoints import Endpoints, Run
 from muster.api.kubernetes.meta import ObjectMeta
@@ -68,6 +68,11 @@ class StatefulSetAdapter(Adapter):
         return min(next(filter(None, least), self.size()), self.size())
 
 
+def _replicas(owner: StatefulSet | ReplicaSet) -> int:
+    """The pods of an owner at a time; during a rollout those of the new ReplicaSet."""
+    return max(1, 1 if owner.spec.replicas is None else owner.spec.replicas)
+
+
 def _samples(stateful_set: JSON) -> Iterator[SamplePod]:
     """Yield the first pod; of a LeaderWorkerSet's StatefulSet with the place that its own webhook writes before."""
     spec = mapping(stateful_set.get("spec"))
@@ -87,7 +92,7 @@ STATEFUL_SET = WorkloadKind(
     ranks=Ranks(
         lambda owner, _pod: StatefulSetAdapter(owner), STATEFUL_SETS, index=names.POD_INDEX, called="a StatefulSet"
     ),
-    gang=GangRules(wants_none=lambda owner: owner.spec.replicas == 0),
+    gang=GangRules(at_once=_replicas, wants_none=lambda owner: owner.spec.replicas == 0),
     admission=Admission(service_name=("spec", "serviceName")),
     samples=_samples,
 )
@@ -106,7 +111,7 @@ REPLICA_SET = WorkloadKind(
     REPLICA_SETS,
     one_template=True,
     no_ranks="pods of a ReplicaSet (or Deployment) have no index, so none of them has a rank",
-    gang=GangRules(wants_none=lambda owner: owner.spec.replicas == 0),
+    gang=GangRules(at_once=_replicas, wants_none=lambda owner: owner.spec.replicas == 0),
 )
 DAEMON_SET = WorkloadKind(
     DAEMON_SETS,

@@ -50,6 +50,8 @@ class GangRules:
 
     at_once: Callable[[Any], int] | None = None
     """The most pods at a time, at least 1: a gang needs no more of them, and that of a framework all."""
+    left: Callable[[Any], int | None] | None = None
+    """The members that have not ended for good; None if the owner does not say how many will."""
     minimum: Callable[[Any], int | None] | None = None
     """The pods that must start together by the owner's own fields; None if it does not say."""
     level: Callable[[Any], str] | None = None

@@ -48,13 +48,13 @@ def inherited(owner: Object, above: Object | None) -> Object:
     return structs.replace(owner, metadata=metadata)
 
 
-def pod_group(pod: Pod, owner: Object | None, world: Object | None = None) -> PodGroup:
+def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended: int = 0) -> PodGroup:
     """Return the PodGroup of this pod and its siblings; `owner` is their controller, if it can be read.
 
     `world` is the workload of a gang with pods of several controllers. Admission moves a group in the default queue to
-    that of its namespace.
+    that of its namespace. `ended` pods have succeeded and still exist.
     """
-    members = min_member(pod, owner)
+    members = min_member(pod, owner, ended)
     annotations = {
         key: value
         for key, value in (owner.metadata.annotations if owner else {}).items()

@@ -214,13 +214,21 @@ def is_independent(pod: Pod, owner: Object | None) -> bool:
     return not annotated and _asked(pod, owner) == 1 and names.FRAMEWORK not in labels
 
 
-def min_member(pod: Pod, owner: Object | None) -> int:
+def min_member(pod: Pod, owner: Object | None, ended: int = 0) -> int:
     """Return how many pods must start together: as annotated, a framework's world, by `spec.scheduling`, or 1.
 
-    Never more than exist at a time: the owner may have been scaled down since, or have its JobSet's annotation. `owner`
-    is the pod's controller, if it can be read.
+    Never more than exist at a time: the owner may have been scaled down since, or have its JobSet's annotation. Nor
+    more than can still come, beside the `ended` ones that have succeeded and still exist. `owner` is the pod's
+    controller, if it can be read.
     """
     rules = gang_rules(pod.metadata.controller)
+    alone = world_of(pod.metadata) is None  # else the members of other owners are left, too
+    left = rules.left(owner) if owner and rules and rules.left and alone else None
+    least = _min_member(pod, owner, rules)
+    return least if left is None else max(1, min(least, left + ended))
+
+
+def _min_member(pod: Pod, owner: Object | None, rules: GangRules | None) -> int:
     at_once = rules.at_once(owner) if owner and rules and rules.at_once else None
     most = world_size(pod, owner) or at_once
     for meta in (owner.metadata, pod.metadata) if owner else (pod.metadata,):

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 from builders import manifests
 from gangs_world import JSON, World
+from msgspec import structs
 
 from muster.api.base import Resource
 from muster.api.kubernetes.apps import STATEFUL_SETS
-from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES
+from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod, PodStatus
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import Invalid
@@ -131,6 +132,19 @@ def test_a_gang_of_a_framework(world: World) -> None:
     assert group.spec.min_member == 3
     world.rendezvous.process(pod.metadata.key)
     assert world.made(SERVICES) == [("train", "Job")]
+
+
+@pytest.mark.parametrize(("phases", "members"), [((), 1), (("Succeeded",), 2), (("Succeeded", "Failed"), 2)])
+def test_a_gang_waits_for_no_members_that_are_done(world: World, phases: tuple[str, ...], members: int) -> None:
+    """Two of three indexes have succeeded; those whose pods still exist count as members."""
+    owner = world.owner(INDEXED_JOBS, spec={"parallelism": 3, "completions": 3}, status={"succeeded": 2})
+    pod = world.pod(owner, "muster")
+    for number, phase in enumerate(phases):
+        metadata = structs.replace(pod.metadata, name=f"done-{number}", uid=f"done-{number}")
+        world.pods.put(Pod(metadata=metadata, spec=pod.spec, status=PodStatus(phase=phase)))
+    group = world.group(owner)
+    assert group
+    assert group.spec.min_member == members
 
 
 PARTS = {

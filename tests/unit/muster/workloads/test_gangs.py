@@ -7,7 +7,7 @@ import pytest
 
 from muster.api.base import Resource
 from muster.api.kubeflow.jobset import JOB_SETS
-from muster.api.kubernetes.apps import DAEMON_SETS, REPLICA_SETS, STATEFUL_SETS
+from muster.api.kubernetes.apps import DAEMON_SETS, REPLICA_SETS, STATEFUL_SETS, ReplicaSet, StatefulSet
 from muster.api.kubernetes.core import INDEXED_JOBS, Container, IndexedJob, Pod, PodSpec
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import JobScheduling, PodSchedulingGroup
@@ -39,6 +39,12 @@ def batch_job(parallelism: int | None, completions: int | None, **metadata: Any)
     return msgspec.convert({"metadata": {"name": "train", "uid": "t", **metadata}, "spec": spec}, IndexedJob)
 
 
+def replicas(kind: type[Object], number: int | None, least: int) -> Object:
+    """A ReplicaSet or StatefulSet `train` whose pods start together from `least` on, by Volcano's annotation."""
+    annotations = {"scheduling.volcano.sh/group-min-member": str(least)}
+    return msgspec.convert({"metadata": {"annotations": annotations}, "spec": {"replicas": number}}, kind)
+
+
 def annotated(**annotations: str) -> Any:
     """Metadata with annotations of Muster's."""
     return {"annotations": {f"muster.dev/{key.replace('_', '-')}": value for key, value in annotations.items()}}
@@ -57,11 +63,10 @@ def annotated(**annotations: str) -> Any:
         (pod(), batch_job(4, 9, **annotated(min_member="8")), 4),  # said by its JobSet of both its Jobs
         (pod(), batch_job(4, 2, **annotated(min_member="4")), 2),
         (pod(None, **annotated(min_member="3")), None, 3),
-        (
-            pod(REPLICA_SETS),
-            Object(metadata=ObjectMeta(annotations={"scheduling.volcano.sh/group-min-member": "5"})),
-            5,
-        ),
+        (pod(REPLICA_SETS), replicas(ReplicaSet, 7, 5), 5),
+        (pod(REPLICA_SETS), replicas(ReplicaSet, 2, 5), 2),  # the new one of a Deployment in its rollout
+        (pod(STATEFUL_SETS), replicas(StatefulSet, 2, 5), 2),
+        (pod(STATEFUL_SETS), replicas(StatefulSet, None, 5), 1),
         (pod(None, **annotated(min_member="-3")), None, 1),
         (pod(None, **annotated(min_member="many")), None, 1),
     ],
@@ -198,3 +203,33 @@ def test_a_gang_stays_in_its_queue() -> None:
     existing = group_of(pod(labels={"muster.dev/queue": "a"}), batch_job(1, 1))
     wanted = in_the_queue_of(existing, group_of(pod(), batch_job(4, 4, **SHAPED)))
     assert set(update_of_workload(existing, wanted)["spec"]) == {"minMember", "minResources"}
+
+
+@pytest.mark.parametrize(
+    ("status", "ended", "members"),
+    [
+        ({}, 0, 4),
+        ({"succeeded": 2}, 2, 4),  # their pods still count as members
+        ({"succeeded": 2}, 0, 2),
+        ({"succeeded": 2}, 1, 3),
+        ({"failedIndexes": "3"}, 0, 3),
+        ({"failedIndexes": "0,2-3"}, 0, 1),
+        ({"succeeded": 1, "failedIndexes": "1-2"}, 0, 1),
+        ({"failedIndexes": "5-3,x,-1"}, 0, 4),
+        ({"succeeded": 4}, 0, 1),
+    ],
+)
+def test_members_that_have_ended_and_are_gone_are_not_waited_for(
+    status: dict[str, Any], ended: int, members: int
+) -> None:
+    """Four indexes start together: after some have ended for good, those that are left do."""
+    owner = batch_job(4, 4, **annotated(min_member="4"))
+    owner.status = status
+    assert min_member(pod(), owner, ended) == members
+
+
+def test_a_job_without_completions_says_nothing_of_what_is_left() -> None:
+    """Its pods take from a queue of work."""
+    owner = batch_job(4, None, **annotated(min_member="4"))
+    owner.status = {"succeeded": 3}
+    assert min_member(pod(), owner) == 4
