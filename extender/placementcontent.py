@@ -189,11 +189,18 @@ def _started_at(gang: GangView, now: float) -> str:
 
 
 def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) -> None:
-    """Count a failed attempt if the pods did not come or could not be evicted; reset each count once it succeeded."""
+    """Count a failed attempt if the pods did not come or could not be evicted; reset each count once it succeeded.
+
+    Pods that exist and were not bound may only have been late the first time; no gang is evicted for the next try.
+    """
     bound = close.phase == "Bound"
     if close.in_vain:
         status.attempts += 1
-        status.not_before = format_time(now + back_off_s(status.attempts))
+        late = close.why.code == reasons.placements.NOT_BOUND
+        tries = status.attempts - late
+        status.not_before = format_time(now + back_off_s(tries)) if tries else ""
+        if late:
+            status.no_evictions_before = format_time(now + back_off_s(status.attempts))
     elif bound or close.gang.has_pods:
         status.attempts, status.not_before = 0, ""
     if close.evicted_in_vain:

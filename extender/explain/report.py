@@ -14,7 +14,7 @@ from muster.api.muster.states import State
 GangCause = Literal[
     "finished", "failed", "running", "running-extras-wait", "members-hindered", "members-lost", "starting",
     "placement-failed", "half-placed", "about-to-start", "queue-missing", "queue-closed", "queue-not-for-namespace",
-    "queue-of-other-pool", "never-fits", "too-few-pods", "pods-not-created",
+    "queue-of-other-pool", "never-fits", "too-few-pods", "pods-not-created", "pods-not-bound",
     "other-gates", "no-room", "no-domain", "strict-order", "in-flight-limit", "no-pod-group", "not-considered",
 ]  # fmt: skip
 PodCause = Literal[

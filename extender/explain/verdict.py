@@ -33,6 +33,7 @@ CAUSES: dict[str, GangCause] = {
     reasons.queues.STRICT_ORDER: "strict-order",
     reasons.pods.TOO_FEW: "too-few-pods",
     reasons.pods.NOT_CREATED: "pods-not-created",
+    reasons.pods.NOT_BOUND: "pods-not-bound",
     reasons.pods.GATED: "other-gates",
 }
 

@@ -9,6 +9,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.gangs import GangView
+from muster.api.muster.reason import stored
 from muster.api.volcano.batch import is_job
 
 K = TypeVar("K", bound=Hashable)
@@ -34,6 +35,11 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
     """Return the reason not to try a gang at all: back-off, unknown matches, gates of others, or too few pods."""
     if until := gang.waits_until(session.now):
         attempts = gang.placement.status.attempts if gang.placement else 0
+        if gang.was_not_bound and gang.placement is not None:
+            last = stored(gang.placement.status.why, gang.placement.status.message)
+            return decisions.Unschedulable(
+                gang, reasons.pods.NOT_BOUND, reasons.pods.not_bound(attempts, until).also(last)
+            )
         return decisions.Unschedulable(gang, reasons.pods.NOT_CREATED, reasons.pods.not_created(attempts, until))
     if not gang.compared:
         return decisions.Unschedulable(gang, reasons.pods.NOT_COMPARED, reasons.pods.not_compared)

@@ -12,6 +12,7 @@ A gang may stay below its minimum for a limited time only, as it takes room in v
 cycle, whatever the configuration says.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from extender.planner import reasons
@@ -156,13 +157,30 @@ def _follow(session: Session, gang: GangView) -> None:
         give_up(session, gang, placement, why, in_vain=True)
         return
     if session.now > (parse_time(placement.spec.deadline) or session.now):
-        why = reasons.placements.not_arrived(pods=len(missing))
-        give_up(session, gang, placement, why, in_vain=not gang.has_pods)
+        late = _not_bound(session, missing) if gang.has_pods else reasons.placements.not_arrived(pods=len(missing))
+        give_up(session, gang, placement, late, in_vain=True)
         return
     held = _held(session, gang, placement, missing)
     for slot, node, _, pod in missing:
         if pod and slot.pod_set not in held and pod.epoch != placement.spec.epoch and (pod.gated or not pod.pin):
             session.decide(decisions.Release(gang, pod, node, placement.spec.epoch))
+
+
+def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
+    """Return the reason of a placement whose pods exist and were not bound: the first one whose hindrance is known."""
+    pods = [each.pod for each in missing if each.pod is not None]
+    known = next(((pod, why) for pod in pods if (why := _hindrance(session, pod))), None)
+    pod, why = known or (pods[0] if pods else None, "")
+    if pod is None:
+        return reasons.placements.not_arrived(pods=len(missing))
+    return reasons.placements.not_bound(len(missing), pod.name, why)
+
+
+def _hindrance(session: Session, pod: PodRecord) -> str:
+    """Return what keeps a pod from being bound: the API server's words, or a claim that nobody binds."""
+    claims = session.snapshot.volumes.claims
+    unbound = [use.key for use in pod.cls.claims if (claim := claims.get(use.key)) is not None and not claim.bound]
+    return pod.trouble or (str(reasons.cause.claim_unbound(claim=unbound[0])) if unbound else "")
 
 
 def _held(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> set[str]:

@@ -64,7 +64,7 @@ class ClosePlacement(Decision, _Told):
     why: Reason
     pod_sets: list[PodSetPlacement] | None = None
     in_vain: bool = False
-    """Pods of the gang were not created in time: the next placement waits for a while."""
+    """Pods of the gang were not created, or not bound, in time: the next placement waits for a while."""
     evicted_in_vain: bool = False
     """Pods could not be evicted for it: no pod is evicted for the gang for a while."""
 

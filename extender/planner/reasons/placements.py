@@ -14,6 +14,16 @@ bound = Sentence("placement-bound", "all {members} members are bound")
 
 too_few_bound = Sentence("placement-too-few-bound", "only {taken} of the {wanted} pods that start together got a node")
 not_arrived = Sentence("placement-not-arrived", "{pods} members did not arrive before the deadline")
+NOT_BOUND = "placement-not-bound"
+
+
+@worded(NOT_BOUND)
+def not_bound(pods: int, pod: str, why: str) -> str:
+    """Members exist, and were not bound before the deadline: the first of them, and its hindrance if known."""
+    hindrance = f": {why}" if why else ""
+    return f"{pods} of its pods were not bound in time, {pod} among them{hindrance}"
+
+
 refused = Sentence("placement-refused", "kube-scheduler refused {pod} on node {node}")
 node_gone = Sentence("placement-node-gone", "node {node} is gone")
 node_refuses = Sentence("placement-node-refuses", "node {node}: {cause}")

@@ -8,6 +8,7 @@ from muster.api.muster.reason import Sentence, constant, worded
 from muster.api.volcano import scheduling
 
 NOT_CREATED = "PodsNotCreated"
+NOT_BOUND = "PodsNotBound"
 GATED = "SchedulingGated"
 TOO_FEW = scheduling.TOO_FEW_PODS
 NOT_COMPARED = "NotComparedYet"
@@ -37,6 +38,12 @@ def not_created(attempts: int, until: str) -> str:
     """The gang was placed so often, and its pods did not come."""
     times = "once" if attempts == 1 else f"{attempts} times in a row"
     return f"its pods were not created in time, {times}; it is placed again at {until}, or once its pods exist"
+
+
+@worded("pods-not-bound")
+def not_bound(attempts: int, until: str) -> str:
+    """The gang was placed so often, and its pods, which exist, were not bound."""
+    return f"its pods were not bound in time, {attempts} times in a row; it is placed again at {until}"
 
 
 @worded("pods-gated")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from extender.planner import reasons
 from extender.planner.state.gangphase import GangPhase, once_whole, phase_of
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import ABOUT_GANG, PodRecord, preemptable
@@ -294,10 +295,16 @@ class GangView:
         return self.satisfied({each.name: len(each.taken.keys() | each.waiting.keys()) for each in self.pod_sets})
 
     def waits_until(self, now: float) -> str:
-        """Return when it may be placed again, RFC 3339, unless its pods come before; empty: `now`, in seconds."""
+        """Return when it may be placed again, RFC 3339; empty: `now`, in seconds. Pods that were missing end it."""
         until = self.placement.status.not_before if self.placement else ""
         over = (parse_time(until) or 0.0) <= now
-        return "" if over or self.started or self.has_pods else until
+        return "" if over or self.started or (self.has_pods and not self.was_not_bound) else until
+
+    @property
+    def was_not_bound(self) -> bool:
+        """True if its last placement ended since pods that exist were not bound."""
+        why = self.placement.status.why if self.placement else None
+        return why is not None and why.code == reasons.placements.NOT_BOUND
 
     def next_epoch(self) -> int:
         """Return an epoch later than that of every placement and pin so far."""

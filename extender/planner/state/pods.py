@@ -18,7 +18,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podshape import marked, pin_of
 from muster.api import names
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.meta import ObjectMeta, readable_time
+from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, readable_time
 from muster.api.muster import eviction
 from muster.api.muster.checkpoint import Answer, answer_of
 from muster.api.muster.creator import creator_of
@@ -99,6 +99,8 @@ class PodRecord(Struct, eq=False, gc=False):
     answer: Answer | None = None
     """What it was told about its eviction, and what it says itself; None without any such annotation."""
 
+    trouble: str = ""
+    """Why kube-scheduler could not bind it to its node, in the API server's words; empty if it has not failed."""
     task: str = ""
     """The task that it names without an index; the planner gives it a rank there. Empty for all others."""
     creator: str = ""
@@ -181,6 +183,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         refused=unschedulable and not in_our_words,
         asks=unschedulable and in_our_words,
         says=scheduled.message.removeprefix(names.SAYS) if scheduled and in_our_words else "",
+        trouble=_trouble(scheduled),
         evictable=eviction.said_by(annotations),
         evictable_by_us=names.SAFE_TO_EVICT in annotations,
         queue=labels.get(names.QUEUE_NAME) or labels.get(names.QUEUE) or annotations.get(names.VOLCANO_QUEUE, ""),
@@ -195,6 +198,12 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         about_gang={key: annotations[key] for key in ABOUT_GANG if key in annotations} or None,
         failed=_failed(pod),
     )
+
+
+def _trouble(scheduled: ReportedCondition | None) -> str:
+    """Return why a binding failed: kube-scheduler reports it in the pod's condition."""
+    failed = scheduled is not None and scheduled.status == "False" and scheduled.reason == "SchedulerError"
+    return scheduled.message[:_TROUBLE_CHARS] if failed and scheduled is not None else ""
 
 
 def _failed(pod: Pod) -> bool:
@@ -216,6 +225,8 @@ def of_the_system(namespace: str, priority_class: str) -> bool:
     return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}
 
 
+_TROUBLE_CHARS = 200
+"""The most of a message that is kept of each pod."""
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
 """Reasons of the kubelet, and of the node controller, for the end of a pod that may well have run on."""
 _GOES_ON = frozenset({"", "Pending", "Running"})

@@ -5,13 +5,16 @@ from typing import Any
 
 import pytest
 from extender_world import NOW, World, of
+from victims_world import Cluster
 
 from extender.placementcontent import back_off_s
 from extender.planner.actions.allocate import HELD_BACK_S, LIMIT_TOLD_AFTER_S, Allocate
+from extender.planner.actions.displace import Preempt
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.obstacles import LATE_S, LIMIT, MAX_SLOTS, RESERVE, SlotLimit
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from muster.api.kubernetes.meta import ReportedCondition
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 CPU = {"cpu": 1}
@@ -82,8 +85,39 @@ def test_a_placement_whose_pods_all_came_is_followed_by_the_next_at_once() -> No
     world.plan()
     world.members(key, 2, GPU8, gated=True)
     in_vain(world)
-    assert world.state.placements[key].status.attempts == 0
+    assert world.state.placements[key].status.attempts == 1
     assert of(world.plan(), decisions.Place)
+
+
+@pytest.mark.parametrize("message", ["bindings is forbidden by policy no-gpus", ""])
+def test_pods_that_are_never_bound_are_placed_less_and_less_often(message: str) -> None:
+    """Others have the nodes meanwhile, nobody is evicted for the gang, and it says why."""
+    world = Cluster(2)
+    key = world.gang("a", {"worker": (2, GPU8)}, priority_class="high")
+    waits = []
+    for _ in range(4):
+        [place] = of(world.plan(), decisions.Place)
+        for rank in range(2):
+            pod = world.pod(key, "worker", rank, GPU8, pin=f"node-{rank}", epoch=place.epoch)
+            failed = ReportedCondition(type="PodScheduled", status="False", reason="SchedulerError", message=message)
+            world.change(pod, status={"conditions": [failed]})
+        in_vain(world)
+        began = world.now
+        world.members(key, 2, GPU8, gated=True)
+        other = world.runs(f"low{len(waits)}", 2)
+        while world.view(key).waits_until(world.now):
+            session = world.session(world.progress, Allocate(), Preempt())
+            [why] = of(session, decisions.Unschedulable)
+            assert (why.reason, of(session, decisions.Place)) == ("PodsNotBound", [])
+            assert message in why.message
+            assert "a-worker-0 among them" in why.message
+            world.now += 1
+        waits.append(world.now - began)
+        world.state.on_pod_group(world.state.groups[other], None)
+        for pod in [*world.state.pod_objects.values()]:
+            if pod.metadata.name.startswith("low"):
+                world.state.on_pod(pod, None)
+    assert waits == [0, 10, 20, 40]
 
 
 def test_a_small_gang_is_placed_beside_large_ones_whose_pods_do_not_come() -> None:
