@@ -27,7 +27,9 @@ LOOK_S = 60.0
 LIST_TIMEOUT_S = 3.0
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 """Message of the API server when a pod with a gate is created."""
-_WHOLE_PODS: Resource[dict[str, Any]] = Resource("", "v1", "pods", "Pod", dict[str, Any])
+_WHOLE_PODS: Resource[dict[str, Any]] = Resource(
+    core.PODS.group, core.PODS.version, core.PODS.plural, core.PODS.kind, dict[str, Any]
+)
 _TEMPLATES: Resource[dict[str, Any]] = Resource("", "v1", "podtemplates", "PodTemplate", dict[str, Any])
 _NOT_OF_A_TEMPLATE = ("nodeName", "schedulingGates")
 

@@ -144,5 +144,5 @@ def _allowed(client: Client, right: Right) -> bool:
     whole, _, subresource = right.resource.partition("/")
     resource, _, group = whole.partition(".")
     asked = reviews.ResourceAttributes(right.verb, group, resource, subresource)
-    review = reviews.SelfSubjectAccessReview(reviews.SelfSubjectAccessReviewSpec(asked))
+    review = reviews.SubjectAccessReview(spec=reviews.SubjectAccessReviewSpec(resource_attributes=asked))
     return client.create(reviews.SELF_SUBJECT_ACCESS_REVIEWS, review).status.allowed

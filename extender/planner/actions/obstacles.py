@@ -9,6 +9,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.gangs import GangView
+from muster.api.muster.placement import PlacementStatus
 from muster.api.muster.reason import stored
 from muster.api.volcano.batch import is_job
 
@@ -34,13 +35,7 @@ LATE_S = 5.0
 def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
     """Return the reason not to try a gang at all: back-off, unknown matches, gates of others, or too few pods."""
     if until := gang.waits_until(session.now):
-        attempts = gang.placement.status.attempts if gang.placement else 0
-        if gang.was_not_bound and gang.placement is not None:
-            last = stored(gang.placement.status.why, gang.placement.status.message)
-            return decisions.Unschedulable(
-                gang, reasons.pods.NOT_BOUND, reasons.pods.not_bound(attempts, until).also(last)
-            )
-        return decisions.Unschedulable(gang, reasons.pods.NOT_CREATED, reasons.pods.not_created(attempts, until))
+        return _backs_off(gang, until)
     if not gang.compared:
         return decisions.Unschedulable(gang, reasons.pods.NOT_COMPARED, reasons.pods.not_compared)
     if not gang.started and (held := gang.gated_by_others):
@@ -57,6 +52,15 @@ def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None
             why = why.also(reasons.pods.left(namespace=meta.namespace))
         return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, why)
     return None
+
+
+def _backs_off(gang: GangView, until: str) -> decisions.Unschedulable:
+    """Return why a gang is not placed before that time, RFC 3339: its pods were not bound, or not created."""
+    status = gang.placement.status if gang.placement else PlacementStatus()
+    if gang.was_not_bound:
+        why = reasons.pods.not_bound(status.attempts, until).also(stored(status.why, status.message))
+        return decisions.Unschedulable(gang, reasons.pods.NOT_BOUND, why)
+    return decisions.Unschedulable(gang, reasons.pods.NOT_CREATED, reasons.pods.not_created(status.attempts, until))
 
 
 class SlotLimit:

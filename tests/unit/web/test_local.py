@@ -9,7 +9,7 @@ from starlette.requests import Request
 from history.model import EVERYTHING, Scope
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS
-from muster.api.kubernetes.reviews import ResourceAttributes, SelfSubjectAccessReview, SubjectAccessReviewStatus
+from muster.api.kubernetes.reviews import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewStatus
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from web.caches import Reach
 from web.local import LocalCallers, reach_of
@@ -22,12 +22,12 @@ class Judge:
         self.rights = {*rights}
         self.asked = 0
 
-    def create(self, _: Resource[Any], asked: SelfSubjectAccessReview) -> SelfSubjectAccessReview:
+    def create(self, _: Resource[Any], asked: SubjectAccessReview) -> SubjectAccessReview:
         """Answer a review."""
         self.asked += 1
         right = asked.spec.resource_attributes
         told = {f"{right.verb} {right.resource}", f"{right.verb} {right.resource} {right.namespace}"}
-        return SelfSubjectAccessReview(asked.spec, SubjectAccessReviewStatus(bool(told & self.rights)))
+        return SubjectAccessReview(asked.spec, SubjectAccessReviewStatus(bool(told & self.rights)))
 
 
 def callers(judge: Judge, **reach: bool) -> LocalCallers:
