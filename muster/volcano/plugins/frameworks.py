@@ -1,13 +1,14 @@
 """Plugins `pytorch`, `tensorflow`, `mpi` and `ray`: the addresses and ranks that a framework reads."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.core import SERVICES
 from muster.api.volcano.batch import Job, TaskSpec
+from muster.resources.labels import MAX_LABEL
 from muster.volcano.manifests import Manifest, add_port, containers, fits_env, open_port, variables
 from muster.volcano.plugins.base import Flags, Owned, Plugin, PluginError, missing_task
 from muster.volcano.plugins.svc import hosts_file
@@ -34,6 +35,16 @@ class PyTorch(Plugin):
     }
     requires = ("svc",)
     env_in_init_containers = False
+
+    def check(self, job: Job) -> Iterator[FieldError]:
+        """Yield an error for a master task that is named and missing, and for several masters: each would be rank 0."""
+        named = self.values["master"]
+        if named != self.flags["master"]:
+            yield from missing_task(job, self.name, "master", named)
+        for number, task in enumerate(job.spec.tasks):
+            if task.name == named and task.replicas > 1:
+                message = f"must be 1, as each pod of the master task of plugin {self.name} has rank 0"
+                yield FieldError(f"spec.tasks[{number}].replicas", message, task.replicas)
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """Return the master's port, in the pods of every task."""
@@ -197,6 +208,10 @@ class MPI(Plugin):
         return self._hosts
 
 
+_HEAD_SERVICE = "-head-svc"
+"""The end of the name of the head's Service."""
+
+
 class Ray(Plugin):
     """Flags: head, worker (tasks), headContainer, workerContainer, port (6379), dashboardPort, clientPort."""
 
@@ -212,9 +227,15 @@ class Ray(Plugin):
     }
     requires = ("svc",)
 
-    def check(self, job: Job) -> Iterable[FieldError]:
-        """Refuse a Job without a head."""
-        return missing_task(job, self.name, "head", self.values["head"])
+    def check(self, job: Job) -> Iterator[FieldError]:
+        """Yield an error for a Job without a head, and for a name that is too long for the head's Service."""
+        yield from missing_task(job, self.name, "head", self.values["head"])
+        name, longest = job.metadata.name, MAX_LABEL - len(_HEAD_SERVICE)
+        if len(name) > longest:
+            message = (
+                f"must have at most {longest} characters, as plugin {self.name} makes a Service <name>{_HEAD_SERVICE}"
+            )
+            yield FieldError("metadata.name", message, name)
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """Return the ports of the head, in its pods only."""
@@ -231,7 +252,7 @@ class Ray(Plugin):
             {"name": name, "port": port, "targetPort": port, "protocol": "TCP"}
             for name, port in self._head_ports().items()
         ]
-        metadata = {"name": f"{job.metadata.name}-head-svc"}
+        metadata = {"name": f"{job.metadata.name}{_HEAD_SERVICE}"}
         return [Owned(SERVICES, {"metadata": metadata, "spec": {"selector": selector, "ports": ports}})]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:

@@ -95,6 +95,21 @@ BAD = {
         "spec.plugins[ray]",
         "The specified ray head task was not found: it must be one of the tasks leader, for example --head=leader",
     ),
+    "pytorch without the master that it names": (
+        vcjob(plugins={"pytorch": ["--master=chief"]}),
+        "spec.plugins[pytorch]",
+        "The specified pytorch master task was not found: it must be one of the tasks worker, for example --master=",
+    ),
+    "two masters of pytorch": (
+        vcjob(task("master", replicas=2), task("worker"), plugins={"pytorch": []}),
+        "spec.tasks[0].replicas",
+        "must be 1, as each pod of the master task of plugin pytorch has rank 0",
+    ),
+    "a name that is too long for ray's Service": (
+        vcjob(task("head", replicas=1), name="n" * 55, plugins={"ray": []}),
+        "metadata.name",
+        "must have at most 54 characters, as plugin ray makes a Service <name>-head-svc",
+    ),
     "unknown queue": (
         vcjob(queue="nowhere"),
         "spec.queue",
@@ -340,7 +355,7 @@ FLAG_WARNINGS = {
 @pytest.mark.parametrize(("plugins", "words"), FLAG_WARNINGS.values(), ids=FLAG_WARNINGS.keys())
 def test_flags_that_mean_nothing_are_warnings(plugins: JSON, words: str) -> None:
     """The Job is let through, and the user is told which flags there are."""
-    verdict = reviewer(lookups(QUEUES), FRAMEWORK)(request(vcjob(task("master"), plugins=plugins)))
+    verdict = reviewer(lookups(QUEUES), FRAMEWORK)(request(vcjob(task("master", replicas=1), plugins=plugins)))
     assert not verdict.errors
     assert list(verdict.warnings) == [words]
 
