@@ -48,7 +48,7 @@ def test_a_pod_that_fails_fails_its_job(story: Story, namespace: str, wait_for: 
     """Without a policy the other pods end first, and the Job says which task was short."""
     story.create(job("j", namespace, task("a", 1, run_s=0.5, exit_code=3), task("b", 1, run_s=1)))
     wait_for(lambda: story.phase("j") == "Failed")
-    assert story.job("j").status.state.message == "task a: 0 pods succeeded, 1 are needed"
+    assert story.job("j").status.state.message == "task a: 0 pods succeeded, 1 is needed"
     assert story.phases("j") == ["", "Pending", "Running", "Failed"]
 
 

@@ -23,7 +23,7 @@ def test_failing_task_ends_a_volcano_job(jobs: Jobs) -> None:
     assert jobs.end("vcjob", "train") == "Failed"
     status = jobs.status("vcjob", "train")
     assert status["failed"] == 1
-    assert status["state"]["message"] == "task bad: 0 pods succeeded, 1 are needed"
+    assert status["state"]["message"] == "task bad: 0 pods succeeded, 1 is needed"
     assert status["state"]["reason"]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from controller.job.rules.events import task_of
+from muster.api.grammar import be, many
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import FINISHED, JobSpec, Phase
 from muster.volcano.tasks import max_retry, minimum, total_minimum, total_replicas
@@ -84,7 +85,12 @@ def _started(spec: JobSpec, counts: Counts) -> Transition | None:
     present = counts.running + counts.succeeded + counts.failed
     if present < spec.min_available:
         return None
-    return Transition("Running", "MinAvailableReached", f"{present} pods started, {spec.min_available} are needed")
+    message = f"{many(present, 'pod')} started, {_needed(spec.min_available)}"
+    return Transition("Running", "MinAvailableReached", message)
+
+
+def _needed(pods: int) -> str:
+    return f"{pods} {be(pods)} needed"
 
 
 def _restarted(spec: JobSpec, counts: Counts, retry_count: int) -> Transition | None:
@@ -102,7 +108,8 @@ def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
     if replicas == 0:
         return None
     if spec.min_success is not None and counts.succeeded >= spec.min_success:
-        return Transition("Completed", "MinSuccessReached", f"{counts.succeeded} pods succeeded, enough for minSuccess")
+        message = f"{many(counts.succeeded, 'pod')} succeeded, enough for minSuccess"
+        return Transition("Completed", "MinSuccessReached", message)
     if counts.succeeded + counts.failed == replicas:
         return _all_finished(spec, counts)
     if counts.pending > replicas - spec.min_available:
@@ -115,7 +122,7 @@ def _all_finished(spec: JobSpec, counts: Counts) -> Transition:
         for task in spec.tasks:
             succeeded = counts.tasks.get(task.name, {}).get("Succeeded", 0)
             if task.min_available is not None and task.name in counts.tasks and succeeded < minimum(task):
-                message = f"task {task.name}: {succeeded} pods succeeded, {minimum(task)} are needed"
+                message = f"task {task.name}: {many(succeeded, 'pod')} succeeded, {_needed(minimum(task))}"
                 return Transition("Failed", "TaskFailed", message)
     if spec.min_success is not None:
         message = f"all pods finished and {counts.succeeded} succeeded; minSuccess is {spec.min_success}"
