@@ -66,23 +66,22 @@ def n(number: float) -> str:
 SENTENCES: Mapping[str, tuple[str, ...]] = {
     "concepts.md": (
         f"when the gang has run for {DURATIONS[EXTENDER.growth_delay_s]} (`growthDelay`",
-        f"that node is avoided for this gang for {DURATIONS[progress.AVOID_S]},",
+        f"the node is avoided for this gang for {DURATIONS[progress.AVOID_S]},",
         (
-            f"placement's deadline, {n(placementcontent.DEADLINE_S)} s and "
-            f"{n(placementcontent.DEADLINE_PER_SLOT_S)} s for each"
+            f"placement's deadline: {n(placementcontent.DEADLINE_S)} s, and "
+            f"{n(placementcontent.DEADLINE_PER_SLOT_S)} s per slot"
         ),
         (
-            f"then it has none for {n(placementcontent.BACK_OFF_S)} s, the next time "
+            f"Then the gang has none for {n(placementcontent.BACK_OFF_S)} s, the next time "
             f"{n(placementcontent.back_off_s(2))} s, … at most {n(placementcontent.MAX_BACK_OFF_S / 60)} minutes"
         ),
         (
-            f"beyond {obstacles.LIMIT} the next gangs wait (InFlightLimit); a gang counts for {obstacles.GANG_SHARE} "
-            f"at most, its queue for {obstacles.QUEUE_SHARE}, its namespace in that queue for "
-            f"{obstacles.NAMESPACE_SHARE}. "
-            f"{obstacles.RESERVE} more are left to gangs of {obstacles.SMALL} slots or fewer"
+            f"Beyond {obstacles.LIMIT} slots the next gangs wait (InFlightLimit). A gang counts for at most "
+            f"{obstacles.GANG_SHARE}, its queue for {obstacles.QUEUE_SHARE}, its namespace in that queue for "
+            f"{obstacles.NAMESPACE_SHARE}. Gangs of {obstacles.SMALL} slots or fewer have {obstacles.RESERVE} more"
         ),
-        f"for {n(EXTENDER.recovery_timeout_s)} s and {n(progress.BINDING_S)} s more per member of its minimum",
-        f"is not completed in {DURATIONS[EXTENDER.staleness_grace_s]} |",
+        f"for {n(EXTENDER.recovery_timeout_s)} s and {n(progress.BINDING_S)} s per member of the minimum",
+        f"is not completed within {DURATIONS[EXTENDER.staleness_grace_s]} |",
     ),
     "why.md": (
         f"Of running gangs up to {COUNTS[MAX_SINGLES]} that are enough",
