@@ -190,7 +190,7 @@ def test_the_controller_is_ready_when_all_of_its_caches_are(world: World, monkey
     for reflector in made.reflectors.values():
         assert not made.wait_synced(0.0)
         assert made.not_ready()
-        reflector._reading.first.set()
+        reflector.first.set()
     assert last.synced
     assert made.wait_synced(0.0)
     assert made.not_ready() is None

@@ -84,11 +84,14 @@ def test_growth_stays_within_the_capability() -> None:
     assert [place.new_slots for place in of(world.plan(), decisions.Place)] == [3]
 
 
-def test_pods_above_the_minimum_come_in_their_order() -> None:
-    """One that finds no room is not overtaken by a smaller one of its set."""
+@pytest.mark.parametrize(("framework", "placed"), [("torch", 1), ("", 2)])
+def test_pods_of_a_framework_above_the_minimum_come_in_their_order(framework: str, placed: int) -> None:
+    """One that finds no room is overtaken by a smaller one of its set only where no framework numbers them."""
     world = world_of()
-    labelled(world, "a", (1, 8, 1), min_member=1)
-    assert [place.new_slots for place in of(world.plan(), decisions.Place)] == [1]
+    key = labelled(world, "a", (1, 8, 1), min_member=1)
+    for pod in world.view(key).pods if framework else ():
+        world.change(world.state.pod_objects[pod.uid], labels={"muster.dev/framework": framework})
+    assert [place.new_slots for place in of(world.plan(), decisions.Place)] == [placed]
 
 
 def test_the_pods_that_are_chosen_first_are_counted() -> None:

@@ -156,5 +156,7 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
     actions, plugins = parts_of(config.parse(DIFFERENT))
     assert [action.name for action in actions][1:5] == ["enqueue", "preempt", "allocate", "recall"]
     assert [plugin.name for plugin in plugins] == ["proportion", "gang", "predicates", "dynamicresources", "topology"]
-    [usage] = [plugin.plugin.usage for plugin in plugins if isinstance(plugin, SwitchedPlugin)][:1]
+    [usage] = [
+        plugin.plugin.usage for plugin in plugins if isinstance(plugin, SwitchedPlugin) and plugin.name == "proportion"
+    ][:1]
     assert usage.half_life_s == 3600
