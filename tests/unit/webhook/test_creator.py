@@ -17,7 +17,14 @@ from webhook.patch import Patch
 from webhook.review import Handler, Verdict
 
 JOB = GroupVersionKind("batch.volcano.sh", "v1alpha1", "Job")
-OWNED = {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", "controller": True}]}
+
+
+def owned(**controls: bool) -> dict[str, Any]:
+    """Metadata of an object that has an owner."""
+    return {"ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", **controls}]}
+
+
+OWNED = owned(controller=True)
 CONTROLLER = "system:serviceaccount:kube-system:job-controller"
 
 
@@ -72,21 +79,31 @@ def test_what_a_handler_adds_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    "user", [CONTROLLER, "system:serviceaccount:jobs:controller", "system:kube-controller-manager"]
+    ("user", "metadata", "is_controller"),
+    [
+        (CONTROLLER, OWNED, True),
+        ("system:serviceaccount:jobs:controller", OWNED, True),
+        ("system:kube-controller-manager", OWNED, True),
+        ("alice", OWNED, False),
+        ("system:serviceaccount:team:builder", OWNED, False),
+        ("system:serviceaccount:ci:runner", {}, False),
+        (CONTROLLER, owned(), False),
+        (CONTROLLER, owned(controller=False), False),
+        # An identity provider gives such names to people:
+        ("system:kube-controller-manager-2", OWNED, False),
+        ("my-system:kube-controller-manager", OWNED, False),
+        ("system:kube-controller", OWNED, False),
+        ("system:serviceaccounts:other:controller", OWNED, False),
+        ("system:serviceaccount", OWNED, False),
+        ("serviceaccount:other:controller", OWNED, False),
+        ("me@system:serviceaccount:other:controller", OWNED, False),
+        ("System:ServiceAccount:other:controller", OWNED, False),
+    ],
 )
-def test_what_a_controller_makes_is_its_owners(user: str) -> None:
-    """It is left as it is, as the owner says who created it."""
-    assert by(admitted({**OWNED}, user)) is None
-    assert by(admitted({**OWNED, "annotations": {CREATED_BY: "bob"}}, user)) == "bob"
-
-
-@pytest.mark.parametrize(
-    ("user", "metadata"),
-    [("alice", OWNED), ("system:serviceaccount:team:builder", OWNED), ("system:serviceaccount:ci:runner", {})],
-)
-def test_an_owner_alone_makes_no_controller(user: str, metadata: dict[str, Any]) -> None:
-    """Users, accounts of the namespace, and accounts that make what has no owner are creators themselves."""
-    assert by(admitted({**metadata, "annotations": {CREATED_BY: "bob"}}, user)) == user
+def test_what_a_controller_makes_is_its_owners(user: str, metadata: dict[str, Any], *, is_controller: bool) -> None:
+    """It is left as it is, as the owner says who created it; all others are creators themselves."""
+    assert by(admitted({**metadata}, user)) == (None if is_controller else user)
+    assert by(admitted({**metadata, "annotations": {CREATED_BY: "bob"}}, user)) == ("bob" if is_controller else user)
 
 
 ALIKE = ["team", "teams", "team-a", "tea", "my-team", "eam", "a", "team-team", "Team", "jobset", "jobset-system"]
@@ -100,32 +117,6 @@ def test_only_an_account_of_this_very_namespace_creates_what_has_an_owner(namesp
         for said in ({}, {CREATED_BY: "bob"}):
             after = admitted({**OWNED, "annotations": said}, user, namespace=namespace)
             assert by(after) == (user if home == namespace else said.get(CREATED_BY))
-
-
-@pytest.mark.parametrize(
-    "user",
-    [
-        "system:kube-controller-manager-2",
-        "my-system:kube-controller-manager",
-        "system:kube-controller",
-        "system:serviceaccounts:other:controller",
-        "system:serviceaccount",
-        "serviceaccount:other:controller",
-        "me@system:serviceaccount:other:controller",
-        "System:ServiceAccount:other:controller",
-    ],
-)
-def test_a_user_who_is_called_like_a_controller_is_none(user: str) -> None:
-    """An identity provider gives such names to people."""
-    assert by(admitted({**OWNED, "annotations": {CREATED_BY: "bob"}}, user)) == user
-
-
-@pytest.mark.parametrize("controls", [{}, {"controller": False}])
-def test_an_owner_that_does_not_control_it_makes_no_controller(controls: dict[str, bool]) -> None:
-    """The lookup of the creator would not read that owner."""
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "u", **controls}
-    after = admitted({"ownerReferences": [owner], "annotations": {CREATED_BY: "bob"}}, CONTROLLER)
-    assert by(after) == CONTROLLER
 
 
 @pytest.mark.parametrize("said", [None, "mallory"])
