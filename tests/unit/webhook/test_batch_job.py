@@ -29,7 +29,11 @@ def test_labels_are_copied(template: JSON) -> None:
     """Queue and framework go to the template, whatever is there; nothing else does."""
     labels = {"muster.dev/queue": "default", "muster.dev/framework": "torch", "team": "a"}
     job = {**OF_BATCH, "metadata": {"labels": labels}, "spec": {"template": template}}
-    after = apply(job, mutated(job).patch)
+    verdict = mutated(job)
+    after = apply(job, verdict.patch)
+    assert {"metadata.labels[muster.dev/queue]", "metadata.labels[muster.dev/framework]"} <= {
+        why.source for why in verdict.reasons
+    }
     copied = after["spec"]["template"]["metadata"]["labels"]
     assert {**copied, "app": "x"} == {"muster.dev/queue": "default", "muster.dev/framework": "torch", "app": "x"}
     assert not mutated(after).patch

@@ -167,6 +167,7 @@ def test_a_workload_that_is_sent_for_its_namespace_has_its_queue(labels: JSON, *
     obj = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "train", "labels": labels}, "spec": spec}
     verdict = workload.reviewer(BEHIND)(request(obj))
     assert any(each["path"].endswith("muster.dev~1queue") for each in verdict.patch) == queued
+    assert ("namespace" in {why.source for why in verdict.reasons}) == queued
 
 
 @pytest.mark.parametrize(

@@ -185,6 +185,16 @@ UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
             )
         ],
     ),
+    "a number of nodes that the runtime does not allow": (
+        train_job(),
+        {**train_job(), "metadata": {"name": "train", "annotations": {"muster.dev/num-nodes": "3"}}},
+        [
+            (
+                'metadata.annotations[muster.dev/num-nodes]: Invalid value: "3": must be left out: '
+                "r is not elastic, so its number of nodes is fixed"
+            )
+        ],
+    ),
     "nothing that matters": (train_job(), train_job(suspend=True), []),
     "only the time of a patch": (
         train_job(runtimePatches=[patch()]),

@@ -121,6 +121,16 @@ def test_a_pod_alone_is_its_own_world() -> None:
     assert "subdomain" not in result.pod["spec"]
 
 
+def test_nodes_that_call_back_search_the_domain_of_their_launcher() -> None:
+    """Behind the pod's own domains; one that is among them is not added again."""
+    domain = "train.team.svc.cluster.local"
+    for given, searched in (([], [domain]), (["mine"], ["mine", domain]), ([domain], [domain])):
+        dns = {"dnsConfig": {"searches": given}} if given else {}
+        pods = w.template("mpi", {"muster.dev/mpi-implementation": "Intel", **w.SECRET}, {}, **dns)
+        result = w.shaped(w.indexed_job(pods))
+        assert (result.errors, result.pod["spec"]["dnsConfig"]["searches"]) == ([], searched)
+
+
 def test_leader_knows_its_own_name() -> None:
     """Rank 0 with host name and subdomain needs no annotation for the leader."""
     group = w.bare_pod(TORCH, rank="0", size="2")
