@@ -56,8 +56,8 @@ def _value(text: str, default: Default) -> Default | None:
     if isinstance(default, bool):
         return True if text in _TRUE else False if text in _FALSE else None
     if isinstance(default, int):
-        number = whole_number(text) or 0
-        return number if 0 < number <= _HIGHEST_PORT else None
+        number = whole_number(text)
+        return number if number and number <= _HIGHEST_PORT else None
     return text or None
 
 

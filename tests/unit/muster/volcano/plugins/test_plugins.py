@@ -159,7 +159,17 @@ def test_order_is_fixed_and_missing_plugins_are_named() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "value"),
-    [(["--n=5"], 5), (["-n", "5"], 5), (["--n", "x"], 1), (["--other", "-n=5"], 5), ([], 1), (["n=5"], 1)],
+    [
+        (["--n=5"], 5),
+        (["--n=65535"], 65535),
+        (["--n=65536"], 1),
+        (["--n=0"], 1),
+        (["-n", "5"], 5),
+        (["--n", "x"], 1),
+        (["--other", "-n=5"], 5),
+        ([], 1),
+        (["n=5"], 1),
+    ],
 )
 def test_flags(arguments: list[str], value: int) -> None:
     """Both spellings of Go's flags; a value that does not fit leaves the default."""
