@@ -5,41 +5,21 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
+import asked_plugins
 import pytest
+from asked_plugins import outcome
+
+from muster.volcano.plugins import registry
 
 ROOT = Path(__file__).resolve().parents[5]
 EXAMPLE = ROOT / "docs" / "job-plugin-example"
 
-PROGRAM = """
-import json, sys
-import msgspec
-from muster.api.volcano.batch import Job
-from muster.volcano.plugins.base import PluginError
-from muster.volcano.plugins.registry import check, plugins_for, ports, required, warnings
-from muster.volcano.pods import complete_pod
-from muster.volcano.tasks import slot
-
-job = msgspec.json.decode(sys.argv[1], type=Job)
-task = job.spec.tasks[0]
-result = {
-    "refused": [[error.path, error.message] for error in check(job)],
-    "warnings": warnings(job.spec.plugins),
-    "required": required(job.spec.plugins),
-    "ports": ports(job, task),
-    "plugins": [], "objects": [], "pod": {}, "error": "",
-}
-try:
-    plugins = plugins_for(job.spec.plugins)
-    result["plugins"] = [type(plugin).__name__ for plugin in plugins]
-    result["objects"] = [owned.manifest for plugin in plugins for owned in plugin.objects(job)]
-    result["pod"] = complete_pod(job, slot(job, task, 0), plugins)
-except PluginError as error:
-    result["error"] = str(error)
-print(json.dumps(result))
-"""
+PROGRAM = Path(asked_plugins.__file__)
 
 
 @pytest.fixture(scope="module")
@@ -60,12 +40,9 @@ def test_its_installation_leaves_nothing_beside_it(site: Path) -> None:
 
 
 def run(site: Path, **plugins: list[str]) -> dict[str, Any]:
-    """What the controller and admission make of a Job with these plugins, in a process that has the package."""
-    template = {"spec": {"containers": [{"name": "main"}], "initContainers": [{"name": "init"}]}}
-    spec = {"tasks": [{"name": "w", "replicas": 1, "template": template}], "plugins": plugins}
-    job = {"metadata": {"name": "j", "namespace": "n", "uid": "u"}, "spec": spec}
+    """The outcome of a Job with these plugins, in a process that has the package."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
-    command = [sys.executable, "-c", PROGRAM, json.dumps(job)]
+    command = [sys.executable, str(PROGRAM), json.dumps(plugins)]
     output = subprocess.run(command, env=environment, capture_output=True, check=True, text=True, timeout=60).stdout
     answer: dict[str, Any] = json.loads(output)
     return answer
@@ -96,18 +73,26 @@ def test_its_flags_and_its_check(site: Path) -> None:
     assert answer["warnings"] == ["spec.plugins[settings]: unknown flag mode is ignored; its flags are mount"]
 
 
-def package(folder: Path, source: str, **plugins: str) -> Path:
-    """A package `other` of this source is installed in the folder, with these plugins: name → where it is."""
-    info = folder / "other-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
-    lines = [f"{name} = {where}" for name, where in plugins.items()]
-    (info / "entry_points.txt").write_text("\n".join(["[muster.controller.plugins]", *lines, ""]))
-    (folder / "other.py").write_text(source)
-    return folder
+Install = Callable[..., None]
 
 
-def test_a_class_of_its_own(tmp_path: Path) -> None:
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs a package `other` of a source in this process, with these plugins: name → where it is."""
+
+    def package(source: str, **plugins: str) -> None:
+        entries = [EntryPoint(name, where, registry.ENTRY_POINTS) for name, where in plugins.items()]
+        (tmp_path / "other.py").write_text(source)
+        monkeypatch.syspath_prepend(tmp_path)
+        monkeypatch.setattr(registry, "entry_points", lambda group: entries if group == registry.ENTRY_POINTS else [])
+        registry.known.cache_clear()
+
+    yield package
+    registry.known.cache_clear()
+    sys.modules.pop("other", None)
+
+
+def test_a_class_of_its_own(install: Install) -> None:
     """A plugin need not be a subclass, and has only those methods that it needs."""
     source = (
         "class Plugin:\n"
@@ -117,7 +102,8 @@ def test_a_class_of_its_own(tmp_path: Path) -> None:
         "    def ports(self, job, task): return {'own': 7000}\n"
         "    def env(self, job, slot): return [{'name': 'SLOT', 'value': slot.name}]\n"
     )
-    answer = run(package(tmp_path, source, own="other:Plugin"), own=["--anything"])
+    install(source, own="other:Plugin")
+    answer = outcome(own=["--anything"])
     assert (answer["required"], answer["ports"], answer["error"]) == (["svc"], [7000], "")
     assert (answer["refused"], answer["warnings"], answer["objects"]) == ([], [], [])
     spec = answer["pod"]["spec"]
@@ -125,7 +111,7 @@ def test_a_class_of_its_own(tmp_path: Path) -> None:
     assert "env" not in spec["initContainers"][0]
 
 
-def test_a_broken_package_harms_only_those_that_ask_for_it(tmp_path: Path) -> None:
+def test_a_broken_package_harms_only_those_that_ask_for_it(install: Install) -> None:
     """One that cannot be imported, and ones whose methods fail; a built-in name is not taken from us."""
     source = (
         "class Plugin:\n    def __init__(self, arguments): self.objects = 1\n"
@@ -134,13 +120,13 @@ def test_a_broken_package_harms_only_those_that_ask_for_it(tmp_path: Path) -> No
         "    def check(self, job): raise KeyError('x')\n    def ports(self, job, task): return ['80']\n"
     )
     plugins = {"missing": "nowhere:Plugin", "fails": "other:Plugin", "env": "other:Plugin"}
-    site = package(tmp_path, source, **plugins, unfit="other:Env", checks="other:Checks")
-    assert run(site, env=[])["plugins"] == ["Env"]
-    missing = run(site, missing=[])
+    install(source, **plugins, unfit="other:Env", checks="other:Checks")
+    assert outcome(env=[])["plugins"] == ["Env"]
+    missing = outcome(missing=[])
     assert "nowhere:Plugin cannot be loaded: ModuleNotFoundError" in missing["error"]
     assert (missing["refused"], missing["required"], missing["ports"]) == ([], [], []), "the Job's status says it"
-    assert "objects failed: TypeError: 'int' object is not callable" in run(site, fails=[])["error"]
-    assert "spec.plugins[unfit]: env failed: TypeError" in run(site, unfit=[])["error"]
-    checks = run(site, checks=[])
+    assert "objects failed: TypeError: 'int' object is not callable" in outcome(fails=[])["error"]
+    assert "spec.plugins[unfit]: env failed: TypeError" in outcome(unfit=[])["error"]
+    checks = outcome(checks=[])
     assert checks["refused"] == [["spec.plugins[checks]", "spec.plugins[checks]: check failed: KeyError: 'x'"]]
     assert checks["ports"] == []
