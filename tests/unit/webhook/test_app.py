@@ -229,6 +229,7 @@ def test_failing_handler_refuses(failure: Exception, code: int, reason: str, out
         raise failure
 
     app = create_app({"/x": handler}).test_client()
+    assert REGISTRY.get_sample_value("muster_webhook_reviews_total", {"route": "/x", "outcome": "patched"}) == 0
     count, timed = counted("reviews_total", route="/x", outcome=outcome), counted("review_seconds_count", route="/x")
     response = app.post("/x", json=review({}))
     assert response.status_code == 200

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from webhook_world import FRAMEWORK, JSON, indexed_job, pod_of, task, vcjob
 
@@ -137,6 +137,7 @@ def yaml_text(value: Any) -> str:
 
 
 @given(VALUES)
+@example({"key": " a\nb\n"})
 def test_what_is_written_is_read_back(value: Any) -> None:
     """Any JSON value comes back from an independent reader."""
     assert yaml.safe_load(yaml_text(value)) == value

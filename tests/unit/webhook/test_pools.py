@@ -6,6 +6,7 @@ import pytest
 from webhook_world import (
     FRAMEWORK,
     JSON,
+    NamespaceWorld,
     QueueTree,
     apply,
     job_defaults,
@@ -48,9 +49,21 @@ QUEUES = queues_of(a_queue("team-b", pool="b"), a_queue("b1", "team-b"), a_queue
 def test_a_job_gets_the_scheduler_of_its_queue(asked: str, queue_name: str, expected: str) -> None:
     """Whoever names none, or one of the default pool, gets the right one; a foreign one stays."""
     given = vcjob(task(replicas=1), queue=queue_name, schedulerName=asked)
-    done = apply(given, job_defaults(queues=QUEUES)(request(given)).patch)
+    verdict = job_defaults(queues=QUEUES)(request(given))
+    done = apply(given, verdict.patch)
     assert done["spec"]["schedulerName"] == expected
+    reasons = {each["path"]: why.reason for each, why in zip(verdict.patch, verdict.reasons, strict=True)}
+    by_pool = "it finds the nodes of the pool" if expected.startswith("muster-") else "left out"
+    assert reasons.get("/spec/schedulerName", by_pool) == by_pool
     assert not job_defaults(queues=QUEUES)(request(done)).patch
+
+
+def test_a_job_gets_the_scheduler_of_the_queue_of_its_namespace() -> None:
+    """It names none itself."""
+    given = vcjob(task(replicas=1))
+    verdict = job_defaults(NamespaceWorld(), queues_of(a_queue("a", pool="b")))(request(given))
+    spec = apply(given, verdict.patch)["spec"]
+    assert (spec["queue"], spec["schedulerName"]) == ("a", "muster-b")
 
 
 @pytest.mark.parametrize("again", ["", "muster", "volcano"])
