@@ -158,14 +158,12 @@ class WorkQueue(Generic[K]):
         now = self._monotonic_s()
         while self._heap:
             due, _, key = self._heap[0]
-            if self._due.get(key) != due:
-                heapq.heappop(self._heap)
-            elif due <= now:
-                heapq.heappop(self._heap)
+            if self._due.get(key) == due:
+                if due > now:
+                    return due
                 del self._due[key]
                 self._add(key)
-            else:
-                return due
+            heapq.heappop(self._heap)
         return None
 
 

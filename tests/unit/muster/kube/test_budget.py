@@ -118,6 +118,16 @@ def test_one_that_is_too_heavy_alone_stays_as_it_was() -> None:
     assert cache.budget.again() == []
 
 
+def test_nothing_goes_for_one_that_is_heavier_than_all_of_its_namespace_may_be() -> None:
+    """It is left out itself, though it is older."""
+    cache = Mirror("tests", Store(), None, Budget(CONFIG_MAPS, weigh, of_object=20, of_namespace=MOST))
+    cache.put(thing("2", 5))
+    cache.put(thing("1", 15))
+    assert kept(cache) == ["2"]
+    assert cache.budget is not None
+    assert cache.budget.left_out("ns/1")
+
+
 def test_objects_of_the_cluster_have_no_budget() -> None:
     """Tenants cannot create them."""
     cache = mirror()

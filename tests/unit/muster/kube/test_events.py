@@ -1,5 +1,7 @@
 """Events that repeat are one, and one that could not be written is not counted on."""
 
+import threading
+
 import pytest
 from guarded_api import GuardedApi, Sent
 from structlog.testing import capture_logs
@@ -153,8 +155,15 @@ def test_events_are_written_in_the_order_in_which_they_were_noted(desk: Desk) ->
     later = Desk()
     for uid in "bac":
         later.tell(uid)
-    later.recorder.start()
-    later.recorder.stop()
+    recorder = later.recorder
+
+    def until_stopped(_: Sent) -> None:
+        while not (recorder._changed._waiters or recorder._stopping):  # type: ignore[attr-defined]
+            threading.Event().wait(0.001)
+
+    later.api.meddle = until_stopped
+    recorder.start()
+    recorder.stop()
     assert [each.involved_object["uid"] for each in later.api.all(EVENTS)] == ["b", "a", "c"]
     dropped_before = EVENTS_DROPPED.labels("queue full")._value.get()
     later.tell("late")

@@ -102,6 +102,7 @@ def test_transitions_and_acquisition_are_kept_while_renewing(client: Client, clo
     assert elector._record(None)["leaseTransitions"] == 0
     assert elector._record(LeaseSpec(holder_identity="other", lease_transitions=4))["leaseTransitions"] == 5
     assert elector._record(LeaseSpec(holder_identity="", lease_transitions=4))["leaseTransitions"] == 5
+    assert elector._record(LeaseSpec(holder_identity="other"))["leaseTransitions"] == 1
     assert not {"leaseTransitions", "acquireTime"} & set(elector._record(LeaseSpec(holder_identity="me")))
 
 

@@ -5,16 +5,21 @@ import re
 import threading
 from collections.abc import Callable
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
-from scripted_server import LONGEST_S, ListWatchApi, answer, client_of, event, head_and_body
+from prometheus_client import REGISTRY
+from scripted_server import CHUNKED, LONGEST_S, ListWatchApi, answer, chunk, client_of, event, head_and_body
 from structlog.testing import capture_logs
 
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube import readable, reflector
+from muster.kube.errors import NotFound
+from muster.kube.readable import not_ready
 from muster.kube.reflector import Reflector
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +58,11 @@ class Api(ListWatchApi):
 
 
 class Restarting(Api):
-    """Answers each list, and refuses the first watches."""
+    """Answers each list, and the first watches as `first` says."""
+
+    def __init__(self, *first: bytes) -> None:
+        super().__init__()
+        self.first = [*first]
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request for each connection."""
@@ -61,11 +70,10 @@ class Restarting(Api):
         if b"watch=1" not in head:
             body = b'{"metadata":{"resourceVersion":"9"},"items":[]}'
             writer.write(answer(body, headers="connection: close\r\n"))
-        elif self.refusals:
-            self.refusals -= 1
-            writer.write(self.refusal)
+        elif self.first:
+            writer.write(self.first.pop(0))
         else:
-            writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+            writer.write(CHUNKED)
             self.watching.set()
             await reader.read()
 
@@ -108,7 +116,7 @@ async def test_handlers_are_called_on_the_loop_in_order() -> None:
         with pytest.raises(RuntimeError, match="add handlers before start"):
             one.add_handler(lambda _old, _new: None)
         await api.watching.wait()
-        assert (one.synced, one.following, one.size, one.version) == (True, True, 2, "9")
+        assert (one.synced, one.following, one.size, one.version, one.relists) == (True, True, 2, "9", 0)
         changes = ("ADDED", config_map("c", 10)), ("MODIFIED", config_map("a", 11)), ("DELETED", config_map("b", 12))
         api.tell(*(event(*change) for change in changes))
         await done.wait()
@@ -210,13 +218,27 @@ async def test_a_kind_of_which_nothing_changes_is_read_again_as_soon_as_it_is_wa
 ) -> None:
     """Events and bookmarks may be minutes away when the API server has restarted."""
     monkeypatch.setattr(readable, "PATIENCE_S", 0.0)
-    api = Restarting(refusals=2, refusal=refusal(429))
+    api = Restarting(refusal(429), refusal(429))
     async with client_of(api) as client:
         configs = Reflector(client, CONFIG_MAPS, longest_delay_s=0.01)
         configs.start()
         await api.watching.wait()
         await until(lambda: configs.trouble is None)
         configs.stop()
+
+
+async def test_the_wait_between_streams_is_short_again_after_progress() -> None:
+    """One that ends soon without an event is a failure."""
+    end = chunk(b"")
+    some = chunk(event("ADDED", config_map("a", 10)))
+    api = Restarting(CHUNKED + end, CHUNKED + some + end, CHUNKED + end)
+    async with client_of(api) as client:
+        one = Reflector(client, CONFIG_MAPS)
+        one._backoff = backoff = Mock(next=Mock(return_value=0.0))
+        one.start()
+        await api.watching.wait()
+        one.stop()
+    assert [call[0] for call in backoff.method_calls[:4]] == ["next", "reset", "next", "next"]
 
 
 @pytest.mark.parametrize(
@@ -247,3 +269,41 @@ async def test_a_kind_that_is_not_served_yet_is_looked_for_again_and_told_once(
     assert seen == changes
     assert int(api.watch_query["timeoutSeconds"]) == 300 * (1 + random)
     assert [(each["log_level"], each["event"]) for each in logs] == [told]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "unfilled", "told"),
+    [
+        ({}, (), None),
+        ({"pods": (True, None)}, (), None),
+        ({"pods": (True, None), "jobs": (False, None)}, ("queues",), "the caches are not filled yet: jobs, queues"),
+        ({"pods": (True, "no pods"), "jobs": (False, None), "nodes": (False, "no nodes")}, (), "no pods; no nodes"),
+    ],
+)
+def test_a_process_is_not_ready_while_a_kind_is_not_read(
+    kinds: dict[str, tuple[bool, str | None]], unfilled: tuple[str, ...], told: str | None
+) -> None:
+    """What cannot be read any more comes first; else all that is missing is named."""
+    given: Any = {name: SimpleNamespace(synced=synced, trouble=why) for name, (synced, why) in kinds.items()}
+    assert not_ready(given, *unfilled) == told
+
+
+def test_what_cannot_be_read_is_logged_once_until_it_was_read_or_is_overdue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An installation may be under way; afterwards each failure is a warning."""
+    now_s = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now_s)
+    one = readable.Readable("things")
+    with capture_logs() as logs:
+        for text in ("no", "no", "other"):
+            one.refused(NotFound(text))
+        now_s += readable.PATIENCE_S
+        one.refused(NotFound("late"))
+        assert one.trouble is not None
+        assert one.trouble.endswith(": late")
+        one.first.set()
+        one.succeeded()
+        one.succeeded()
+        one.refused(NotFound("again"))
+    assert [each["log_level"] for each in logs] == ["info", "info", "warning", "warning"]
+    assert (one.following, one.trouble) == (False, None)
+    assert REGISTRY.get_sample_value("muster_kube_watch_failing", {"resource": "things"}) == 1

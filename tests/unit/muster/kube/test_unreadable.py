@@ -242,6 +242,7 @@ async def test_a_cache_keeps_what_it_knew_of_one() -> None:
         reflector.add_handler(lambda old, new: relisted.set() if old and not new else None)
         reflector.start()
         await relisted.wait()
+        assert reflector.relists == 1
         assert [(each.metadata.key, each.metadata.resource_version) for each in reflector.store.list()] == [
             ("ns/a", "1")
         ]
