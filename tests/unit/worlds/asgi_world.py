@@ -62,7 +62,7 @@ class Client(NamedTuple):
                 return True
 
 
-Connect = Callable[[], Awaitable[Client]]
+Connect = Callable[..., Awaitable[Client]]
 
 
 @asynccontextmanager
@@ -72,8 +72,8 @@ async def served(app: ASGIApp) -> AsyncIterator[tuple[Connect, Callable[[], Awai
     port = listening.getsockname()[1]
     opened: list[Client] = []
 
-    async def connect() -> Client:
-        opened.append(Client(*await asyncio.open_connection("127.0.0.1", port)))
+    async def connect(address: str = "127.0.0.1") -> Client:
+        opened.append(Client(*await asyncio.open_connection("127.0.0.1", port, local_addr=(address, 0))))
         return opened[-1]
 
     server = serving(app, listening)

@@ -60,10 +60,11 @@ async def test_a_header_that_is_too_long_is_refused(head: bytes) -> None:
 async def test_an_idle_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that was used, and one that was not; not one on which a call is held."""
     monkeypatch.setattr(serve, "IDLE_S", 0.05)
-    free = asyncio.Event()
+    free, calls = asyncio.Event(), asyncio.Semaphore(0)
 
     async def wait(request: Request) -> bytes:
         if request.url.path == "/held":
+            calls.release()
             await free.wait()
         return await echo(request)
 
@@ -104,3 +105,38 @@ async def test_an_old_connection_ends_with_its_next_answer(monkeypatch: pytest.M
         status, headers, _body = await client.answer()
         assert (status, headers["connection"]) == (HTTPStatus.OK, "close")
         assert await client.closed()
+
+
+@pytest.mark.parametrize("idle", [False, True], ids=["that never asked", "that have asked before"])
+async def test_beyond_the_bound_the_oldest_goes_that_asks_nothing(
+    monkeypatch: pytest.MonkeyPatch, *, idle: bool
+) -> None:
+    """Of the address that has most of them; a call that is held or worked on is not counted."""
+    monkeypatch.setattr(bounds, "CONNECTIONS", 4)
+    free, calls = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def wait(request: Request) -> bytes:
+        if request.url.path == "/held":
+            calls.release()
+            await free.wait()
+        return await echo(request)
+
+    async with served(answering(wait)) as (connect, _):
+        other = await connect("127.0.0.2")
+        held, many = [], []
+        for _ in range(5):
+            held.append(await connect())
+            held[-1].send(post("/held", b""))
+            await calls.acquire()
+        for _ in range(8):
+            await asyncio.sleep(0.005)  # the clock of the loop counts milliseconds
+            many.append(await connect())
+            if idle:
+                many[-1].send(post("/", b""))
+                assert (await many[-1].answer())[0] == HTTPStatus.OK
+        assert [await each.closed() for each in many[:5]] == [True] * 5
+        for client in (other, *many[5:]):
+            client.send(post("/", b"x"))
+            assert (await client.answer())[2] == b"POST / x"
+        free.set()
+        assert [(await client.answer())[0] for client in held] == [HTTPStatus.OK] * 5

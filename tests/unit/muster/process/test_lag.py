@@ -3,6 +3,7 @@
 import asyncio
 import threading
 
+import pytest
 from prometheus_client import REGISTRY
 
 from muster.process.lag import BLOCKED_S, TICK_S, LoopLag
@@ -31,6 +32,7 @@ def test_a_loop_that_runs_is_not_blocked() -> None:
 def test_a_blocked_loop_is_seen_from_another_thread() -> None:
     """As long as no timer comes, however long that is; and no longer once one comes."""
     now_s, said = [100.0], []
+    before_s = REGISTRY.get_sample_value("muster_loop_lag_seconds_sum") or 0.0
     lag = LoopLag(monotonic_s=lambda: now_s[0])
 
     async def block() -> None:
@@ -46,3 +48,4 @@ def test_a_blocked_loop_is_seen_from_another_thread() -> None:
 
     asyncio.run(block())
     assert said == [None, "the event loop has been blocked for 7 s"]
+    assert (REGISTRY.get_sample_value("muster_loop_lag_seconds_sum") or 0.0) - before_s == pytest.approx(7.0)

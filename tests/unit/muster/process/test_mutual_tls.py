@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from http.client import HTTPSConnection
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from asgi_world import answering
@@ -20,7 +21,7 @@ from structlog.testing import capture_logs
 
 from certs.authority import Authority
 from muster.process.serve import Threaded, listen
-from muster.process.tls import FileError, Files, ServerTLS
+from muster.process.tls import FileError, Files, ServerTLS, tell_end
 
 CLOSED = r"(?i)ssl|eof|reset|alert|broken|closed"
 OURS, OTHERS = Authority.create("ours"), Authority.create("others")
@@ -260,7 +261,7 @@ def test_files_that_never_could_be_used_are_told(world: World, spoil: Callable[[
     assert "PRIVATE" not in str(error.value)
 
 
-def test_it_tells_when_what_it_shows_ends(world: World) -> None:
+def test_it_tells_when_what_it_shows_ends(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of new files too, before anybody has connected; files that cannot be read leave the old certificate."""
     world.tls.check()
     first_s = world.tls.ends_s()
@@ -269,3 +270,7 @@ def test_it_tells_when_what_it_shows_ends(world: World) -> None:
     assert first_s - later_s > 300 * 86400
     world.files.cert.write_text("nonsense")
     assert world.tls.ends_s() == later_s
+    metric = Mock()
+    monkeypatch.setattr("muster.process.tls.Gauge", metric)
+    tell_end(world.tls)
+    metric.return_value.set_function.assert_called_once_with(world.tls.ends_s)

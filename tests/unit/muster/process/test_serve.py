@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +31,9 @@ Stop = Callable[[], Awaitable[None]]
 def signals_as_before() -> Iterator[None]:
     """A process ends after `serve.run`; this one goes on, and its other tests want to be interrupted."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    switch_s = sys.getswitchinterval()
     yield
+    sys.setswitchinterval(switch_s)
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -228,7 +231,8 @@ def test_it_listens_on_both_kinds_of_addresses() -> None:
 
 
 def test_after_sigterm_a_call_that_waits_is_let_go_and_answered() -> None:
-    """Then what was started is stopped, and the process may end."""
+    """Then what was started is stopped, and the process may end. Threads that compute have left the loop its turns."""
+    sys.setswitchinterval(0.005)
     port, told, calls = free_port(), [], ThreadPoolExecutor(1)
     answers = []
     letting_go: list[asyncio.Future[None]] = []
@@ -264,6 +268,7 @@ def test_after_sigterm_a_call_that_waits_is_let_go_and_answered() -> None:
     )
     assert answers[0].result(60) == b"let go"
     assert told == ["start", "stopping", "stop"]
+    assert sys.getswitchinterval() == pytest.approx(0.001)
     calls.shutdown()
 
 

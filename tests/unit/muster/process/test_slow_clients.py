@@ -176,28 +176,6 @@ def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(served: Served) ->
     ask(served, client)
 
 
-def test_beyond_the_bound_one_goes_that_asks_nothing(tight: Served) -> None:
-    """The next client is answered all the same."""
-    dropped = DROPPED + '{reason="connections"}'
-    before = tight.metric(dropped)
-    for _ in range(40):
-        tight.connect()
-    ask(tight)
-    assert tight.metric("muster_server_connections ") <= 5
-    assert tight.metric(dropped) >= before + 36
-
-
-def test_beyond_the_bound_those_stay_that_are_being_answered(tight: Served) -> None:
-    """A request that is worked on is not given up for a client that has not asked anything."""
-    busy = [tight.connect() for _ in range(2)]
-    for client in busy:
-        client.request("GET", "/slow")
-    for _ in range(10):
-        tight.connect()
-    for client in busy:
-        assert client.getresponse().read() == b"done"
-
-
 def test_requests_that_are_worked_on_take_nobody_his_connection(tight: Served) -> None:
     """kube-scheduler holds a call for each member of a gang, and asks about the next ones over connections it has."""
     idle = [tight.connect() for _ in range(2)]

@@ -129,6 +129,15 @@ def test_a_setting_needs_the_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not SPANS.on
 
 
+@pytest.mark.parametrize("missing", ["opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"])
+def test_a_part_of_the_packages_is_not_enough(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
+    """All of them are."""
+    tracing.check("http://collector:4318")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else name)
+    with pytest.raises(TracingError):
+        tracing.check("http://collector:4318")
+
+
 @pytest.mark.usefixtures("_off")
 def test_off_without_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither setting nor environment: nothing is loaded, nothing is sent."""
