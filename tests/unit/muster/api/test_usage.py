@@ -27,6 +27,7 @@ def test_it_is_read() -> None:
     """As the recorder writes it."""
     text = '{"until": 7.5, "queues": {"a": {"month": "2026-11", "seconds": {"nvidia.com/gpu": 3}}}}'
     assert read_usage({KEY: text}) == Usage(7.5, {"a": QueueUsage("2026-11", {"nvidia.com/gpu": 3.0})})
+    assert read_usage({KEY: '{"until": 1}'.ljust(MOST_CHARS)}) == Usage(1)
 
 
 @pytest.mark.parametrize(

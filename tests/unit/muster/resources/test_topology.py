@@ -51,6 +51,7 @@ def test_volcanos_modes() -> None:
         ({f"{KQ}-slice-size": "4"}, None, [f"{KQ}-slice-required-topology"]),
         ({f"{KQ}-slice-required-topology": "a"}, None, [f"{KQ}-slice-size"]),
         ({f"{KQ}-slice-required-topology": "a", f"{KQ}-slice-size": "5"}, 4, [f"{KQ}-slice-size"]),
+        ({f"{KQ}-slice-required-topology": "?", f"{KQ}-slice-size": "4"}, 4, [f"{KQ}-slice-required-topology"]),
         ({f"{KQ}-group-name": "g"}, None, [f"{KQ}-group-name"]),
         ({f"{KQ}-group-name": "7", f"{KQ}-required-topology": "a"}, None, [f"{KQ}-group-name"]),
         ({names.KUEUE_SLICE_LAYERS: "[]"}, None, [names.KUEUE_SLICE_LAYERS]),
