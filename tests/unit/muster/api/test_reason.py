@@ -68,6 +68,7 @@ def test_nothing_is_no_reason() -> None:
     assert (bool(NOTHING), str(NOTHING), NOTHING.data) == (False, "", None)
     assert stored(None, "") == reason_of("") == NOTHING
     assert EVICTED.also(NOTHING) is EVICTED
+    assert len({EVICTED, EVICTED.given(), NOTHING}) == 2  # whatever their parameters are
 
 
 def test_who_may_see_the_gang_gets_its_name() -> None:

@@ -11,7 +11,8 @@ PLACES = st.integers(1, 10**6)
 
 
 @pytest.mark.parametrize(
-    ("place", "words"), [(1, "1"), (10, "10"), (11, "11-20"), (24, "21-30"), (100, "91-100"), (101, "101-200")]
+    ("place", "words"),
+    [(0, "0"), (1, "1"), (10, "10"), (11, "11-20"), (24, "21-30"), (100, "91-100"), (101, "101-200")],
 )
 def test_a_place_in_words(place: int, words: str) -> None:
     """Exact as far as it matters."""
