@@ -115,6 +115,7 @@ def spec(**limits: Any) -> PodSpec:
         ({FRACTION: "0.1234"}, {}, [f"a[{FRACTION}]: must be more than 0"]),
         ({MEMORY: "0"}, {}, [f"a[{MEMORY}]: must be a whole number of MiB of at least 1"]),
         ({MEMORY: "500m"}, {}, [f"a[{MEMORY}]: must be a whole number"]),
+        ({MEMORY: "x.Gi"}, {}, [f"a[{MEMORY}]: must be a whole number"]),
         ({MEMORY: "1073741825"}, {}, [f"a[{MEMORY}]: must be at most 1073741824"]),
         ({FRACTION: "0.5", MEMORY: "1"}, {}, [f"a[{MEMORY}]: must not be set beside {FRACTION}"]),
         ({DEVICES: "2"}, {}, [f"a[{DEVICES}]: needs {FRACTION} or {MEMORY}"]),
