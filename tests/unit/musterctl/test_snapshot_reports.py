@@ -2,13 +2,19 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+from answering_server import Server
 from click.testing import CliRunner, Result
 from explain_world import ExplainWorld
 
-from extender.explain.clusterdump import save
+from extender.explain.clusterdump import load, save
+from extender.planner.state.feed import FEED
+from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.configuration import Suspects
 from muster.api.volcano.scheduling import Queue, QueueSpec
 from musterctl.app import main
 
@@ -143,3 +149,69 @@ def test_a_file_that_is_no_snapshot_is_named(tmp_path: Path) -> None:
     file.write_text("{}")
     told = muster(file, "queue", "top")
     assert (told.exit_code, f"Error: {file}: " in told.stderr) == (1, True)
+
+
+@pytest.fixture
+def cluster(server: Server, snapshot: Path, asked: Any) -> Any:
+    """Runs a command line against a cluster with the objects of the snapshot."""
+    dump = load(snapshot.read_bytes())
+    for fed in FEED:
+        items = [msgspec.to_builtins(each) for each in dump.of(fed.resource)]
+        server.answers[f"GET {fed.resource.path()}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": items}, [])
+    server.other = (404, {"kind": "Status", "reason": "NotFound", "message": "none", "details": {"name": "x"}}, [])
+    return asked
+
+
+def publish(server: Server, **data: str) -> None:
+    """The extender of the default pool says what it runs with."""
+    found = {"metadata": {"name": "muster-planner", "namespace": "muster-system"}, "data": data}
+    server.answers["GET /api/v1/namespaces/muster-system/configmaps/muster-planner"] = (200, found, [])
+
+
+@pytest.mark.parametrize("command", ["queue top", "queue explain default", "simulate --without busy -n ns"])
+def test_a_cluster_is_read_as_its_snapshot(cluster: Any, snapshot: Path, command: str) -> None:
+    """All kinds of it; notes tell what its extenders have not published."""
+    told = cluster(*command.split())
+    assert told.exit_code == 0, told.output
+    assert told.stdout == muster(snapshot, *command.split()).stdout
+    assert told.stderr.splitlines() == [
+        f"Note: {what}, as the extender has not published another (ConfigMap muster-planner)"
+        for what in ("nodes are suspect by the list of this version", "the planner's default timing counts")
+    ]
+
+
+def test_a_snapshot_of_a_cluster_has_what_is_published(cluster: Any, server: Server, tmp_path: Path) -> None:
+    """The configuration, what is suspect, and the timing; a file or standard output gets it."""
+    text = "actions: reclaim\n"
+    publish(server, **{"config.yaml": text, "suspects.json": '{"taints":["x"]}', "timing.json": '{"faultStop":0.75}'})
+    file = tmp_path / "snapshot"
+    told = cluster("snapshot", f"--output={file}")
+    assert (told.exit_code, told.stderr) == (0, "")
+    assert told.stdout.startswith(f"{file}: {file.stat().st_size} bytes, 2 nodes, ")
+    found = load(file.read_bytes())
+    assert (found.scheduler_config, found.suspects) == (text, {"": Suspects((), ("x",))})
+    assert found.own_inputs.timing.fault_stop == 0.75
+    assert len(found.of(PODS)) == 1
+    assert load(cluster("snapshot", "--output=-").stdout_bytes).scheduler_config == text
+    refused = cluster("snapshot", f"--output={tmp_path}/none/file")
+    assert (refused.exit_code, "cannot write" in refused.stderr) == (1, True)
+    mine = tmp_path / "config"
+    mine.write_text("actions: allocate\n")
+    cluster("snapshot", f"--output={file}", f"--scheduler-config={mine}")
+    assert load(file.read_bytes()).scheduler_config == mine.read_text()
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_why_a_workload_is_not_placed(cluster: Any, server: Server, *, plain: bool) -> None:
+    """It has no queue, or the label of another name; its gang is not asked for then."""
+    labels = {} if plain else {"muster.dev/managed": "false", "muster.dev/queue": "q"}
+    job = {"metadata": {"name": "lone", "namespace": "ns", "labels": labels}, "spec": {}}
+    server.answers["GET /apis/batch/v1/namespaces/ns/jobs/lone"] = (200, job, [])
+    told = cluster("explain", "job", "lone", "-n", "ns")
+    assert told.exit_code == 1
+    why = (
+        "has no label muster.dev/queue, so Muster does not place its pods"
+        if plain
+        else 'has the label muster.dev/managed: "false", so Muster leaves its pods alone'
+    )
+    assert told.stderr.splitlines()[-1] == f"Error: Job lone {why}"
