@@ -4,13 +4,15 @@ import random
 
 import pytest
 from msgspec import structs
-from recorded_lives import EVE, GPU, Lives, T, entered, group, life, placement, pod, waits
+from recorded_lives import BOB, EVE, GPU, Lives, T, entered, group, life, placement, pod, waits
+from sqlalchemy import select
 
 from history import members, read
 from history.entries import Entries
 from history.looks import Look, apply
 from history.model import EVERYTHING, MEMORY
 from history.pods import Moment
+from history.schema import RUNS
 from history.store import Store
 from history.usage import usage
 
@@ -206,3 +208,32 @@ def test_texts_of_tenants_fit_into_every_store() -> None:
     assert not any("\0" in text for text in texts)
     assert (len(gang.id) <= 512, len(gang.queue), len(gang.user), len(gang.owner)) == (True, 253, 512, 63)
     Store.for_writing(MEMORY).write(changes, {})
+
+
+def test_a_run_that_ended_unseen_ended_with_its_last_member() -> None:
+    """Not with a member of another gang; one whose members are not known ended when that was seen."""
+    w = Lives()
+    for whose in (EVE, BOB):
+        w.look("podgroups", whose.group, 0.2, group("Running", whose=whose), whose)
+    for whose, end in ((EVE, 30), (BOB, 40)):
+        w.look("pods", whose.pod, 5.4, pod(5.4, whose=whose), whose)
+        w.look("pods", whose.pod, end, pod(5.4, "Succeeded", ended=end, whose=whose), whose)
+    w.look("podgroups", EVE.group, 100, group("Completed"))
+    *before, last = w.looks
+    for known, end in ((before, 30), (before[:1], 100)):
+        entries, store = entered(known), Store.for_writing(MEMORY)
+        apply(entries, last._replace(moment=Moment((T + 100) * 1000, live=False)))
+        store.write(entries.take(), {})
+        with store.engine.connect() as connection:
+            (ended,) = connection.execute(select(RUNS.c.ended).where(RUNS.c.uid == GROUP)).one()
+        assert ended == (T + end) * 1000
+
+
+def test_a_plan_that_is_given_up_is_told_once() -> None:
+    """Also where its placement changes in something else; the next one is planned anew."""
+    w, store = Lives(), Store.for_writing(MEMORY)
+    w.look("podgroups", GROUP, 0.2, group())
+    for second, (epoch, phase) in enumerate([(1, "Planned"), (1, "Abandoned"), (1, "Abandoned"), (2, "Planned")], 1):
+        w.look("placements", "placement", second, placement(epoch, phase))
+    store.write(entered(w.looks).take(), {})
+    assert recorded(store)[1] == [("submitted", 0), ("planned", 1), ("abandoned", 1), ("planned", 2)]

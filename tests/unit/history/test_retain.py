@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from histories import gang_of_one
 from msgspec.structs import replace
 from sqlalchemy import select
 
@@ -99,6 +100,22 @@ def test_names_of_workloads_go_with_what_has_no_room() -> None:
     names = {row.key[0] for row in told(store, "workload")}
     assert {"many/Job/*", "many/Job/lives", "a/Job/few-0"} <= names
     assert len(names) < 100
+
+
+def test_days_stay_apart_when_names_go() -> None:
+    """Each day of a namespace comes to what it did, without its workloads."""
+    store, changes = Store.for_writing(MEMORY), Changes()
+    for day, name in ((27, "x"), (27, "y"), (28, "x"), (28, "z")):
+        one = gang_of_one("a", f"{name}{day}", day * DAY_MS, 1000 * day)
+        for table in ("gangs", "runs", "holdings"):
+            getattr(changes, table).update(getattr(one, table))
+    store.write(changes, {"seen-until": str(NOW)})
+    fold(store, 27 * DAY_MS, 29 * DAY_MS)
+    before = told(store, "day")
+    assert [row.key for row in before] == [("1970-01-28",), ("1970-01-29",)]
+    fold_namespace(store, "a", 29 * DAY_MS, 29 * DAY_MS)
+    assert told(store, "day") == before
+    assert [row.key for row in told(store, "day", "workload")] == [(f"1970-01-{day}", "a/Job/*") for day in (28, 29)]
 
 
 def test_budgets_are_the_same_after_a_fold() -> None:

@@ -236,3 +236,17 @@ def queue_of(store: Store, gang: str) -> str:
     """The queue of a gang."""
     with store.engine.connect() as connection:
         return str(connection.scalar(select(GANGS.c.queue).where(GANGS.c.id == gang)))
+
+
+def test_usage_ends_where_it_is_asked_to() -> None:
+    """Or at the present, whatever comes first; by default that is when the recorder looked last."""
+    store = Store.for_writing(MEMORY)
+    store.write(histories.gang_of_one("a", "x", NOW, 10_000, gpus=1), {"seen-until": str(NOW + 8000)})
+    since = NOW / 1000
+
+    def held(**times: float) -> float:
+        (row,) = usage(store, EVERYTHING, (), since=since, **times)
+        return row.resources[GPU].held
+
+    assert (held(), held(until=since + 5), held(until=since + 9)) == (8, 5, 8)
+    assert (held(now=since + 3), held(now=since + 3, until=since + 2), held(now=since + 20)) == (3, 2, 10)
