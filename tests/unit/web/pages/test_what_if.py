@@ -1,9 +1,19 @@
 """The form over `simulate`: what is wrong in it stands beside the field, and nothing of it can cost much."""
 
+from types import SimpleNamespace
+from typing import cast
+
 import pytest
 from explain_world import ExplainWorld
 
+from extender.explain.clusterdump import kind_name
 from history.model import EVERYTHING, Scope
+from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES, Namespace, PriorityClass
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from web.asked import Asked
+from web.pages.whatif import _dump
+from web.view import Caller
 from web.views.whatif import JOB_PODS, OBJECTS, YAML_BYTES, Answer, Trial, trial, tried
 
 JOB = """
@@ -131,3 +141,22 @@ def test_changes_of_the_cluster_are_for_who_may_see_it(world: ExplainWorld) -> N
     asked, answer = ask(world, whole=False, cordon="node-0")
     assert answer is None
     assert "whole cluster" in asked.errors["form"]
+
+
+@pytest.mark.parametrize(("everything", "queues"), [(True, True), (False, True), (False, False)])
+def test_who_may_see_a_part_tries_with_that_part(world: ExplainWorld, *, everything: bool, queues: bool) -> None:
+    """Nothing of others is in what is planned with: neither nodes, nor pods, nor the names of namespaces."""
+    dump = world.dump()
+    dump.put(PRIORITY_CLASSES, [PriorityClass(metadata=ObjectMeta(name="high", uid="high"))])
+    dump.put(NAMESPACES, [Namespace(metadata=ObjectMeta(name=name, uid=name)) for name in ("ns", "theirs")])
+    caller = Caller(name="eve", scope=EVERYTHING if everything else Scope(frozenset({"ns"})), queues=queues)
+    site = SimpleNamespace(explainer=SimpleNamespace(dump=lambda: dump))
+    found = _dump(cast("Asked", SimpleNamespace(caller=caller, site=site)))
+    if everything:
+        assert found is dump
+        return
+    assert {kind: len(items) for kind, items in found.objects.items() if items} == {
+        kind_name(PRIORITY_CLASSES): 1, kind_name(NAMESPACES): 1, **({kind_name(QUEUES): 1} if queues else {}),
+    }  # fmt: skip
+    assert [each.metadata.name for each in found.of(NAMESPACES)] == ["ns"]
+    assert found.unread == {kind_name(POD_GROUPS)}
