@@ -8,7 +8,10 @@ from click.testing import CliRunner, Result
 from recorded_world import GPU, RecordedWorld
 
 from extender.record.ring import PATTERN
+from extender.record.status import Gap, RecordingStatus
+from extender.replay.check import CheckReport, Difference
 from musterctl.app import main
+from musterctl.output.replayed import check_lines, status_lines
 
 
 def muster(*arguments: str) -> Result:
@@ -75,3 +78,88 @@ def test_mistakes_are_told(recording: Path, tmp_path: Path, arguments: list[str]
     told = muster(*(each.replace("{config}", str(config)).replace("{}", str(recording)) for each in arguments))
     assert told.exit_code != 0
     assert words in told.output
+
+
+QUEUE = "{apiVersion: scheduling.volcano.sh/v1beta1, kind: Queue, metadata: {name: team}, spec: %s}"
+
+
+def test_queues_of_a_file_are_tried(recording: Path, tmp_path: Path) -> None:
+    """Alone, in a list, or one after another."""
+    spec = f"{{capability: {{{GPU}: 16}}}}"
+    for text in (QUEUE % spec, f"---\n---\n{QUEUE % spec}", f"{{kind: List, items: [{QUEUE % spec}]}}"):
+        file = tmp_path / "queues.yaml"
+        file.write_text(text)
+        told = muster("replay", str(recording), "--queues", str(file))
+        assert "ns/b (queue team): 1m40s -> 0s" in told.output, told.output
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: [", "it is not YAML: "),
+        ("", "there is no Queue in it"),
+        ("kind: Job", "it should have Queues only, and has Job"),
+        ("[1]", "it should have Queues only, and has list"),
+        (QUEUE % "{weight: much}", "Queue team: Expected `int`, got `str` - at `$.spec.weight`"),
+    ],
+)
+def test_a_file_without_queues_is_refused(recording: Path, tmp_path: Path, text: str, words: str) -> None:
+    """With the name of the file, and what is wrong."""
+    file = tmp_path / "queues.yaml"
+    file.write_text(text)
+    told = muster("replay", str(recording), "--queues", str(file))
+    assert told.exit_code == 1
+    assert f"Error: {file}: {words}" in told.output
+
+
+def test_a_gap_and_a_cut_are_lines_of_the_status() -> None:
+    """Below the numbers; a node pool is named where it is not the default one."""
+    status = RecordingStatus(
+        since="s", until="u", files=1, bytes=2, sessions=2, versions=["1", "2"], pool="b",
+        objects={"nodes": 2, "pods": 1}, changes=3, cycles=4, decisions=1,
+        gaps=[Gap("x", "y", "why")], cuts={"file": "cut"},
+    )  # fmt: skip
+    assert [(line.label, line.text) for line in status_lines(status)] == [
+        ("", "Recorded from s to u by Muster 1, 2"),
+        ("files", "1 file, 2 bytes, 2 starts of the process"),
+        ("node pool", "b"),
+        ("objects", "2 nodes, 1 pods"),
+        ("changes", "3 of objects"),
+        ("cycles", "4 with 1 decision"),
+        ("missing", "x to y: why"),
+        ("", "file: cut"),
+    ]
+    empty = [line.text for line in status_lines(RecordingStatus())]
+    assert empty[2:] == ["none", "0 of objects", "0 with 0 decisions"]
+
+
+def test_differences_beyond_the_first_are_counted() -> None:
+    """Ten cycles, with four decisions of each side."""
+    many = [["place", str(number)] for number in range(6)]
+    differences = [Difference(f"at {number}", number, many, many[:4]) for number in range(12)]
+    report = CheckReport(
+        since="s", until="u", cycles=20, decisions={"place": 5, "evict": 2}, equal=3, gone=2, new=1, lost=7,
+        different_cycles=12, differences=differences,
+    )  # fmt: skip
+    lines = [(line.label, line.text, line.tone) for line in check_lines(report)]
+    assert lines[:6] == [
+        ("", "Recorded from s to u by Muster unknown", "title"),
+        ("cycles", "20 cycles", "plain"),
+        ("decisions", "7: 2 evict, 5 place", "plain"),
+        ("", "3 of 7 are the same now", "bad"),
+        ("", "12 cycles differ: 2 gone, 1 new", "bad"),
+        ("", "7 changes were lost to the recording; cycles after them may differ for that", "bad"),
+    ]
+    assert lines[6:13] == [
+        ("", "at 0, cycle 0", "title"),
+        *(("then", f"place {number}", "plain") for number in range(4)),
+        ("then", "and 2 more", "plain"),
+        ("now", "place 0", "plain"),
+    ]
+    assert sum(label == "now" for label, _, _ in lines) == 40
+    assert lines[-1] == ("", "2 more cycles differ; -o json lists more of them", "hint")
+    none = [line.text for line in check_lines(CheckReport(since="s", until="u"))]
+    assert none[2:] == [
+        "0", "0 of 0 are the same now",
+        "no decisions were recorded: was it recorded by the extender, or by `muster record`?",
+    ]  # fmt: skip
