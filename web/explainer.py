@@ -118,7 +118,7 @@ class Explainer:
     def _has(self, dump: ClusterDump, namespace: str, name: str) -> bool:
         """Return True if a dump has the workloads and gangs of this name as they are now."""
         return all(
-            _named(self._caches.of(resource, namespace), name) == _named(dump.of(resource), name, namespace)
+            _named(self._caches.of(resource, namespace), namespace, name) == _named(dump.of(resource), namespace, name)
             for resource in _ASKED
         )
 
@@ -143,11 +143,11 @@ class Explainer:
         return f"a gang of another namespace ({', '.join(told)})"
 
 
-def _named(items: Iterable[meta.Object], name: str, namespace: str = "") -> dict[str, str]:
+def _named(items: Iterable[meta.Object], namespace: str, name: str) -> dict[str, str]:
     """Return UID → resource version of the objects of this name, or that are owned by one of this name."""
     return {
         each.metadata.uid: each.metadata.resource_version
         for each in items
-        if (not namespace or each.metadata.namespace == namespace)
+        if each.metadata.namespace == namespace
         and (each.metadata.name == name or any(owner.name == name for owner in each.metadata.owner_references))
     }

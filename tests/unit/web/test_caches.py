@@ -11,6 +11,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.config import Config
+from muster.kube.reflector import Reflector
 from web import caches
 from web.caches import Caches, Reach
 from web.view import Caller
@@ -81,6 +82,16 @@ def test_what_only_containers_read_is_not_kept(pages: Pages) -> None:
     container = kept.spec.containers[0]
     assert (container.env, container.command, container.image) == ([], [], "")
     assert list(kept.metadata.annotations) == ["scheduling.k8s.io/group-name", "volcano.sh/task-spec"]
+
+
+def test_what_tenants_may_make_large_has_a_bound() -> None:
+    """Of the kinds that they write, and of no other."""
+    made = Caches(Client(Config("http://127.0.0.1:1")))
+    bounded = {name for name, each in made._reflectors.items() if isinstance(each, Reflector) and each.mirror.budget}
+    assert bounded == {
+        "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", "podgroups.scheduling.k8s.io",
+        "trainjobs.trainer.kubeflow.org",
+    }  # fmt: skip
 
 
 def test_kinds_that_may_not_be_listed_are_left_out() -> None:
