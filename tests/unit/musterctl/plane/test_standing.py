@@ -1,0 +1,106 @@
+"""Commands on a plane that exists and whose parts do not run: what they show, and what they refuse."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from musterctl.app import main
+from musterctl.plane import state
+from musterctl.plane.machine import LocalError
+from musterctl.plane.pki import Pki
+from musterctl.plane.plane import Plane
+from musterctl.plane.state import Options
+
+PARTS = [state.ETCD, state.API_SERVER, state.WEBHOOK]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of plane `one`, which is the only one; nothing of it runs."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))  # neither kind nor kubectl are there
+    monkeypatch.delenv("MUSTER_NAME", raising=False)
+    found = state.folder_of("one")
+    state.create(found, Options(), tuple(PARTS))
+    Pki(found).ensure(extender_tls=False)
+    return found
+
+
+def muster(*arguments: str) -> Result:
+    """Runs the command line; an error of a plane is its output."""
+    return CliRunner().invoke(main, arguments)
+
+
+def test_the_status_has_a_line_for_each_part(folder: Path) -> None:
+    """What has died is told with the end of its log, and how it is started; then the exit code is 1."""
+    told = muster("status")
+    assert told.exit_code == 0, told.output
+    assert [line.split()[:2] for line in told.output.splitlines()[1:4]] == [[part, "stopped"] for part in PARTS]
+    assert told.output.splitlines()[4:] == [
+        f"folder {folder}", f"kubeconfig {folder}/admin.kubeconfig", "page muster web --name one",
+    ]  # fmt: skip
+    (folder / "run").mkdir()
+    (folder / "run" / "etcd.pid").write_text("999999999")
+    (folder / "log").mkdir()
+    (folder / "log" / "etcd.log").write_text("no room on the disk\n")
+    died = muster("status", "--name=one")
+    assert died.exit_code == 1
+    assert died.output.splitlines()[1].split()[:2] == ["etcd", "dead"]
+    assert f"etcd ended. The end of {folder}/log/etcd.log:\nno room on the disk\n" in died.output
+    assert died.output.endswith("`muster up --name one` starts what is dead.\n")
+
+
+def test_a_plane_goes_with_its_folder(folder: Path) -> None:
+    """And then there is none."""
+    assert muster("down").output == "plane one is down\n"
+    assert not folder.exists()
+    assert "there is no plane 'one'; `muster up` makes one" in muster("down", "--name=one").output
+
+
+def test_what_is_not_there_is_named(folder: Path) -> None:
+    """A plane with those that exist, a part with those that it has."""
+    assert "there is no plane 'two'; there is one" in muster("status", "--name=two").output
+    with pytest.raises(LocalError, match="this plane has no part 'history'; it has etcd, kube-apiserver, webhook"):
+        Plane(folder).part(state.HISTORY)
+    assert muster("restart", "nothing").exit_code == 2
+    assert "this plane has no part 'history'" in muster("restart", "history").output
+
+
+@pytest.mark.parametrize(
+    ("typed", "variable", "passed"),
+    [
+        (["--name", "one", "get", "pods", "--name", "x"], None, ["get", "pods", "--name", "x"]),
+        (["get", "pods", "-A"], None, ["get", "pods", "-A"]),
+        (["--help"], "one", ["--help"]),
+        (["--name"], None, ["--name"]),
+    ],
+)
+def test_kubectl_gets_all_arguments(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, typed: list[str], variable: str | None, passed: list[str]
+) -> None:
+    """But for a name in front."""
+    ran: list[Any] = []
+    monkeypatch.setattr(os, "execv", lambda *words: ran.append(words))
+    monkeypatch.setattr(Plane, "kubectl_program", lambda _: Path("/bin/kubectl"))
+    if variable:
+        monkeypatch.setenv("MUSTER_NAME", variable)
+    assert muster("kubectl", *typed).exit_code == 0
+    assert ran == [(Path("/bin/kubectl"), ["kubectl", f"--kubeconfig={folder}/admin.kubeconfig", *passed])]
+
+
+def test_an_attached_plane_takes_the_kubectl_that_there_is(folder: Path, tmp_path: Path) -> None:
+    """Of the PATH; without one it says where the kubeconfig is."""
+    plane = Plane(folder.parent / "two", PARTS, Options(kubeconfig=str(tmp_path / "theirs")))
+    assert plane.attached
+    assert plane.kubeconfig == tmp_path / "theirs"
+    with pytest.raises(LocalError, match=f"kubectl is not on the PATH; the cluster's kubeconfig is {tmp_path}/theirs"):
+        plane.kubectl_program()
+    program = tmp_path / "kubectl"
+    program.write_text('#!/bin/sh\nread line\necho "$line: $*"\nexit 3\n')
+    program.chmod(0o755)
+    assert plane.kubectl_program() == program
+    done = plane.kubectl("get", "pods", stdin="a line\n")
+    assert (done.returncode, done.stdout) == (3, f"a line: --kubeconfig={tmp_path}/theirs get pods\n")
