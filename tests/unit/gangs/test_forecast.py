@@ -1,6 +1,7 @@
 """Forecasts of starts from objects: reservations, declared and past run times, and what stays unknown."""
 
 import msgspec
+import pytest
 from builders import pod as a_pod
 from builders import pod_group
 
@@ -113,3 +114,52 @@ def test_what_is_not_known() -> None:
     assert forecast(Objects(groups=groups, pods=pods))["next"].earliest_start == ""
     groups = [group("now", runtime="10m"), group("next", NO_ROOM)]
     assert forecast(Objects(groups=groups, pods=pods), seen=False)["next"].earliest_start == ""
+
+
+@pytest.mark.parametrize(("ready", "cordoned"), [("False", False), ("True", True)])
+def test_a_node_that_takes_no_pods_is_no_room(ready: str, *, cordoned: bool) -> None:
+    """A gang that waits beside a free one of these waits for another."""
+    groups = [group("now", runtime="10m"), group("next", NO_ROOM)]
+    objects = Objects(groups=groups, pods=[pod("now", "n0"), pod("next")])
+    free = node("n1")
+    found = with_starts(rows(objects), Cluster(objects, [node("n0"), free]), NOW)
+    assert [row.start_known_by for row in found] == [""]  # it fits now: the planner knows why it waits
+    free.status.conditions[0].status = ready
+    free.spec.unschedulable = cordoned
+    found = with_starts(rows(objects), Cluster(objects, [node("n0"), free]), NOW)
+    assert [row.earliest_start for row in found] == [format_time(NOW + 500)]
+
+
+def test_turns_are_those_of_priority_and_age() -> None:
+    """The higher priority first, then the older gang."""
+    names = {"low": (0, 10), "new": (7, 30), "old": (7, 20)}
+    groups, pods = [group("now", runtime="10m")], [pod("now", "n0")]
+    for name, (priority, second) in names.items():
+        groups.append(group(name, NO_ROOM, runtime="10m"))
+        groups[-1].metadata.creation_timestamp = f"2026-05-28T20:26:{second}Z"
+        pods.append(pod(name))
+        pods[-1].spec.priority = priority
+    found = forecast(Objects(groups=groups, pods=pods))
+    assert {name: row.earliest_start for name, row in found.items()} == {
+        name: format_time(NOW + 500 + 600 * turn) for turn, name in enumerate(("old", "new", "low"))
+    }
+
+
+def test_a_gang_has_run_since_it_was_whole() -> None:
+    """As its placement says, else since its first pod began; the longest of its declared run times counts."""
+    groups = [group("now", runtime="10m"), group("next", NO_ROOM)]
+    status = {"phase": "Bound", "started": True, "startedAt": format_time(NOW - 50)}
+    meta = {"name": "now", "namespace": "ns"}
+    spec = {"podGroupUID": groups[0].metadata.uid}
+    placed = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, Placement)
+    half = [a_pod(f"now-{number}", node="n0", gang="now", limits={"nvidia.com/gpu": 4}) for number in range(2)]
+    for each, age_s in zip(half, (100, 300), strict=True):
+        each.status.start_time = format_time(NOW - age_s)
+    objects = Objects(groups=groups, pods=[*half, pod("next")])
+    assert forecast(objects)["next"].earliest_start == format_time(NOW + 300)
+    objects.placements = [placed]
+    assert forecast(objects)["next"].earliest_start == format_time(NOW + 550)
+    half[1].metadata.annotations[RUNTIME] = "20m"
+    assert forecast(objects)["next"].earliest_start == format_time(NOW + 1150)
+    groups[0].metadata.annotations.clear()
+    assert forecast(objects)["next"].start_known_by == ""

@@ -1,15 +1,20 @@
 """`muster ps -w` goes on when a PodGroup of either kind changes."""
 
 from queue import SimpleQueue
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from builders import pod_group
 
+from gangs.rows import Objects
 from muster.api.base import Resource
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.scheduling import POD_GROUPS
+from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, Gone, NotFound, Unreachable
+from musterctl.commands import ps
 from musterctl.commands.ps import wait_for_news
+from musterctl.output.gangtable import Shown
 
 VERSIONS = {POD_GROUPS: "3", NATIVE_POD_GROUPS: "5"}
 
@@ -92,3 +97,20 @@ def test_an_error_ends_the_wait() -> None:
     """With what the API server said, or why it could not be asked."""
     with pytest.raises(Unreachable):
         waited(Stream(), Stream(Unreachable("the stream broke")))
+
+
+def test_changes_are_gangs_that_are_another_than_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At most once a second; of a list that shows some of them, also those that leave it."""
+    versions = {POD_GROUPS: "3"}
+    looks = [
+        Objects(versions, groups=[pod_group(name, phase=phase) for name, phase in each.items()])
+        for each in ({"a": "Running", "b": "Running"}, {"a": "Running", "b": "Unknown"}, {"a": "Completed"}, {})
+    ]
+    slept: list[float] = []
+    monkeypatch.setattr(ps, "wait_for_news", lambda _, *asked: slept.append(asked == ("ns", versions)))
+    monkeypatch.setattr(ps, "read", lambda *_: looks.pop(0))
+    monkeypatch.setattr(ps.time, "sleep", slept.append)
+    found = ps.changes(cast("Client", None), Shown("ns", "table"), looks.pop(0))
+    told = [[(row.name, row.state) for row in next(found)] for _ in range(3)]
+    assert told == [[("b", "Degraded")], [("a", "Completed"), ("b", "Gone")], []]
+    assert slept == [True, 1.0] * 3

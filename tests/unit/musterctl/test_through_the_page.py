@@ -34,7 +34,7 @@ def ok(body: Any) -> Any:
 def page(server: Server, tmp_path: Path) -> Any:
     """Runs a command of one with a token, who may list nothing; the page is at the address of the API server."""
     server.other = FORBIDDEN
-    server.answers["GET /api/recorder"] = ok(Looked(NOW))
+    server.answers["GET /api/recorder"] = ok(Looked(time.time()))
     file = tmp_path / "kubeconfig"
     content = yaml.safe_load(file.read_text())
     url = content["clusters"][0]["cluster"]["server"]
