@@ -1,6 +1,7 @@
 """Commands on a plane that exists and whose parts do not run: what they show, and what they refuse."""
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from musterctl.app import main
 from musterctl.plane import state
+from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.machine import LocalError
 from musterctl.plane.pki import Pki
 from musterctl.plane.plane import Plane
@@ -104,3 +106,33 @@ def test_an_attached_plane_takes_the_kubectl_that_there_is(folder: Path, tmp_pat
     assert plane.kubectl_program() == program
     done = plane.kubectl("get", "pods", stdin="a line\n")
     assert (done.returncode, done.stdout) == (3, f"a line: --kubeconfig={tmp_path}/theirs get pods\n")
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("played", [False, True])
+def test_each_part_has_its_command_line(tmp_path: Path, *, shared: bool, played: bool) -> None:
+    """Nothing is left to be filled in; ports are the plane's, each of one part; files that are named are there."""
+    options = Options(shared=shared, pool=() if shared else ("b",))
+    parts = state.parts_of(state.ALL, options.pool)
+    made = state.create(tmp_path, options, parts)
+    pki = Pki(tmp_path)
+    pki.ensure(extender_tls=False)
+    lines = CommandLines(
+        folder=tmp_path, options=options, ports=made.ports, pki=pki, settings={}, played=played,
+        binaries=lambda: {name: Path(f"/bin/{name}") for name in state.ALL if not state.is_own(name)},
+        kubeconfig=lambda part: tmp_path / f"{part}.kubeconfig",
+    )  # fmt: skip
+    for part in parts:
+        words = lines.command(part)
+        own = state.is_own(part)
+        assert words[0] == (sys.executable if own else f"/bin/{state.program_of(part)}")
+        assert (words[1:3] == ["-m", state.base_of(part)]) is own
+        assert not [word for word in words if "{" in word]
+        named = [Path(word.partition("=")[2]) for word in words if "=/" in word]
+        assert not [file for file in named if file.suffix in {".yaml", ".crt", ".key"} and not file.is_file()], part
+        port = str(made.ports[part if part in made.ports else f"{part}-status"])
+        assert port in lines.listens(part)
+        texts = [file.read_text() for file in named if file.name.endswith("-settings.yaml")]
+        assert any(port in text for text in (*words, *texts)), part
+    manager = lines.command(state.CONTROLLER_MANAGER)
+    assert any("--node-monitor-grace-period=" in word for word in manager) is played
