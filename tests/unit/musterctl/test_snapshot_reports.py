@@ -1,6 +1,7 @@
 """Reports of the planner about a snapshot: explanations, queues and simulations, as users see them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +216,26 @@ def test_why_a_workload_is_not_placed(cluster: Any, server: Server, *, plain: bo
         else 'has the label muster.dev/managed: "false", so Muster leaves its pods alone'
     )
     assert told.stderr.splitlines()[-1] == f"Error: Job lone {why}"
+
+
+def test_labels_that_mean_nothing_are_told(snapshot: Path, tmp_path: Path) -> None:
+    """Below the report of a pod that has one."""
+    dump = load(snapshot.read_bytes())
+    (pod,) = dump.of(PODS)
+    pod.metadata.labels["muster.dev/queu"] = "team"
+    file = tmp_path / "snapshot"
+    file.write_bytes(save(dump))
+    told = muster(file, "explain", "pod", pod.metadata.name, "-n", "ns").stdout.splitlines()
+    slip = f"Pod {pod.metadata.name} has the label muster.dev/queu; did you mean muster.dev/queue?"
+    assert [line.strip() for line in told if "did you mean" in line] == [slip]
+    assert "did you mean" not in muster(file, "explain", "gang", "busy", "-n", "ns").stdout
+
+
+def test_a_snapshot_has_a_name_of_its_time(cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without signs that a file cannot have everywhere."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    assert cluster("snapshot").exit_code == 0
+    (file,) = folder.iterdir()
+    assert re.fullmatch(r"muster-snapshot-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z\.json\.gz", file.name)

@@ -1,6 +1,7 @@
 """`muster train` is a group whose command `run` needs no name."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -21,6 +22,7 @@ from muster.kube.loop import ENDED
 from musterctl.app import main
 from musterctl.commands import train
 from musterctl.commands.train import Logs, follow, told
+from musterctl.output.listing import INTERRUPTED
 
 
 def said(*arguments: str) -> str:
@@ -155,3 +157,21 @@ def test_a_training_is_followed_to_its_end(
     assert api.states == []
     with pytest.raises(click.ClickException, match="TrainJob fit was deleted"):
         follow(cast("Client", Api(NotFound("gone"))), train_job(), ["node"], logs=False)
+
+
+@pytest.mark.parametrize(("end", "code"), [(True, None), (False, 1), (KeyboardInterrupt(), INTERRUPTED)])
+def test_the_end_of_a_training_is_the_exit_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], end: Any, code: int | None
+) -> None:
+    """Whoever stops watching is told that it goes on."""
+
+    def ended(*_: Any, **__: Any) -> Any:
+        if isinstance(end, BaseException):
+            raise end
+        return end
+
+    monkeypatch.setattr(train, "follow", ended)
+    with nullcontext() if code is None else pytest.raises(SystemExit, match=str(code)):
+        train.watch_to_the_end(cast("Client", None), train_job(), ["node"], logs=True)
+    goes_on = "\nfit goes on; to end it: kubectl delete trainjob fit -n n\n"
+    assert capsys.readouterr().err == (goes_on if code == INTERRUPTED else "")
