@@ -4,15 +4,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
+import pytest
+from builders import node
 
+from gangs.forecast import Cluster
 from gangs.rows import Objects, rows
 from muster.api.base import Resource
-from muster.api.kubernetes.core import NAMESPACES, PODS, Namespace, Pod
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
 from muster.api.kubernetes.meta import ListMeta
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import Forbidden, NotFound
-from musterctl.gangobjects import native_gangs, read
+from musterctl.gangobjects import native_gangs, read, read_cluster
 
 
 def meta(name: str, **more: Any) -> dict[str, Any]:
@@ -92,3 +95,20 @@ def test_both_kinds_are_watched_from_where_they_were_listed() -> None:
     found = read(api, "ns")
     assert [each.metadata.name for each in found.groups] == ["native.g"]
     assert found.versions == {POD_GROUPS: "7", NATIVE_POD_GROUPS: "7"}
+
+
+@pytest.mark.parametrize("everything", [True, False])
+def test_who_may_list_the_cluster_has_a_forecast(*, everything: bool) -> None:
+    """Of nodes, gangs and pods: without any of them nothing is played."""
+    there: dict[Resource[Any], list[Any]] = {NODES: [node("n")], POD_GROUPS: [], PODS: [pod("g-0", "g")]}
+
+    def found(*missing: Resource[Any]) -> Cluster | None:
+        api: Any = Api({kind: each for kind, each in there.items() if kind not in missing}, forbidden=True)
+        objects = Objects(pods=None if PODS in missing else there[PODS])
+        return read_cluster(api, objects, everything=everything)
+
+    whole = found()
+    assert whole is not None
+    assert (list(whole.nodes), whole.objects.pods) == (there[NODES], there[PODS])
+    assert [found(NODES), found(PODS)] == [None, None]
+    assert (found(POD_GROUPS) is None) is not everything

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import page_world
 import pytest
 from answering_server import Server
 from click.testing import CliRunner, Result
@@ -18,6 +19,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.configuration import Suspects
 from muster.api.volcano.scheduling import Queue, QueueSpec
 from musterctl.app import main
+from musterctl.output.report import _main
 
 GPU = "nvidia.com/gpu"
 LACKS = (
@@ -194,6 +196,7 @@ def test_a_snapshot_of_a_cluster_has_what_is_published(cluster: Any, server: Ser
     assert found.own_inputs.timing.fault_stop == 0.75
     assert len(found.of(PODS)) == 1
     assert load(cluster("snapshot", "--output=-").stdout_bytes).scheduler_config == text
+    assert cluster("snapshot", f"--output={tmp_path}").exit_code == 2
     refused = cluster("snapshot", f"--output={tmp_path}/none/file")
     assert (refused.exit_code, "cannot write" in refused.stderr) == (1, True)
     mine = tmp_path / "config"
@@ -239,3 +242,23 @@ def test_a_snapshot_has_a_name_of_its_time(cluster: Any, tmp_path: Path, monkeyp
     assert cluster("snapshot").exit_code == 0
     (file,) = folder.iterdir()
     assert re.fullmatch(r"muster-snapshot-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z\.json\.gz", file.name)
+
+
+@pytest.mark.parametrize(
+    ("deserved", "used", "main"),
+    [
+        ({}, {"cpu": 1000, GPU: 8000}, GPU),
+        ({"cpu": "32", GPU: "4"}, {"cpu": 1000, GPU: 8000}, GPU),
+        ({"memory": "32", "cpu": "4"}, {"cpu": 8000, "memory": 8000}, "cpu"),
+        ({"memory": "32", "cpu": "4"}, {}, "cpu"),
+        ({"memory": "32", GPU: "4"}, {}, GPU),
+        ({"memory": "32"}, {}, "memory"),
+        ({"pods": "32"}, {}, "usual"),
+    ],
+)
+def test_the_resource_that_a_queue_is_shown_by(deserved: dict[str, str], used: dict[str, int], main: str) -> None:
+    """The one that it has most of; of a queue that has nothing one that it deserves, GPUs first."""
+    amounts = {name: int(text) * 1000 for name, text in deserved.items()}
+    fair = dict.fromkeys(used, 8000)
+    report = page_world.report(allocated=used, deserved=amounts, fair_share=fair)
+    assert _main(report, "usual") == main
