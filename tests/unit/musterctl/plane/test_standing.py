@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from musterctl.app import main
+from musterctl.commands import up
 from musterctl.plane import state
 from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.machine import LocalError
@@ -136,3 +137,47 @@ def test_each_part_has_its_command_line(tmp_path: Path, *, shared: bool, played:
         assert any(port in text for text in (*words, *texts)), part
     manager = lines.command(state.CONTROLLER_MANAGER)
     assert any("--node-monitor-grace-period=" in word for word in manager) is played
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--kubernetes=0.1"], "--kubernetes 0.1: there are 1."),
+        (["--pool=a", "--pool=B"], "--pool B: lower-case letters, digits and '-', at most"),
+        (["--pool=b", "--shared-scheduler"], "--pool: not with --shared-scheduler"),
+        (["--no-scheduler"], "--no-scheduler goes with --kubeconfig"),
+        (
+            ["--kubeconfig={}", "--nodes=3", "--racks=1"],
+            "--nodes, --racks: with --kubeconfig nodes and version are those",
+        ),
+        (["--image=x"], "--image goes with --provider kind"),
+        (["--cpu=many"], "--cpu"),
+        (["--gpus=-1"], "--gpus"),
+        (
+            ["--provider=kind", "--cpu=8", "--foreground"],
+            "not with --provider kind; the chart's values say such things",
+        ),
+        (["--provider=kind", "--name=one"], "one is a plane of processes; `muster down --name one` ends it"),
+        (["--name=one", "--nodes=3", "--cpu=32"], "plane one exists with nodes 8; `muster down --name one` ends it"),
+        (["--name=one", "--kubernetes=1.34"], "plane one exists with kubernetes unset; "),
+    ],
+)
+def test_options_that_cannot_be_had_are_refused(folder: Path, tmp_path: Path, options: list[str], words: str) -> None:
+    """Before anything is made or started."""
+    (tmp_path / "kubeconfig").write_text("{}")
+    before = (folder / "plane.json").read_bytes()
+    name = [] if any(each.startswith("--name") for each in options) else ["--name=new"]
+    told = muster("up", *name, *(each.format(tmp_path / "kubeconfig") for each in options))
+    assert told.exit_code != 0
+    assert words in " ".join(told.output.split())
+    assert (state.names(), (folder / "plane.json").read_bytes()) == (["one"], before)
+
+
+def test_a_plane_keeps_the_configuration_that_it_is_given(folder: Path) -> None:
+    """An extender that does not run takes it up when it starts."""
+    plane = up.plane_of("one", {"planning_config": "actions: allocate"})
+    assert plane.state.options.planning_config == "actions: allocate"
+    assert not (folder / "planning.yaml").exists()
+    assert [up.change_planning(plane, before) for before in (None, "actions: allocate")] == [False, False]
+    assert up.plane_of("one").state.options.planning_config == "actions: allocate"
+    assert up.plane_of("one", {"planning_config": ""}).state.options == Options()
