@@ -74,3 +74,18 @@ def test_the_container_of_a_log() -> None:
     assert container_of(told, "first") == "first"
     with pytest.raises(UnknownGangError, match="it has first, main"):
         container_of(told, "x")
+
+
+def test_many_names_are_told_with_how_many_more() -> None:
+    """The first five, where none is near; of near ones nothing is left out."""
+    rows = [row(f"train-{letter}") for letter in "abcdefg"]
+    with pytest.raises(UnknownGangError, match=r"there is train-a, train-b, train-c, train-d, train-e and 2 more$"):
+        named(rows, "x", "ns")
+    with pytest.raises(UnknownGangError, match=r"there is train-[a-g](, train-[a-g]){4}$"):
+        named(rows, "train-h", "ns")
+
+
+def test_pods_of_a_job_whose_gang_is_gone() -> None:
+    """By the label of their Job."""
+    mine, theirs = (pod(name, "worker", 0, labels={"volcano.sh/job-name": name}) for name in ("a", "b"))
+    assert members(Objects(pods=[mine, theirs]), row("a")) == [mine]
