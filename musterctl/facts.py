@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from controller.job.actions import KNOWN
-from controller.job.rules import faults
+from controller.job.rules import budget
 from controller.trainjob.rules.reports import MAX_BYTES as REPORT_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.explain.clusterdump import READ, kind_name
@@ -214,8 +214,8 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "placed-slots": lambda: f"{planner.PLACED_SLOTS:,}",
     "searches-of-a-queue": lambda: str(planner.SEARCHES_OF_A_QUEUE),
     "searches-of-a-cycle": lambda: str(planner.SEARCHES_OF_A_CYCLE),
-    "user-exit-codes": lambda: str(faults.LAST_OF_USERS),
-    "disruption-explains": lambda: _plain(faults.FOLLOWS_S, "s"),
+    "user-exit-codes": lambda: str(budget.LAST_OF_USERS),
+    "disruption-explains": lambda: _plain(budget.FOLLOWS_S, "s"),
     "train-source-bytes": lambda: _plain(SOURCE_BYTES, "bytes"),
     "train-report-bytes": lambda: _plain(REPORT_BYTES / 1024, "KiB"),
     "train-runtimes": lambda: _code(sorted(path.stem for path in RUNTIMES.glob("*.yaml"))),

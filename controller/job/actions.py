@@ -15,7 +15,7 @@ from prometheus_client import Counter
 
 from controller.job.context import Context, JobSnapshot
 from controller.job.pending_events import Batch
-from controller.job.rules import budget, events, faults, notes, policies, timers
+from controller.job.rules import budget, events, notes, policies, timers
 from controller.job.rules import status as statuses
 from controller.job.rules.events import Request
 from controller.job.rules.phases import count, without
@@ -35,7 +35,7 @@ RESTARTS = Counter(
     ["fault"],
 )
 from_zero(ACTIONS, Action)
-from_zero(RESTARTS, get_args(faults.Fault))
+from_zero(RESTARTS, get_args(budget.Fault))
 
 
 class Actions:
@@ -177,8 +177,8 @@ class Actions:
         if cell.enter:
             status = statuses.moved(status, cell.enter, action, _why(request), now_s)
         if cell.retry:
-            codes = faults.infrastructure_codes(job.metadata.annotations)
-            fault = faults.fault_of(request, snapshot.pods, now_s, codes)
+            codes = budget.infrastructure_codes(job.metadata.annotations)
+            fault = budget.fault_of(request, snapshot.pods, now_s, codes)
             status = budget.charged(job, status, request, fault, now_s)
             if not request.command:
                 RESTARTS.labels(fault).inc()

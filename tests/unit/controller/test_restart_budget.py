@@ -8,9 +8,8 @@ from builders import pod as a_pod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.job.rules.budget import charged, no_restart_left, restarts_of, spent
+from controller.job.rules.budget import charged, fault_of, infrastructure_codes, no_restart_left, restarts_of, spent
 from controller.job.rules.events import Request, pod_changed
-from controller.job.rules.faults import fault_of, infrastructure_codes
 from controller.job.rules.phases import Counts, next_phase
 from controller.job.rules.policies import pods_to_delete
 from muster.api.kubernetes.core import Pod, PodStatus
