@@ -1,7 +1,7 @@
 """Nothing is done twice or without a cause, and no failure stops more than it must, on the simulated cluster."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from simulated_cluster import Cluster
@@ -170,15 +170,21 @@ def test_nothing_is_kept_of_a_job_that_goes_during_a_pass(cluster: Cluster, monk
 
 
 def test_what_was_done_for_a_job_that_is_gone_is_forgotten(cluster: Cluster) -> None:
-    """Pods and PodGroup that were made and that no cache has shown."""
+    """Pods and PodGroup that no cache has shown, counters, refusals, and what its objects fit."""
     made = submit(cluster, "j", 1)
     context = cluster.controller.jobs._reconciler._context
     (group,) = cluster.api.all(POD_GROUPS)
     context.expectations.pod_created(reference(made), pods(cluster)[0])
     context.expectations.groups.note(group)
     assert not context.expectations.satisfied(reference(made), group.metadata.key)
+    uid, something = made.metadata.uid, cast("Any", object())
+    memories = (context.writer._held, context.effects._refusals._jobs, context.objects._synced_generation)
+    for memory in memories:
+        memory[uid] = something
+    assert [*context.groups._fits] == [group.metadata.key]
     context.forget(made)
     assert context.expectations.satisfied(reference(made), group.metadata.key)
+    assert [*map(len, memories), len(context.groups._fits)] == [0, 0, 0, 0]
 
 
 def test_an_eviction_of_a_pending_job_that_nobody_saw(cluster: Cluster) -> None:
