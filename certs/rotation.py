@@ -180,7 +180,7 @@ def bundle_for(content: Content, present: tuple[Certificate, ...], at: Situation
     return (*content.trusted, *(each for each in others if not _unused(content, each, at)))
 
 
-def look_again_s(content: Content | None, at: Situation) -> float:
+def next_pass_s(content: Content | None, at: Situation) -> float:
     """Return seconds after which to decide again without a change; at most ten minutes, as clocks jump."""
     waits: list[float] = [_LONGEST_S, *(_waits(content, at) if content and content.ours else ())]
     return max(_SHORTEST_S, min(waits))

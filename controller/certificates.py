@@ -148,7 +148,7 @@ class Keeper(KeyController):
         self._complain(secret, content, bundles, at.now_s)
         if failure:
             raise failure
-        self.worker.queue.add_after(_KEY, rotation.look_again_s(content, at))
+        self.worker.queue.add_after(_KEY, rotation.next_pass_s(content, at))
 
     def _found(self) -> list[_Configuration]:
         """Return the webhook configurations that there are now."""

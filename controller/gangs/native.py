@@ -24,8 +24,8 @@ from muster.volcano.native import is_gang, native_of
 log = structlog.get_logger(__name__)
 REFUSED_S = 300.0
 """Time until a native PodGroup that was refused is tried again: its PriorityClass may have come back."""
-_LOOK = ""
-"""The key under which the worker looks whether the kind is served."""
+_CHECK = ""
+"""Work-queue key for the periodic check that the API server serves this kind."""
 
 
 class NativeGroups(KeyController):
@@ -45,7 +45,7 @@ class NativeGroups(KeyController):
     def replay(self) -> None:
         """Have a new leader check at once whether the kind is served."""
         self._was_served = False
-        self.worker.queue.add(_LOOK)
+        self.worker.queue.add(_CHECK)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
         """Queue a PodGroup of which something is published that has changed."""
@@ -59,8 +59,8 @@ class NativeGroups(KeyController):
 
     def process(self, key: str) -> None:
         """Run one pass over one gang; or check if the kind is served, after which all gangs are published."""
-        if key == _LOOK:
-            self._look()
+        if key == _CHECK:
+            self._check_served()
             return
         group = self._groups.get(key)
         if group is None or not is_gang(group) or not self._served() or self._elsewhere(key):
@@ -78,7 +78,7 @@ class NativeGroups(KeyController):
         others = (pod.spec.scheduling_group for pod in self._pods.by_index(GROUP_INDEX, key))
         return any(other and other.pod_group_name != key.partition("/")[2] for other in others)
 
-    def _look(self) -> None:
+    def _check_served(self) -> None:
         served = self._served()
         # Before the list, so that a gang which comes meanwhile is seen, if it is not listed.
         was, self._was_served = self._was_served, served
@@ -86,7 +86,7 @@ class NativeGroups(KeyController):
             for group in self._groups.list():
                 if is_gang(group):
                     self.worker.queue.add(group.metadata.key)
-        self.worker.queue.add_after(_LOOK, FRESH_S)
+        self.worker.queue.add_after(_CHECK, FRESH_S)
 
     def _publish(self, key: str, group: PodGroup) -> None:
         """Make the native PodGroup, or bring its minimum and its condition up to date."""

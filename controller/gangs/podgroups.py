@@ -27,7 +27,7 @@ from muster.workloads.table import gang_of, gang_rules, group_name, row_of, worl
 AGAIN_S = 0.5
 """Delay of the pass after a change, so that one pass handles the changes of all pods of a gang."""
 END_S = 5.0
-"""Time between two looks at a Job whose pods have all finished, until it has ended too."""
+"""Time between two checks of a Job whose pods have all finished, until it has ended too."""
 
 REFUSED_S = 5.0
 """Time until a PodGroup that was refused is tried again."""

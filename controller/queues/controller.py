@@ -134,9 +134,9 @@ class Queues(KindController[Queue]):
             self._without_queue(name)
         elif not queue.metadata.deletion_timestamp:
             with suppress(NotFound):
-                self._look_after(queue)
+                self._reconcile(queue)
 
-    def _look_after(self, queue: Queue) -> None:
+    def _reconcile(self, queue: Queue) -> None:
         name = queue.metadata.name
         if not queue.spec.parent and name != names.ROOT_QUEUE:
             patch = {"metadata": {"resourceVersion": queue.metadata.resource_version}}

@@ -13,7 +13,7 @@ from controller.kit import KindController, Kit
 from controller.live import controller_key
 from controller.trainjob.children import Steps
 from controller.trainjob.obstacle import Obstacle
-from controller.trainjob.report import LOOK_AGAIN_S, Authorities
+from controller.trainjob.report import PASS_EVERY_S, Authorities
 from controller.trainjob.rules import outcome, status
 from controller.trainjob.rules.children import Children, before, finished, goes_on, initializer_name
 from controller.trainjob.rules.outcome import Computed, Outcome, computed, of_job_set
@@ -162,7 +162,7 @@ class TrainJobs(KindController[TrainJob]):
         if left_s is not None:
             self.worker.queue.add_after(train_job.metadata.key, left_s)
         if self._authorities:
-            self.worker.queue.add_after(train_job.metadata.key, LOOK_AGAIN_S)
+            self.worker.queue.add_after(train_job.metadata.key, PASS_EVERY_S)
         self._take(train_job, decide(train_job, plan, compiled.components, children))
         if any(each.type == status.BLOCKED for each in train_job.status.conditions):
             self._write(train_job, plan, self._children(train_job, plan), theirs, None, unblocked=True)

@@ -177,7 +177,7 @@ async def _body(request: Request) -> bytes:
     return bytes(body)
 
 
-LOOK_AGAIN_S: Final = 300.0
+PASS_EVERY_S: Final = 300.0
 """Time between passes over a running TrainJob, which give its pods new authorities long before the old ones expire."""
 
 

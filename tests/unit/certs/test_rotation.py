@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from certs.certificate import read_bundle
-from certs.rotation import Drop, Issue, NewAuthority, Refuse, Situation, look_again_s
+from certs.rotation import Drop, Issue, NewAuthority, Refuse, Situation, next_pass_s
 from muster.api import names
 
 
@@ -232,7 +232,7 @@ def test_the_next_pass_is_when_something_may_be_due(world: World) -> None:
             now_s=now_s, terms=world.terms, wanted=world.wanted,
             trusted_s={authority.fingerprint: trusted_s}, loaded_s={leaf.fingerprint: loaded_s},
         )  # fmt: skip
-        return look_again_s(content, at)
+        return next_pass_s(content, at)
 
     assert waits(leaf.due_s - 600.5) == 600.0
     assert waits(leaf.due_s - 5.0) == 5.0
@@ -242,7 +242,7 @@ def test_the_next_pass_is_when_something_may_be_due(world: World) -> None:
     assert waits(leaf.due_s + 1.0, trusted_s=world.terms.trust_wait_s - 3.0) == 3.0
     assert waits(leaf.due_s + 1.0, loaded_s=world.terms.load_wait_s - 0.01) == 0.1
     assert waits(leaf.due_s + 1.0, trusted_s=world.terms.trust_wait_s, loaded_s=world.terms.load_wait_s) == 600.0
-    assert look_again_s(None, Situation(now_s=0.0, terms=world.terms, wanted=world.wanted)) == 600.0
+    assert next_pass_s(None, Situation(now_s=0.0, terms=world.terms, wanted=world.wanted)) == 600.0
 
 
 # What can happen, in any order: each is one call.

@@ -186,7 +186,7 @@ def _queues(on: Process) -> Queues:
 
 def gives_a_parent(on: Process) -> None:
     """A queue without a parent gets one."""
-    _queues(on)._look_after(on.add(QUEUES, "q", spec={}))
+    _queues(on)._reconcile(on.add(QUEUES, "q", spec={}))
 
 
 def counts_a_queue(on: Process) -> None:
@@ -295,7 +295,7 @@ CASES = [
     Case("live.write_status merge_patch", writes_a_status, BOTH),
     Case("live.write_status merge_patch", counts_a_queue, BOTH),
     Case("live.write_status merge_patch", lists_jobs, BOTH),
-    Case("queues.controller.Queues._look_after merge_patch", gives_a_parent, VERSION),
+    Case("queues.controller.Queues._reconcile merge_patch", gives_a_parent, VERSION),
     Case("queues.controller.Queues._mark merge_patch", marks_a_queue, VERSION),
     Case("trainjob.children.Steps._ensure apply", ensures, UID),
     Case("trainjob.children.Steps.delete delete", deletes_the_job_of_a_train_job, UID),

@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, annotations_of, data_of, read
 from certs.making import all_steps
-from certs.rotation import Since, Situation, Step, Terms, Wanted, bundle_for, look_again_s
+from certs.rotation import Since, Situation, Step, Terms, Wanted, bundle_for, next_pass_s
 from muster.api import names
 
 DAY_S = 86400.0
@@ -130,7 +130,7 @@ class World:
             self.steps += steps
             self._store(new)
             return 0.0
-        return look_again_s(content, seen)
+        return next_pass_s(content, seen)
 
     def _store(self, content: Content) -> None:
         self.data = {
