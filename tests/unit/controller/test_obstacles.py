@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from builders import manifests
 from frameworks_world import replicated_job, runtime
+from msgspec import structs
 from settled_world import Settled
 
 from controller.trainjob.report import Authorities, TrainerReports
@@ -172,6 +173,10 @@ def test_a_command_to_a_queue_that_is_not_known_yet_waits_for_it() -> None:
     command = world.api.add(COMMANDS, {"metadata": {"name": "c"}, "action": "CloseQueue", "target": target}, "n")
     queues._command_seen(None, command)
     with pytest.raises(Retry, match="queue q is too new to be known here"):
+        queues.process("q")
+    earlier = structs.replace(made, metadata=structs.replace(made.metadata, uid="earlier"))
+    queues.cache.store.put(earlier)
+    with pytest.raises(Retry, match="the queue that Command c is for is too new to be known here"):
         queues.process("q")
     world.settle(1.0)
     assert world.api.find(QUEUES, "q").status.state == "Closed"

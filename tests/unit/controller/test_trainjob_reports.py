@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from structlog.testing import capture_logs
 
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.report import Authorities, Reports
@@ -26,7 +27,7 @@ from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.reviews import TokenReviewStatus
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.errors import NotFound
+from muster.kube.errors import APIError, NotFound, error_of
 
 TARGET = Target("team", "train")
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/status"
@@ -170,6 +171,32 @@ def test_nothing_is_noted_without_a_checkpoint(metrics: list[tuple[str, str]], s
     assert report(api, *metrics) == status
     assert api.notes == {}
     assert bool(api.status) is (status == HTTPStatus.OK)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "reason", "message"),
+    [
+        (error_of(404, b'{"message": "there is no TrainJob train"}'), 404, "NotFound", "there is no TrainJob train"),
+        (error_of(422, b'{"message": "metrics: too many"}'), 422, "Invalid", "metrics: too many"),
+        (error_of(500, b'{"message": "etcd"}'), 500, "InternalError", "the report cannot be written for now"),
+        (error_of(409, b'{"message": "a conflict"}'), 500, "InternalError", "the report cannot be written for now"),
+    ],
+    ids=["gone", "invalid", "broken", "conflict"],
+)
+def test_what_a_trainer_hears_of_a_failed_write(
+    monkeypatch: pytest.MonkeyPatch, error: APIError, status: int, reason: str, message: str
+) -> None:
+    """Of its own mistakes all, of the API server's troubles that it may try again; these are logged."""
+    api = Api()
+
+    def apply(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(api, "apply", apply)
+    with capture_logs() as logs:
+        code, content = Reports(cast("Any", api)).answer(f"/apis/{AUDIENCE}", "Bearer t", b'{"trainerStatus": {}}')
+    assert (code, content["code"], content["reason"], content["message"]) == (status, status, reason, message)
+    assert [each["event"] for each in logs] == (["report not written"] if status == 500 else [])
 
 
 def test_the_same_checkpoint_is_noted_once() -> None:

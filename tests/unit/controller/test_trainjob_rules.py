@@ -8,7 +8,7 @@ import pytest
 from frameworks_world import train_job
 from hypothesis import given
 from hypothesis import strategies as st
-from train_jobs import COMPLETE, INITIALIZER, JSON, NOW, PHASES, batch, compiled, made, pods, steps_of
+from train_jobs import COMPLETE, FAILED, INITIALIZER, JSON, NOW, PHASES, batch, compiled, made, pods, steps_of
 
 from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, intent
@@ -90,6 +90,31 @@ def test_initializers_are_suspended_too() -> None:
     assert isinstance(step, Suspend)
     assert step.suspend
     assert steps_of(job, Children(initializers={name: batch(name, job, **COMPLETE)}), steps=True) == []
+
+
+def test_initializers_of_other_patches_go() -> None:
+    """But for those that have ended, or are on their way out."""
+    job = train_job(**INITIALIZER)
+    name = "train-dataset-initializer-0"
+    old = batch(name, job)
+    old.metadata.annotations[names.TRAIN_JOB_SPEC] = "other"
+    assert [type(each) for each in steps_of(job, Children(initializers={name: old}), steps=True)] == [Delete]
+    old.metadata.deletion_timestamp = NOW
+    assert steps_of(job, Children(initializers={name: old}), steps=True) == []
+    ended = batch(name, job, **FAILED)
+    ended.metadata.annotations[names.TRAIN_JOB_SPEC] = "other"
+    assert steps_of(job, Children(initializers={name: ended}), steps=True) == []
+
+
+def test_tasks_that_a_job_does_not_have_are_left_out_of_its_patch() -> None:
+    """Somebody has made the Job with other ones."""
+    job = train_job(trainer={"numNodes": 3})
+    live = made(job, "Running")
+    live.spec.tasks[0].name = "other"
+    component = compiled(job).components[-1]
+    assert changes(live, component.manifest, "") == []
+    live.spec.min_available = 1
+    assert [each["path"] for each in changes(live, component.manifest, "")] == ["/metadata/uid", "/spec/minAvailable"]
 
 
 def test_other_patches_need_other_pods() -> None:
