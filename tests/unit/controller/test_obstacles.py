@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 import pytest
 from builders import manifests
+from builders import queue as a_queue
 from frameworks_world import replicated_job, runtime
 from msgspec import structs
 from settled_world import Settled
@@ -181,6 +182,34 @@ def test_a_command_to_a_queue_that_is_not_known_yet_waits_for_it() -> None:
     world.settle(1.0)
     assert world.api.find(QUEUES, "q").status.state == "Closed"
     assert world.api.all(COMMANDS) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        ("gone", ["gone"]),
+        ("", ["root"]),
+        ("low", ["low", "root", "top"]),
+        ("a", ["a", "b"]),
+        ("lost", ["lost", "none"]),
+    ],
+)
+def test_queues_above_one_that_changes_are_counted(name: str, counted: list[str]) -> None:
+    """As far as they are known; parents may form a circle."""
+    world = Settled()
+    world.settle()
+    queues = world.controller.queues
+    for child, parent in (("top", "root"), ("low", "top"), ("a", "b"), ("b", "a"), ("lost", "none")):
+        queues.cache.store.put(a_queue(child, parent=parent))
+    world.settle(1.0)
+    queues._requeue_with_parents(name)
+    assert queues.worker.queue.get(0) is None
+    world.now_s += 0.5
+    found = set()
+    while (key := queues.worker.queue.get(0)) is not None:
+        found.add(key)
+        queues.worker.queue.done(key)
+    assert sorted(found) == counted
 
 
 def test_queues_that_are_not_open_yet_are_named() -> None:

@@ -154,6 +154,29 @@ def test_its_parts_have_what_its_settings_say(world: World, monkeypatch: pytest.
                           "controller stop", "elector stop", "status stop"]  # fmt: skip
 
 
+def test_it_runs_with_what_it_is_given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Its exit code is that of its process."""
+    given: list[Any] = []
+
+    def process(*arguments: Any) -> SimpleNamespace:
+        given.extend(arguments)
+        return SimpleNamespace(run=lambda: 7)
+
+    folder = tmp_path / "shipped"
+    folder.mkdir()
+    (folder / "q.yaml").write_text("apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name: q}\n")
+    file = tmp_path / "settings.yaml"
+    file.write_text(f"apiVersion: config.muster.dev/v1alpha1\nkind: ControllerConfiguration\nshipped: {folder}\n")
+    monkeypatch.setattr(main, "configure", lambda *_: None)
+    monkeypatch.setattr(main, "Process", process)
+    monkeypatch.setattr(Client, "load", lambda *arguments, **more: (arguments, more))
+    assert main.main([f"--settings={file}", "--kubeconfig=k"]) == 7
+    client, options, shipped = given
+    assert client == (("k",), {"user_agent": "muster-controller", "connections": 48})
+    assert options.settings.shipped == str(folder)
+    assert [each["metadata"]["name"] for each in shipped] == ["q"]
+
+
 @pytest.mark.parametrize("wrong", ["kubeconfig", "shipped"])
 def test_what_it_cannot_start_with_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wrong: str) -> None:
     """In one line, and with a code of its own."""

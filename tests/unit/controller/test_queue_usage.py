@@ -66,6 +66,20 @@ def test_gangs_of_one_name_count_for_their_own_queues() -> None:
     assert (world.of("q"), world.of("r"), world.of("default")) == ((1, 1000, 1000), (2, 3000, 1000), (1, 1000, 1000))
 
 
+def test_the_queue_of_a_member_is_noted_where_its_podgroup_is_not_known() -> None:
+    """As for a native PodGroup; else its label has it."""
+    world, label = World(), {"muster.dev/queue": "labelled"}
+    pods = [
+        pod("a", "n", "native"),
+        pod("b", "n", "native", labels=label),
+        pod("c", "n", "native"),
+        pod("d", "n", "g", labels=label),
+    ]
+    for noted in (pods[0], pods[3]):
+        noted.metadata.annotations["scheduling.volcano.sh/queue-name"] = "noted"
+    assert world.seen(*pods) == ["noted", "labelled", "default", "q"]
+
+
 def test_a_pod_counts_from_its_binding_to_its_end() -> None:
     """For the queue of its gang at its binding, with its present amounts, once however often it is seen."""
     world = World()

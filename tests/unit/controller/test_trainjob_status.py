@@ -14,7 +14,7 @@ from controller.caches import Caches
 from controller.kit import Kit
 from controller.trainjob.controller import TrainJobs
 from controller.trainjob.rules.children import Children
-from controller.trainjob.rules.outcome import expires_s, left_s, outcome
+from controller.trainjob.rules.outcome import expires_s, left_s, outcome, overdue
 from controller.trainjob.rules.status import conditions, jobs_status, trains, why_waiting
 from muster.api import names
 from muster.api.kubeflow.jobset import JobSet, ReplicatedJobStatus
@@ -181,6 +181,19 @@ def test_the_deadline() -> None:
     job.spec.suspend = True
     assert left_s(job, Children(), 20.0) is None
     assert left_s(train_job(), Children(), 20.0) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason", "over"),
+    [("Failed", "DeadlineExceeded", True), ("Failed", "FailedJobs", False), ("Complete", "DeadlineExceeded", False)],
+)
+def test_only_a_failure_by_the_deadline_deletes_pods(kind: str, reason: str, *, over: bool) -> None:
+    """Other ends leave Jobs that have ended as they are."""
+    job = train_job()
+    job.status.conditions.append(
+        Condition(type=kind, status="True", last_transition_time=NOW, reason=reason, message="")
+    )
+    assert overdue(job) is over
 
 
 def test_the_time_after_the_end() -> None:
