@@ -145,6 +145,7 @@ def test_a_podgroup_that_was_made_again_is_brought_up_to_date(desk: Desk) -> Non
     """That the one before it fitted the Job says nothing of this one."""
     groups = desk.groups()
     made = groups.ensure(desk.job, [])
+    assert groups.find(desk.job) == made, "though no cache shows it yet"
     desk.api.remove(POD_GROUPS, made)
     desk.expectations.groups.drop(made.metadata.key)
     again = desk.api.add(POD_GROUPS, pod_group(desk.job, {}, frozenset()))

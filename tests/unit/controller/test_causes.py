@@ -75,6 +75,19 @@ def test_one_restart_of_a_task_ends_the_timers_of_its_pods(cluster: Cluster) -> 
     assert len(pods(cluster)) == 3
 
 
+def test_a_timer_is_carried_out_when_it_is_due(cluster: Cluster) -> None:
+    """At that very moment, and not before."""
+    submit(cluster, "j", 2, {"events": ["PodFailed"], "action": "AbortJob", "timeout": "30s"}, minAvailable=1)
+    fail(cluster, "j-w-0")
+    turn(cluster)
+    began_s = cluster.now_s
+    for after_s, phase in ((29.0, "Running"), (30.0, "Aborting")):
+        cluster.now_s = began_s + after_s
+        cluster.controller.jobs.worker.queue.add("n/j")
+        turn(cluster)
+        assert brief(cluster) == (phase, 0)
+
+
 def test_a_restart_ends_timers_of_the_job_about_the_same_pods(cluster: Cluster) -> None:
     """`AbortJob unless it is back in a minute` has no point any more once the task is restarted."""
     policies = [

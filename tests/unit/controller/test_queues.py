@@ -135,6 +135,27 @@ def test_a_client_writes_the_state(cluster: Cluster) -> None:
     assert [state(cluster, name) for name in ("root", "default", "p", "q")] == ["Open", "Open", "Closed", "Closed*"]
 
 
+@pytest.mark.parametrize(
+    ("change", "at_once"),
+    [
+        ({"status": {"pending": 3}}, False),
+        ({"status": {"state": "Closed"}}, True),
+        ({"spec": {"weight": 3}}, True),
+        ({"metadata": {"annotations": {"a": "b"}}}, True),
+    ],
+)
+def test_a_queue_is_counted_at_once_unless_only_its_counters_changed(
+    cluster: Cluster, change: dict[str, Any], *, at_once: bool
+) -> None:
+    """These are most likely its own: once in half a second is enough."""
+    queues, old = cluster.controller.queues, cluster.api.find(QUEUES, "q")
+    new = cluster.api.change(QUEUES, "q", change, subresource="status" if "status" in change else "")
+    queues._seen(old, new)
+    assert (queues.worker.queue.get(0) == "q") is at_once
+    cluster.now_s += 0.5
+    assert queues.worker.queue.get(0) == (None if at_once else "q")
+
+
 def test_commands_that_lead_to_nothing_are_dropped(cluster: Cluster) -> None:
     """To an earlier queue of the name, for the root, or a word that nobody knows."""
     command(cluster, "CloseQueue", "q", uid="earlier")

@@ -8,7 +8,7 @@ import pytest
 from frameworks_world import train_job
 from hypothesis import given
 from hypothesis import strategies as st
-from train_jobs import FAILED, JSON, NOW, PHASES, batch, compiled, made, pods
+from train_jobs import FAILED, INITIALIZER, JSON, NOW, PHASES, batch, compiled, made, pods
 
 from controller.caches import Caches
 from controller.kit import Kit
@@ -79,6 +79,17 @@ def test_counts_add_up(phase: str, phases: list[str], replicas: int, suspend: bo
         jobs = replicas if status.name == "other" and replicas > 1 else 1
         assert status.succeeded + status.failed + max(status.active, status.ready) <= jobs
         assert status.suspended <= jobs - status.succeeded - status.failed
+
+
+@pytest.mark.parametrize(("ready", "succeeded", "counted"), [(1, 1, 1), (2, 0, 1), (1, 0, 0), (0, 0, 0)])
+def test_an_initializer_is_ready_with_all_of_its_pods(ready: int, succeeded: int, counted: int) -> None:
+    """Those that have succeeded are."""
+    job, name = train_job(**INITIALIZER), "train-dataset-initializer-0"
+    found = compiled(job, steps=True)
+    assert found.plan
+    one = batch(name, job, ready=ready, succeeded=succeeded, active=1)
+    one.spec.completions = 2
+    assert jobs_status(job, found.plan, Children(initializers={name: one}))[0].ready == counted
 
 
 def test_how_it_ends() -> None:
