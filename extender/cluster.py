@@ -227,8 +227,9 @@ class Cluster(Live):
 
     def stop(self) -> None:
         """Stop the reflectors; the state stays as it is."""
-        loop, later = self._loop, self._later
-        if loop is not None and later is not None:
+        later = self._later
+        if later is not None:
+            loop = later.get_loop()
             with suppress(RuntimeError):  # the loop has ended, and the task with it
                 loop.call_soon_threadsafe(later.cancel)
                 loop.call_soon_threadsafe(self._pool.stop)

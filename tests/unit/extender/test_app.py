@@ -79,10 +79,25 @@ def test_other_paths_and_methods_are_refused() -> None:
     assert ask(APP, "POST", "/").status == HTTPStatus.NOT_FOUND
 
 
-def test_a_call_that_is_too_large_is_refused_and_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_others_have_their_turns_while_a_long_pod_is_shortened() -> None:
+    """To read all of it at once would take too long."""
+    body = msgspec.json.encode({"Pod": {"metadata": {"name": "x" * LONG}}})
+    steps = app._short(body)
+    for _ in range(2):
+        assert steps.send(None) is None
+    with pytest.raises(StopIteration) as ended:
+        steps.send(None)
+    assert len(ended.value.value) <= len(body)
+
+
+@pytest.mark.parametrize("pieces", [[b"{" + b" " * 10], [b"{" + b" " * 5, b" " * 5]], ids=["at once", "in pieces"])
+def test_a_call_that_is_too_large_is_refused_and_not_decided(
+    monkeypatch: pytest.MonkeyPatch, pieces: list[bytes]
+) -> None:
     """More than any cluster's names take."""
     monkeypatch.setattr(app, "MAX_BODY_BYTES", 10)
-    answer = ask(APP, "POST", "/filter", b"{" + b" " * 10)
+    answer = ask(APP, "POST", "/filter", *pieces)
+    assert ask(APP, "POST", "/filter", b"{" + b" " * 9).status == HTTPStatus.OK
     assert answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
     assert msgspec.json.decode(answer.body)["error"] == "POST /filter: Request Entity Too Large"
 

@@ -76,6 +76,15 @@ def test_each_step_is_told_once() -> None:
     assert budgets.told(85) == ["BudgetNearlyUsed"]
 
 
+def test_nobody_looks_in_each_cycle() -> None:
+    """Budgets are summed up for it; a clock that was set back holds nothing up."""
+    budgets = Budgets()
+    assert budgets.told(79) == []
+    for after_s, reasons in ((0.0, []), (EVERY_S, []), (0.1, ["BudgetNearlyUsed"])):
+        assert budgets.told(80, after_s) == reasons
+    assert budgets.told(100, -EVERY_S - 1) == ["BudgetUsed"]
+
+
 def test_unknown_usage_is_told_when_it_lasts() -> None:
     """Not while the process starts; and the metric says so at once."""
     budgets = Budgets("warn")

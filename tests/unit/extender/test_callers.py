@@ -28,7 +28,7 @@ def post(headers: dict[str, str], *, authenticated: bool = False) -> tuple[int, 
         raise AssertionError("only bind is called")
 
     app = create_app(Verbs(unused, unused, bind, unused), dict, authenticated=authenticated)
-    return ask(app, "POST", "/bind", BODY, headers, headers.get("host", "127.0.0.1:9444")).status, asked
+    return ask(app, "POST", "/bind", BODY, headers=headers, host=headers.get("host", "127.0.0.1:9444")).status, asked
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:9444", "127.0.0.1", "localhost:9444", "[::1]:9444"])

@@ -18,16 +18,19 @@ from extender.clusterstatus import (
     first_refusals,
     hyper_node_difference,
     largest_difference,
+    largest_told_at,
     queue_difference,
 )
 from extender.planner.framework.answers import QueueStanding
 from extender.planner.framework.snapshot import take
+from extender.planner.state.state import State
 from extender.planner.topology.hypernodes import HyperNodeTree
 from extender.planner.topology.nesting import Problem
 from extender.writes import WriteContext, Writes
 from muster.api.kubernetes.core import Node, NodeStatus
-from muster.api.kubernetes.meta import Condition, format_time
-from muster.api.volcano.scheduling import Queue, QueueStatus
+from muster.api.kubernetes.meta import Condition, ObjectMeta, format_time
+from muster.api.muster.pools import labels_of
+from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 from muster.api.volcano.topology import HyperNode, HyperNodeStatus
 from muster.kube.errors import Conflict
 
@@ -209,3 +212,13 @@ def test_the_first_gang_of_a_queue_that_has_not_started_says_why_it_waits() -> N
         world.now += 1
         world.gang(name, {"worker": (1, {"nvidia.com/gpu": gpus})}, queue="other")
     assert first_refusals(world.plan()) == {"other": "the first gang of the queue waits: NotEnoughResources"}
+
+
+def test_the_largest_node_is_told_at_the_roots_of_a_pool() -> None:
+    """In the default pool at `root`, which is there even if nobody has made it."""
+    for pool, roots in (("", {"root"}), ("b", {"b", "c"})):
+        state = State(pool=pool)
+        for name, parent in (("b", "root"), ("below", "b"), ("c", "")):
+            meta = ObjectMeta(name=name, uid=name, labels=labels_of(pool))
+            state.on_queue(None, Queue(metadata=meta, spec=QueueSpec(parent=parent)))
+        assert largest_told_at(take(state)) == roots

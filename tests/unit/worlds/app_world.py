@@ -18,10 +18,11 @@ class Answer(NamedTuple):
 
 
 def ask(
-    app: ASGIApp, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] = JSON, host: str = "127.0.0.1"
+    app: ASGIApp, method: str, path: str, *pieces: bytes, headers: Mapping[str, str] = JSON, host: str = "127.0.0.1"
 ) -> Answer:
-    """One request and its answer; names of headers are in lower case, as the server gives them."""
+    """One request, whose body comes in these pieces, and its answer; names of headers are in lower case."""
     sent: list[Any] = []
+    left = [*(pieces or (b"",))]
     fields = [(name.encode(), value.encode()) for name, value in ({"host": host} | dict(headers)).items()]
     scope = {
         "type": "http", "http_version": "1.1", "method": method, "scheme": "http", "path": path, "query_string": b"",
@@ -29,7 +30,7 @@ def ask(
     }  # fmt: skip
 
     async def receive() -> Any:
-        return {"type": "http.request", "body": body, "more_body": False}
+        return {"type": "http.request", "body": left.pop(0), "more_body": bool(left)}
 
     async def send(message: Any) -> None:
         sent.append(message)
