@@ -65,9 +65,8 @@ class UsageFeed:
         """End that."""
         self._reflector.stop()
 
-    def on_change(self, old: _ConfigMap | None, new: _ConfigMap | None) -> None:
+    def on_change(self, _old: _ConfigMap | None, new: _ConfigMap | None) -> None:
         """Take the ConfigMap; None: it is gone."""
-        del old
         try:
             self.current = read_usage(new.data) if new is not None else None
             why = ""

@@ -132,7 +132,7 @@ def test_the_planner_rests_after_a_cycle(
 ) -> None:
     """While events pour in, the time belongs to verbs and watches; without any it looks for deadlines."""
     planner, waits, cpu_s = planning.planner, [], [0.0]
-    planner._monotonic_s = lambda: 100.0
+    planner._monotonic_s = lambda: 0.0
     planner._ready = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(time, "thread_time", lambda: cpu_s[0])
 
@@ -179,7 +179,8 @@ def test_what_is_set_aside_is_counted_and_logged_once(planning: Planning) -> Non
     def counted() -> dict[str, float | None]:
         return {kind: REGISTRY.get_sample_value("muster_set_aside", {"kind": kind}) for kind in ("node", "pod", "gang")}
 
-    assert cycle() == []
+    world.node("node-1", conditions={"KernelDeadlock": "True"})
+    assert (cycle(), metric("suspect_nodes")) == ([], 1)
     world.state.on_node(good, broken)
     assert cycle() == [("node", "node-0")]
     assert cycle() == []

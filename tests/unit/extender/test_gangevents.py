@@ -227,3 +227,19 @@ def test_a_workload_hears_little(news: list[tuple[str, float]]) -> None:
         times += [told.now] * (len(told.heard) - before)
     assert all(later - first >= PERIOD_S for first, later in zip(times, times[MOST:], strict=False))
     assert all(one != other for one, other in zip(told.heard, told.heard[1:], strict=False))
+
+
+def test_what_is_too_much_in_a_minute_is_news_after_it() -> None:
+    """The first ones count from when they were sent; what was not sent is not known."""
+    told = Told()
+    for number in range(MOST):
+        told.now = NOW + number
+        told.waits(f"reason-{number}", "why")
+    for after_s, heard in ((MOST, MOST), (PERIOD_S - 0.1, MOST), (PERIOD_S, MOST + 1), (PERIOD_S + 0.9, MOST + 1)):
+        told.now = NOW + after_s
+        told.waits("late", "why")
+        told.waits("later", "why") if heard > MOST else None
+        assert len(told.heard) == heard
+    told.now = NOW + PERIOD_S + 1
+    told.waits("later", "why")
+    assert len(told.heard) == MOST + 2

@@ -4,7 +4,7 @@ import pytest
 from extender_world import World
 from msgspec import structs
 
-from extender.groupcontent import wanted_status
+from extender.groupcontent import status_body, wanted_status
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.reasons.placements import awaits_owner, preempted
 from extender.planner.state.gangs import GangView
@@ -147,4 +147,13 @@ def test_who_evicted_a_gang_stays_known_until_there_are_new_pods(phase: PodGroup
     again = wanted_status(world.view(key), enqueued=False, placed=False, waits=None, now=world.now)
     assert {(each.type, each.status, each.reason) for each in again.conditions} == {
         ("Unschedulable", "False", "Scheduled"), ("Scheduled", "True", "Scheduled")
+    }  # fmt: skip
+
+
+def test_a_status_is_written_with_what_its_wire_type_leaves_out() -> None:
+    """A merge patch would keep old counts and the old place."""
+    gone = {"running": 0, "succeeded": 0, "failed": 0, "place": None, "expectedStart": None}
+    assert status_body(PodGroupStatus(phase="Inqueue")) == {"phase": "Inqueue", **gone}
+    assert status_body(PodGroupStatus(phase="Running", running=2, place=3)) == {
+        "phase": "Running", **gone, "running": 2, "place": 3
     }  # fmt: skip

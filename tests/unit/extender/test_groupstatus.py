@@ -5,6 +5,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from extender_world import World
+from guarded_extender import process_of
 from msgspec.structs import replace
 
 from extender.groupstatus import (
@@ -21,7 +23,9 @@ from extender.groupstatus import (
     _Memory,
     _why,
 )
-from extender.writes import WriteContext
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.enqueue import Enqueue
+from extender.writes import Lane, WriteContext
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition, PodGroupPhase, PodGroupStatus
 from muster.kube.errors import APIError, Conflict, NotFound, ServerError
 
@@ -182,3 +186,38 @@ def test_words_that_could_not_be_written_do_not_delay_the_next(error: APIError) 
     except ServerError as raised:
         assert raised is error  # noqa: PT017 - only this one is for whoever starts the writes
     assert one._known["n/g"] == _Memory()
+
+
+def test_a_cycle_writes_what_follows_from_it_once() -> None:
+    """Phases let pods start; words come after them. What is written, or waits for its time, is remembered."""
+    world = World().nodes(2)
+    gpu8 = {"nvidia.com/gpu": 8}
+    for name, phase, pods in (("fits", "Inqueue", 2), ("waits", "Pending", 2), ("large", "Inqueue", 3)):
+        world.gang(name, {"worker": (pods, gpu8)}, phase=phase)
+    world.change(world.state.groups["ns/fits"], status={"conditions": [NO_ROOM]})
+    session, lanes = world.session(Enqueue(), Allocate()), {}
+    with process_of(world) as process:
+        statuses, start = process.committer._statuses, process.committer.writes.start
+
+        def started(lane: Lane, what: str, key: str, write: Any) -> None:
+            lanes[key] = lane
+            start(lane, what, key, write)
+
+        process.committer.writes.start = started  # type: ignore[method-assign]
+        for _ in range(2):
+            statuses.write(session)
+            assert process.committer.writes.settled(10)
+            process.committer.writes.snapshot_taken()
+        assert lanes == {"ns/fits": Lane.WORDS, "ns/waits": Lane.PODS, "ns/large": Lane.WORDS}
+        assert process.done("merge_patch") == ["fits", "large", "waits"]
+        reasons = {key: [each.reason for each in found.status.conditions] for key, found in world.state.groups.items()}
+        assert reasons == {
+            "ns/fits": ["Placed"], "ns/waits": ["NotEnoughResources"], "ns/large": ["NotEnoughResources"]
+        }  # fmt: skip
+        assert {key: found.status.phase for key, found in world.state.groups.items()} == {
+            "ns/fits": "Inqueue", "ns/waits": "Inqueue", "ns/large": "Inqueue"
+        }  # fmt: skip
+        for known, left in ((106, 106), (107, 3)):
+            statuses._known.update((f"gone-{number}", _Memory()) for number in range(known - 3))
+            statuses.write(session)
+            assert len(statuses._known) == left

@@ -119,6 +119,19 @@ def test_a_restart_counts_nothing_again() -> None:
     assert again.told() == {}
 
 
+@pytest.mark.parametrize(("ago_s", "counted_s"), [(0.0, 0.0), (1.9, 0.0), (2.0, 2.0), (100.0, 100.0)])
+def test_a_gang_counts_from_its_creation_unless_it_was_seen_to_come(ago_s: float, counted_s: float) -> None:
+    """API servers write whole seconds: of one that has just come the moment at which it was seen is more exact."""
+    world = World(now=NOW + ago_s)
+    world.milestones.group(None, group(created_s=NOW))
+    world.milestones.placement(placement("Reserved"), placement("Planned"))
+    assert world.told() == {"planned": counted_s}
+    again = World(now=NOW + ago_s)
+    again.milestones.group(None, group(created_s=NOW))
+    again.milestones.placement(None, placement("Planned", created_s=NOW))
+    assert again.told() == ({} if ago_s >= 2 else {"planned": 0.0})
+
+
 def test_who_stands_by_counts_nothing() -> None:
     """Nor later, when it leads: another one has."""
     world = World(leads=False)

@@ -1,6 +1,8 @@
 """The placement of a gang of one is noted in its PodGroup, as long as there is nothing to tell."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,11 +10,22 @@ from extender_world import World, of
 from guarded_extender import Process
 from msgspec import structs
 
+from extender.notes import fits
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent, is_noted, noted
+from muster.api.muster.placement import (
+    PLACEMENTS,
+    Loan,
+    Placement,
+    PlacementContent,
+    PlacementSpec,
+    PodSetPlacement,
+    SpareSeats,
+    is_noted,
+    noted,
+)
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Conflict
 
@@ -169,3 +182,34 @@ def test_users_read_epoch_and_phase_of_every_placement() -> None:
     """The columns of `kubectl get placements` show them, and the CRD has no default for either."""
     assert PlacementContent().as_json() == {"spec": {"epoch": 1}, "status": {"phase": "Planned"}}
     assert PlacementContent().as_note() == '{"spec":{},"status":{}}'
+
+
+MORE: dict[str, Callable[[decisions.Place], decisions.Place]] = {
+    "victims": lambda place: replace(place, victims=((place.gang, SimpleNamespace()),)),
+    "spares": lambda place: replace(place, spares=[SpareSeats("worker", "node-1", 1)]),
+    "loans": lambda place: replace(place, borrows=[Loan("uid", "worker", "node-1")]),
+    "no new slot": lambda place: replace(place, new_slots=0),
+    "two slots": lambda place: replace(place, new_slots=2),
+    "two pod sets": lambda place: replace(place, pod_sets=[*place.pod_sets, PodSetPlacement("other", [])]),
+    "members that wait for others": lambda place: replace(place, pod_sets=[_with(place, held=True)]),
+    "shares of GPUs": lambda place: replace(place, pod_sets=[_with(place, gpus=["0"])]),
+}
+
+
+def _with(place: decisions.Place, **fields: Any) -> PodSetPlacement:
+    return structs.replace(place.pod_sets[0], **fields)
+
+
+@pytest.mark.parametrize("more", MORE.values(), ids=MORE)
+def test_a_placement_with_more_to_tell_has_an_object(more: Callable[[decisions.Place], decisions.Place]) -> None:
+    """A note has one node; and what is an object already stays one."""
+    one = Written()
+    [place] = of(one.world.session(Enqueue(), Allocate()), decisions.Place)
+    assert fits(place, None)
+    assert fits(replace(place, spares=[], borrows=[]), None)
+    assert not fits(more(place), None)
+    note = Placement(kind="PodGroup", metadata=one.world.meta("a"), spec=PlacementSpec(pod_group_uid=place.gang.uid))
+    assert is_noted(note)
+    assert fits(place, note)
+    assert not fits(place, structs.replace(note, spec=PlacementSpec(pod_group_uid="earlier")))
+    assert not fits(place, structs.replace(note, kind="Placement"))

@@ -12,6 +12,7 @@ from extender.scaling import GATED, LIST_TIMEOUT_S, LOOK_S, POLL_S, Scaling
 from muster.api import names
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS, ProvisioningRequest
 from muster.api.kubernetes.core import PODS
+from muster.api.muster.eviction import annotations_for
 from muster.api.muster.native import reference
 from muster.kube.errors import APIError, NotFound, ServerError
 
@@ -130,6 +131,23 @@ def test_a_pod_says_what_an_autoscaler_reads(
     """Or what the API server has said of its gate."""
     gang = process.world.view("ns/high")
     process.committer.scaling.say(decisions.Say(gang, gang.pods[0], asks=asks, message=message))
-    [condition] = process.api.find(PODS, gang.pods[0].name, "ns").status.conditions
+    written = process.api.find(PODS, gang.pods[0].name, "ns")
+    [condition] = written.status.conditions
+    assert process.world.state.pods[gang.pods[0].uid].resource_version == written.metadata.resource_version
     assert (condition.type, condition.status) == ("PodScheduled", "False")
     assert (condition.reason, condition.message) == said
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_autoscalers_read_whether_they_may_evict_a_pod(process: Process, *, gone: bool) -> None:
+    """In the annotations of each of them, and the state at once; of a pod that is gone nobody needs to."""
+    pod = process.world.view("ns/low").pods[0]
+    tell = decisions.TellEviction(process.world.view("ns/low"), pod, "true")
+    if gone:
+        process.api.kind(PODS).pop(f"ns/{pod.name}")
+    process.committer.scaling.tell_eviction(tell)
+    if not gone:
+        written = process.api.find(PODS, pod.name, "ns").metadata
+        said = {key: text for key, text in annotations_for("true").items() if text is not None}
+        assert said.items() <= written.annotations.items()
+        assert process.world.state.pods[pod.uid].resource_version == written.resource_version

@@ -6,12 +6,12 @@ import pytest
 from extender_world import World, cluster_of
 from hypothesis import given
 from hypothesis import strategies as st
-from prometheus_client import Counter
+from prometheus_client import REGISTRY, Counter
 
 from extender.planner.reasons.verbs import Reason, Verdict
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
-from extender.verbs.prioritize import Prioritize, collapse
+from extender.verbs.prioritize import Prioritize, collapse, fullness
 from extender.verbs.room import counted
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
@@ -94,6 +94,42 @@ def test_without_plugins_that_score_fuller_nodes_come_first() -> None:
     world.pod("ns/x", "t", 1, {"nvidia.com/gpu": 4}, node="node-1", phase="Running")
     scores = {entry.host: entry.score for entry in Prioritize(cluster_of(world))(args(world, None, "node-0", "node-1"))}
     assert scores["node-1"] > scores["node-0"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "cpu", "score"),
+    [(0, 0, 0), (1, 0, 1), (1, 31, 9), (4, 16, 5), (7, 0, 8), (8, 0, 10), (9, 0, 10)],
+)
+def test_the_scarcest_resource_of_a_node_ranks_it(gpus: int, cpu: int, score: int) -> None:
+    """Rounded down; a node with more than it has is full, and one that nobody knows is empty."""
+    world = World().nodes(1)
+    if gpus or cpu:
+        world.pod("ns/x", "t", 1, {"nvidia.com/gpu": gpus, "cpu": cpu}, node="node-0", phase="Running")
+    call = args(world, None, "node-0", "unknown")
+    assert [entry.score for entry in Prioritize(cluster_of(world))(call)] == [score, 0]
+    empty = World()
+    empty.node("node-0", gpus=0, cpu=0)
+    columns = np.array([0, -1])
+    assert fullness(empty.state.nodes, columns).tolist() == [0.0, 0.0]
+    assert Prioritize(cluster_of(world))(args(world)) == []
+
+
+@pytest.mark.parametrize(("kind", "pinned"), [("pinned", True), ("gang", False), ("plain", False)])
+def test_calls_and_names_are_counted_by_the_kind_of_the_pod(kind: str, *, pinned: bool) -> None:
+    """A call for all nodes of the cluster costs more than one for a single node."""
+    world = World().nodes(2)
+    key = world.gang("a", {"worker": (1, GPU8)})
+    world.plan()
+    pod = None if kind == "plain" else world.pod(key, "worker", 0, GPU8, pin="node-0" if pinned else "", epoch=1)
+
+    def counted() -> list[float]:
+        names = REGISTRY.get_sample_value("muster_filter_names_total", {"pod": kind}) or 0.0
+        labels = {"pod": kind, "verdict": "passed", "reason": ""}
+        return [names, REGISTRY.get_sample_value("muster_filter_total", labels) or 0.0]
+
+    before = counted()
+    filter_of(world)(args(world, pod, "node-0", "node-1"))
+    assert [now - then for now, then in zip(counted(), before, strict=True)] == [2, 1]
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
