@@ -105,3 +105,15 @@ def test_another_pod_of_that_name_stays() -> None:
     process = evict(replaced)
     assert process.done("evict") == []
     assert "another" not in process.world.state.pods, "only the watch tells of it"
+
+
+def test_a_pod_that_is_gone_is_not_asked_for_again() -> None:
+    """The watch is late; the one that runs goes with the first of the cycles."""
+    asked = []
+
+    def gone(process: Process, call: str) -> None:
+        asked.append(call)
+        process.api.kind(PODS).pop(f"ns/{POD}", None)
+
+    process = evict(gone, cycles=2)
+    assert (asked, process.done("evict")) == (["get"], [RUNNING])

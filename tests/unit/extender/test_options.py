@@ -2,11 +2,19 @@
 
 import os
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
+from prometheus_client import Counter
 from structlog.testing import capture_logs
 
+from extender.app import Verbs
+from extender.barrier import OUTCOMES
+from extender.configfile import RELOADS
+from extender.evictions import EVICTED
 from extender.main import main
+from extender.notices import NOTICES
+from extender.repairs import REPAIRS
 from extender.settings import ExtenderSettings, Options, parse
 from muster.process.settings import text_of
 
@@ -42,3 +50,54 @@ def test_a_configuration_that_cannot_be_used(tmp_path: Path, monkeypatch: pytest
         assert main([f"--settings={settings}"]) == 2
     assert [line["event"] for line in lines] == ["cannot start"]
     assert str(file) in lines[0]["why"]
+
+
+class Wired:
+    """In place of the parts of the process, none of which does anything."""
+
+    verbs: ClassVar[Any] = Verbs(*[lambda _: None] * 4)  # type: ignore[arg-type,list-item]
+    pages: ClassVar[Any] = dict
+    start = let_go = stop = pages
+
+
+@pytest.mark.parametrize(("error", "code", "events"), [(None, 0, []), (OSError("in use"), 1, ["cannot serve"])])
+def test_the_exit_code_says_whether_it_could_serve(
+    monkeypatch: pytest.MonkeyPatch, error: OSError | None, code: int, events: list[str]
+) -> None:
+    """Another process may have the port."""
+
+    def run(*_: object, **served: object) -> None:
+        assert (served["host"], served["port"], served["tls"]) == ("127.0.0.1", ExtenderSettings().port, None)
+        if error:
+            raise error
+
+    monkeypatch.setattr("extender.main.logs.configure", lambda *_: None)  # it would take the log from this test
+    monkeypatch.setattr("extender.main.Extender", lambda *_: Wired())
+    monkeypatch.setattr("extender.main.serve.run", run)
+    with capture_logs() as lines:
+        assert main([]) == code
+    assert [line["event"] for line in lines] == events
+
+
+COUNTERS: dict[Counter, list[tuple[str, ...]]] = {
+    EVICTED: [
+        (action,) for action in ("recall", "reclaim", "preempt", "consolidate", "continued", "repair", "below-minimum")
+    ],
+    REPAIRS: [(policy, kind) for policy in ("replace", "restart") for kind in ("suspect", "not-ready", "gone")],
+    NOTICES: [("answered",), ("silent",), ("withdrawn",)],
+    RELOADS: [("used",), ("refused",)],
+    OUTCOMES: [("released",), ("timed_out",), ("cancelled",)],
+}
+
+
+@pytest.mark.parametrize(("counter", "labels"), COUNTERS.items(), ids=lambda each: getattr(each, "_name", ""))
+def test_counters_begin_at_zero(counter: Counter, labels: list[tuple[str, ...]]) -> None:
+    """A sample that comes with the first event shows no increase, and no alert fires."""
+    assert {*labels} <= {*counter._metrics}
+
+
+def test_a_pair_of_a_pool_follows_its_own_lease() -> None:
+    """Or the one that is named."""
+    assert ExtenderSettings().lease == "muster-scheduler"
+    assert ExtenderSettings(node_pool="b").lease == "muster-scheduler-b"
+    assert ExtenderSettings(node_pool="b", lease_name="mine").lease == "mine"

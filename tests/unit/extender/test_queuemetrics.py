@@ -28,10 +28,17 @@ def test_who_waits_how_long_and_what_is_idle_meanwhile() -> None:
     nodes = [world.node(name) for name in ("node-0", "node-1")]
     running = world.gang("r", {"worker": (1, GPU8)}, phase="Running")
     world.pod(running, "worker", 0, GPU8, node="node-0", phase="Running")
-    world.gang("large", {"worker": (2, GPU8)}, queue="speech")
+    world.gang("grows", {"worker": (2, GPU8)}, queue="speech", min_member=1, min_task_member={"worker": 1})
+    world.pod("ns/grows", "worker", 0, {}, node="node-1", phase="Running")
+    world.pod("ns/grows", "worker", 1, {"nvidia.com/gpu": 80}, gated=True)
+    world.now += 1
+    for name in ("large", "later"):
+        world.gang(name, {"worker": (2, GPU8)}, queue="speech")
+        world.now += 10
+    world.now -= 20
     world.now += 100
     told(world, metrics)
-    assert sample("muster_queue_gangs_waiting", queue="speech") == 1
+    assert sample("muster_queue_gangs_waiting", queue="speech") == 2
     assert sample("muster_queue_longest_wait_seconds", queue="speech") == 100 + RENEWED_S
     assert sample("muster_queue_gangs_waiting", queue="default") == 0
     assert sample("muster_cluster_resources", resource="nvidia.com/gpu", what="offered") == 16

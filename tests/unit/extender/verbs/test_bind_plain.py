@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import REGISTRY
 from verbs_world import NODES, Extender
 
 from extender.planner.reasons.verbs import Reason
@@ -87,10 +88,6 @@ class Sharing(Extender):
         self.world.state.on_pod(None, pod)
         return pod
 
-    def post(self, pod: Pod, node: str) -> str:
-        """The answer to kube-scheduler's bind call."""
-        return self.error(pod, node)
-
 
 def test_pods_are_put_together_until_a_device_is_full() -> None:
     """0.6 and 0.4 share one, the next gets the other; then no node has room for 0.8, and one for the whole GPU."""
@@ -98,10 +95,50 @@ def test_pods_are_put_together_until_a_device_is_full() -> None:
     for name, fraction, device in (("a", "0.6", "0"), ("b", "0.4", "0"), ("c", "0.5", "1")):
         pod = extender.sharer(name, fraction)
         assert extender.passed(pod, "node-0") == ["node-0"]
-        assert extender.post(pod, "node-0") == ""
+        assert extender.error(pod, "node-0") == ""
         assert extender.annotations[name] == {"muster.dev/gpu-devices": device, "muster.dev/gpu-portion": fraction}
     assert extender.passed(extender.sharer("d", "0.8"), "node-0", "node-1") == ["node-1"]
     assert extender.passed(extender.pod("whole", limits={"nvidia.com/gpu": 1}), "node-0", "node-1") == ["node-1"]
+
+
+def test_room_in_pieces_is_none() -> None:
+    """Two devices with 0.4 left each have room for two such pods, and for none of 0.5."""
+    extender = Sharing()
+    for name in ("a", "b"):
+        pod = extender.sharer(name, "0.6")
+        extender.passed(pod, "node-0")
+        assert extender.error(pod, "node-0") == ""
+    assert extender.passed(extender.sharer("c", "0.5"), "node-0", "node-1") == ["node-1"]
+    assert extender.passed(extender.sharer("d", "0.4"), "node-0") == ["node-0"]
+
+
+def test_a_binding_says_what_volcanos_device_plugin_reads() -> None:
+    """Of a pod that asks for GPU memory by a resource; its portion is that of the node's devices."""
+    extender = Sharing()
+    node = extender.world.node("node-0", gpus=2)
+    offered = {"cpu": 8, "pods": 9, "volcano.sh/gpu-memory": 81920, "volcano.sh/gpu-number": 2}
+    extender.world.change(node, status={"allocatable": offered})
+    pod = extender.pod("p", limits={"volcano.sh/gpu-memory": 20480})
+    assert extender.passed(pod, "node-0") == ["node-0"]
+    assert extender.error(pod, "node-0") == ""
+    told = dict(extender.annotations["p"])
+    assert int(told.pop("volcano.sh/predicate-time")) > 10**18
+    assert told == {"muster.dev/gpu-devices": "0", "muster.dev/gpu-portion": "0.5", "volcano.sh/gpu-index": "0"}
+
+
+@pytest.mark.parametrize("active", [False, True])
+def test_who_does_not_lead_or_has_not_seen_the_pod_binds_nothing(extender: Extender, *, active: bool) -> None:
+    """An error, which kube-scheduler tries again; each is counted by its reason."""
+    pod, reason = extender.pod("p"), Reason.NOT_SEEN if active else Reason.NOT_LEADING
+    extender.passed(pod, "node-0")
+    extender._bind._active = lambda: active
+    if active:
+        extender.world.state.on_pod(pod, None)
+    labels = {"pod": "plain", "verdict": "error", "reason": reason.tag}
+    before = REGISTRY.get_sample_value("muster_bind_total", labels) or 0.0
+    assert extender.error(pod, "node-0") == reason
+    assert REGISTRY.get_sample_value("muster_bind_total", labels) == before + 1
+    assert extender.bound == {}
 
 
 @pytest.mark.parametrize("fraction", ["0.5", "0.7"])
@@ -111,6 +148,6 @@ def test_room_that_is_gone_by_then_is_an_error(fraction: str) -> None:
     pods = [extender.sharer(f"p{number}", fraction) for number in range(5)]
     for pod in pods:
         assert extender.passed(pod, "node-0") == ["node-0"]
-    answers = [extender.post(pod, "node-0") for pod in pods]
+    answers = [extender.error(pod, "node-0") for pod in pods]
     fit = 4 if fraction == "0.5" else 2
     assert answers == [""] * fit + [Reason.ROOM_TAKEN] * (5 - fit)
