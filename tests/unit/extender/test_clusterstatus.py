@@ -8,11 +8,14 @@ from extender_world import World
 from hypernode_world import HyperNodeWorld, hyper_node, named, node
 from msgspec import convert
 from msgspec.structs import replace
+from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from extender.clusterstatus import (
     AGAIN_S,
     EVERY_S,
     MAX_AT_ONCE,
+    MAX_LOGGED,
     MAX_RESOURCES,
     HyperNodeStatusWriter,
     first_refusals,
@@ -222,3 +225,24 @@ def test_the_largest_node_is_told_at_the_roots_of_a_pool() -> None:
             meta = ObjectMeta(name=name, uid=name, labels=labels_of(pool))
             state.on_queue(None, Queue(metadata=meta, spec=QueueSpec(parent=parent)))
         assert largest_told_at(take(state)) == roots
+
+
+def test_each_problem_is_logged_once_and_of_many_some(process: Process) -> None:
+    """The metric counts all of them; one that comes back is logged again."""
+    wrong = [hyper_node(f"h{number:03}", 2, named("missing"), named("n")) for number in range(MAX_LOGGED + 2)]
+    found = SimpleNamespace(problems={each.metadata.name: (Problem("Torn", "it is torn"),) for each in wrong})
+    writer: Any = process._writer
+
+    def logged() -> list[str]:
+        with capture_logs() as lines:
+            writer._tell(found)
+        return [line.get("name") or str(line["more"]) for line in lines]
+
+    names = [each.metadata.name for each in wrong]
+    assert logged() == [*names[:MAX_LOGGED], "2"]
+    assert REGISTRY.get_sample_value("muster_hypernodes_invalid") == MAX_LOGGED + 2
+    assert logged() == []
+    found.problems = {}
+    assert logged() == []
+    found.problems = {"h000": (Problem("Torn", "it is torn"),)}
+    assert logged() == ["h000"]

@@ -1,12 +1,14 @@
 """The configuration's file is followed: a good text is used, a bad one is refused once, and the last good one stays."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
+from extender import configfile
 from extender.configfile import ConfigFile
 from extender.planner.framework.config import SchedulerConfig
 
@@ -117,3 +119,30 @@ def test_the_report_is_one_line_of_the_log(tmp_path: Path) -> None:
     assert [each.partition(":")[0] for each in line["without_effect"]] == ["tiers[0].plugins[1]"]
     assert line["different"]
     assert metric("muster_config_findings", effect="no effect") == 1
+
+
+def test_a_thread_follows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error in one look does not end it; without a file there is nothing to follow."""
+    monkeypatch.setattr(configfile, "INTERVAL_S", 0.01)
+    file, used, looks = tmp_path / "conf", threading.Event(), []
+    file.write_text(GOOD)
+    config = ConfigFile(file)
+    config.follow(lambda _: used.set(), lambda _: None)
+    look = config.look
+
+    def looked() -> None:
+        looks.append(1)
+        if len(looks) == 1:
+            raise ZeroDivisionError
+        look()
+
+    monkeypatch.setattr(config, "look", looked)
+    file.write_text(OTHER)
+    config.start()
+    assert used.wait(20)
+    config.stop()
+    assert not config._thread.is_alive()
+    none = ConfigFile(None)
+    none.start()
+    assert none._thread.ident is None
+    none.stop()

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -190,3 +191,18 @@ def test_what_is_set_aside_is_counted_and_logged_once(planning: Planning) -> Non
     assert counted() == {"node": 0, "pod": 0, "gang": 0}
     world.state.on_node(good, broken)
     assert cycle() == [("node", "node-0")]
+
+
+def test_the_last_cycle_but_one_is_forgotten_when_the_next_one_begins(planning: Planning) -> None:
+    """A verb on the loop may use the one before; a recording notes each look and each decision."""
+    notes: list[Any] = []
+    planner = planning.planner
+    planner._tap = SimpleNamespace(looked=lambda: notes.append("look"), decided=notes.append)  # type: ignore[assignment]
+    forgotten: list[Any] = []
+    sessions = []
+    for _ in range(3):
+        planner.cycle()
+        sessions.append(planner.session)
+        planner.session.forget = partial(forgotten.append, planner.session)  # type: ignore[union-attr,method-assign]
+    assert forgotten == sessions[:1]
+    assert notes == ["look", sessions[0], "look", sessions[1], "look", sessions[2]]

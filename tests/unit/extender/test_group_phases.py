@@ -157,3 +157,25 @@ def test_a_status_is_written_with_what_its_wire_type_leaves_out() -> None:
     assert status_body(PodGroupStatus(phase="Running", running=2, place=3)) == {
         "phase": "Running", **gone, "running": 2, "place": 3
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_members_that_wait_again_are_not_scheduled_any_more(*, started: bool) -> None:
+    """Of a gang that runs and lacks growth they are."""
+    world = World().nodes(2)
+    key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
+    if started:
+        world.start(key, GPU8)
+    said = PodGroupCondition(
+        type="Scheduled", status="True", reason="Scheduled", message="all", last_transition_time="2026-01-01T00:00:00Z"
+    )
+    world.change(world.state.groups[key], status={"conditions": [said]})
+    waits = Unschedulable(world.view(key), "NotEnoughResources", reason_of("no room"))
+    told = wanted_status(world.view(key), enqueued=False, placed=False, waits=waits, now=world.now)
+    found = {each.type: (each.status, each.reason, each.message) for each in told.conditions}
+    assert found["Unschedulable"] == ("True", "NotEnoughResources", "no room")
+    assert found["Scheduled"] == (
+        ("True", "Scheduled", "all") if started else ("False", "NotEnoughResources", "no room")
+    )
+    at = {each.type: each.last_transition_time for each in told.conditions}
+    assert at["Scheduled"] == ("2026-01-01T00:00:00Z" if started else at["Unschedulable"])

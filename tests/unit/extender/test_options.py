@@ -14,6 +14,7 @@ from extender.configfile import RELOADS
 from extender.evictions import EVICTED
 from extender.main import main
 from extender.notices import NOTICES
+from extender.planner.timing import Timing
 from extender.repairs import REPAIRS
 from extender.settings import ExtenderSettings, Options, parse
 from muster.process.settings import text_of
@@ -101,3 +102,36 @@ def test_a_pair_of_a_pool_follows_its_own_lease() -> None:
     assert ExtenderSettings().lease == "muster-scheduler"
     assert ExtenderSettings(node_pool="b").lease == "muster-scheduler-b"
     assert ExtenderSettings(node_pool="b", lease_name="mine").lease == "mine"
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"node_pool": "b"}, ""),
+        ({"node_pool": "No Pool"}, "nodePool: 'No Pool' is no name of a node pool"),
+        ({"suspect_conditions": ("XidError=True", "-KernelDeadlock=True", "A=Unknown")}, ""),
+        ({"suspect_conditions": ("XidError",)}, "suspectConditions: 'XidError' must be a type and a status"),
+        ({"suspect_conditions": ("XidError=true",)}, "suspectConditions: 'XidError=true'"),
+        ({"cert_file": "c", "key_file": "k", "client_ca_file": "a"}, ""),
+        (
+            {"key_file": "k"},
+            "certFile: certFile, keyFile, clientCaFile are for TLS together; certFile, clientCaFile is",
+        ),
+    ],
+)
+def test_settings_that_cannot_be_used_are_named(settings: dict[str, Any], problem: str) -> None:
+    """By the field as the file has it."""
+    found = [*ExtenderSettings(**settings).problems()]
+    assert [each[: len(problem)] for each in found] == [problem] * bool(problem)
+
+
+def test_cycles_have_the_times_of_the_settings() -> None:
+    """Each by its own."""
+    times = ExtenderSettings(
+        recovery_timeout_s=1.0, staleness_grace_s=2.0, growth_delay_s=3.0, longest_notice_s=4.0, node_fault_grace_s=5.0,
+        fault_stop=0.5,
+    ).timing  # fmt: skip
+    assert times == Timing(
+        recovery_s=1.0, staleness_grace_s=2.0, growth_delay_s=3.0, longest_notice_s=4.0, node_fault_grace_s=5.0,
+        fault_stop=0.5,
+    )  # fmt: skip

@@ -1,5 +1,7 @@
 """What the extender answers kube-scheduler, apart from gangs that start (those are tested on the plane)."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
@@ -86,6 +88,66 @@ def test_a_member_whose_placement_is_not_seen_yet_is_an_error() -> None:
     world = World().nodes(1)
     pod = world.pod(world.gang("a", {"worker": (1, GPU8)}), "worker", 0, GPU8, pin="node-0", epoch=1)
     assert filter_of(world)(args(world, pod, "node-0")).error == Reason.NOT_SEEN
+
+
+@pytest.mark.parametrize(
+    ("told", "node", "answer"),
+    [
+        ({}, "", Reason.WAITS_FOR_GANG),
+        ({"phase": "Reserved"}, "", Reason.WAITS_FOR_GANG),
+        ({"phase": "Planned", "epoch": 2}, "", Reason.WAITS_FOR_GANG),
+        ({"phase": "Planned", "epoch": 1}, "node-0", ""),
+        ({"phase": "Planned", "epoch": 0}, "", Reason.NOT_SEEN),
+        ({"gone": True}, "", Reason.NOT_SEEN),
+        ({"pool": "b"}, "", Reason.OTHER_POOL),
+    ],
+    ids=["no placement", "reserved", "a newer one", "this one", "an older one", "no gang", "another pool"],
+)
+def test_a_member_goes_where_its_placement_has_it(told: dict[str, Any], node: str, answer: str) -> None:
+    """Its epoch is 1; before its gang has that placement it waits, and is refused for another pool's scheduler."""
+    world = World().nodes(2)
+    key = world.gang("a", {"worker": (1, GPU8)})
+    if "phase" in told:
+        world.plan()
+        spec = {"epoch": told.get("epoch", 1)}
+        world.change(world.state.placements[key], spec=spec, status={"phase": told["phase"]})
+    waits = told.get("phase") == "Reserved" or not told
+    pod = world.pod(key, "worker", 0, GPU8, **({} if waits else {"pin": "node-0", "epoch": 1}))
+    if told.get("gone"):
+        world.state.on_pod_group(world.state.groups[key], None)
+    if told.get("pool"):
+        pod.spec.scheduler_name = "muster-b"
+    found = filter_of(world)(args(world, pod, "node-0", "node-1"))
+    assert found.node_names == ([node] if node else [])
+    assert answer in {found.error, *found.failed_and_unresolvable_nodes.values()}
+
+
+def test_a_plain_pod_goes_to_no_suspect_node() -> None:
+    """It says so only where nothing else is in the way."""
+    world = World().nodes(1)
+    world.node("node-1", conditions={"KernelDeadlock": "True"})
+    call = args(world, None, "node-0", "node-1")
+    assert filter_of(world)(call).node_names == ["node-0"]
+    call = args(world, None, "node-1")
+    assert filter_of(world)(call).failed_and_unresolvable_nodes == {"node-1": Reason.SUSPECT}
+    world.pod("ns/x", "t", 1, GPU8, node="node-1", phase="Running")
+    assert filter_of(world)(call).failed_and_unresolvable_nodes == {"node-1": Reason.HELD_BY_GANG}
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_plugins_score_the_nodes_of_the_last_cycle(*, late: bool) -> None:
+    """A node that came since is not ranked by them: then fuller nodes come first."""
+    world = World().nodes(2)
+    world.pod("ns/x", "t", 1, {"nvidia.com/gpu": 4}, node="node-1", phase="Running")
+    session, asked = world.session(), []
+    session.hooks.node_pre_order.add(lambda _cls, columns: asked.append(columns.tolist()))
+    session.scores = lambda _: np.array([3.0, 1.0])  # type: ignore[method-assign]
+    if late:
+        world.node("late")
+    names = ["node-0", "node-1", "unknown", *["late"] * late]
+    found = Prioritize(cluster_of(world), session=lambda: session)(args(world, None, *names))
+    assert [entry.score for entry in found] == ([0, 5, 0, 0] if late else [10, 5, 0])
+    assert asked == [[0, 1, *[2] * late]]
 
 
 def test_without_plugins_that_score_fuller_nodes_come_first() -> None:
