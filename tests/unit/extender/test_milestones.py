@@ -11,6 +11,7 @@ from prometheus_client import REGISTRY
 
 from extender.milestones import Milestones
 from muster.api.kubernetes.meta import ObjectMeta, format_time
+from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.muster.placement import Placement, PlacementContent, PlacementSpec, PlacementStatus
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueStatus
 from muster.process.tracing import ROOT, SPANS, trace_id
@@ -130,6 +131,18 @@ def test_a_gang_counts_from_its_creation_unless_it_was_seen_to_come(ago_s: float
     again.milestones.group(None, group(created_s=NOW))
     again.milestones.placement(None, placement("Planned", created_s=NOW))
     assert again.told() == ({} if ago_s >= 2 else {"planned": 0.0})
+
+
+def test_a_native_group_is_submitted_as_one_of_volcanos() -> None:
+    """It reaches nothing of itself; its placement is an object."""
+    world = World()
+    native = NativePodGroup(metadata=ObjectMeta(name="g", namespace="ns", uid="u", creation_timestamp=format_time(NOW)))
+    world.milestones.native(None, native)
+    world.now += 1
+    world.milestones.placement(None, placement("Planned"))
+    assert world.told() == {"planned": 1.0}
+    world.milestones.native(native, None)
+    assert not world.milestones._gangs
 
 
 def test_who_stands_by_counts_nothing() -> None:

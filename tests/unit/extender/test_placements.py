@@ -1,17 +1,30 @@
 """Each decision about a placement is written into it, told where it is news, and in the state at once."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from extender_world import of
+from extender_world import World, of
 from guarded_extender import process_of
 from victims_world import Cluster as VictimsWorld
 
+from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
+from extender.planner.reasons.placements import on_spares
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import format_time
-from muster.api.muster.placement import PLACEMENTS, AvoidedNode, NodeRun, Placement, PodSetPlacement, SpareSeats, Victim
+from muster.api.muster.placement import (
+    PLACEMENTS,
+    AvoidedNode,
+    Loan,
+    NodeRun,
+    Placement,
+    PodSetPlacement,
+    SpareSeats,
+    Victim,
+)
+from muster.api.muster.pools import labels_of
 from muster.api.muster.reason import reason_of
 
 WHY = reason_of("why")
@@ -109,3 +122,40 @@ def test_a_decision_is_written(phase: Any, decide: Decide, seen: Seen, expected:
     assert process.events == events
     avoids = bool(of(session, decisions.Avoid))
     assert (bool(kept), world.state.failures.remembered) == (avoids, {key: AVOIDED} if avoids else {})
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_the_phase_binding_is_shown_and_may_be_lost(*, gone: bool) -> None:
+    """Nobody waits for it: users who watch placements read it."""
+    world = VictimsWorld(2)
+    key = world.runs("low", 2)
+    world.started(key, 60)
+    known = world.state.placements[key]
+    with process_of(world) as process:
+        if gone:
+            process.api.kind(PLACEMENTS).clear()
+        process.committer.say_binding(known, 1)
+        assert process.committer.writes.settled(10)
+        found = [(each.status.phase, each.status.bound) for each in process.api.all(PLACEMENTS)]
+    assert found == ([] if gone else [("Binding", 1)])
+    assert (key in world.state.placements) is not gone
+
+
+def test_a_placement_of_a_pool_has_its_label_and_tells_of_loans() -> None:
+    """The pair of that pool watches only those; a gang of several pods is owned by its PodGroup."""
+    world = World().nodes(2)
+    key = world.gang("a", {"worker": (2, {"cpu": 1})})
+    session = world.session(Allocate())
+    [place] = of(session, decisions.Place)
+    world.state.pool = "b"
+    loans = [Loan("uid", "worker", "node-0"), Loan("uid", "worker", "node-0")]
+    with process_of(world) as process:
+        process.committer._placements.place(session, replace(place, borrows=loans))
+        [written] = process.api.all(PLACEMENTS)
+    assert written.metadata.labels == labels_of("b")
+    [owner] = written.metadata.owner_references
+    uid = world.state.groups[key].metadata.uid
+    assert (owner.uid, owner.controller, owner.block_owner_deletion) == (uid, True, True)
+    assert [event for event in process.events if "BorrowsSpares" in event] == [
+        f"a BorrowsSpares: {on_spares(['node-0'])}"
+    ] * 2

@@ -9,6 +9,7 @@ import pytest
 from builders import pod as a_pod
 from msgspec import convert
 
+from extender import poolfeed
 from extender.planner.framework.snapshot import take
 from extender.planner.state.state import State
 from extender.poolfeed import PoolFeed
@@ -208,6 +209,20 @@ async def test_nodes_without_dropped_pods_cost_no_list() -> None:
         world.feed.on_node(node("d-0"), node("d-0", 2))
         assert not world.client.asked
         assert len(world.names) == 3
+
+
+async def test_of_too_many_nodes_with_dropped_pods_none_is_known_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the pods of every new node are listed."""
+    monkeypatch.setattr(poolfeed, "MOST_NAMES", 2)
+    async with running() as world:
+        world.client.answer.set()
+        for number in range(3):
+            world.tell(pod(f"p{number}", at=f"n{number}"))
+        for name in ("n2", "never-seen"):
+            world.feed.on_node(None, node(name))
+            await settled(lambda: not world.feed.held_back)
+        assert world.client.asked == ["spec.nodeName=n2", "spec.nodeName=never-seen"]
+        assert not world.feed._elsewhere
 
 
 def a_queue(name: str, parent: str = "", pool: str = "") -> Queue:

@@ -2,10 +2,12 @@
 
 from extender_world import World
 from prometheus_client import REGISTRY
+from repair_world import RepairWorld, placed
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.queuemetrics import RENEWED_S, QueueMetrics
+from muster.api.muster.placement import Loan
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
@@ -51,3 +53,21 @@ def test_who_waits_how_long_and_what_is_idle_meanwhile() -> None:
         world.state.on_node(node, None)
     told(world, metrics)
     assert sample("muster_cluster_resources", resource="nvidia.com/gpu", what="free") is None
+
+
+def test_seats_that_are_kept_for_lost_members_are_told_and_how_many_are_lent() -> None:
+    """By the queue of the gang that keeps them."""
+    world, metrics = RepairWorld().nodes(3), QueueMetrics()
+    keeper = placed(world, "keeper", 1, keeps=("node-1", "node-2"))
+    uid = world.state.groups[keeper].metadata.uid
+    placed(world, "borrower", 1, 1, loans=(Loan(lender=uid, pod_set="worker", node="node-1"),))
+    world.now += RENEWED_S
+    metrics.tell(world.session())
+    told = [sample("muster_queue_spare_seats", queue="default", what=what) for what in ("kept", "lent")]
+    assert told == [2, 1]
+    world.state.on_placement(world.state.placements[keeper], None)
+    metrics.tell(world.session())
+    assert sample("muster_queue_spare_seats", queue="default", what="kept") == 2, "not in each cycle"
+    world.now += RENEWED_S
+    metrics.tell(world.session())
+    assert sample("muster_queue_spare_seats", queue="default", what="kept") == 0
