@@ -3,12 +3,16 @@
 import asyncio
 import threading
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from builders.clocks import Clock
+from prometheus_client import REGISTRY
 
-from extender.barrier import MEMBER_S, Barrier, Outcome
+from extender.barrier import LONGEST_S, MEMBER_S, OUTCOMES, Barrier, Outcome
 from extender.cluster import Live
 from extender.planner.state.state import State
 from muster.api.muster.gang import Slot
@@ -112,3 +116,32 @@ async def test_others_may_ask_who_is_there_while_members_come() -> None:
         stopped.set()
         await looking
     assert seen
+
+
+@pytest.mark.parametrize(("members", "lasts_s"), [(1, 10.05), (20, 11.0), (6000, LONGEST_S)])
+async def test_one_timer_serves_all_members(monkeypatch: pytest.MonkeyPatch, members: int, lasts_s: float) -> None:
+    """It is set for the first, and again for the time that the others have added; it ends with the meeting."""
+    now, timers, outcomes = [100.0], [], dict(OUTCOMES._metrics)
+    loop, before = asyncio.get_running_loop(), outcomes["timed_out",]._value.get()
+    waited_s = REGISTRY.get_sample_value("muster_barrier_wait_seconds_sum") or 0.0
+    barrier = Barrier(timeout_s=10.0, monotonic_s=lambda: now[0])
+    handle = SimpleNamespace(cancel=lambda: timers.append(("cancelled", 0.0)))
+
+    def call_later(after_s: float, look: Callable[..., None], *given: object) -> Any:
+        timers.append((partial(look, *given), after_s))
+        return handle
+
+    monkeypatch.setattr(loop, "call_later", call_later)
+    calls = [join(barrier, rank, 10**6) for rank in range(members)]
+    await held(barrier, members)
+    for at_s, left_s in ((0.0, 10.0), (10.0, lasts_s - 10), (lasts_s - 0.01, 0.01)):
+        assert timers[-1][1] == pytest.approx(left_s)
+        now[0] = 100 + (10.0 if at_s == 0 else lasts_s - 0.01 if at_s == 10 else lasts_s)
+        timers[-1][0]()
+    monkeypatch.undo()
+    assert set(await asyncio.gather(*calls)) == {Outcome.TIMED_OUT}
+    assert [each for each, _ in timers if each == "cancelled"] == ["cancelled"]
+    assert (len(timers), outcomes["timed_out",]._value.get()) == (4, before + 1)
+    assert barrier._meetings == {}
+    told_s = REGISTRY.get_sample_value("muster_barrier_wait_seconds_sum") or 0.0
+    assert told_s - waited_s == pytest.approx(lasts_s)

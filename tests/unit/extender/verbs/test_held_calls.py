@@ -15,7 +15,8 @@ from extender.verbs import bind
 from extender.verbs.bind import LASTS, Bind
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderBindingArgs
-from muster.api.muster.placement import node_of, slots_of
+from muster.api.muster.placement import Loan, node_of, slots_of
+from muster.api.names import EPOCH, GROUP_NAME, RUNS_ON_SPARE
 
 pytestmark = pytest.mark.anyio
 
@@ -27,10 +28,13 @@ class Bindings:
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}
+        self.annotations: Mapping[str, str] = {}
+        """Of the last one."""
 
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Confirm."""
-        del namespace, uid, annotations
+        del namespace, uid
+        self.annotations = annotations
         assert name not in self.nodes, "bound twice"
         self.nodes[name] = node
 
@@ -194,3 +198,50 @@ async def test_lost_members_wait_for_each_other_where_all_have_their_nodes() -> 
             await gang.held(1)
             assert not gang.bindings.nodes
     assert await asyncio.gather(*calls) == ["", ""]
+
+
+@pytest.mark.parametrize("spare", ["", "node-000", "elsewhere"])
+async def test_a_binding_says_whose_member_it_is_and_if_it_runs_on_a_spare(spare: str) -> None:
+    """By which placement; others who count what is bound do not have the extender's state."""
+    gang = Gang(1, nodes=1)
+    known = gang.world.state.placements[gang.key]
+    gang.world.change(known, spec={"borrows": [Loan("uid", "worker", spare)] if spare else []})
+    assert await gang.call(gang.pod(0), 0) == ""
+    marks = {GROUP_NAME: "a", EPOCH: "1"} | ({RUNS_ON_SPARE: "true"} if spare == "node-000" else {})
+    assert gang.bindings.annotations == marks
+
+
+async def test_plugins_and_the_queue_add_to_a_binding() -> None:
+    """As of the last cycle; a queue whose pods may be evicted says so to autoscalers."""
+    gang = Gang(1, nodes=1)
+    session = gang.world.session()
+    session.hooks.bind_request_mutate.add(lambda record, node: {"by-plugin": f"{record.name} on {node}"})
+    gang.bind._session = lambda: session
+    gang.world.queue("default", **{"evictable-by-autoscaler": "true"})
+    pod = gang.pod(0)
+    assert await gang.call(pod, 0) == ""
+    assert gang.bindings.annotations["by-plugin"] == f"{pod.metadata.name} on node-000"
+
+
+async def test_a_member_that_shares_a_gpu_since_it_was_planned_is_planned_again() -> None:
+    """Its placement has no devices for it."""
+    gang = Gang(1, nodes=1)
+    pod = gang.world.pod(
+        gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=1,
+        annotations={**gang.pod(0).metadata.annotations, "gpu-fraction": "0.5"},
+    )  # fmt: skip
+    assert await gang.call(pod, 0) == Reason.PLACEMENT_OVER
+    assert gang.bindings.nodes == {}
+
+
+async def test_a_member_whose_placement_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The watch may be late; so it is where the placement ends between two checks."""
+    monkeypatch.setattr(bind, "LAG_S", 0.0)
+    gang = Gang(1, nodes=1)
+    pod, node = gang.pod(0), gang.node(0)
+    known = gang.world.state.placements[gang.key]
+    gang.world.state.on_placement(known, None)
+    monkeypatch.setattr(gang, "node", lambda _: node)
+    assert await gang.call(pod, 0) == Reason.NOT_SEEN
+    monkeypatch.setattr(gang.bind, "_objection", lambda _: None)
+    assert await gang.call(pod, 0) == Reason.NOT_SEEN
