@@ -1,6 +1,7 @@
 """Reports of the usage budgets of queues: metrics, and an event at each step; `fairshare.budgets` enforces them."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Final
 
 from msgspec import structs
@@ -42,7 +43,7 @@ class BudgetReporter:
         self._recorder = recorder
         self._wall_s = wall_s
         self._began = wall_s()
-        self._next = 0.0
+        self._next = -inf
         self._reported: dict[str, str] = {}
         """Queue → reason of the last event."""
         self._ratios, self._known = Series(RATIO), Series(KNOWN)

@@ -6,6 +6,7 @@ the other fields of Queues (state, counts, allocated), each by merge patches of 
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
 import structlog
@@ -50,7 +51,7 @@ class QueueStatusWriter(Writer):
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
-        self._next = 0.0
+        self._next = -inf
 
     def write(self, session: Session) -> None:
         """Write the differences, if it is time again."""
@@ -140,7 +141,7 @@ class HyperNodeStatusWriter(Writer):
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
-        self._next = 0.0
+        self._next = -inf
         self._said: dict[str, tuple[object, float]] = {}
         """Name → UID and status as written last, and the time of that."""
         self._logged: frozenset[tuple[str, Problem]] = frozenset()

@@ -228,7 +228,7 @@ class StandingWriter(Writer):
 
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
-        self._next = 0.0
+        self._next = -inf
         self._written: dict[str, tuple[Standing, float]] = {}
         """UID of a waiting gang → what was written last, and when."""
 

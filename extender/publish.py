@@ -10,6 +10,7 @@ failure, and read when a process begins to lead.
 """
 
 from collections.abc import Callable
+from math import inf
 
 import msgspec
 import structlog
@@ -59,7 +60,7 @@ class ConfigPublisher:
         self._timing = timing_text(timing)
         self._wall_s = wall_s
         self._said: dict[str, str] = {}
-        self._memory_at, self._again = 0.0, 0.0
+        self._memory_at, self._again = -inf, -inf
         """Times from which on the memory is written if it has changed, and all is written again."""
         self._failed = ""
         """The last error, which is logged once."""

@@ -43,6 +43,7 @@ def test_a_good_change_is_used_and_a_bad_one_refused_once(tmp_path: Path) -> Non
     told = Told(file)
     told.config.look()
     assert (told.used, told.refused) == ([], []), "nothing changed"
+    assert (told.config.current.actions, told.config.told) == ("enqueue, allocate", (GOOD, GOOD, ""))
     refused = metric("muster_config_reloads_total", result="refused")
     file.write_text(OTHER)
     told.config.look()
@@ -56,6 +57,7 @@ def test_a_good_change_is_used_and_a_bad_one_refused_once(tmp_path: Path) -> Non
     assert str(file) in why
     assert "there is no action 'alocate'" in why
     assert told.config.current.actions == "enqueue, allocate, stalegangeviction"
+    assert told.config.told == (OTHER, BAD, why.partition("stays: ")[2])
     assert metric("muster_config_current") == 0
     assert metric("muster_config_reloads_total", result="refused") == refused + 1
     file.write_text(OTHER)

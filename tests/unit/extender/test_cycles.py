@@ -73,6 +73,10 @@ def comes(happened: Callable[[], Any]) -> Any:
 
 def test_a_cycle(planning: Planning) -> None:
     """Decides, writes what it has decided, and shows it."""
+    planning.leads = False
+    planning.planner.cycle()
+    assert planning.world.state.ledger.reserved._since is not None, "changes since the snapshot are noted"
+    planning.leads = True
     planning.planner.cycle()
     assert planning.placed() == ["fits"]
     session = planning.planner.session
@@ -120,7 +124,7 @@ def test_cycles_while_it_leads(planning: Planning) -> None:
     planning.planner.wake()
     assert comes(lambda: planning.planner.session is not first)
     planning.planner.stop()
-    assert comes(lambda: not planning.planner._thread.is_alive())
+    assert not planning.planner._thread.is_alive()
 
 
 @pytest.mark.parametrize(
