@@ -15,6 +15,7 @@ from structlog.testing import capture_logs
 from extender.cycles import Planner
 from extender.planner.framework import config
 from extender.planner.framework.config import SchedulerConfig
+from extender.planner.state.state import State
 from muster.api.kubernetes.core import Node, NodeStatus
 from muster.api.muster.placement import PLACEMENTS
 
@@ -153,17 +154,20 @@ def test_the_planner_rests_after_a_cycle(
     assert waits == pytest.approx([1.0, 0.005, idle_s, rest_s, idle_s, rest_s])
 
 
-def test_who_begins_to_lead_recalls_what_the_one_before_has_kept(planning: Planning) -> None:
+def test_who_begins_to_lead_recalls_what_the_one_before_has_kept(
+    planning: Planning, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Once, and looks at all gangs; who ends notes no changes of reserved room any more."""
     planner, recalled = planning.planner, []
     planning.committer.recall_failures = lambda: recalled.append(1)
-    reserved = planning.world.state.ledger.reserved
+    reserved, touched = planning.world.state.ledger.reserved, []
+    monkeypatch.setattr(State, "touch_all", touched.append)
     for planning.leads, ready, times in (
         (False, False, 0), (True, True, 1), (True, True, 1), (False, False, 1), (True, True, 2)
     ):  # fmt: skip
         reserved.snapshot_taken()
         assert planner._ready() is ready
-        assert len(recalled) == times
+        assert len(recalled) == len(touched) == times
     assert reserved._since is not None
     planning.leads = False
     planner._ready()

@@ -177,6 +177,16 @@ def test_of_a_single_pod_that_starts_at_once_nothing_is_told(*, waited: bool) ->
     assert bool(told.heard) is waited
 
 
+def test_each_placement_is_bound_once() -> None:
+    """Its epoch tells one from another; nobody else says how many members are bound."""
+    told = Told()
+    told.world.plan()
+    for epoch in (1, 1, 2):
+        told.world.change(told.world.state.placements[told.key], spec={"epoch": epoch})
+        told.events.bound(told.gang, "all 2 members are bound")
+    assert told.heard == ["Job train Normal Bound: all 2 members are bound"] * 2
+
+
 def test_a_volcano_job_hears_from_its_controller_why_it_waits() -> None:
     """The Event PodGroupPending says so already, as Volcano's does; evictions and reservations are told here."""
     told = Told(owner=structs.replace(BATCH, api_version="batch.volcano.sh/v1alpha1"))
