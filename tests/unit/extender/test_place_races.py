@@ -117,6 +117,17 @@ def test_a_placement_that_only_we_know_is_in_nobodys_way() -> None:
     world = small(8)
     with process_of(world) as process:
         stale = of_an_earlier_gang(world, "another-uid")
+
+        def fails(sent: Sent) -> None:
+            if sent.site.endswith("create"):
+                raise Conflict("not now")
+
+        process.api.meddle = fails
+        with pytest.raises(Conflict):
+            placed(world, process)
+        assert not world.state.placements
+        process.api.meddle = lambda _: None
+        of_an_earlier_gang(world, "another-uid")
         placed(world, process)
         assert process.done("create") == ["a"]
     assert world.state.placements.get(stale.metadata.key) is not stale

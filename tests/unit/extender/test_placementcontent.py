@@ -67,10 +67,12 @@ def test_a_node_that_is_avoided_already_keeps_its_time() -> None:
     """A second refusal elsewhere does not make the first one longer."""
     world = World().nodes(3)
     abandoned(world, "node-0", world.now + 30)
+    world.state.placements["ns/a"].status.avoided += [AvoidedNode(node="node-2", until=format_time(world.now))]
     close = decisions.ClosePlacement(world.view("ns/a"), "Abandoned", reason_of("node-1 refused a member"))
-    assert closed(close, now=world.now, avoided={"node-0", "node-1"}).status.avoided == [
+    assert closed(close, now=world.now, avoided={"node-0", "node-1", "node-2"}).status.avoided == [
         AvoidedNode(node="node-0", until=format_time(world.now + 30)),
         AvoidedNode(node="node-1", until=format_time(world.now + AVOID_S)),
+        AvoidedNode(node="node-2", until=format_time(world.now + AVOID_S)),
     ]
 
 

@@ -133,6 +133,16 @@ def test_a_pod_is_deleted_by_force_only_where_no_kubelet_may_run_it(
     assert (done(process), repairing.asked) == ([way], asked)
 
 
+@pytest.mark.parametrize(("gone", "known", "off"), [(True, False, True), (True, True, False), (False, False, False)])
+def test_a_node_is_off_that_does_not_exist(*, gone: bool, known: bool, off: bool) -> None:
+    """One that has come back under its name is not, and one that left the pool may run on."""
+    one = Repairing(fault={} if known else None)
+    process = one.process()
+    process.committer.repairs.gone = frozenset({"node-1"} if gone else ())
+    assert process.committer.repairs._is_off(one.world.look(), "node-1") is off
+    process.stop()
+
+
 def test_an_eviction_that_finds_no_pod_is_none() -> None:
     """The watch is late; nobody asks again at once, and nobody hears of it."""
     repairing = Repairing(fault={"conditions": XID})
