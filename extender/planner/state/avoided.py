@@ -17,10 +17,10 @@ MOST_FAILED = 10_000
 class Failures:
     """The newest member that failed on a node, by gang: it counts also if its pod is gone when the planner looks."""
 
-    def __init__(self) -> None:
-        self._of: FIFOCache[str, dict[str, PodRecord]] = FIFOCache(MOST_FAILED)
+    def __init__(self, most: int = MOST_FAILED) -> None:
+        self._of: FIFOCache[str, dict[str, PodRecord]] = FIFOCache(most)
         """Key of a gang → node → member."""
-        self.remembered: FIFOCache[str, tuple[AvoidedNode, ...]] = FIFOCache(MOST_FAILED)
+        self.remembered: FIFOCache[str, tuple[AvoidedNode, ...]] = FIFOCache(most)
         """Key of a gang → nodes on which members failed, as its last Placement said: a Job that restarts gets another
         PodGroup of the same name, and that another Placement."""
 

@@ -65,7 +65,9 @@ class NativeGroups:
         before, after = _claims_of(known), _claims_of(new)
         if before != after:
             self.claims_changed(before, after)
-        self._link(known, new, key)
+        discard(self._of_workload, _workload_of(known), key)
+        if workload := _workload_of(new):
+            self._of_workload.setdefault(workload, set()).add(key)
         return self.settle(key)
 
     def on_written(self, new: NativePodGroup) -> bool:
@@ -169,18 +171,13 @@ class NativeGroups:
         of_workload = queue_of(workload) if workload else ""
         return queue_of(group) or of_workload or of_pods or self.namespace_queue(group.metadata.namespace)
 
-    def _link(self, old: NativePodGroup | None, new: NativePodGroup | None, key: str) -> None:
-        before, after = (_workload_of(each) if each else "" for each in (old, new))
-        if before and before != after:
-            discard(self._of_workload, before, key)
-        if after:
-            self._of_workload.setdefault(after, set()).add(key)
 
-
-def _workload_of(group: NativePodGroup) -> str:
+def _workload_of(group: NativePodGroup | None) -> str:
     """Return the key of the Workload of which a group was made; empty without one."""
-    reference = group.spec.workload_ref
-    return f"{group.metadata.namespace}/{reference.workload_name}" if reference and reference.workload_name else ""
+    reference = group.spec.workload_ref if group is not None else None
+    if group is None or reference is None or not reference.workload_name:
+        return ""
+    return f"{group.metadata.namespace}/{reference.workload_name}"
 
 
 def _claims_of(group: NativePodGroup | None) -> frozenset[ClaimRef]:

@@ -96,18 +96,18 @@ class PodRecord(Struct, eq=False, gc=False):
     topology: PodTopology | None
     devices: tuple[int, ...]
     """Numbers of the GPUs of its node that it shares; empty if it shares none, or they are not known."""
-    answer: Answer | None = None
+    answer: Answer | None
     """What it was told about its eviction, and what it says itself; None without any such annotation."""
 
-    trouble: str = ""
+    trouble: str
     """Why kube-scheduler could not bind it to its node, in the API server's words; empty if it has not failed."""
-    task: str = ""
+    task: str
     """The task that it names without an index; the planner gives it a rank there. Empty for all others."""
-    creator: str = ""
+    creator: str
     """As its annotation says; "" for pods that other controllers make, whose annotations are of a template."""
-    about_gang: dict[str, str] | None = None
+    about_gang: dict[str, str] | None
     """Its annotations about its gang; None without any, as almost always."""
-    failed: bool = False
+    failed: bool
     """It has failed by itself: it was neither evicted nor deleted before its end."""
     waiting: bool = False
     """It exists, wants to run, and has no node."""

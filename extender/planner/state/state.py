@@ -82,7 +82,7 @@ class State(Views):
 
     def _is_expected(self, record: PodRecord) -> bool:
         """Return True for a new member that is pinned as its gang's placement says."""
-        placement = self.placement_of(record.gang) if record.gang and record.pin and not record.gated else None
+        placement = self.placement_of(record.gang) if record.gang and not record.gated else None
         if placement is None or record.slot is None or placement.status.phase not in ACTIVE:
             return False
         return (record.epoch, record.pin) == (

@@ -194,6 +194,18 @@ def test_an_event_does_not_do_more_than_its_share(looks: list[str]) -> None:
     assert len(world.state.pods["uid-ns-0"].cls.matched) == 50
 
 
+def test_many_who_ask_for_little_wait_their_turn_too() -> None:
+    """A round that ends costs a look, so that no event does all of them."""
+    world = World(checked=False, looks=0)
+    for number in range(20):
+        pod(world, f"asks-{number}", f"ns-{number}", far=terms(1))
+    steps = 0
+    while world.state.comparisons.pending:
+        world.state.compare(1)
+        steps += 1
+    assert steps >= 20
+
+
 def test_marks_take_little_memory() -> None:
     """Ten thousand pods that a thousand terms match, each by other ones, take some hundred megabytes at most."""
     world = World(checked=False)

@@ -5,7 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 from builders import pod as a_pod
+from hypothesis import given
+from hypothesis import strategies as st
 
+from extender.planner.state.avoided import Failures, avoided_nodes, entries_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord, record_of
@@ -13,7 +16,8 @@ from extender.planner.state.podset import PodSetView
 from muster.api import names
 from muster.api.kubernetes.constraints import SchedulingGate
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
-from muster.api.muster.placement import Placement, StartedWith
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.placement import AvoidedNode, Placement, StartedWith
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
 from muster.resources.runtime import UNKNOWN, Runtime
 
@@ -164,6 +168,47 @@ def test_when_it_may_be_placed_again() -> None:
     assert view(pod_set(taken=2), least=2, placement=later | {"started": True}).waits_until(NOW) == ""
 
 
+def test_nodes_that_each_gang_leaves_out() -> None:
+    """For as long as its placement says, or that of an earlier PodGroup of its name; perhaps only for failures."""
+
+    def avoided(node: str, until: str = "2027-01-15T08:00:01Z", failures: int = 0) -> dict[str, Any]:
+        return {"node": node, "until": until, "failures": failures}
+
+    status = {"avoided": [avoided("a"), avoided("b", failures=1), avoided("over", "2027-01-15T08:00:00Z", 1)]}
+    plain, avoiding, other = view(), view(placement=status), view()
+    avoiding.key, other.key = "ns/avoiding", "ns/other"
+    remembered = {"ns/other": (msgspec.convert(avoided("c", failures=2), AvoidedNode),)}
+    gangs = [plain, avoiding, other, plain]
+    assert avoided_nodes(gangs, NOW) == {"ns/avoiding": {"a", "b"}}
+    assert avoided_nodes(gangs, NOW, remembered) == {"ns/avoiding": {"a", "b"}, "ns/other": {"c"}}
+    assert avoided_nodes(gangs, NOW, remembered, failures=1) == {"ns/avoiding": {"b"}, "ns/other": {"c"}}
+    assert avoided_nodes(gangs, NOW, remembered, failures=2) == {"ns/other": {"c"}}
+    assert entries_of(other, remembered)["c"].failures == 2
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.booleans()), max_size=12))
+def test_failures_are_remembered_for_some_gangs_with_the_newest_member(steps: list[tuple[int, int, bool]]) -> None:
+    """Until they have been counted; beyond the bound those of the gang that failed first are forgotten."""
+    known, expected = Failures(most=2), dict[str, dict[str, PodRecord]]()
+    for gang, node, counted in steps:
+        key = f"ns/g{gang}"
+        if counted:
+            known.forget(key, {f"p{node}"})
+            left = {where: pod for where, pod in expected.pop(key, {}).items() if pod.uid != f"p{node}"}
+            expected |= {key: left} if left else {}
+            continue
+        pod = record(
+            f"p{node}", node=f"n{node % 2}", phase="Failed", gang=f"g{gang}", uid=f"p{node}", created=str(node)
+        )
+        known.note(None, pod)
+        there = expected.setdefault(key, {})
+        if pod.node not in there or there[pod.node].created <= pod.created:
+            there[pod.node] = pod
+        while len(expected) > 2:
+            del expected[next(iter(expected))]
+    assert {key: dict(nodes) for key, nodes in known.copy().items()} == expected
+
+
 def test_the_next_epoch_is_later_than_all_that_were() -> None:
     """Of its placement and of its pods' pins."""
     assert view().next_epoch() == 1
@@ -188,6 +233,15 @@ def test_the_next_epoch_is_later_than_all_that_were() -> None:
 def test_pods_that_are_together_in_name_only(gang: GangView, *, independent: bool) -> None:
     """As the PodGroup says, of one pod set that starts with one pod."""
     assert gang.independent is independent
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("said", ["true", "false"])
+def test_only_a_native_group_says_that_its_pods_go_together(*, native: bool, said: str) -> None:
+    """An annotation of another PodGroup is its owner's."""
+    gang = view(annotations={names.INDIVISIBLE: said})
+    gang.group.api_version = NATIVE_POD_GROUPS.api_version if native else ""
+    assert gang.indivisible is (native and said == "true")
 
 
 def test_what_it_is_called_and_which_pods_it_asks_for() -> None:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from builders import pod
 from extender_world import NOW, World
 
 from muster.api.kubernetes.core import Pod
@@ -23,9 +24,9 @@ def world() -> World:
 
 def made(world: World, rank: int, **more: Any) -> Pod:
     """A pod of the gang as it would come; the state is not told by this."""
-    pod = World().pod("ns/a", "worker", rank, CPU, **more)
-    meta = msgspec.structs.replace(pod.metadata, resource_version=str(next(world._versions)))
-    return msgspec.structs.replace(pod, metadata=meta)
+    member = World().pod("ns/a", "worker", rank, CPU, **more)
+    meta = msgspec.structs.replace(member.metadata, resource_version=str(next(world._versions)))
+    return msgspec.structs.replace(member, metadata=meta)
 
 
 def test_members_that_come_as_expected_are_no_news(world: World) -> None:
@@ -41,6 +42,9 @@ def test_members_that_we_bind_are_news_when_the_gang_can_start_and_when_all_are_
         world.state.on_pod(None, made(world, rank, pin="node-0", epoch=1))
     assert [world.state.assume(f"uid-a-worker-{rank}", "node-0") for rank in range(3)] == [False, True, True]
     assert world.state.ledger.placed == {}
+    world.state.on_pod(None, pod("plain", uid="uid-plain"))
+    assert world.state.assume("uid-plain", "node-0") is False, "it is of no gang"
+    assert world.state.assume("uid-gone", "node-0") is False
 
 
 @pytest.mark.parametrize(
