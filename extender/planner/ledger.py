@@ -251,7 +251,7 @@ class Ledger:
             kind = Kind.LEAVING if pod.terminating else Kind.BOUND
             queue = (pod.queue or DEFAULT_QUEUE) if pod.gang or pod.ours else ""
             self.open(pod.uid, Entry(kind, pod.node, pod.cls, pod.gang, queue, pod.devices, pod.creator))
-        elif pod.node or not self.is_assumed(pod.uid):
+        elif pod.node or pod.uid not in self.assumed:
             self.left(pod.uid)
 
     def left(self, uid: str) -> None:
@@ -269,8 +269,4 @@ class Ledger:
 
     def answered(self, holder: str) -> bool:
         """Close the entry of a write that is answered; True if there was one: its outcome has another entry by now."""
-        return self.is_assumed(holder) and self.close(holder) is not None
-
-    def is_assumed(self, holder: str) -> bool:
-        """Return True if a write of this holder is not answered yet."""
-        return holder in self.assumed
+        return holder in self.assumed and self.close(holder) is not None

@@ -2,6 +2,8 @@
 
 import numpy as np
 from extender_world import World
+from hypothesis import given
+from hypothesis import strategies as st
 
 from extender.planner.state.answers import Answers
 
@@ -11,31 +13,36 @@ def columns(*numbers: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
     return np.array(numbers, dtype=np.int64)
 
 
-def test_the_last_answer_counts() -> None:
-    """A node that passed before may be taken by now."""
-    answers = Answers()
-    answers.keep("pod", columns(0, 9, 4999))
-    assert [column for column in range(6000) if answers.passed("pod", column)] == [0, 9, 4999]
-    answers.keep("pod", columns(8))
-    assert [column for column in range(6000) if answers.passed("pod", column)] == [8]
-    answers.keep("pod", columns())
-    assert not len(answers)
+STEPS = st.lists(
+    st.tuples(st.just("keep"), st.sampled_from("abcd"), st.sets(st.sampled_from([0, 1, 7, 8, 9, 15, 16, 4999])))
+    | st.tuples(st.just("forget"), st.sampled_from("abcd"), st.just({0}))
+    | st.tuples(st.just("node"), st.just(""), st.sets(st.sampled_from([0, 7, 8, 16, 6000]), min_size=1, max_size=1)),
+    max_size=12,
+)
 
 
-def test_an_unknown_pod_or_node_did_not_pass() -> None:
-    """Nobody asked."""
-    answers = Answers()
-    answers.keep("pod", columns(3))
-    assert not answers.passed("other", 3)
-    assert not answers.passed("pod", None)
-
-
-def test_the_oldest_is_forgotten_beyond_the_bound() -> None:
-    """Whoever floods filter costs others another try, not memory."""
-    answers = Answers(most=2)
-    for pod in ("a", "b", "c"):
-        answers.keep(pod, columns(1))
-    assert [answers.passed(pod, 1) for pod in ("a", "b", "c")] == [False, True, True]
+@given(STEPS)
+def test_the_last_answer_counts(steps: list[tuple[str, str, set[int]]]) -> None:
+    """For as many pods as there is room for: whoever floods filter costs others another try, not memory."""
+    answers, expected = Answers(most=3), dict[str, set[int]]()
+    for what, uid, nodes in steps:
+        if what == "keep":
+            expected.pop(uid, None)
+            expected |= {uid: nodes} if nodes else {}
+            answers.keep(uid, columns(*nodes))
+        elif what == "forget":
+            expected.pop(uid, None)
+            answers.forget(uid)
+        else:
+            expected = {pod: passed - nodes for pod, passed in expected.items()}
+            answers.forget_node(*nodes)
+        while len(expected) > 3:
+            del expected[next(iter(expected))]
+        for pod in "abcd":
+            passed = {column for column in (*range(24), 4999, 5000) if answers.passed(pod, column)}
+            assert passed == expected.get(pod, set())
+            assert not answers.passed(pod, None)
+        assert len(answers) == len(expected)
 
 
 def test_it_is_forgotten_when_the_pod_is_bound_or_gone_and_when_the_node_goes() -> None:
