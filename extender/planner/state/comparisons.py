@@ -94,7 +94,7 @@ class Comparisons:
 
     def relabelled(self, namespace: str) -> None:
         """Compare the pods of a namespace, whose labels changed, with all queries."""
-        self._begin(("labels", namespace), _Round(self._steps(namespace, self._anew(namespace))))
+        self._begin(("labels", namespace), _Round(self._steps(namespace, self._matched_again(namespace))))
 
     def equip(self, uids: Iterable[str]) -> None:
         """Give these pods, whose claims to devices changed, the classes that they have now."""
@@ -231,7 +231,7 @@ class Comparisons:
 
         return reclass
 
-    def _anew(self, namespace: str) -> Reclass:
+    def _matched_again(self, namespace: str) -> Reclass:
         """Find the marks of all queries that match."""
 
         def reclass(cls: PodClass, labels: Labels) -> tuple[PodClass, int]:

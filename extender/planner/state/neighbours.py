@@ -91,7 +91,7 @@ class Neighbours:
         asked = (self.together, *(rule.query for rule in self.apart), *(spread.query for spread in self.spreads))
         return [query for query in asked if query is not None]
 
-    def concern_themselves(self, matched: Marks) -> bool:
+    def restrict_own_kind(self, matched: Marks) -> bool:
         """Return True if a pod with these marks, once placed, changes where the next of its kind can be."""
         return any(query.mark in matched for query in self.queries)
 

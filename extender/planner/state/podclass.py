@@ -70,7 +70,7 @@ class PodClass:
     @property
     def dynamic(self) -> bool:
         """True if a pod that is placed changes where the next of this class can be, beyond its own node."""
-        return self.neighbours.concern_themselves(self.matched)
+        return self.neighbours.restrict_own_kind(self.matched)
 
 
 class ClassTable:

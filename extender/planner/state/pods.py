@@ -229,18 +229,18 @@ _TROUBLE_CHARS = 200
 """The most of a message that is kept of each pod."""
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
 """Reasons of the kubelet, and of the node controller, for the end of a pod that may well have run on."""
-_GOES_ON = frozenset({"", "Pending", "Running"})
+_RUNNING = frozenset({"", "Pending", "Running"})
 
 
-def goes_on(before: PodRecord, after: PodRecord) -> bool:
+def keeps_running(before: PodRecord, after: PodRecord) -> bool:
     """Return True if a pod that was bound still is, to that node, and has not ended."""
     same = (before.node, before.gang, before.cls) == (after.node, after.gang, after.cls)
-    return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _GOES_ON
+    return bool(after.node) and same and not after.terminating and {before.phase, after.phase} <= _RUNNING
 
 
-def uses_the_same(before: PodRecord, after: PodRecord) -> bool:
+def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
     """Return True if a pod that goes on has the same ledger entry."""
-    return goes_on(before, after) and (before.queue, before.devices, before.slot, before.ours) == (
+    return keeps_running(before, after) and (before.queue, before.devices, before.slot, before.ours) == (
         after.queue,
         after.devices,
         after.slot,

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from extender.planner import reasons
 from extender.planner.state.gangphase import ACTIVE
 from extender.planner.state.gangtable import version
-from extender.planner.state.pods import PodRecord, as_charged, charged, goes_on, record_of, unread
+from extender.planner.state.pods import PodRecord, as_charged, charged, keeps_running, record_of, unread
 from extender.planner.state.views import Views
 from muster.api.kubernetes.core import Namespace, Node, Pod, PriorityClass
 from muster.api.kubernetes.scheduling import NativePodGroup
@@ -78,7 +78,7 @@ class State(Views):
             return True
         self._keep_pod(record)
         self._compare()
-        return not (goes_on(known, record) if known else self._is_expected(record))
+        return not (keeps_running(known, record) if known else self._is_expected(record))
 
     def _is_expected(self, record: PodRecord) -> bool:
         """Return True for a new member that is pinned as its gang's placement says."""

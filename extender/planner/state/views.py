@@ -23,7 +23,7 @@ from extender.planner.state.gangtable import GangTable
 from extender.planner.state.nativegroups import NativeGroups
 from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.podclass import ClassTable
-from extender.planner.state.pods import PodRecord, uses_the_same
+from extender.planner.state.pods import PodRecord, has_same_entry
 from extender.planner.state.podtable import PodTable
 from extender.planner.state.spareseats import SpareEntries
 from extender.planner.state.tables import Tables
@@ -215,7 +215,7 @@ class Views(Tables):
         known = self.pod_table.put(record)
         self.failures.note(known, record)
         self.native.on_pod(record)
-        if known is not None and uses_the_same(known, record):
+        if known is not None and has_same_entry(known, record):
             self.claimants.named(known, record)
             if record.gang:
                 self._gangs.dirty.add(record.gang)
