@@ -80,10 +80,8 @@ class Entry(Struct, frozen=True, gc=False):
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks that it is counted under on its node; fewer for pods that are being deleted."""
-        marks = self.cls.marks
-        leaving = marks and self.kind is Kind.LEAVING
-        return tuple(mark for mark in marks if mark[0] != "staying") if leaving else marks
+        """Marks that it is counted under on its node."""
+        return self.cls.counted_under(leaving=self.kind is Kind.LEAVING)
 
 
 class Ledger:

@@ -69,8 +69,7 @@ class Eviction:
     @property
     def marks(self) -> tuple[Mark, ...]:
         """Marks that each pod is counted under: fewer for pods that are being deleted, none for seats."""
-        marks = self.cls.marks if self.pods else ()
-        return tuple(mark for mark in marks if mark[0] != "staying") if marks and self.pods[0].terminating else marks
+        return self.cls.counted_under(leaving=self.pods[0].terminating) if self.pods else ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

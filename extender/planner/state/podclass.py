@@ -67,6 +67,10 @@ class PodClass:
         node_affinity = self.affinity.node_affinity if self.affinity else None
         return node_affinity.required if node_affinity else None
 
+    def counted_under(self, *, leaving: bool) -> tuple[Mark, ...]:
+        """Return the marks of a pod of this class; fewer for one that is being deleted."""
+        return tuple(mark for mark in self.marks if mark[0] != "staying") if leaving else self.marks
+
     @property
     def dynamic(self) -> bool:
         """True if a pod that is placed changes where the next of this class can be, beyond its own node."""

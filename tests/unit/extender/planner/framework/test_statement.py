@@ -1,5 +1,6 @@
 """A statement counts what it tries, on every account, and leaves nothing behind where it is rolled back."""
 
+import dataclasses
 from collections import Counter
 from dataclasses import fields
 from typing import Any
@@ -10,9 +11,12 @@ from devices_world import Devices, asks, claim_use, exactly
 from extender_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from shared_gpus import annotations
 
+from extender.planner.framework.operations import Eviction
 from extender.planner.framework.statement import Statement, counted_free, undone
+from extender.planner.ledger import Entry, Kind
 from extender.planner.state.devices import Devices as Shares
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
@@ -158,6 +162,19 @@ def test_pods_on_a_node_that_is_not_known_are_skipped() -> None:
     statement = Statement(session)
     statement.evict(session.snapshot.gangs[0], session.snapshot.gangs[0].pods)
     assert statement.evictions == ()
+
+
+def test_pods_that_leave_are_counted_under_fewer_marks() -> None:
+    """Queries of spreading leave them out; spares are no pods."""
+    trial = Trial()
+    gang = trial.gangs["plain"]
+    pod, cls = gang.pods[0], dataclasses.replace(trial.cls(gang), marks=(("staying", 1), ("all", 2)))
+    leaves = structs.replace(pod, terminating=True)
+    row = trial.session.snapshot.row_of(cls)
+    found = [Eviction(gang, pods, 0, row, cls, not pods).marks for pods in ((pod,), (leaves,), ())]
+    assert found == [cls.marks, (("all", 2),), ()]
+    kinds = [Entry(kind, "node-0", cls).marks for kind in (Kind.BOUND, Kind.LEAVING)]
+    assert kinds == [cls.marks, (("all", 2),)]
 
 
 def test_what_fails_in_the_middle_is_undone() -> None:
