@@ -7,7 +7,8 @@ import pytest
 from builders import pod
 from extender_world import NOW, World
 
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import Namespace, Pod
+from muster.api.kubernetes.meta import ObjectMeta
 
 CPU = {"cpu": 1}
 
@@ -74,3 +75,75 @@ def test_what_we_have_written_comes_twice_and_is_news_once(world: World) -> None
         assert tell(known, again) is False  # type: ignore[operator]
         newer = msgspec.structs.replace(again, metadata=world._newer(again.metadata))
         assert tell(known, newer) is True  # type: ignore[operator]
+
+
+def test_what_we_have_written_of_an_object_that_is_gone_is_nothing(world: World) -> None:
+    """The watch has shown its end, or another object of its name."""
+    group, state = world.state.groups["ns/a"], world.state
+    newer = msgspec.structs.replace(group, metadata=world._newer(group.metadata))
+    other = msgspec.structs.replace(newer, metadata=msgspec.structs.replace(newer.metadata, uid="another"))
+    assert [state.on_pod_group_written(each) for each in (other, newer, newer)] == [False, True, True]
+    state.on_pod_group(newer, None)
+    assert state.on_pod_group_written(newer) is False
+    state.on_pod_written(pod("never-seen", uid="never-seen"))
+    assert "never-seen" not in state.pods
+    state.on_pod(None, pod("seen", uid="seen"))
+    state.on_pod_written(pod("seen", uid="seen", node="node-0"))
+    assert state.pods["seen"].node == "node-0"
+
+
+def test_a_node_that_cannot_be_read_is_gone_until_it_can(world: World) -> None:
+    """It is set aside with the reason; what is there of it counts no more."""
+    node = world.state.nodes.nodes[0]
+    assert node is not None
+    odd = msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, allocatable={"cpu": "much"}))
+    assert world.state.on_node(node, odd) is True
+    assert (world.state.nodes.index, [*world.state.aside.nodes]) == ({}, ["node-0"])
+    assert "much" in world.state.aside.nodes["node-0"]
+    assert world.state.on_node(odd, node) is True
+    assert ([*world.state.nodes.index], world.state.aside.nodes) == (["node-0"], {})
+    world.state.on_node(node, odd)
+    assert world.state.on_node(odd, None) is True
+    assert world.state.aside.nodes == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "again"),
+    [
+        ({}, False),
+        ({"weight": 7}, False),
+        ({"capability": {"cpu": 9}}, True),
+        ({"parent": "root"}, True),
+        ({"max-per-user": "cpu=9"}, True),
+        ({"colour": "red"}, False),
+    ],
+)
+def test_limits_are_added_up_again_where_a_queue_says_others(
+    world: World, change: dict[str, Any], *, again: bool
+) -> None:
+    """Its own, and whom it is below; and where it comes or goes."""
+    world.queue("q")
+    before = world.state.ledger.queues.limited
+    world.queue("q", **change)
+    assert (world.state.ledger.queues.limited is not before) is again
+    world.state.on_queue(world.state.queues["q"], None)
+    assert world.state.ledger.queues.limited is not before
+
+
+def test_labels_of_a_namespace_are_news_where_something_goes_by_them(world: World) -> None:
+    """Terms that choose namespaces, queues that do, and a queue that it gives its pods."""
+
+    def told(team: str) -> bool:
+        old = world.state.classes.queries.namespaces.get("ns", {})
+        before, after = (Namespace(metadata=ObjectMeta(name="ns", labels=dict(each))) for each in (old, {"team": team}))
+        return world.state.on_namespace(before, after)
+
+    assert told("red") is False
+    term = {"topologyKey": "zone", "labelSelector": {}, "namespaceSelector": {"matchLabels": {"team": "red"}}}
+    far = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    world.view(world.gang("asks", {"worker": (1, CPU)}, spec={"affinity": far}))
+    assert [told("red"), told("blue"), told("red")] == [False, True, True]
+    world = World()
+    assert [told("red"), told("blue")] == [False, False]
+    world.queue("red", **{"namespace-selector": "team=red"})
+    assert [told("blue"), told("red")] == [False, True]
