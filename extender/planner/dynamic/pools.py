@@ -81,7 +81,7 @@ def pool_of(resource_slice: ResourceSlice) -> PoolId:
 def entries_of(slices: Iterable[ResourceSlice], rules: TaintRules) -> dict[str, Entry]:
     """Return the devices of a pool by name, with the taints of rules; none if it is incomplete or wrong."""
     specs = [each.spec for each in slices]
-    newest = max((spec.pool.generation for spec in specs), default=0)
+    newest = max((spec.pool.generation for spec in specs), default=None)
     current = [spec for spec in specs if spec.pool.generation == newest]
     if any(len(current) != spec.pool.resource_slice_count for spec in current):
         return {}

@@ -11,8 +11,9 @@ resource. Everything that knows amounts then knows devices: room, victims, reser
 and each user of one of them takes 1, so that there is `WHOLE` only where none is used.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 
 from extender.planner.dynamic.claims import Kind
 from muster.resources.vector import unit
@@ -70,7 +71,7 @@ def rows_of(
     own = {kind: 1 << bit for kind, bit in bits.items()}
     masks = {names[kind]: mask for kind, mask in own.items()}
     words = {mask: names[kind] for kind, mask in own.items()}
-    for union in _unions(list(own.values()), patterns):
+    for union in islice(_unions(list(own.values()), patterns), MOST_UNIONS):
         parts = (name for mask, name in sorted(words.items()) if mask & union and mask.bit_count() == 1)
         masks[" or ".join(parts)] = union
     whole_of = {kind: f"{names[kind]} (all of a node)" for kind in alls if kind in own}
@@ -86,13 +87,12 @@ def rows_of(
     return Rows(masks, wholes, taken, whole_of, dict(names))
 
 
-def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterable[Pattern]:
-    """Return unions of kinds that overlap without one including the other, and unions of those."""
+def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterator[Pattern]:
+    """Yield unions of kinds that overlap without one including the other, and unions of those."""
     known = dict.fromkeys(masks)
     sets = {mask: frozenset(each for each in patterns if each & mask) for mask in masks}
-    found: list[Pattern] = []
     todo = list(masks)
-    while todo and len(found) < MOST_UNIONS:
+    while todo:
         left = todo.pop(0)
         for right in list(known):
             both = left | right
@@ -101,11 +101,8 @@ def _unions(masks: list[Pattern], patterns: Collection[Pattern]) -> Iterable[Pat
                 continue
             sets[both] = sets[left] | sets[right]
             known[both] = None
-            found.append(both)
             todo.append(both)
-            if len(found) >= MOST_UNIONS:
-                break
-    return found
+            yield both
 
 
 def _count(patterns: Mapping[Pattern, int], mask: Pattern) -> int:

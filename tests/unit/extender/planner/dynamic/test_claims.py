@@ -57,6 +57,13 @@ DEMANDS: dict[str, tuple[dict[str, Any], Demand]] = {
         asks(exactly(), exactly("nic"), constraints=[SAME_RAIL | {"requests": ["r1/w0"]}]),
         Demand(((GPU, 1), (LIKE_NIC, 1))),
     ),
+    "another constraint first": (
+        asks(exactly(count=2), constraints=[{"distinctAttribute": "example.com/rail"}, SAME_RAIL]),
+        Demand(
+            ((LIKE_GPU, 2),), alike=(Alike("example.com/rail", (LIKE_GPU,)),),
+            unseen=("it has a constraint of a kind that is not counted",),
+        ),
+    ),
     "another constraint": (
         asks(exactly(), constraints=[{"distinctAttribute": "example.com/rail"}]),
         Demand(((GPU, 1),), unseen=("it has a constraint of a kind that is not counted",)),

@@ -2,9 +2,11 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from extender.planner.dynamic import rows as module
 from extender.planner.dynamic.claims import Kind, Wanted
 from extender.planner.dynamic.rows import WHOLE, Rows, rows_of
 
@@ -98,3 +100,11 @@ def test_a_large_gpu_is_one_of_the_gpus() -> None:
 def test_all_is_more_than_any_node_has() -> None:
     """A slice holds 128 devices, and a node has some slices."""
     assert WHOLE > 128 * 1024
+
+
+def test_a_few_unions_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Further ones are left to kube-scheduler: the number of resources stays small, whatever claims ask for."""
+    patterns = list(range(1, 16))
+    whole = rows(patterns)
+    monkeypatch.setattr(module, "MOST_UNIONS", 3)
+    assert (len(whole.masks), len(rows(patterns).masks)) == (15, 7)

@@ -82,7 +82,7 @@ def test_who_uses_a_full_claim_already_keeps_it(world: Devices) -> None:
     needs = world.state.devices.needs(PodClaims("u7", (ref("full"),)), {})
     assert (needs.problems, len(needs.shared)) == ((), 1)
     other = world.state.devices.needs(PodClaims("u7", (ref("full"), ref("nearly"))), {})
-    assert [each.key for each in other.shared] == ["ns/full", "ns/nearly"]
+    assert [each.key for each in other.shared] == [each.key for each in other.named] == ["ns/full", "ns/nearly"]
     assert needs.key != other.key
 
 
