@@ -4,7 +4,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from devices_world import CPU, Devices, asks, device, exactly, template_use
+from builders import pod as a_pod
+from devices_world import CPU, Devices, asks, claim_use, device, exactly, template_use
 from msgspec import structs
 
 from extender.planner.state.devicetable import ClaimRef, PodClaims, claim_refs
@@ -119,6 +120,19 @@ def test_a_claim_has_its_devices_on_one_node(world: Devices) -> None:
     assert devices.on_nodes == {"node-0": {"ns/has"}, "node-1": {"ns/mine-has"}, "node-9": {"ns/lost"}}
     world.claim("has", ONE)
     assert "node-0" not in devices.on_nodes
+
+
+def test_users_of_a_claim_are_counted_once(world: Devices) -> None:
+    """Those that its status names too; a member that waits has a placed slot, and counts by that."""
+    world.claim("shared", ONE, users=("nobody", *(f"uid-x-worker-{rank}" for rank in range(3)), "uid-plain"))
+    world.member("ns/x", 0, claim_use("shared"), node="node-0", phase="Succeeded")
+    world.member("ns/x", 1, claim_use("shared"))
+    world.member("ns/x", 2, claim_use("shared"), node="node-0", phase="Running")
+    world.state.on_pod(None, a_pod("plain", uid="uid-plain"))
+    users = ["nobody", "the one that ended", "the one that runs", "the one of no gang"]
+    assert world.state.claimants.users_of("ns/shared") == len(users)
+    world.member("ns/x", 3, claim_use("shared"), node="node-0", phase="Running")
+    assert world.state.claimants.users_of("ns/shared") == len(users) + 1
 
 
 def test_which_changes_matter_to_scheduling(world: Devices) -> None:
