@@ -133,6 +133,9 @@ def test_users_of_a_claim_are_counted_once(world: Devices) -> None:
     assert world.state.claimants.users_of("ns/shared") == len(users)
     world.member("ns/x", 3, claim_use("shared"), node="node-0", phase="Running")
     assert world.state.claimants.users_of("ns/shared") == len(users) + 1
+    plain = world.state.pods["uid-plain"]
+    world.state.ledger.assume(plain.uid, "default", plain.cls, node="node-0")
+    assert world.state.claimants.users_of("ns/shared") == len(users), "who is being bound is counted by what it names"
 
 
 def test_which_changes_matter_to_scheduling(world: Devices) -> None:

@@ -7,6 +7,7 @@ import pytest
 from builders import pod
 from extender_world import NOW, World
 
+from muster.api import names
 from muster.api.kubernetes.core import Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 
@@ -147,3 +148,20 @@ def test_labels_of_a_namespace_are_news_where_something_goes_by_them(world: Worl
     assert [told("red"), told("blue")] == [False, False]
     world.queue("red", **{"namespace-selector": "team=red"})
     assert [told("blue"), told("red")] == [False, True]
+
+
+def test_pods_whose_end_is_known_are_those_on_a_node_that_declare_it(world: World) -> None:
+    """Of no gang; also one that is just being bound."""
+    declared = {names.EXPECTED_RUNTIME: "5m"}
+    for name, node, notes in (
+        ("runs", "node-0", declared),
+        ("waits", "", declared),
+        ("for-ever", "node-0", {}),
+        ("binds", "", declared),
+    ):
+        world.state.on_pod(None, pod(name, uid=name, node=node, annotations=notes))
+    world.pod("ns/a", "worker", 0, CPU, node="node-0", phase="Running")
+    for name in ("binds", "for-ever"):
+        record = world.state.pods[name]
+        world.state.ledger.assume(name, "default", record.cls, node="node-0")
+    assert [(each.name, each.node) for each in world.state.ending()] == [("runs", "node-0"), ("binds", "node-0")]

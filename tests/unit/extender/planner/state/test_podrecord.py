@@ -117,4 +117,7 @@ def test_what_a_pod_says_is_in_its_record(what: str) -> None:
 def test_both_markers(containers: list[JSON], expected: bool) -> None:  # noqa: FBT001 - a parameter of the table
     """Wherever in the pod they are."""
     spec = {"containers": [{"name": f"c{at}", "resources": each} for at, each in enumerate(containers)]}
-    assert marked(merged([{"spec": spec}]).spec) is expected
+    pod = merged([{"spec": spec | {"schedulerName": "theirs"}}])
+    assert marked(pod.spec) is expected
+    assert record_of(pod, ClassTable().of_pod(pod), "").ours is expected, "it asks the default pool"
+    assert not record_of(pod, ClassTable().of_pod(pod), "", "pool").ours
