@@ -46,6 +46,9 @@ def test_an_assumed_pod_is_bound_or_gives_its_room_back() -> None:
         if failed:
             assert ledger.answered(pod.uid)
             assert not ledger.nodes.used.any()
+    world.pod("ns/g", "worker", 0, {"cpu": 2}, node="node-0", phase="Succeeded")
+    assert pod.uid not in ledger.entries, "it has ended before the answer came"
+    world.pod("ns/g", "worker", 0, {"cpu": 2})
     assert world.state.assume(pod.uid, "node-0") is not None
     assert not ledger.answered(pod.uid)
     assert ledger.entries[pod.uid].kind is Kind.BOUND
