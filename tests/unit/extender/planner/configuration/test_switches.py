@@ -23,30 +23,10 @@ def text(*plugins: str, actions: str = "enqueue, allocate") -> str:
     return f"actions: {actions}\ntiers: [{{plugins: [{', '.join(plugins)}]}}]"
 
 
-def ordered(*plugins: str) -> list[str]:
-    """Two gangs, of which the younger has the higher priority, in the order in which they are tried."""
-    world = World()
-    _, world.plugins = parts_of(config.parse(text("{name: gang}", "{name: predicates}", *plugins)))
-    world.nodes(1)
-    world.gang("old", {"worker": (1, {"cpu": 1})})
-    high = world.gang("urgent", {"worker": (1, {"cpu": 1})})
-    session = world.session()
-    for gang in session.snapshot.gangs:
-        gang.priority = 10 if gang.key == high else 0
-    return [gang.group.metadata.name for gang in session.ordered_gangs(session.snapshot.gangs)]
-
-
-def test_a_switch_takes_its_hooks_from_the_plugin() -> None:
-    """`priority` orders gangs, unless enableJobOrder is off."""
-    assert ordered("{name: priority}") == ["urgent", "old"]
-    assert ordered("{name: priority, enableJobOrder: true}") == ["urgent", "old"]
-    assert ordered("{name: priority, enableTaskOrder: false}") == ["urgent", "old"]
-    assert ordered("{name: priority, enableJobOrder: false}") == ["old", "urgent"]
-
-
-@pytest.mark.parametrize("name", [name for name, switch in SWITCHES.items() if switch.hooks])
-def test_every_hook_of_a_switch_exists_and_is_taken(name: str) -> None:
-    """A plugin that registers for all hooks gets all but those."""
+@pytest.mark.parametrize("on", [True, False])
+@pytest.mark.parametrize("name", SWITCHES)
+def test_every_hook_of_a_switch_exists_and_is_taken(name: str, *, on: bool) -> None:
+    """A plugin that registers for all hooks gets all but those, unless the switch is at its default."""
 
     class All:
         name = "all"
@@ -61,12 +41,12 @@ def test_every_hook_of_a_switch_exists_and_is_taken(name: str) -> None:
     assert set(SWITCHES[name].hooks) <= set(HOOKS)
     made = Registry({"all": lambda _: All(), "gang": Elastic}, {"enqueue": Enqueue, "allocate": Allocate})
     world = World()
-    configuration = config.parse(text(f"{{name: all, {name}: false}}"))
+    configuration = config.parse(text(f"{{name: all, {name}: {str(on).lower()}}}"))
     _, plugins = Assembly(made).build(configuration)
     world.plugins = [plugin for plugin in plugins if plugin.name == "all"]
     session = world.session()
     left = {hook for hook in HOOKS if getattr(session.hooks, hook).functions}
-    assert left == set(HOOKS) - set(SWITCHES[name].hooks)
+    assert left == set(HOOKS) - (set(SWITCHES[name].hooks) if on != SWITCHES[name].default else set())
 
 
 def test_what_did_not_change_is_the_same_object() -> None:

@@ -47,16 +47,6 @@ def test_no_user_has_more_than_the_queue_allows_each() -> None:
     )
 
 
-def test_a_limit_counts_for_the_queues_below() -> None:
-    """What a user has in two queues below counts together, and in a queue beside them it does not."""
-    world = world_of(4).queue("all", **{PER_USER: "pods=4"}).queue("left", parent="all")
-    world.queue("right", parent="all")
-    world.queue("beside")
-    for queue in ("left", "right", "beside"):
-        world.gang(queue, {"worker": (3, GPU)}, queue=queue, user="alice")
-    assert sum(placed(world.plan()).values()) == 6
-
-
 def test_an_elastic_gang_grows_up_to_the_limit() -> None:
     """Its minimum and its growth are both checked."""
     world = world_of(4).queue("team", **{PER_USER: "nvidia.com/gpu=5"})

@@ -7,13 +7,12 @@ from extender_world import World, of, where
 from gpus_world import CPU1, divided
 
 from extender.planner.actions.stalegangeviction import StaleGangEviction
-from extender.planner.cycle import parts_of
-from extender.planner.framework import config, decisions
+from extender.planner.framework import decisions
 from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.registry import Plugin
 from extender.planner.plugins.order import Elastic, Reservations, TaskOrder, share_of_minimum
 from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
-from extender.planner.plugins.scores import GpuPack, GpuSpread, NodePlacement, PodAffinity, ResourceType
+from extender.planner.plugins.scores import GpuPack, GpuSpread, NodePlacement, ResourceType
 from extender.planner.state.podset import PodSetView
 from muster.api.volcano.scheduling import SubGroupPolicy
 
@@ -22,28 +21,22 @@ GPU8 = {"nvidia.com/gpu": 8}
 
 
 @pytest.mark.parametrize(
-    ("plugins", "requests", "node"),
+    ("plugins", "node"),
     [
-        pytest.param([NodePlacement({})], GPU1, "node-1", id="binpack"),
-        pytest.param([NodePlacement({"gpu": "spread"})], GPU1, "node-0", id="spread"),
-        pytest.param([NodePlacement({"gpu": "spread"})], CPU1, "node-1", id="binpack of pods without GPUs"),
-        pytest.param([NodePlacement({"cpu": "spread"})], CPU1, "node-0", id="spread of pods without GPUs"),
-        pytest.param([NodePlacement({"cpu": "spread"})], GPU1, "node-1", id="binpack of GPUs alone"),
-        pytest.param([GpuPack({})], GPU1, "node-1", id="gpupack"),
-        pytest.param([GpuSpread({})], GPU1, "node-0", id="gpuspread"),
-        pytest.param([GpuPack({})], CPU1, "node-0", id="gpupack without GPUs"),
-        pytest.param([NodePlacement({"gpu": "spread"}), GpuPack({})], GPU1, "node-1", id="a larger magnitude decides"),
-        pytest.param([GpuSpread({}), NodePlacement({})], GPU1, "node-0", id="a larger magnitude decides, spread"),
+        pytest.param([NodePlacement({})], "node-1", id="binpack"),
+        pytest.param([NodePlacement({"gpu": "spread"})], "node-0", id="spread"),
+        pytest.param([GpuPack({})], "node-1", id="gpupack"),
+        pytest.param([GpuSpread({})], "node-0", id="gpuspread"),
+        pytest.param([NodePlacement({"gpu": "spread"}), GpuPack({})], "node-1", id="a larger magnitude decides"),
+        pytest.param([GpuSpread({}), NodePlacement({})], "node-0", id="a larger magnitude decides, spread"),
     ],
 )
-def test_strategies_choose_the_fuller_or_the_emptier_node(
-    plugins: list[Plugin], requests: dict[str, int], node: str
-) -> None:
+def test_strategies_choose_the_fuller_or_the_emptier_node(plugins: list[Plugin], node: str) -> None:
     """node-0 is empty, node-1 gives 4 of its 8 GPUs."""
     world = World().nodes(2)
     world.pod("ns/x", "t", 0, {"nvidia.com/gpu": 4, "cpu": 16}, node="node-1", phase="Running")
     world.plugins += plugins
-    world.gang("a", {"worker": (1, requests)})
+    world.gang("a", {"worker": (1, GPU1)})
     assert where(world.plan()) == {"a": [node]}
 
 
@@ -157,47 +150,6 @@ def test_members_that_ended_do_not_make_a_gang_stale(phase: str) -> None:
     world.session(action)
     world.now += 61
     assert not of(world.session(action), decisions.Evict)
-
-
-def test_a_configuration_names_all_its_errors_at_once_with_what_would_be_right() -> None:
-    """Actions, plugins and arguments."""
-    text = """
-actions: "enqueue, alocate"
-tiers:
-  - plugins:
-      - name: gangs
-      - name: nodeplacement
-        arguments: {gpu: binpak}
-      - name: gang
-        arguments: {x: 1}
-"""
-    with pytest.raises(ValueError, match="there is no action 'alocate'") as error:
-        parts_of(config.parse(text))
-    message = str(error.value)
-    assert "valid actions: allocate, backfill," in message
-    assert "tiers[0].plugins[0]: there is no plugin 'gangs'" in message
-    assert "gpu is 'binpak'; valid: binpack, spread" in message
-    assert "plugin 'gang' has no argument 'x'; valid arguments: none" in message
-
-
-def test_an_unknown_field_of_the_configuration_is_refused() -> None:
-    """With the fields there are."""
-    with pytest.raises(ValueError, match=r"there is no field 'tier'; valid fields: actions,.* tiers"):
-        parts_of(config.parse("tier: []"))
-
-
-def test_preferred_affinity_draws_and_anti_affinity_repels() -> None:
-    """One zone has a cache, the other a noisy pod."""
-    world = World().nodes(1, labels={"zone": "a"})
-    world.node("node-1", labels={"zone": "b"})
-    world.plugins.append(PodAffinity({}))
-    world.pod("ns/x", "t", 0, {"cpu": 1}, node="node-1", phase="Running", labels={"app": "cache"})
-    term = {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "cache"}}}
-    for name, kind, node in (("near", "podAffinity", "node-1"), ("far", "podAntiAffinity", "node-0")):
-        wish = [{"weight": 10, "podAffinityTerm": term}]
-        affinity = {kind: {"preferredDuringSchedulingIgnoredDuringExecution": wish}}
-        world.gang(name, {"worker": (2, {"cpu": 1})}, spec={"affinity": affinity})
-        assert where(world.plan())[name] == [node, node]
 
 
 def test_pages_show_the_snapshot_and_the_order() -> None:
