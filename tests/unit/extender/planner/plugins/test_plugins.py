@@ -10,7 +10,9 @@ from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.registry import Plugin
-from extender.planner.plugins.order import Elastic, Reservations, TaskOrder, share_of_minimum
+from extender.planner.framework.statement import Statement
+from extender.planner.plugins.admission import Drf
+from extender.planner.plugins.order import Elastic, Reservations, SubGroupOrder, TaskOrder, share_of_minimum
 from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
 from extender.planner.plugins.scores import GpuPack, GpuSpread, NodePlacement, ResourceType
 from extender.planner.state.podset import PodSetView
@@ -102,6 +104,34 @@ def test_pod_sets_below_their_minimum_come_first(
     """Then those with the smaller share of it, with what they get now."""
     pod_set = PodSetView("worker", None, 9, minimum, taken=dict.fromkeys(range(taken), "node-0"))
     assert share_of_minimum(pod_set, given) == share
+
+
+def test_orders_follow_the_trials_of_a_cycle() -> None:
+    """Of the pod sets of a gang by what they get, of gangs by what they have with it; what is undone does not count."""
+    world = World().nodes(4)
+    world.plugins = [SubGroupOrder({}), Elastic({}), Drf({})]
+    keys = [world.gang(name, {"one": (2, GPU1), "two": (2, GPU1)}, min_member=1) for name in ("a", "b")]
+    session = world.session()
+    first, second = (world.view(key) for key in keys)
+    one, two = first.pod_sets
+    hooks = session.hooks
+
+    def orders() -> tuple[int, int, int]:
+        elastic, drf = hooks.job_order.functions
+        return hooks.pod_set_order.call(one, two), elastic(first, second), drf(first, second)
+
+    assert orders() == (0, 0, 0)
+    statement = Statement(session)
+    assert one.cls is not None
+    statement.allocate(first, "one", [0], 0, one.cls)
+    assert orders() == (1, 1, 1)
+    mark = statement.checkpoint()
+    statement.allocate(first, "two", [0], 0, one.cls)
+    assert orders() == (0, 1, 1)
+    statement.rollback(mark)
+    assert orders() == (1, 1, 1)
+    statement.discard()
+    assert orders() == (0, 0, 0)
 
 
 @pytest.mark.parametrize(
