@@ -119,9 +119,7 @@ class Predicates(PlainPlugin):
             return causes.code(_faulty(snapshot.faults.get(node.metadata.name)) or refusal(cls, node))
 
         def by_volumes(cls: PodClass, node: Node | None) -> int:
-            if node is None:
-                return causes.code(reasons.cause.GONE)
-            refused = (_claim_refusal(use, node, snapshot.volumes) for use in cls.claims)
+            refused = (_claim_refusal(use, node, snapshot.volumes) for use in cls.claims if node)  # else it is gone
             return causes.code(next(filter(None, refused), NOTHING))
 
         codes = self._by_node.of(cls, snapshot, by_node, other=causes)
