@@ -168,6 +168,10 @@ def test_admin_access_takes_nothing() -> None:
         (claim_use("going"), "resource claim ns/going is being deleted"),
         (claim_use("full"), "resource claim ns/full is used by 256 pods"),
         (template_use("none"), "resource claim template ns/none does not exist"),
+        (
+            {"resourceClaims": [*claim_use("none")["resourceClaims"], {"name": "b", "resourceClaimName": "going"}]},
+            "resource claim ns/none does not exist",
+        ),
         (template_use("odd"), "device class odd does not exist"),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from extender_world import World, of, slots
+from gpus_world import shares
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from extender.planner.framework.decisions import Place
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.fragmentation import MOST_SEEN, Fragmentation
+from extender.planner.plugins.scores import DENSITY
 from extender.planner.plugins.worth import LARGE, Kind, Mix, NodeState, kind_of
 
 KINDS = st.builds(
@@ -86,6 +88,7 @@ def test_what_is_kept_is_what_is_right(data: Any) -> None:
         world.gang(f"g{gpus}", {"worker": (1, {"cpu": cpu, "nvidia.com/gpu": gpus})})
         for cpu, gpus in ((1, 1), (8, 2), (2, 4))
     ]
+    keys += [shares(world, f"part{part}", 1, gpu_fraction=part) for part in ("0.3", "0.5")]
     kept = Fragmentation({})
     for _ in range(3):
         session = opened(world, kept)
@@ -102,6 +105,18 @@ def test_what_is_kept_is_what_is_right(data: Any) -> None:
             fresh = Fragmentation({})
             fresh.on_session_open(session)
             assert kept.losses(session, pod_set.cls) == pytest.approx(fresh.losses(session, pod_set.cls))
+
+
+def test_a_part_of_a_gpu_goes_where_it_costs_least() -> None:
+    """Beside another part, so that the other GPUs stay whole; not where it has no room."""
+    world = World().nodes(1, gpus=4)
+    for number in range(4):
+        world.gang(f"large{number}", {"worker": (1, {"nvidia.com/gpu": 1})}, phase="Pending")
+    key = shares(world, "half", 1, gpu_fraction="0.5")
+    session, cls = opened(world, Fragmentation({})), world.view(key).pod_sets[0].cls
+    assert cls is not None
+    fresh, fits, just, full = session.hooks.gpu_order.call(cls, 0, np.array([0, 400, 500, 501])).tolist()
+    assert DENSITY >= just > fits > fresh > full == 0
 
 
 def test_a_small_pod_leaves_the_whole_node_to_a_large_one() -> None:

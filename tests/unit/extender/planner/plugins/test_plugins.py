@@ -130,6 +130,8 @@ def test_orders_follow_the_trials_of_a_cycle() -> None:
     assert orders() == (0, 1, 1)
     statement.rollback(mark)
     assert orders() == (1, 1, 1)
+    statement.allocate(first, "two", [0], 0, one.cls)
+    assert orders() == (0, 1, 1)
     statement.discard()
     assert orders() == (0, 0, 0)
 
