@@ -150,10 +150,11 @@ class Filling:
         places = self._places(inner, some, of, columns)
         chosen, shares = _shares(counts[some], pods, places, self.profile, unit_of(self.wanted, inner))
         used = some[chosen]
-        room = self.wanted.room[columns]
-        full = np.zeros(len(counts) + 1, dtype=np.bool_)
-        full[used] = shares == np.bincount(of + 1, weights=room, minlength=len(counts) + 1)[used + 1]
-        whole_ones = columns[full[of]]
+        inside = of >= 0
+        room = np.bincount(of[inside], weights=self.wanted.room[columns[inside]], minlength=len(counts))
+        full = np.zeros(len(counts), dtype=np.bool_)
+        full[used] = shares == room[used]
+        whole_ones = columns[inside][full[of[inside]]]
         yield whole_ones, self.wanted.room[whole_ones]
         for child, share in zip(used.tolist(), shares.tolist(), strict=True):
             if not full[child]:

@@ -158,11 +158,9 @@ class HyperNodeTree:
         """Find members again: among all nodes for HyperNodes that changed, in all HyperNodes for nodes that did."""
         numbers, columns = self._members
         rest = {number: each.members for number, each in self._described.items() if number not in read}
-        stale_numbers = np.zeros(max(int(numbers.max(initial=0)), max(read, default=0)) + 1, dtype=np.bool_)
-        stale_numbers[list(read)] = True
-        stale_columns = np.zeros(len(seen.nodes), dtype=np.bool_)
-        stale_columns[moved] = True
-        kept = ~(stale_numbers[numbers] | stale_columns[columns])
+        stale = np.zeros(len(seen.nodes), dtype=np.bool_)
+        stale[moved] = True
+        kept = ~(np.isin(numbers, list(read)) | stale[columns])
         found = [(numbers[kept], columns[kept])]
         if read:
             mine = {number: self._described[number].members for number in read if number in self._described}

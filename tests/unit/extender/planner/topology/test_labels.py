@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planner.topology.forest import WHOLE, Forest, LabelTree, Reach, Unknown
-from extender.planner.topology.tree import Tree
+from extender.planner.topology.tree import Tree, along
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.resources.topology import Nearness
@@ -92,6 +92,15 @@ def test_domains_that_are_gone_are_forgotten(others: int, most: int) -> None:
     assert max(sizes) == most
     assert sizes[: most - others] == list(range(others + 1, most + 1))
     assert paths(tree) == [("new999",), *((f"h{number}",) for number in range(1, others + 1))]
+
+
+def test_nodes_in_no_domain_stand_behind_the_others() -> None:
+    """At each level; domains stand in the order of their first nodes."""
+    levels = ("block", "rack")
+    labels = [{}, {"block": "b", "rack": "y"}, {"block": "b"}, {"block": "b", "rack": "x"}, {"block": "a", "rack": "x"}]
+    tree = tree_of("default", levels, [node(each) for each in labels])
+    assert along(tree, np.arange(5)).tolist() == [4, 0, 2, 1, 3]
+    assert along(tree, np.array([4, 3, 2, 1, 0])).tolist() == [4, 2, 3, 1, 0]
 
 
 SWITCHES = Tree(
