@@ -8,7 +8,6 @@ otherwise do not count.
 
 from collections import Counter
 from collections.abc import Mapping
-from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,9 +72,8 @@ def over_quota(allocations: Allocations, axis: Mapping[str, int], row: int, amou
 def _excess(
     reason: str, queue: str, axis: Mapping[str, int], column: int, amounts: Amounts, use: Amounts, bounds: Shares
 ) -> Excess:
-    resource = next((name for name, at in axis.items() if at == column), "")
-    limit = int(bounds[column]) if isfinite(bounds[column]) else -1
-    return Excess(reason, queue, resource, int(amounts[column]), int(use[column]), limit)
+    resource = next(name for name, at in axis.items() if at == column)
+    return Excess(reason, queue, resource, int(amounts[column]), int(use[column]), int(bounds[column]))
 
 
 class ModelLimits:

@@ -1,11 +1,14 @@
 """Amounts of queues as a cycle places and evicts are those that they would have from the beginning."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planner.fairshare.allocations import Allocations
+from extender.planner.fairshare.refusals import over_quota
 from extender.planner.fairshare.tree import QueueTree, tree_of
+from extender.planner.limits import Excess
 from extender.planner.state.amounts import Amounts
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import Guarantee, Queue, QueueSpec
@@ -74,3 +77,30 @@ def test_a_guarantee_is_committed_where_nothing_is_used() -> None:
     assert {name: made(tree, {"a1": 1, "a2": 4, "root": 1}, {}).committed[tree.row(name), 0] for name in NAMES} == {
         "root": 10, "a": 7, "a1": 3, "a2": 4, "b": 2,
     }  # fmt: skip
+
+
+def two(name: str, parent: str = "", **deserved: int) -> Queue:
+    """A queue that deserves so much of resources `a` and `b`."""
+    return Queue(metadata=ObjectMeta(name=name), spec=QueueSpec(parent=parent, deserved=dict(deserved)))
+
+
+def test_an_inner_queue_deserves_what_those_below_it_do_unless_it_says_otherwise() -> None:
+    """Resource by resource; what nobody says is nothing."""
+    queues = {each.metadata.name: each for each in (
+        two("sum"), two("x", "sum", a=3, b=1), two("y", "sum", a=4), two("own", a=2), two("z", "own", a=9, b=5),
+    )}  # fmt: skip
+    tree = tree_of(queues, {"a": 0, "b": 1}, 2)
+    found = {name: tree.deserved[tree.row(name)].tolist() for name in ("sum", "x", "y", "own", "z", "root")}
+    assert found == {"sum": [7, 1], "x": [3, 1], "y": [4, 0], "own": [2, 5], "z": [9, 5], "root": [9, 6]}
+
+
+@pytest.mark.parametrize(("amounts", "over"), [((1, 0), None), ((2, 0), ("a", 2, 3, 4)), ((0, 1), ("b", 1, 6, 5))])
+def test_gangs_that_are_not_preemptable_stay_within_what_their_queue_deserves(
+    amounts: tuple[int, int], over: tuple[str, int, int, int] | None
+) -> None:
+    """Of resources that they ask for: of another one more may be in use than is deserved by now."""
+    tree = tree_of({"q": two("q", a=4, b=5)}, {"a": 0, "b": 1}, 2)
+    fixed = np.array([[0, 0], [3, 6]])
+    allocations = Allocations(tree, np.array([9, 9]), fixed.copy(), fixed.copy(), fixed, np.zeros_like(fixed))
+    found = over_quota(allocations, {"a": 0, "b": 1}, 1, np.array(amounts))
+    assert found == (over and Excess("QueueOverDeserved", "q", *over))

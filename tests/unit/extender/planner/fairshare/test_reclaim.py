@@ -77,6 +77,7 @@ def test_a_resource_that_is_not_taken_does_not_count() -> None:
     tree = tree_of({name: Queue(metadata=ObjectMeta(name=name)) for name in "ab"}, AXIS | {"cpu": 1}, 2)
     fair, allocated = np.array([[10.0, 6], [5, 1], [5, 5]]), np.array([[10, 7], [4, 2], [6, 5]])
     rules, gpu = ReclaimRules(tree, fair, allocated, np.zeros_like(allocated)), np.array([1, 0])
+    assert (rules.above(1, gpu), rules.above(2, np.array([0, 1])), rules.above(2, gpu)) == ([2], [1], [])
     for strict in (True, False):
         assert rules.validate(1, gpu, [Loss(2, gpu), Loss(2, gpu * 0)], fixed=False, strict=strict)
 
