@@ -13,6 +13,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from extender.planner.actions.reserve.book import Book
 from extender.planner.actions.search import SlotSearch
 from extender.planner.ask import Ask, Ranks
@@ -229,8 +231,8 @@ def seats_returned(session: Session, gang: GangView) -> Iterator[None]:
 
 def _fits(free: Amounts, row: Amounts) -> int:
     """Return how many members of these amounts fit into so much room."""
-    wanted = row > 0
-    return max(0, int((free[wanted] // row[wanted]).min())) if wanted.any() else 0
+    wanted = np.flatnonzero(row)
+    return max(0, int((free[wanted] // row[wanted]).min())) if len(wanted) else 0
 
 
 def _is_due(gang: GangView) -> bool:
@@ -255,7 +257,7 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
         if column is None or seats.node in avoided or session.node_codes(cls)[column]:
             continue
         row = session.snapshot.row_of(cls)
-        if bool((session.snapshot.free[row > 0, column] < 0).any()):
+        if bool((session.snapshot.free[np.flatnonzero(row), column] < 0).any()):
             continue
         count = min(seats.count, left[seats.pod_set])
         if count:

@@ -265,11 +265,11 @@ def _within_share(session: Session, queue: str, need: Amounts) -> bool:
     deserved = hooks.get_queue_deserved_resources.call(queue)
     share = fair if deserved is None else np.maximum(fair, deserved)
     wanted = need.sum(axis=1)
-    return bool((used + wanted <= share)[wanted > 0].all())
+    return bool((used + wanted <= share)[np.flatnonzero(wanted)].all())
 
 
 def _waits_for_its_own(session: Session, reservation: Reservation) -> bool:
     """Return True if on some node the head does not fit beside what its own queue uses there."""
     columns, snapshot = reservation.columns, session.snapshot
     own = used_by_queue(snapshot, reservation.gang.queue)[:, columns]
-    return bool((reservation.need > snapshot.allocatable[:, columns] - own)[reservation.need > 0].any())
+    return bool((reservation.need > snapshot.allocatable[:, columns] - own)[np.nonzero(reservation.need)].any())
