@@ -78,6 +78,16 @@ def test_large_pods_are_placed_before_small_ones_so_that_both_fit() -> None:
     assert slots(place) == {"small": ["node-1", "node-1"], "large": ["node-0"]}
 
 
+def test_pod_sets_are_compared_by_what_nodes_have() -> None:
+    """The same without any GPU: 8 CPUs of 10 are a larger part than 2 of 10."""
+    world = World()
+    for name, cpu in (("node-0", 8), ("node-1", 2)):
+        world.node(name, gpus=0, cpu=cpu)
+    world.gang("a", {"small": (2, {"cpu": 1}), "large": (1, {"cpu": 8})})
+    [place] = of(world.plan(), decisions.Place)
+    assert slots(place) == {"small": ["node-1", "node-1"], "large": ["node-0"]}
+
+
 def test_cordoned_tainted_and_unselected_nodes_are_not_used_and_are_named_as_causes() -> None:
     """Each cause says how many nodes it costs."""
     world = World().nodes(1, unschedulable=True)

@@ -51,8 +51,9 @@ def test_the_expected_end(since: float | None, runtime: float | None, now: float
 def test_pods_with_and_without_a_gang_and_slots_on_their_way_give_back_in_the_order_of_their_ends() -> None:
     """Those of which no end is known never do; what a gang holds may come free one day all the same."""
     world = World().nodes(4, gpus=2)
-    late = world.gang("late", {"worker": (1, GPU)}, runtime="300s", phase="Running")
-    world.pod(late, "worker", 0, GPU, node="node-0", phase="Running", since=world.now)
+    late = world.gang("late", {"worker": (2, GPU)}, runtime="300s", phase="Running")
+    for rank, phase in enumerate(("Running", "Succeeded")):
+        world.pod(late, "worker", rank, GPU, node="node-0", phase=phase, since=world.now)
     silent = world.gang("silent", {"worker": (1, GPU)}, phase="Running")
     world.pod(silent, "worker", 0, GPU, node="node-1", phase="Running", since=world.now)
     lone = Pod(metadata=world.meta("lone", annotations={"muster.dev/expected-runtime": "100s"}))

@@ -56,7 +56,8 @@ def test_a_member_that_kube_scheduler_refuses_ends_the_placement_and_its_node_is
     session = world.plan()
     [close] = of(session, decisions.ClosePlacement)
     assert (close.phase, close.message) == ("Abandoned", "kube-scheduler refused a-worker-0 on node node-0")
-    assert {"a-worker-0", "a-worker-1"} == {evict.pod.name for evict in of(session, decisions.Evict)}
+    gone = of(session, decisions.Evict)
+    assert {(evict.pod.name, evict.started) for evict in gone} == {("a-worker-0", False), ("a-worker-1", False)}
     assert {key: {"node-0"}} == session.avoided
 
 
@@ -133,7 +134,8 @@ def test_pins_of_an_older_epoch_are_deleted_and_those_of_a_newer_one_are_left_al
     world.state.on_placement(None, newer)
     world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=4)
     world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=6)
-    assert [evict.pod.name for evict in of(world.plan(), decisions.Evict)] == ["a-worker-0"]
+    gone = of(world.plan(), decisions.Evict)
+    assert [(evict.pod.name, evict.started) for evict in gone] == [("a-worker-0", False)]
 
 
 def test_a_restarted_member_of_a_running_gang_is_placed_alone() -> None:

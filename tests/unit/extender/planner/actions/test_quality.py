@@ -95,14 +95,20 @@ def test_a_leader_makes_way_for_its_workers() -> None:
     assert placed(case) == {"leader": ["b0r0n1"], "worker": ["b0r0n0", "b0r0n0", "b0r0n1"]}
 
 
-@pytest.mark.parametrize(("nodes", "placed"), [(17, 17), (16, 0)])
-def test_a_gang_of_many_parts_is_placed_whole_or_not_at_all(nodes: int, placed: int) -> None:
-    """So many that none of them is placed again for another."""
-    world = Racks(1, 1, nodes)
+@pytest.mark.parametrize(("racks", "placed"), [((17,), 17), ((16,), 0), ((16, 17), 17), ((17, 16), 17), ((16, 16), 0)])
+def test_a_gang_of_many_parts_is_placed_whole_or_not_at_all(racks: tuple[int, ...], placed: int) -> None:
+    """In one block, if that is where all have room; so many that none of them is placed again for another."""
+    world = Racks(0)
+    for block, nodes in enumerate(racks):
+        for number in range(nodes):
+            world.rack_node(block, 0, number)
     key = world.gang("a", {f"t{number}": (1, {"nvidia.com/gpu": 8}) for number in range(17)})
     world.annotate_templates(key, {f"t{number}": {"muster.dev/topology-required": "rack"} for number in range(17)})
+    world.said_of(key, {"muster.dev/topology-required": "block"})
     world.plan()
-    assert sum(map(len, world.placed(key).values())) == placed
+    nodes = [node for each in world.placed(key).values() for node in each]
+    assert (len(nodes), len(set(nodes))) == (placed, placed)
+    assert len({node[:2] for node in nodes}) <= 1
 
 
 def table(kind: Kind, worlds: int, profile: str) -> tuple[int, int, list[int]]:

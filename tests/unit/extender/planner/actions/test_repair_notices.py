@@ -168,6 +168,16 @@ def test_nobody_is_told_where_nothing_is_to_be_saved(policy: str, conditions: di
     assert all(not place.notices for place in of(session, decisions.Place))
 
 
+def test_nobody_goes_any_more_once_its_placement_is_given_up() -> None:
+    """A planner that was away for long; it begins again, as the node is still suspect."""
+    world = World()
+    world.hurt()
+    session = world.cycle(NOTICE_S + 1_000)
+    [close] = of(session, decisions.ClosePlacement)
+    assert close.message == "3 pods that had to go for it were not evicted in time"
+    assert evicted(session) == []
+
+
 def test_borrowers_of_its_spares_leave_after_it_has_saved() -> None:
     """Their seats would wait in vain before."""
     world = World(guest=True)

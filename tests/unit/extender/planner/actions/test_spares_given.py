@@ -92,6 +92,23 @@ def test_spares_and_pods_go_together_where_both_are_needed() -> None:
     assert (len(spares(world, low)), len(spares(world, peer))) == (0, 1)
 
 
+@pytest.mark.parametrize("going", [True, False])
+def test_spares_are_not_given_before_the_rest_of_the_room_is_free(*, going: bool) -> None:
+    """Half of it is where a pod ends; then both are free, and nobody else has to go."""
+    world = Cluster(3)
+    low = keeps(world, "low", 1, 1)
+    world.runs("ends", 1, first=2, priority_class="high")
+    if going:
+        world.change(world.state.pod_objects["uid-ends-worker-0"], deletion_timestamp="2027-01-15T08:00:10Z")
+    world.asks("high", 2)
+    assert not of(cycle(world, SparesForPreempt()), Place)
+    assert len(spares(world, low)) == 1
+    world.state.on_pod(world.state.pod_objects["uid-ends-worker-0"], None)
+    world.state.on_pod_group(world.state.groups["ns/ends"], None)
+    [place] = of(cycle(world, SparesForPreempt()), Place)
+    assert (place.gang.key, place.victims) == ("ns/high", ())
+
+
 def test_equals_keep_their_spares() -> None:
     """As they keep their pods; so does one that may not be evicted."""
     world = Cluster(4)
