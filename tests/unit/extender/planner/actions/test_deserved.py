@@ -56,7 +56,9 @@ def test_who_keeps_what_it_has_is_the_reason(how: str) -> None:
     else:
         world.annotate(large, "volcano.sh/preemptable", "false")
     asker = world.asks("mine", 1, queue="b", priority_class="low")
-    assert message(world.cycle(), asker).endswith(str(reasons.queues.OF_OTHERS))
+    session = world.cycle()
+    assert message(session, asker).endswith(str(reasons.queues.OF_OTHERS))
+    assert not victims(session)
 
 
 def test_who_is_protected_for_now_is_the_reason() -> None:

@@ -25,7 +25,6 @@ from extender.planner.framework.session import Session
 from extender.planner.timing import Timing
 from muster.api import names
 from muster.api.kubernetes.meta import format_time, parse_time
-from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 
 NOTICE = 300
 
@@ -316,9 +315,7 @@ def test_queues_and_the_installation_limit_a_notice(
     """The shortest counts; 0 is no notice at all."""
     world = World(1)
     for name, parent, text in (("top", "root", above), ("sub", "top", own)):
-        meta = world.meta(name, annotations={names.MAX_EVICT_NOTICE: text} if text else {})
-        queue = Queue(metadata=meta, spec=QueueSpec(parent=parent), status=QueueStatus(state="Open"))
-        world.state.on_queue(None, queue)
+        world.queue(name, parent=parent, **({"max-evict-notice": text} if text else {}))
     world.timing = Timing(growth_delay_s=0.0, longest_notice_s=installation)
     world.noticed("low", 1, queue="sub")
     world.asks("high", 1, queue="sub")
@@ -358,22 +355,6 @@ def test_a_gang_that_is_told_to_move_keeps_its_place_until_then() -> None:
     world.leaves("big")
     [close] = of(world.cycle(), ClosePlacement)
     assert (close.gang.key, close.phase) == ("ns/small", "Bound")
-
-
-def test_equals_go_by_the_work_that_is_lost() -> None:
-    """Pods times the time since the last checkpoint that is believed, else since the start."""
-    world = World(3)
-    for number, (age, saved) in enumerate(((1000, 900), (1000, 50), (200, None))):
-        world.started(world.runs(f"low{number}", 1, first=number), age)
-        if saved is not None:
-            world.says(f"low{number}", checkpoint=f"at={format_time(NOW - saved)}")
-    world.says("low2", checkpoint=f"at={format_time(NOW - 300)}")  # before its start: not its own
-    order = []
-    for name in ("a", "b", "c"):
-        world.asks(name, 1)
-        order.append(min(victims(world.cycle())))
-        world.deleted(order[-1].removesuffix("-worker-0"))
-    assert order == ["low1-worker-0", "low2-worker-0", "low0-worker-0"]
 
 
 @settings(max_examples=settings().max_examples * 3 // 5)

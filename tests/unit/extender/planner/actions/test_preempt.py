@@ -23,7 +23,6 @@ from extender.planner.framework.session import Session
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.protection import MinRuntime
 from extender.planner.victims.pieces import Piece
-from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 
 
 def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -> None:
@@ -76,15 +75,6 @@ def test_nobody_goes(asker: dict[str, Any], victim: dict[str, Any]) -> None:
     assert not of(session, Place)
 
 
-def test_pods_above_the_minimum_go_before_whole_gangs() -> None:
-    """One elastic gang gives one pod; the others keep theirs."""
-    world = Cluster(3)
-    world.runs("rigid", 1, first=0)
-    world.runs("elastic", 2, first=1, min_member=1, min_task_member={})
-    world.asks("high", 1)
-    assert victims(world.cycle()) == {"elastic-worker-1"}
-
-
 def test_nobody_goes_for_a_gang_that_then_does_not_fit() -> None:
     """Three nodes cannot be had from two."""
     world = Cluster(3)
@@ -94,17 +84,6 @@ def test_nobody_goes_for_a_gang_that_then_does_not_fit() -> None:
     session = world.cycle()
     assert not of(session, MakeRoom)
     assert [each.reason for each in of(session, Unschedulable)] == ["NotEnoughResources"]
-
-
-def test_what_is_not_needed_stays() -> None:
-    """Of four small gangs those on one node go, not those that come first."""
-    world = Cluster(2)
-    for number in range(4):
-        world.runs(f"small-{number}", 1, gpus=4, first=number % 2)
-    world.asks("high", 1)
-    session = world.cycle()
-    assert len(victims(session)) == 2
-    assert len({pod.node for room in of(session, MakeRoom) for _, pod in room.victims}) == 1
 
 
 def test_what_is_going_already_is_waited_for() -> None:
@@ -132,46 +111,6 @@ def test_a_budget_is_never_broken() -> None:
     assert victims(world.cycle()) == {"free-worker-0"}
     world.budget("all", allowed=5)
     assert victims(world.cycle()) == {"free-worker-0"}
-
-
-def test_a_budget_that_protects_one_pod_above_the_minimum_leaves_the_others_to_go() -> None:
-    """The last of three may not go, so the second does; with it the gang has more than its minimum still."""
-    world = Cluster(3)
-    world.runs("elastic", 3, min_member=1, min_task_member={})
-    world.label_pods("elastic-worker-2", app="db")
-    world.budget("db", allowed=0, app="db")
-    world.asks("high", 1)
-    assert victims(world.cycle()) == {"elastic-worker-1"}
-
-
-def test_a_gang_that_a_budget_protects_in_part_is_not_evicted_at_all() -> None:
-    """Two pods would have to go and one may."""
-    world = Cluster(2)
-    world.runs("low", 2)
-    world.label_pods("low", app="db")
-    world.budget("db", allowed=1, app="db")
-    world.asks("high", 2)
-    assert not victims(world.cycle())
-    world.budget("db", allowed=2, app="db")
-    assert len(victims(world.cycle())) == 2
-
-
-@pytest.mark.parametrize(
-    ("annotation", "value", "go"),
-    [
-        ("volcano.sh/preemptable", "false", 0),
-        ("volcano.sh/jdb-min-available", "1", 0),
-        ("volcano.sh/jdb-max-unavailable", "50%", 0),
-        ("volcano.sh/jdb-max-unavailable", "100%", 2),
-        ("volcano.sh/revocable-zone", "*", 2),
-    ],
-)
-def test_what_a_gang_says_of_itself(annotation: str, value: str, go: int) -> None:
-    """Annotations of the PodGroup."""
-    world = Cluster(2)
-    world.annotate(world.runs("low", 2), annotation, value)
-    world.asks("high", 2)
-    assert len(victims(world.cycle())) == go
 
 
 def test_a_placement_whose_victims_may_not_go_is_given_up_and_not_tried_at_once() -> None:
@@ -250,9 +189,7 @@ def test_a_full_queue_makes_room_within_itself(phase: str) -> None:
     """A node is idle, but the queue may use only 8 GPUs: the gang of lower priority goes, also before admission."""
     world = Cluster(2)
     world.plugins = [Proportion({}), *world.plugins]
-    spec = QueueSpec(capability={"nvidia.com/gpu": 8})
-    meta = world.meta("tight", namespace="")
-    world.state.on_queue(None, Queue(metadata=meta, spec=spec, status=QueueStatus(state="Open")))
+    world.queue("tight", capability={"nvidia.com/gpu": 8})
     world.runs("low", 1, queue="tight")
     asker = world.asks("high", 1, queue="tight", phase=phase)
     session = world.cycle()
@@ -306,23 +243,6 @@ class Searches(Preempt):
         """As the action."""
         self.searches += 1
         return super().pieces(session, asker)
-
-
-def test_of_equal_victims_the_youngest_goes() -> None:
-    """And of those of one second the last that came, whatever the order in which their views are made."""
-    for names in ("abcdefgh", "hgfedcba", "dhaebgcf"):
-        world = Cluster(8)
-        for number, name in enumerate(names):
-            world.runs(name, 1, first=number)
-        world.asks("high", 1)
-        assert victims(world.cycle()) == {f"{names[-1]}-worker-0"}
-    world = Cluster(2)
-    world.now += 5
-    world.runs("young", 1)
-    world.now -= 5
-    world.runs("old", 1, first=1)
-    world.asks("high", 1)
-    assert victims(world.cycle()) == {"young-worker-0"}
 
 
 LIMITED = {"capability": {"nvidia.com/gpu": 4}, "max-per-user": "nvidia.com/gpu=3"}

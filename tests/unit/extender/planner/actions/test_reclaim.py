@@ -10,7 +10,6 @@ from victims_world import Cluster, victims
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere, Unschedulable
 from extender.planner.plugins.protection import MinRuntime
-from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
 
 
 def test_a_queue_takes_back_what_others_have_of_its_share() -> None:
@@ -46,17 +45,6 @@ def test_what_plugins_mind_is_left_out_and_others_are_asked() -> None:
     world.asks("c1", 2, queue="c")
     session = world.cycle()
     assert sorted(name[0] for name in victims(session)) == ["a", "b"]
-
-
-def test_a_queue_that_is_not_reclaimable_keeps_what_it_has() -> None:
-    """spec.reclaimable false."""
-    world = cluster(2, 8)
-    meta = world.meta("b", namespace="")
-    keeps = Queue(metadata=meta, spec=QueueSpec(reclaimable=False), status=QueueStatus(state="Open"))
-    world.state.on_queue(None, keeps)
-    world.runs("b1", 2, queue="b")
-    world.asks("c1", 1, queue="c")
-    assert not victims(world.cycle())
 
 
 @pytest.mark.parametrize("method", ["lca", "queue"])

@@ -4,7 +4,6 @@ import pytest
 from extender_world import of, slots
 from msgspec import structs
 from repair_world import GPU8, XID, RepairWorld, evicted, says
-from topology_world import Racks
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.repair import MOST_GANGS, SETTLE_MOST_S, SETTLE_S, Repair, chosen_policy
@@ -229,23 +228,6 @@ def test_a_gang_whose_ended_members_have_no_room_any_more_runs_on(world: RepairW
     assert len(says(session)) == 1
 
 
-def test_an_ended_member_comes_again_near_to_the_others() -> None:
-    """Its own old seat does not count as one of them: all move to where there is room for all."""
-    world = Racks(1, 2, 3)
-    key = world.asks("a", 2, phase="Running", required="rack")
-    world.restarts_whole(key)
-    one = {"nvidia.com/gpu": 8}
-    world.pod(key, "worker", 0, one, node="b0r0n0", phase="Running")
-    world.pod(key, "worker", 1, one, node="b0r0n1", phase="Succeeded")
-    world.pod(world.asks("b", 1, phase="Running"), "worker", 0, one, node="b0r0n1", phase="Running")
-    world.node("b0r0n0", cpu=64, labels={"block": "b0", "rack": "r0", "host": "b0r0n0"}, conditions=XID)
-    repair = Repair()
-    world.session(repair)
-    world.now += SETTLE_S
-    [place] = of(world.session(repair), decisions.Place)
-    assert slots(place) == {"worker": ["b0r1n0", "b0r1n1"]}
-
-
 def test_a_gang_that_restarts_leaves_a_cordoned_node_too(world: RepairWorld) -> None:
     """Its pods would not be let back there."""
     world.runs("a", 3, on_node_fault="restart")
@@ -384,27 +366,6 @@ def test_pods_that_run_alone_come_again_by_themselves_where_there_is_room(world:
     world.look()
     world.node("node-5", unschedulable=True)
     assert evicted(world.look(SETTLE_S)) == []
-
-
-@pytest.mark.parametrize(
-    ("wishes", "expected"),
-    [
-        ({"required": "block", "preferred": "rack"}, "b0r1n0"),
-        ({"required": "rack"}, ""),
-        ({"preferred": "rack"}, "b0r1n0"),
-    ],
-)
-def test_a_replacement_is_as_near_as_the_gang_demands(wishes: dict[str, str], expected: str) -> None:
-    """In its domain, else in the next larger one that is allowed; where none is, the member stays."""
-    world = Racks(2, 2, 2)
-    key = world.asks("a", 2, phase="Running", **wishes)
-    world.members(key, len(("b0r0n0", "b0r0n1")), {"nvidia.com/gpu": 8}, node=("b0r0n0", "b0r0n1"), phase="Running")
-    world.node("b0r0n1", cpu=64, labels={"block": "b0", "rack": "r0", "host": "b0r0n1"}, conditions=XID)
-    repair = Repair()
-    world.session(repair)
-    world.now += SETTLE_S
-    places = of(world.session(repair), decisions.Place)
-    assert [slots(place)["worker"][1] for place in places] == [expected] * bool(expected)
 
 
 def test_pods_say_the_policy_of_a_group_that_does_not(world: RepairWorld) -> None:

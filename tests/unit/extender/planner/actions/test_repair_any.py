@@ -5,9 +5,10 @@ import random
 import pytest
 from extender_world import of, slots
 from repair_world import GPU8, XID, RepairWorld, placed
+from topology_world import Racks
 
 from extender.planner.actions.allocate import Allocate
-from extender.planner.actions.repair import SETTLE_S
+from extender.planner.actions.repair import SETTLE_S, Repair
 from extender.planner.framework import decisions
 from muster.api import names
 from muster.api.muster.placement import (
@@ -143,3 +144,41 @@ def test_a_repair_whose_eviction_was_refused_is_tried_again() -> None:
     world.now += 61
     [close] = of(world.session(world.progress, world.repair), decisions.ClosePlacement)
     assert close.message == "1 pods that had to go for it were not evicted in time"
+
+
+def test_an_ended_member_comes_again_near_to_the_others() -> None:
+    """Its own old seat does not count as one of them: all move to where there is room for all."""
+    world = Racks(1, 2, 3)
+    key = world.asks("a", 2, phase="Running", required="rack")
+    world.restarts_whole(key)
+    one = {"nvidia.com/gpu": 8}
+    world.pod(key, "worker", 0, one, node="b0r0n0", phase="Running")
+    world.pod(key, "worker", 1, one, node="b0r0n1", phase="Succeeded")
+    world.pod(world.asks("b", 1, phase="Running"), "worker", 0, one, node="b0r0n1", phase="Running")
+    world.node("b0r0n0", cpu=64, labels={"block": "b0", "rack": "r0", "host": "b0r0n0"}, conditions=XID)
+    repair = Repair()
+    world.session(repair)
+    world.now += SETTLE_S
+    [place] = of(world.session(repair), decisions.Place)
+    assert slots(place) == {"worker": ["b0r1n0", "b0r1n1"]}
+
+
+@pytest.mark.parametrize(
+    ("wishes", "expected"),
+    [
+        ({"required": "block", "preferred": "rack"}, "b0r1n0"),
+        ({"required": "rack"}, ""),
+        ({"preferred": "rack"}, "b0r1n0"),
+    ],
+)
+def test_a_replacement_is_as_near_as_the_gang_demands(wishes: dict[str, str], expected: str) -> None:
+    """In its domain, else in the next larger one that is allowed; where none is, the member stays."""
+    world = Racks(2, 2, 2)
+    key = world.asks("a", 2, phase="Running", **wishes)
+    world.members(key, len(("b0r0n0", "b0r0n1")), {"nvidia.com/gpu": 8}, node=("b0r0n0", "b0r0n1"), phase="Running")
+    world.node("b0r0n1", cpu=64, labels={"block": "b0", "rack": "r0", "host": "b0r0n1"}, conditions=XID)
+    repair = Repair()
+    world.session(repair)
+    world.now += SETTLE_S
+    places = of(world.session(repair), decisions.Place)
+    assert [slots(place)["worker"][1] for place in places] == [expected] * bool(expected)

@@ -13,6 +13,7 @@ from extender.planner.cycle import run_cycle
 from extender.planner.framework.answers import QueueRefusal
 from extender.planner.framework.decisions import Enqueue as LetIn
 from extender.planner.framework.decisions import RequestNodes, Say, Unschedulable, WithdrawRequest
+from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.reasons.scaleup import IN_VAIN, KIND_MISSING, NODES_EXIST
@@ -32,9 +33,10 @@ from muster.api.muster.placement import (
     Victim,
 )
 from muster.api.names import SCALE_UP, SCALE_UP_ATTEMPT, SCALE_UP_TIMEOUT
-from muster.api.volcano.scheduling import Queue, QueueSpec
+from muster.api.volcano.scheduling import NO_ROOM, Queue, QueueSpec
 
-GPU = {"nvidia.com/gpu": 8}
+GPUS = "nvidia.com/gpu"
+GPU = {GPUS: 8}
 CONDITION = {SCALE_UP: "condition"}
 REQUEST = {SCALE_UP: "provisioning-request"}
 
@@ -42,13 +44,13 @@ REQUEST = {SCALE_UP: "provisioning-request"}
 class Cluster:
     """One node of 8 GPUs, a queue `auto`, and the planner's cycle with this action at its end."""
 
-    def __init__(self, notes: Mapping[str, str], **spec: Any) -> None:
+    def __init__(self, notes: Mapping[str, str], *, served: bool | None = True, **spec: Any) -> None:
         self.world = World(checked=False)
         self.world.node("node-0")
         self.action = AskForNodes()
         self.allocate = Allocate()
         self.requests: dict[str, ProvisioningRequest] = {}
-        self.served: bool | None = True
+        self.served = served
         self.avoided: dict[str, dict[str, float]] = {}
         self.queue(notes, **spec)
 
@@ -74,33 +76,20 @@ class Cluster:
         return self._cycle()
 
     def _cycle(self) -> Session:
-        inputs = CycleInputs(
-            snapshot=take(self.world.state),
-            now=self.world.now,
-            causes=self.world.causes,
-            provisioning=self.requests,
-            provisioning_served=self.served,
-            avoided=self.avoided,
-        )
+        inputs = CycleInputs(snapshot=take(self.world.state), now=self.world.now, causes=self.world.causes,
+                             provisioning=self.requests, provisioning_served=self.served,
+                             avoided=self.avoided)  # fmt: skip
         return run_cycle(inputs, [self.world.progress, Enqueue(), self.allocate, self.action], self.world.plugins)
 
     def answered(self, wanted: RequestNodes, **conditions: str) -> ProvisioningRequest:
         """The request as if it had been made, with these conditions."""
         now = format_time(self.world.now)
+        said = [ReportedCondition(kind, status, last_transition_time=now) for kind, status in conditions.items()]
+        attempt = {SCALE_UP_ATTEMPT: str(wanted.attempt)}
         request = ProvisioningRequest(
-            metadata=ObjectMeta(
-                name=wanted.name,
-                uid=wanted.name,
-                creation_timestamp=now,
-                annotations={SCALE_UP_ATTEMPT: str(wanted.attempt)},
-            ),
+            metadata=ObjectMeta(name=wanted.name, uid=wanted.name, creation_timestamp=now, annotations=attempt),
             spec=ProvisioningRequestSpec(provisioning_class_name=wanted.provisioning_class),
-            status=ProvisioningRequestStatus(
-                conditions=[
-                    ReportedCondition(type=kind, status=status, last_transition_time=now)
-                    for kind, status in conditions.items()
-                ]
-            ),
+            status=ProvisioningRequestStatus(conditions=said),
         )
         self.requests = {wanted.gang.uid: request}
         return request
@@ -225,13 +214,28 @@ def test_the_queues_capability_bounds_what_is_asked_for() -> None:
     assert sentence(session, "ns/large").message.endswith(words)
 
 
-def test_a_capability_that_cannot_be_read_asks_for_nothing() -> None:
-    """Admission was bypassed; the gang is not set aside for it."""
-    cluster = Cluster(CONDITION, capability={"nvidia.com/gpu": "many"})
-    key = cluster.gang("g", 2)
+@pytest.mark.parametrize(
+    ("cluster", "reason", "words"),
+    [
+        (
+            Cluster(CONDITION, capability={GPUS: "many"}),
+            NO_ROOM,
+            f"the capability of queue auto cannot be read: {GPUS}",
+        ),
+        (Cluster({SCALE_UP: "please"}), NO_ROOM, "muster.dev/scale-up is 'please'"),
+        (Cluster(REQUEST, served=False), "ProvisioningNotServed", str(KIND_MISSING)),
+    ],
+    ids=["capability", "annotation", "kind"],
+)
+def test_what_cannot_be_read_or_is_not_there_is_told_and_asks_for_nothing(
+    cluster: Cluster, reason: str, words: str
+) -> None:
+    """Admission may have been bypassed, and somebody has to install the kind; the gang is not set aside for it."""
+    cluster.gang("g", 2)
     session = cluster.cycle()
-    assert asking(session) == []
-    assert "the capability of queue auto cannot be read: nvidia.com/gpu" in sentence(session, key).message
+    assert (asking(session), of(session, RequestNodes)) == ([], [])
+    assert sentence(session, "ns/g").reason == reason
+    assert words in sentence(session, "ns/g").message
 
 
 def test_what_a_plugin_refuses_is_not_asked_for() -> None:
@@ -239,7 +243,7 @@ def test_what_a_plugin_refuses_is_not_asked_for() -> None:
     cluster = Cluster(CONDITION)
     cluster.gang("g", 2)
 
-    class Refuses:
+    class Refuses(PlainPlugin):
         """A plugin."""
 
         name = "refuses"
@@ -249,10 +253,7 @@ def test_what_a_plugin_refuses_is_not_asked_for() -> None:
             refusal = QueueRefusal("QueueCapacity", "default", "cpu", 1, 1, 1, "no more for this queue")
             session.hooks.is_job_over_queue_capacity.add(lambda *_: refusal)
 
-        def on_session_close(self, session: Session) -> None:
-            """Does nothing."""
-
-    cluster.world.plugins.append(Refuses())
+    cluster.world.plugins.append(Refuses({}))
     session = cluster.cycle()
     assert asking(session) == []
     assert sentence(session, "ns/g").message.endswith("no more for this queue")
@@ -262,26 +263,10 @@ def test_where_free_nodes_would_satisfy_the_autoscaler_it_is_not_asked() -> None
     """It packs pods one by one, and knows nothing of who was refused where."""
     cluster = Cluster(CONDITION)
     key = cluster.gang("g", 1)
-    avoided = {key: {"node-0": inf}}
-
-    def cycle() -> Session:
-        inputs = CycleInputs(
-            snapshot=take(cluster.world.state), now=cluster.world.now, causes=cluster.world.causes, avoided=avoided
-        )
-        return run_cycle(inputs, [Enqueue(), cluster.allocate, cluster.action], cluster.world.plugins)
-
-    cycle()
-    cluster.world.now += SETTLE_S
-    session = cycle()
+    cluster.avoided = {key: {"node-0": inf}}
+    session = cluster.cycle()
     assert asking(session) == []
     assert sentence(session, key).message.endswith(str(NODES_EXIST))
-
-
-def test_a_wish_that_cannot_be_read_is_told() -> None:
-    """In the sentence that its owner reads."""
-    cluster = Cluster({SCALE_UP: "please"})
-    key = cluster.gang("g", 2)
-    assert "muster.dev/scale-up is 'please'" in sentence(cluster.cycle(), key).message
 
 
 # -- ProvisioningRequests -------------------------------------------------------------------------------------------
@@ -301,19 +286,9 @@ def test_a_request_is_for_the_whole_minimum_and_is_made_once() -> None:
     assert sentence(session, "ns/g").message.endswith("is not accepted yet")
 
 
-def test_without_the_kind_the_gang_says_so() -> None:
-    """Somebody has to install it."""
-    cluster = Cluster(REQUEST)
-    cluster.served = False
-    key = cluster.gang("g", 2)
-    decision = sentence(cluster.cycle(), key)
-    assert (decision.reason, decision.message.endswith(str(KIND_MISSING))) == ("ProvisioningNotServed", True)
-
-
 def test_before_it_is_known_whether_the_kind_is_served_no_request_is_made() -> None:
     """It is asked for because a gang wants it; the queue's next gang waits for that, too."""
-    cluster = Cluster(REQUEST)
-    cluster.served = None
+    cluster = Cluster(REQUEST, served=None)
     for name in ("first", "second"):
         cluster.gang(name, 2)
     session = cluster.cycle()

@@ -47,6 +47,7 @@ def piece(
         pytest.param({}, {"notes": {names.REVOCABLE_ZONE: "a"}, "age_s": 900}, id="another zone is none"),
         pytest.param({"pods": 3, "age_s": 90}, {"pods": 2, "age_s": 900}, id="work since the start"),
         pytest.param({"age_s": 900, "saved_s": 50}, {"age_s": 100}, id="work since the checkpoint"),
+        pytest.param({"age_s": 200, "saved_s": 300}, {"age_s": 250}, id="no checkpoint of an earlier life"),
         pytest.param({"pods": 1, "age_s": 150}, {"pods": 2, "age_s": 100}, id="work of all pods"),
         pytest.param({"pods": 1, "saved_s": 0}, {"pods": 2, "saved_s": 0}, id="pods"),
         pytest.param({"born_s": 5.0}, {}, id="younger"),

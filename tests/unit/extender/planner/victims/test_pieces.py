@@ -4,7 +4,7 @@ import pytest
 from victims_world import Cluster
 
 from extender.planner.victims.pieces import pieces_of
-from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
+from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, PREEMPTABLE
 
 
 def parts(minimum: int = 1, *, gone: int = 0, pods: int = 4, **annotations: str) -> list[tuple[list[int], bool]]:
@@ -34,6 +34,11 @@ def test_pods_above_the_minimum_go_one_by_one_and_the_rest_together(
 ) -> None:
     """The last ranks first."""
     assert parts(minimum) == expected
+
+
+def test_a_gang_that_may_not_be_preempted_has_none() -> None:
+    """Its own word is enough."""
+    assert parts(**{PREEMPTABLE: "false"}) == []
 
 
 @pytest.mark.parametrize(
