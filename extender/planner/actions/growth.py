@@ -5,9 +5,7 @@ along with it. Queues, the gangs of a queue and the pod sets of a gang are weigh
 they share the rest.
 """
 
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from math import ceil
 
@@ -29,57 +27,46 @@ STEPS = 256
 """Steps of growth in one cycle, about: each searches a node and weighs queues."""
 
 
-@dataclass(slots=True)
-class _Growing:
-    """A gang that may get more than its minimum."""
-
-    search: SlotSearch
-    given: Counter[str] = field(default_factory=Counter)
-    """Pod set → slots above the minimum that this cycle gave it."""
-
-    @property
-    def surplus(self) -> int:
-        """Members above the minimum, those of this cycle included."""
-        gang = self.search.ask.gang
-        return gang.taken + self.search.statement.slots - gang.floor.min_member
-
-
 def grow(session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, book: Book) -> frozenset[str]:
     """Add to the slots of these searches; return the keys of the gangs that were to grow."""
     growing = {
-        search.ask.gang.key: _Growing(search)
+        search.ask.gang.key: search
         for search in searches
         if growth_is_due(session, search.ask.gang) and search.left and not search.lacking
     }
     if not growing:
         return frozenset()
+
+    def surplus(gang: GangView) -> int:
+        """Return the members above the minimum, those of this cycle included."""
+        return gang.taken + growing[gang.key].statement.slots - gang.floor.min_member
+
     more = set(growing)
-    gangs, step = [each.search.ask.gang for each in growing.values()], _step(list(growing.values()))
-    for gang in session.turns(gangs, lambda gang: gang.key in more, lambda gang: growing[gang.key].surplus):
-        add = partial(_add, grown=growing[gang.key], most=step, limit=limit, book=book)
+    gangs, step = [search.ask.gang for search in growing.values()], _step(list(growing.values()))
+    for gang in session.turns(gangs, lambda gang: gang.key in more, surplus):
+        add = partial(_add, search=growing[gang.key], most=step, limit=limit, book=book)
         if not session.attempt(gang, add):
             more.discard(gang.key)
     return frozenset(growing)
 
 
-def _step(growing: Sequence[_Growing]) -> int:
+def _step(growing: Sequence[SlotSearch]) -> int:
     """Return the number of pods in a step: all at once where nobody has a part in them."""
-    waiting = sum(each.search.left for each in growing)
-    alone = len(growing) == 1 and sum(map(bool, growing[0].search.ask.open.values())) == 1
+    waiting = sum(search.left for search in growing)
+    alone = len(growing) == 1 and sum(map(bool, growing[0].ask.open.values())) == 1
     return waiting if alone else ceil(waiting / STEPS)
 
 
-def _add(session: Session, gang: GangView, *, grown: _Growing, most: int, limit: SlotLimit, book: Book) -> bool:
+def _add(session: Session, gang: GangView, *, search: SlotSearch, most: int, limit: SlotLimit, book: Book) -> bool:
     """Place up to `most` more pods of the first pod set that fits; return False if the gang can get no more."""
     if not limit.admit(gang):
         return False
-    search, statement = grown.search, grown.search.statement
-    before = statement.slots
+    statement, before = search.statement, search.statement.slots
     with undone(statement), book.room_for(gang, growth=True):
-        for pod_set in session.ordered_pod_sets(gang, grown.given):
+        for pod_set in session.ordered_pod_sets(gang, search.grown):
             search.more({each.name: most if each is pod_set else 0 for each in gang.pod_sets})
             if statement.slots > before:
-                grown.given[pod_set.name] += statement.slots - before
+                search.grown[pod_set.name] += statement.slots - before
                 break
     limit.add(gang, statement.slots - before)
     return statement.slots > before and search.left > 0

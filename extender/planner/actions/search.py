@@ -5,6 +5,7 @@ minimum is tried pod set by pod set, in two orders, and rolled back completely a
 """
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -43,6 +44,8 @@ class SlotSearch:
     """The gang's spares from now on; None if it keeps what it has."""
     borrows: list[Loan] | None = field(default=None, init=False)
     """The spares of others on which it runs; None: those on which it runs by now."""
+    grown: Counter[str] = field(default_factory=Counter, init=False)
+    """Pod set → slots above the minimum that this cycle gave it."""
     _lacks: Shortage | None = field(default=None, init=False)
     """The first shortage of a trial of all slots."""
 

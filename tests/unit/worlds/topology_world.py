@@ -79,6 +79,15 @@ class Racks(World):
         return slots(placement) if placement else {}
 
 
+def racks_with(*nodes: int) -> Racks:
+    """One block of racks, each with so many nodes."""
+    world = Racks(0)
+    for rack, count in enumerate(nodes):
+        for number in range(count):
+            world.rack_node(0, rack, number)
+    return world
+
+
 def racks_of(nodes: list[str]) -> list[str]:
     """The rack of each node, `b0r1`."""
     return [node[: node.index("n")] for node in nodes]

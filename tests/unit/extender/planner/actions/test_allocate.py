@@ -114,17 +114,6 @@ def test_a_gang_in_a_closed_or_missing_queue_is_not_let_in() -> None:
     assert not of(session, decisions.Enqueue)
 
 
-def test_a_gang_that_could_never_run_stays_out_and_says_so() -> None:
-    """Even an empty cluster has no room."""
-    world = World().nodes(2)
-    world.gang("a", {"worker": (3, GPU8)}, phase="Pending")
-    [waits] = of(world.plan(), decisions.Unschedulable)
-    assert waits.message == (
-        "worker: 3 pods must start together, but even an empty cluster has room for 2 of them; "
-        "1 more node with 8 free nvidia.com/gpu is needed"
-    )
-
-
 def test_a_gang_is_let_in_and_placed_in_one_cycle() -> None:
     """Pending → Inqueue with a placement, so that its pods are born on their nodes."""
     world = World().nodes(1)

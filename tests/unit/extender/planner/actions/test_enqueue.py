@@ -65,7 +65,10 @@ def test_a_gang_that_is_larger_than_the_cluster_is_kept_out_whatever_its_nodes_s
     session = world.plan()
     assert not entered(session)
     [waits] = of(session, decisions.Unschedulable)
-    assert "even an empty cluster has room for 2 of them" in waits.message
+    assert waits.message == (
+        "worker: 3 pods must start together, but even an empty cluster has room for 2 of them; "
+        "1 more node with 8 free nvidia.com/gpu is needed"
+    )
 
 
 @pytest.mark.parametrize(("state", "uid", "entering"), [("Closing", "u", 1), ("Closing", "v", 0), ("Closed", "u", 0)])

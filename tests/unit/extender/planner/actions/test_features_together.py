@@ -8,7 +8,7 @@ from extender_world import NOW, World, of, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_world import QueueWorld
-from topology_world import Racks, racks_of
+from topology_world import racks_of, racks_with
 from victims_world import Cluster, victims
 
 from extender.planner.actions.consolidate import Consolidate
@@ -112,35 +112,21 @@ def levels(nodes: int) -> Cluster:
     return world
 
 
-def test_what_a_department_deserves_comes_back_to_a_team_that_borrows_of_its_sibling() -> None:
-    """The team has its own share, and its sibling asks for nothing: the other department has borrowed from both."""
+@pytest.mark.parametrize(
+    ("runs", "asks", "lost"),
+    [
+        pytest.param(["a1", "b1", "b1", "b1"], "a1", {"b1": 1}, id="of another department that has more"),
+        pytest.param(["a1", "a1", "b1", "b1"], "a2", {"a1": 1}, id="of the sibling that has borrowed it"),
+        pytest.param(["a1", "a2", "b1", "b1"], "a1", {}, id="the department has what it deserves"),
+    ],
+)
+def test_a_team_gets_what_its_department_deserves(runs: list[str], asks: str, lost: dict[str, int]) -> None:
+    """From whoever has more; a team borrows what its sibling does not ask for."""
     world = levels(4)
-    world.runs("own", 1, first=0, queue="a1")
-    for number in range(3):
-        world.runs(f"b{number}", 1, first=1 + number, queue="b1")
-    world.asks("more", 1, queue="a1")
-    assert losses(world.cycle()) == {"b1": 1}
-
-
-def test_who_has_borrowed_of_its_sibling_gives_it_back_to_the_sibling() -> None:
-    """And not the other department, which has what it deserves."""
-    world = levels(4)
-    for number in range(2):
-        world.runs(f"a{number}", 1, first=number, queue="a1")
-        world.runs(f"b{number}", 1, first=2 + number, queue="b1")
-    world.asks("back", 1, queue="a2")
-    assert losses(world.cycle()) == {"a1": 1}
-
-
-def test_a_department_gets_no_more_than_it_deserves_for_whichever_team_asks() -> None:
-    """Both have theirs; a third node would be above what the department deserves."""
-    world = levels(4)
-    for queue, first in (("a1", 0), ("a2", 1)):
-        world.runs(queue, 1, first=first, queue=queue)
-    for number in range(2):
-        world.runs(f"b{number}", 1, first=2 + number, queue="b1")
-    world.asks("more", 1, queue="a1")
-    assert not victims(world.cycle())
+    for number, queue in enumerate(runs):
+        world.runs(f"{queue}-{number}", 1, first=number, queue=queue)
+    world.asks("more", 1, queue=asks)
+    assert losses(world.cycle()) == lost
 
 
 def test_a_team_that_borrows_of_its_sibling_loses_nothing_to_another_department() -> None:
@@ -246,10 +232,7 @@ def test_a_gang_that_runs_grows_into_what_is_reserved_only_if_it_ends_before(las
 @pytest.mark.parametrize(("room", "pods"), [((2, 4), 4), ((2, 3), 3), ((1, 2), 2), ((3, 3), 3)])
 def test_an_elastic_gang_grows_within_its_domain(room: tuple[int, int], pods: int) -> None:
     """It needs two near each other, and asks for four: the others come there, or not at all."""
-    world = Racks(1, 2, 0)
-    for rack, nodes in enumerate(room):
-        for number in range(nodes):
-            world.rack_node(0, rack, number)
+    world = racks_with(*room)
     key = world.asks("a", 4, required="rack", min_member=2, min_task_member={"worker": 2})
     world.plan()
     nodes = [node for node in world.placed(key).get("worker", []) if node]
@@ -259,10 +242,7 @@ def test_an_elastic_gang_grows_within_its_domain(room: tuple[int, int], pods: in
 
 def test_growth_joins_the_members_that_run() -> None:
     """The other rack has more room; the one where they are has one node left."""
-    world = Racks(1, 2, 0)
-    for rack, nodes in enumerate((3, 3)):
-        for number in range(nodes):
-            world.rack_node(0, rack, number)
+    world = racks_with(3, 3)
     key = world.asks("a", 2, required="rack")
     world.plan()
     nodes = world.placed(key)["worker"]
@@ -292,21 +272,24 @@ def young(age_s: float, *, least: int, notice: str = "") -> Cluster:
     return world
 
 
-@pytest.mark.parametrize(("age_s", "least", "told"), [(300, 3, 0), (300, 2, 1), (700, 3, 3), (700, 2, 1)])
+YOUNG = pytest.mark.parametrize(("age_s", "least", "go"), [(300, 3, 0), (300, 2, 1), (700, 3, 3), (700, 2, 1)])
+
+
+@YOUNG
 def test_who_has_just_started_is_neither_told_nor_evicted_but_for_what_is_above_its_minimum(
-    age_s: float, least: int, told: int
+    age_s: float, least: int, go: int
 ) -> None:
     """A notice of five minutes: those who are to go are told first, and go when it is over."""
     world = young(age_s, least=least, notice="300s")
     first = world.cycle()
     assert not of(first, MakeRoom)
-    assert len({place.notices[0].gang for place in of(first, Place) if place.notices}) == bool(told)
-    assert len(of(world.cycle(), TellNotice)) == told
+    assert len({place.notices[0].gang for place in of(first, Place) if place.notices}) == bool(go)
+    assert len(of(world.cycle(), TellNotice)) == go
     world.now += 301
-    assert len(victims(world.cycle())) == told
+    assert len(victims(world.cycle())) == go
 
 
-@pytest.mark.parametrize(("age_s", "least", "go"), [(300, 3, 0), (300, 2, 1), (700, 3, 3), (700, 2, 1)])
+@YOUNG
 def test_without_a_notice_they_go_at_once(age_s: float, least: int, go: int) -> None:
     """The same pods."""
     assert len(victims(young(age_s, least=least).cycle())) == go

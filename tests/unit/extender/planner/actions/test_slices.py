@@ -7,7 +7,7 @@ import pytest
 from extender_world import of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from topology_world import Racks, racks_of
+from topology_world import Racks, racks_of, racks_with
 
 from extender.planner.framework import decisions
 from muster.api.kubernetes.core import Pod
@@ -53,10 +53,7 @@ def grown(
 
 def started(racks: Iterable[int], pods: int, said: Mapping[str, str], **more: Any) -> tuple[Racks, str]:
     """Racks with so many empty nodes, and a gang that runs in them."""
-    world = Racks(0)
-    for rack, nodes in enumerate(racks):
-        for number in range(nodes):
-            world.rack_node(0, rack, number)
+    world = racks_with(*racks)
     key = world.asks("a", pods, 8, phase="Running", template=said, **more)
     world.plan()
     run(world, key, world.placed(key)["worker"], said)
