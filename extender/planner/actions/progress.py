@@ -186,8 +186,6 @@ def _hindrance(session: Session, pod: PodRecord) -> str:
 def _held(session: Session, gang: GangView, placement: Placement, missing: list[_Missing]) -> set[str]:
     """Return the pod sets that are held until every member of the others has a node or is at the barrier."""
     held = {pod_set.name for pod_set in placement.spec.pod_sets if pod_set.held}
-    if not held:
-        return held
     arrived = session.inputs.arrived.get(gang.uid, frozenset())
     some_to_come = any(each.slot.pod_set not in held and each.slot not in arrived for each in missing)
     return held if some_to_come else set()

@@ -81,7 +81,7 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     running = set()
     for gang, pod in staying:
         notice = notices.get(gang.key)
-        if notice is None or over(notice, now):
+        if notice is None or now >= (readable_time(notice.evict_at) or 0.0):  # one that cannot be read is over
             continue
         if not gang.independent and gang.key not in of_gangs:
             of_gangs[gang.key] = not (answered(gang, notice, now) or _in_vain(gang))
@@ -91,11 +91,6 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     if not running:
         return staying
     return tuple((gang, pod) for gang, pod in staying if gang.key in notices and pod.uid not in running)
-
-
-def over(notice: Notice, now: float) -> bool:
-    """Return True once the time has come; a time that cannot be read has."""
-    return now >= (readable_time(notice.evict_at) or 0.0)
 
 
 def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecord] | None = None) -> bool:
