@@ -44,6 +44,9 @@ class World:
     Before every cycle the state is compared with one made from the objects, unless the world is not `checked`.
     """
 
+    may_fail = True
+    """An action may fail for a gang, which is set aside then."""
+
     def __init__(self, *, checked: bool = True, looks: int | None = None) -> None:
         self.state = RememberingState(looks)
         self.checked = checked
@@ -249,7 +252,9 @@ class World:
         inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self.causes, asks=self.kept_asks,
                              arrived=self.arrived, avoided=self.refusals, gone=self.gone_nodes,
                              usage=self.usage, timing=self.timing)  # fmt: skip
-        return run_cycle(inputs, actions, self.plugins)
+        session = run_cycle(inputs, actions, self.plugins)
+        assert self.may_fail or not session.failures
+        return session
 
     def plan(self) -> Session:
         """One whole cycle: progress, enqueue, allocate; placements are put into the state as if written."""

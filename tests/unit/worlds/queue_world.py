@@ -35,6 +35,8 @@ class Run:
 class QueueWorld(World):
     """Time goes in steps; each has one cycle. Gangs of one task `worker` whose pods take whole GPUs."""
 
+    may_fail = False
+
     def __init__(self, *, nodes: int, gpus: int = 1) -> None:
         super().__init__(checked=False)
         self.nodes(nodes, gpus=gpus)

@@ -25,6 +25,8 @@ XID = {"SysLogsXIDError": "True"}
 class RepairWorld(World):
     """A world whose gangs run, one member a node from node-0 on, and whose repairs remember earlier looks."""
 
+    may_fail = False
+
     def __init__(self) -> None:
         super().__init__()
         self.repair = Repair()

@@ -19,6 +19,8 @@ from muster.api.muster.placement import Placement, PlacementSpec, PlacementStatu
 class Cluster(World):
     """Nodes of 8 GPUs, and two priority classes."""
 
+    may_fail = False
+
     def __init__(self, nodes: int = 2, *, checked: bool = True) -> None:
         super().__init__(checked=checked)
         self.nodes(nodes)

@@ -268,9 +268,10 @@ def test_backfill_starts_gangs_that_ask_for_nothing_behind_the_head_of_a_strict_
     world.submit("big", 4, lasts_s=50, queue="fifo")
     world.submit("small", 1, lasts_s=50, queue="fifo")
     world.gang("idle", {"worker": (2, {})}, queue="fifo")
+    world.gang("mixed", {"idle": (1, {}), "worker": (1, {"nvidia.com/gpu": 1})}, queue="fifo")
     session = world.session(Allocate(), Backfill())
     assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/idle"]
-    assert {waits.gang.key for waits in of(session, decisions.Unschedulable)} == {"ns/big", "ns/small"}
+    assert {waits.gang.key for waits in of(session, decisions.Unschedulable)} == {"ns/big", "ns/small", "ns/mixed"}
 
 
 TICK_S = 5

@@ -100,6 +100,7 @@ def test_spares_are_not_given_before_the_rest_of_the_room_is_free(*, going: bool
     world.runs("ends", 1, first=2, priority_class="high")
     if going:
         world.change(world.state.pod_objects["uid-ends-worker-0"], deletion_timestamp="2027-01-15T08:00:10Z")
+        world.change(world.state.groups["ns/ends"], status={"phase": "Completed"})
     world.asks("high", 2)
     assert not of(cycle(world, SparesForPreempt()), Place)
     assert len(spares(world, low)) == 1
