@@ -152,9 +152,15 @@ def _native(admission: OfflineAdmission, document: JSON, pods: Iterable[Admitted
     try:
         for manifest, about in (*native.in_musters_words(document), *found):
             yield Admitted(manifest, manifest, about=about)
-    except ValueError as error:  # msgspec.ValidationError is one
-        refused = FieldError(str(document.get("kind")), f"it cannot be read: {error}")
-        yield Admitted(document, document, errors=[refused])
+    except msgspec.ValidationError as error:
+        yield Admitted(document, document, errors=[_unreadable(document, error)])
+    except ValueError as error:
+        errors = list(native.wrong_quantities(document)) or [_unreadable(document, error)]
+        yield Admitted(document, document, errors=errors)
+
+
+def _unreadable(document: JSON, error: Exception) -> FieldError:
+    return FieldError(str(document.get("kind")), f"it cannot be read: {error}")
 
 
 def sample_pods(workload: JSON) -> Iterator[SamplePod]:

@@ -5,14 +5,17 @@ from typing import Any
 
 import msgspec
 
+from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.kubernetes import core, scheduling
 from muster.api.muster.native import binds_parts
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import PodGroup
+from muster.runtime.workload import containers_of, template_of
 from muster.volcano.native import group_of, is_gang, native_of
 from muster.volcano.podgroup import pod_group
+from muster.workloads.kind import dotted, pod_templates
 from muster.workloads.podgroup import pod_group as group_of_pod
-from muster.workloads.table import group_name
+from muster.workloads.table import group_name, kind_of
 from webhook.lookup import Owners, known_controller
 from webhook.offline.lookups import JSON
 
@@ -53,6 +56,17 @@ def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace
             native = native_of(group)
             native.metadata.owner_references = []  # of an object that does not exist yet
             yield _plain(native), "as which Muster publishes the gang where the API server serves the kind"
+
+
+def wrong_quantities(document: JSON) -> Iterator[FieldError]:
+    """Yield an error for each container in the pod templates of a workload whose requests cannot be read."""
+    kind = kind_of(str(document.get("apiVersion")), str(document.get("kind")))
+    for place, template in pod_templates(document, kind.templates if kind else ()):
+        for container in containers_of(template_of(template)[0], f"{dotted(place)}.spec"):
+            try:
+                _ = container.requests
+            except InvalidFieldError as error:
+                yield error.error
 
 
 def _templates(

@@ -109,6 +109,15 @@ def test_what_follows() -> None:
     assert refused.errors
 
 
+def test_a_wrong_quantity_has_its_path() -> None:
+    """Also where it is only found when the gang's native PodGroup is made."""
+    container = {"name": "main", "resources": {"requests": {"cpu": "2x"}}}
+    *_, refused = admit_all(admission(native=True), [vcjob(task(template={"spec": {"containers": [container]}}))])
+    [error] = refused.errors
+    assert error.path == "spec.tasks[0].template.spec.containers[0].resources"
+    assert "cpu: '2x' is not a quantity" in error.message
+
+
 def test_pods_that_cannot_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error stands behind the workload, which itself is fine."""
 
