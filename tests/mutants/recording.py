@@ -69,10 +69,10 @@ class Recording:
         if everything:
             self.product = clones.product(clone)
         ran = run(clone, [clones.TIER] if everything else files, self.data, workers=workers)
-        changed = set(files)
-        kept = {test: seconds for test, seconds in self.duration_s.items() if _file(test) not in changed}
+        same = now.keys() - set(files)
+        kept = {test: seconds for test, seconds in self.duration_s.items() if _file(test) in same}
         self.duration_s = kept | ran.duration_s
-        self.failed = {test for test in self.failed if _file(test) not in changed} | ran.failed
+        self.failed = {test for test in self.failed if _file(test) in same} | ran.failed
         self.tests = now
         self.write()
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from coverage.numbits import nums_to_numbits
 
-from tests.mutants.recording import Covered, Recording, covered, numbered_then
+from tests.mutants import clones
+from tests.mutants import recording as module
+from tests.mutants.recording import Covered, Ran, Recording, covered, numbered_then
 from tests.mutants.sites import Site, sites
 
 CODE = "LIMIT = 2\n\n\ndef f(a):\n    return (\n        a\n        < LIMIT\n    )\n\n\ndef g(a):\n    return a + 1\n"
@@ -85,3 +87,20 @@ def test_files_of_tests_that_are_outdated() -> None:
     """Those that are new, and those that read otherwise."""
     recording = Recording(Path("none"), tests={"a": "1", "b": "2"})
     assert recording.outdated({"a": "1", "b": "3", "c": "4"}) == ["b", "c"]
+
+
+def test_tests_of_files_that_are_gone_are_forgotten(
+    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a later run would start them, and end; those of other files stay."""
+    gone, new = "tests/unit/test_gone.py::test_x", "tests/unit/test_new.py::test_y"
+    recording.duration_s[gone] = 1.0
+    recording.failed = {gone, F}
+    recording.tests = {"tests/unit/test_f.py": "", "tests/unit/test_gone.py": ""}
+    now = {"tests/unit/test_f.py": "", "tests/unit/test_new.py": ""}
+    monkeypatch.setattr(clones, "tests", lambda _: now)
+    monkeypatch.setattr(
+        module, "run", lambda _clone, files, *_, **__: Ran(dict.fromkeys([new], 2.0), {*files} - {*now})
+    )
+    recording.update(tmp_path, workers=1)
+    assert (set(recording.duration_s), recording.failed, recording.tests) == ({F, BOTH, new}, {F}, now)
