@@ -19,8 +19,8 @@ tiers:
   - {name: nodeplacement, arguments: {tpu: binpack}}
   - {name: tdm, arguments: {tdm.revocable-zones: x}}
 configurations:
-- {name: allocate, arguments: {errorCache: true}}
 - {name: elect}
+- {name: allocate, arguments: {errorCache: true}}
 metrics: {kind: prometheus}
 queueDepth: {}
 usageDBConfig: {usageParams: {halfLife: 1h}}
@@ -37,8 +37,8 @@ def test_every_unknown_name_is_an_error() -> None:
         "tiers[1].plugins[1].enableJobOrders: there is no field 'enableJobOrders'",
         "tiers[1].plugins[1].enableTaskOrder: must be true or false, and is 'false'",
         "tiers[1].plugins[3].arguments.tdm.revocable-zones: there is no argument of plugin tdm 'tdm.revocable-zones'",
-        "configurations[0].arguments.errorCache: there is no argument of action allocate 'errorCache'",
-        "configurations[1].name: there is no action 'elect'",
+        "configurations[0].name: there is no action 'elect'",
+        "configurations[1].arguments.errorCache: there is no argument of action allocate 'errorCache'",
         "metrics.kind: there is no field 'kind'",
         "queueDepth: there is no field 'queueDepth'",
         "usageDBConfig.usageParams.halfLife: there is no field 'usageParams.halfLife'",
@@ -152,6 +152,9 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
         ),
         ("configurations[0].arguments.overcommit-factor", "it is an argument of plugin overcommit"),
         ("metrics", "no plugin of Muster reads the load of nodes"),
+    ]
+    assert "tiers: gang: different: it is there in any case, and first: members start together or not at all" in [
+        *report_of("tiers: [{plugins: [{name: predicates}]}]").lines()
     ]
     actions, plugins = parts_of(config.parse(DIFFERENT))
     assert [action.name for action in actions][1:5] == ["enqueue", "preempt", "allocate", "recall"]
