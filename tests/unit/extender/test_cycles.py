@@ -85,6 +85,7 @@ def test_a_cycle(planning: Planning) -> None:
     assert planning.budgets == [session]
     assert [gang.key for gang in session.snapshot.gangs] == ["ns/fits", "ns/large"]
     assert (metric("gangs_waiting"), metric("suspect_nodes")) == (1, 0)
+    assert REGISTRY.get_sample_value("muster_queue_gangs_waiting", {"queue": "default"}) == 1
 
 
 def test_a_replica_that_has_lost_its_lead_writes_nothing(planning: Planning) -> None:
