@@ -166,6 +166,7 @@ def test_an_event_tells_what_is_new() -> None:
     assert report(NO_ROOM, PLACED) == []
     assert report(*(replace(each, status="False", message="it was") for each in (NO_ROOM, PLACED))) == []
     other, all_run = replace(NO_ROOM, message="lacks 2"), replace(PLACED, message="all run")
+    assert report(NO_ROOM, all_run) == ["all run"]
     assert report(other, all_run) == [("NotEnoughResources", "lacks 2", False), "all run"]
     assert report(replace(other, reason="QueueNotOpen")) == [("QueueNotOpen", "lacks 2", True)]
     assert report(other, why=None) == []
