@@ -19,7 +19,7 @@ _LIFETIME = timedelta(days=365)
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPair:
+class CertificatePair:
     """A certificate and its private key, both PEM; the key is not shown when the pair is printed."""
 
     cert_pem: bytes
@@ -35,7 +35,7 @@ class KeyPair:
 class Authority:
     """Signer of certificates; `pair` is its own certificate and key."""
 
-    def __init__(self, pair: KeyPair) -> None:
+    def __init__(self, pair: CertificatePair) -> None:
         self.pair = pair
         self._certificate = x509.load_pem_x509_certificate(pair.cert_pem)
         key = serialization.load_pem_private_key(pair.key_pem, password=None)
@@ -64,7 +64,7 @@ class Authority:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Return the authority whose `ca.crt` and `ca.key` stand in the folder."""
-        return cls(KeyPair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes()))
+        return cls(CertificatePair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes()))
 
     def save(self, folder: Path) -> None:
         """Write `ca.crt` and `ca.key` (readable by the owner only) into the folder."""
@@ -81,7 +81,7 @@ class Authority:
         server: bool = False,
         life: timedelta = _LIFETIME,
         now: datetime | None = None,
-    ) -> KeyPair:
+    ) -> CertificatePair:
         """Return a certificate with a new key for a server, a client (groups are its organizations) or both.
 
         It lives for `life` from `now` (by default this machine's time), but never longer than its authority.
@@ -144,8 +144,8 @@ def _key_usage(*, ca: bool) -> x509.KeyUsage:
     )  # fmt: skip
 
 
-def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:
-    return KeyPair(
+def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> CertificatePair:
+    return CertificatePair(
         certificate.public_bytes(serialization.Encoding.PEM),
         key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
     )

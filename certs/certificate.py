@@ -10,7 +10,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 
-from certs.authority import BACKDATE, KeyPair
+from certs.authority import BACKDATE, CertificatePair
 
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _RENEWED_AFTER = 2 / 3
@@ -140,7 +140,7 @@ class Pair:
         return cls(certificate, key_pem, tuple(each for each in read_bundle(cert_pem) if each != certificate))
 
     @classmethod
-    def of(cls, pair: KeyPair) -> Self:
+    def of(cls, pair: CertificatePair) -> Self:
         """Return the pair that an authority has made."""
         return cls(Certificate.read(pair.cert_pem), pair.key_pem)
 

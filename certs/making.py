@@ -5,10 +5,10 @@ import secrets
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from certs.authority import Authority, KeyPair
+from certs.authority import Authority, CertificatePair
 from certs.certificate import Pair
 from certs.content import Content
-from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Situation, Step, Wanted, next_step
+from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Situation, Step, WantedCertificate, next_step
 
 
 def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple[Content | None, list[Step]]:
@@ -46,7 +46,7 @@ def _with_certificates(content: Content, step: Issue, at: Situation) -> Content:
     signer = content.coming if step.by == "coming" else content.issuer
     if signer is None:
         raise ValueError(f"there is no {step.by} authority to sign with")  # a defect of the decision
-    authority = Authority(KeyPair(signer.certificate.pem, signer.key_pem))
+    authority = Authority(CertificatePair(signer.certificate.pem, signer.key_pem))
     made = {each.name: _issued(authority, each, at) for each in step.wanted}
     coming = None if step.by == "coming" else content.coming
     request = "" if content.request == "serving" else content.request
@@ -54,7 +54,7 @@ def _with_certificates(content: Content, step: Issue, at: Situation) -> Content:
     return replace(content, issuer=signer, coming=coming, leaves=leaves, request=request, faults=())
 
 
-def _issued(authority: Authority, wanted: Wanted, at: Situation) -> Pair:
+def _issued(authority: Authority, wanted: WantedCertificate, at: Situation) -> Pair:
     addresses = sorted(name for name in wanted.names if _is_address(name))
     others, life = sorted(wanted.names - set(addresses)), timedelta(seconds=at.terms.life_s)
     pair = authority.issue(

@@ -26,7 +26,7 @@ _SHORTEST_S: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class WantedCertificate:
     """A certificate of a server that shall be there, under a name in the Secret and for these hosts."""
 
     name: str
@@ -53,7 +53,7 @@ class Situation:
     now_s: float
     """The time of the API server."""
     terms: Terms
-    wanted: Sequence[Wanted]
+    wanted: Sequence[WantedCertificate]
     trusted_s: Mapping[str, float] = field(default_factory=dict)
     """How long this process has seen an authority in every caBundle that is there, without a break."""
     loaded_s: Mapping[str, float] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Issue:
     """These certificates are to be made, by the issuer or by the coming authority, which thereby becomes the issuer."""
 
     why: str
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[WantedCertificate, ...]
     by: Literal["coming", "issuer"]
 
 
@@ -142,7 +142,7 @@ def _issue(content: Content, bundles: Bundles, at: Situation) -> Issue | None:
     return Issue("; ".join(dict.fromkeys(reasons.values())), tuple(reasons), "issuer")
 
 
-def _why_new(content: Content, wanted: Wanted, issuer: Certificate, now_s: float, ends_s: float) -> str:
+def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, now_s: float, ends_s: float) -> str:
     """Return the reason for another certificate, which would be valid until `ends_s`; empty if there is none."""
     pair = content.leaves.get(wanted.name)
     if pair is None:

@@ -20,14 +20,14 @@ _RSA_BITS = 2048
 
 
 @dataclass(frozen=True, slots=True)
-class KeyPair:
+class SSHKeyPair:
     """A private key in a format that OpenSSH reads, and the line of authorized_keys that lets it in."""
 
     private: bytes
     public: bytes
 
 
-def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> KeyPair:
+def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> SSHKeyPair:
     """Return a new pair: Ed25519, ECDSA on P-521, or RSA as PEM (PKCS#1) for programs that read the file themselves."""
     layout = serialization.PrivateFormat.OpenSSH
     key: PrivateKey
@@ -37,10 +37,10 @@ def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> KeyPair:
     else:
         key = Ed25519PrivateKey.generate() if kind == "ed25519" else ecdsa_key(SECP521R1())
     private = key.private_bytes(serialization.Encoding.PEM, layout, serialization.NoEncryption())
-    return KeyPair(private, _public(key))
+    return SSHKeyPair(private, _public(key))
 
 
-def pair_of(private: bytes) -> KeyPair:
+def pair_of(private: bytes) -> SSHKeyPair:
     """Return the pair of a given private key, in OpenSSH's format or PEM; ValueError says why it cannot be read."""
     load = serialization.load_ssh_private_key if b"OPENSSH" in private else serialization.load_pem_private_key
     try:
@@ -49,14 +49,14 @@ def pair_of(private: bytes) -> KeyPair:
         raise ValueError(f"the private key cannot be read: {error}") from error
     if not isinstance(key, PrivateKey):
         raise ValueError(f"the private key is of a kind that is not used here ({type(key).__name__})")  # noqa: TRY004 - the text is at fault
-    return KeyPair(private, _public(key))
+    return SSHKeyPair(private, _public(key))
 
 
 def _public(key: PrivateKey) -> bytes:
     return key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH) + b"\n"
 
 
-def secret_data(pair: KeyPair) -> dict[str, str]:
+def secret_data(pair: SSHKeyPair) -> dict[str, str]:
     """Return `data` of a Secret of type kubernetes.io/ssh-auth, which also carries the public key."""
     return {PRIVATE_KEY: b64encode(pair.private).decode(), PUBLIC_KEY: b64encode(pair.public).decode()}
 

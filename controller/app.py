@@ -5,23 +5,23 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from controller.caches import Caches
+from controller.caches import SharedCaches
 from controller.cron.controller import CronJobs
 from controller.flow.controller import JobFlows, JobTemplates
-from controller.gangs.native import NativeGroups
+from controller.gangs.native import NativeGroupWorker
 from controller.gangs.podgroups import PodGroups
 from controller.gangs.rendezvous import Rendezvous
 from controller.job.controller import GATHER_S, Jobs
 from controller.job.effects import AT_ONCE
 from controller.kit import KeyController, Kit
-from controller.queues.controller import Queues
+from controller.queues.controller import QueueController
 from controller.shipped import Manifest, Shipped
 from controller.trainjob.controller import TrainJobs
 from controller.trainjob.report import Authorities
 from controller.trainjob.runtimes import Finalizers
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
-from muster.kube.events import Recorder
+from muster.kube.events import EventWriter
 from muster.kube.readable import not_ready
 from muster.kube.store import Handler
 from muster.runtime.framework import Framework
@@ -51,11 +51,11 @@ class Controller:
         target: Target = "Job",
         native_groups: bool = False,
     ) -> None:
-        kit = Kit(client, Recorder(client, "muster-controller"), monotonic_s, wall_s)
-        self._recorder, self._leading, caches = kit.recorder, threading.Event(), Caches(client)
+        kit = Kit(client, EventWriter(client, "muster-controller"), monotonic_s, wall_s)
+        self._recorder, self._leading, caches = kit.recorder, threading.Event(), SharedCaches(client)
         templates = JobTemplates(kit, caches)
         self.job_flows = JobFlows(kit, caches, templates.cache)
-        native = NativeGroups(kit, caches) if native_groups else None
+        native = NativeGroupWorker(kit, caches) if native_groups else None
         self.jobs = Jobs(
             kit,
             caches,
@@ -65,7 +65,7 @@ class Controller:
             at_once=at_once,
             gather_s=gather_s,
         )
-        self.queues = Queues(kit, caches)
+        self.queues = QueueController(kit, caches)
         self.train_jobs = TrainJobs(
             kit, caches, framework=framework, authorities=authorities, target=target, threads=workers
         )

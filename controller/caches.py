@@ -25,10 +25,10 @@ from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS, MADE_OF
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube.budget import Budget
+from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.kube.store import Indexer, Store
+from muster.kube.store import Indexer, ObjectStore
 from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME
 from muster.volcano.tasks import job_of_pod
 from muster.workloads.podgroup import group_to_make
@@ -54,21 +54,21 @@ QUEUE_INDEX: Final = "queue"
 """Index of the stores of PodGroups, Volcano's and native ones: the queue's name."""
 
 
-class Caches:
+class SharedCaches:
     """The caches that several controllers read; each has those of its own beside them."""
 
     def __init__(self, client: Client) -> None:
         self.jobs = packed(client, JOBS, {TEMPLATE_INDEX: template_keys, CRON_INDEX: cron_keys})
         by_gang = {JOB_INDEX: job_keys, GROUP_INDEX: group_keys, ENDED_INDEX: ended_keys, NATIVE_INDEX: native_keys}
-        self.pods = Reflector(client, PODS, store=Store[Pod](by_gang), keep=kept)
+        self.pods = Reflector(client, PODS, store=ObjectStore[Pod](by_gang), keep=kept)
         self.groups = Reflector(
-            client, POD_GROUPS, store=Store[PodGroup]({QUEUE_INDEX: queue_names}), budget=Budget(POD_GROUPS)
+            client, POD_GROUPS, store=ObjectStore[PodGroup]({QUEUE_INDEX: queue_names}), budget=MemoryLimit(POD_GROUPS)
         )
         self.natives = Reflector(
             client,
             NATIVE_POD_GROUPS,
-            store=Store[NativePodGroup]({QUEUE_INDEX: native_queue_names}),
-            budget=Budget(NATIVE_POD_GROUPS),
+            store=ObjectStore[NativePodGroup]({QUEUE_INDEX: native_queue_names}),
+            budget=MemoryLimit(NATIVE_POD_GROUPS),
             may_be_absent=True,
         )
         self.commands = Reflector(client, COMMANDS)
@@ -83,7 +83,7 @@ class Caches:
 
 def packed(client: Client, resource: Resource[T], indexes: Mapping[str, Indexer[T]] | None = None) -> Reflector[T]:
     """Return a cache of objects with templates, which are kept as texts, within a budget."""
-    return Reflector(client, resource, store=Store(indexes, packed=resource.type), budget=Budget(resource))
+    return Reflector(client, resource, store=ObjectStore(indexes, packed=resource.type), budget=MemoryLimit(resource))
 
 
 def job_keys(pod: Pod) -> list[str]:

@@ -19,7 +19,7 @@ from certs import rotation
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, all_pairs, annotations_of, data_of, problems, read
 from certs.making import all_steps
-from certs.rotation import Since, Situation, Step, Terms, Wanted
+from certs.rotation import Since, Situation, Step, Terms, WantedCertificate
 from controller.kit import KeyController, Kit
 from controller.worker import Retry
 from muster.api import names
@@ -33,7 +33,7 @@ from muster.api.kubernetes.extensions import (
 from muster.api.kubernetes.meta import format_time
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict
-from muster.kube.events import Recorder
+from muster.kube.events import EventWriter
 from muster.kube.reflector import Reflector
 
 log = structlog.get_logger(__name__)
@@ -62,7 +62,7 @@ class CertificateOptions:
 
     secret: str
     issuer: Literal["own", "external"]
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[WantedCertificate, ...]
     terms: Terms
 
 
@@ -79,7 +79,7 @@ class Keeper(KeyController):
         wall_s: Callable[[], float] | None = None,
     ) -> None:
         wall_s = wall_s or (lambda: client.server_time_s() or time.time())
-        super().__init__(Kit(client, Recorder(client, "muster-controller"), monotonic_s, wall_s), _KEY)
+        super().__init__(Kit(client, EventWriter(client, "muster-controller"), monotonic_s, wall_s), _KEY)
         self._options = options
         self._namespace = namespace
         self._leaves = tuple(each.name for each in options.wanted)

@@ -12,7 +12,7 @@ from controller.worker import Worker
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
-from muster.kube.events import Recorder
+from muster.kube.events import EventWriter
 from muster.kube.reflector import Reflector
 from muster.kube.store import Handler
 
@@ -24,7 +24,7 @@ class Kit:
     """The API server, Events and clocks, the same for all controllers of a process."""
 
     client: Client
-    recorder: Recorder
+    recorder: EventWriter
     monotonic_s: Callable[[], float] = time.monotonic
     wall_s: Callable[[], float] = time.time
 

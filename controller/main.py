@@ -15,10 +15,10 @@ from uuid import uuid4
 import structlog
 
 from certs.content import REPORTS, SERVING, WEB
-from certs.rotation import Terms, Wanted
+from certs.rotation import Terms, WantedCertificate
 from controller.app import Controller
 from controller.certificates import CertificateOptions, Keeper
-from controller.settings import LOAD_WAIT_S, TRUST_WAIT_S, ControllerSettings, Options, parse
+from controller.settings import LOAD_WAIT_S, TRUST_WAIT_S, ControllerOptions, ControllerSettings, parse
 from controller.shipped import Manifest, read
 from controller.trainjob.report import Authorities, Reports, ReportServer, TrainerReports
 from muster.kube.client import Client
@@ -40,7 +40,7 @@ _CONNECTIONS = 48
 _SYNC_WARNING_S = 30
 
 
-class News(Enum):
+class ThreadEvents(Enum):
     """Events that the main thread waits for."""
 
     LEADING = "leading"
@@ -60,16 +60,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ConfigurationError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
-    return Process(client, options, shipped).run()
+    return ControllerProcess(client, options, shipped).run()
 
 
-class Process:
+class ControllerProcess:
     """The controller with its lease and its status port."""
 
-    def __init__(self, client: Client, options: Options, shipped: list[Manifest]) -> None:
+    def __init__(self, client: Client, options: ControllerOptions, shipped: list[Manifest]) -> None:
         settings = options.settings
         # A SimpleQueue, as only its put may interrupt its own get: the signal handler runs in the thread that waits.
-        self._news: SimpleQueue[News] = SimpleQueue()
+        self._news: SimpleQueue[ThreadEvents] = SimpleQueue()
         self._reports = _report_server(client, options)
         authorities = Authorities(Path(settings.report_ca_file)) if settings.report_port else None
         self._controller = Controller(
@@ -93,8 +93,8 @@ class Process:
             lease_duration_s=settings.lease_duration_s,
             renew_deadline_s=settings.lease_duration_s * 2 / 3,
             retry_period_s=settings.lease_duration_s / 7.5,
-            on_started=lambda: self._news.put(News.LEADING),
-            on_stopped=lambda: self._news.put(News.LOST),
+            on_started=lambda: self._news.put(ThreadEvents.LEADING),
+            on_stopped=lambda: self._news.put(ThreadEvents.LOST),
         )
         health = Health()
         health.add_check("caches", self._controller.not_ready)
@@ -107,7 +107,7 @@ class Process:
     def run(self) -> int:
         """Run until told to end, or until the lease is lost."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda _number, _frame: self._news.put(News.END))
+            signal.signal(number, lambda _number, _frame: self._news.put(ThreadEvents.END))
         background_loop().call_soon_threadsafe(self._lag.follow)
         for part in (self._status, self._keeper, self._reports, self._controller):
             if part:
@@ -118,12 +118,12 @@ class Process:
             return self._end()
         log.info("caches are filled", objects=memory.freeze())
         self._elector.start()
-        while (news := self._news.get()) is News.LEADING:
+        while (news := self._news.get()) is ThreadEvents.LEADING:
             log.info("leading")
             if self._keeper:
                 self._keeper.lead(lambda: self._elector.leading)
             self._controller.lead(lambda: self._elector.leading)
-        if news is News.LOST:
+        if news is ThreadEvents.LOST:
             # Not a moment longer than the lease: what is under way in other threads dies with the process.
             log.error("lease lost, ending so that a fresh process can stand for election")
             os._exit(LOST_LEASE)
@@ -147,7 +147,7 @@ class Process:
         return 0
 
 
-def _report_server(client: Client, options: Options) -> ReportServer | None:
+def _report_server(client: Client, options: ControllerOptions) -> ReportServer | None:
     """Return the server to which trainers report their progress, if there is a port."""
     settings = options.settings
     if not settings.report_port:
@@ -160,12 +160,18 @@ def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
     """Return the options of settings without problems; None without a Secret: certificates come from elsewhere."""
     if not settings.cert_secret:
         return None
-    wanted = [Wanted(name=SERVING, common_name="muster-webhook", names=frozenset(map(_normal, settings.cert_dns_name)))]
+    wanted = [
+        WantedCertificate(
+            name=SERVING, common_name="muster-webhook", names=frozenset(map(_normal, settings.cert_dns_name))
+        )
+    ]
     if settings.report_port and settings.cert_issuer == "own":
         host = _normal(urlsplit(settings.report_url).hostname or "")
-        wanted.append(Wanted(name=REPORTS, common_name="muster-reports", names=frozenset({host})))
+        wanted.append(WantedCertificate(name=REPORTS, common_name="muster-reports", names=frozenset({host})))
     if settings.web_dns_name and settings.cert_issuer == "own":
-        wanted.append(Wanted(name=WEB, common_name="muster-web", names=frozenset(map(_normal, settings.web_dns_name))))
+        wanted.append(
+            WantedCertificate(name=WEB, common_name="muster-web", names=frozenset(map(_normal, settings.web_dns_name)))
+        )
     return CertificateOptions(
         secret=settings.cert_secret,
         issuer=settings.cert_issuer,

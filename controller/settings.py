@@ -106,7 +106,7 @@ def _life(name: str, text: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ControllerOptions:
     """The values of the command line."""
 
     kubeconfig: str
@@ -115,10 +115,10 @@ class Options:
     settings: ControllerSettings
 
 
-def parse(argv: Sequence[str] | None = None) -> Options:
+def parse(argv: Sequence[str] | None = None) -> ControllerOptions:
     """Read the arguments, by default those of this process; mistakes end the process with code 2."""
     parser = settings.parser_of("controller", "Muster's controller: whether a pod exists.")
     add = parser.add_argument
     add("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")
     add("--report-host", default="0.0.0.0", help="address of the report port [default: %(default)s]")  # noqa: S104 - for pods
-    return Options(**settings.parse(parser, argv, ControllerSettings))
+    return ControllerOptions(**settings.parse(parser, argv, ControllerSettings))

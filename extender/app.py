@@ -25,7 +25,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from extender.verbs.bind import DECODE_BINDING
 from extender.verbs.filter import DECODE_ARGS
 from extender.verbs.preempt import DECODE_PREEMPTION
@@ -78,7 +78,7 @@ _with_pod = msgspec.json.Decoder(_WithPod)
 
 
 def _verb(
-    name: str, decoder: msgspec.json.Decoder[Any], decide: Callable[[Any], Any], failure: Callable[[Reason], object]
+    name: str, decoder: msgspec.json.Decoder[Any], decide: Callable[[Any], Any], failure: Callable[[VerbReason], object]
 ) -> Answer:
     async def answer(body: bytes) -> bytes:
         try:
@@ -86,10 +86,10 @@ def _verb(
             return msgspec.json.encode(await answer if isawaitable(answer) else answer)
         except msgspec.DecodeError as error:
             log.warning("malformed request", verb=name, error=str(error))
-            return msgspec.json.encode(failure(Reason.MALFORMED))
+            return msgspec.json.encode(failure(VerbReason.MALFORMED))
         except Exception:
             log.exception("verb failed", verb=name)
-            return msgspec.json.encode(failure(Reason.INTERNAL))
+            return msgspec.json.encode(failure(VerbReason.INTERNAL))
 
     return answer
 

@@ -36,7 +36,7 @@ LONGEST_S = 290.0
 """Longest wait: kube-scheduler gives up a call of the bind entry after 300 s (`httpTimeout`)."""
 
 
-class Outcome(Enum):
+class MeetingOutcome(Enum):
     """End of a meeting: its members may be bound, or must be tried again."""
 
     RELEASED = "released"
@@ -44,7 +44,7 @@ class Outcome(Enum):
     CANCELLED = "cancelled"
 
 
-from_zero(OUTCOMES, (outcome.name.lower() for outcome in Outcome))
+from_zero(OUTCOMES, (outcome.name.lower() for outcome in MeetingOutcome))
 
 
 @dataclass(slots=True)
@@ -55,7 +55,7 @@ class _Meeting:
     arrived: dict[Slot, str] = field(default_factory=dict)
     calls: Counts[tuple[Slot, str]] = field(default_factory=Counts)
     """Slot and UID of a pod → held calls for it."""
-    outcome: Outcome | None = None
+    outcome: MeetingOutcome | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     timer: asyncio.TimerHandle | None = None
 
@@ -77,7 +77,7 @@ class Barrier:
         *,
         pod_uid: str = "",
         on_arrival: Callable[[], None] = lambda: None,
-    ) -> Outcome:
+    ) -> MeetingOutcome:
         """Wait until `enough` holds for the held members, slot → UID, or the time is over; call `on_arrival` before.
 
         Of several pods with one slot only the last gets it, and the others CANCELLED. A call that ends by an exception
@@ -88,11 +88,11 @@ class Barrier:
         HELD.inc()
         try:
             if meeting.outcome is None and enough(meeting.arrived):
-                self._end(key, meeting, Outcome.RELEASED)
+                self._end(key, meeting, MeetingOutcome.RELEASED)
             on_arrival()
             await meeting.ended.wait()
-            outcome = meeting.outcome or Outcome.CANCELLED
-            return outcome if meeting.arrived[slot] == pod_uid else Outcome.CANCELLED
+            outcome = meeting.outcome or MeetingOutcome.CANCELLED
+            return outcome if meeting.arrived[slot] == pod_uid else MeetingOutcome.CANCELLED
         finally:
             HELD.dec()
             meeting.calls[slot, pod_uid] -= 1
@@ -102,7 +102,7 @@ class Barrier:
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
         """End the meetings of a gang, of one epoch or all: its placement is over, or a member is gone."""
         for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
-            self._end(key, self._meetings[key], Outcome.CANCELLED)
+            self._end(key, self._meetings[key], MeetingOutcome.CANCELLED)
 
     def cancel_all(self) -> None:
         """End every meeting, as this process does not lead any more."""
@@ -137,9 +137,9 @@ class Barrier:
         if left > 0 and meeting.outcome is None:
             self._look_again(left, key, meeting)
         else:
-            self._end(key, meeting, Outcome.TIMED_OUT)
+            self._end(key, meeting, MeetingOutcome.TIMED_OUT)
 
-    def _end(self, key: tuple[str, int], meeting: _Meeting, outcome: Outcome) -> None:
+    def _end(self, key: tuple[str, int], meeting: _Meeting, outcome: MeetingOutcome) -> None:
         if meeting.outcome is None:
             meeting.outcome = outcome
             OUTCOMES.labels(outcome.name.lower()).inc()

@@ -11,10 +11,10 @@ from extender.planner import reasons
 from extender.planner.fairshare.budgets import BudgetStanding, budgets_of
 from extender.planner.framework.session import Session
 from extender.queuemetrics import Series
-from muster.api.muster.usage import Usage
+from muster.api.muster.usage import PublishedUsage
 from muster.api.volcano.scheduling import QUEUES, Queue
-from muster.kube.events import Recorder
-from muster.volcano.queuelimits import Budget
+from muster.kube.events import EventWriter
+from muster.volcano.queuelimits import UsageBudget
 
 RATIO: Final = Gauge(
     "muster_queue_budget_ratio",
@@ -39,7 +39,7 @@ LATE_S: Final = 600.0
 class BudgetReporter:
     """Remembers the last report of each queue, so that a step is reported once; and whether the usage is up to date."""
 
-    def __init__(self, recorder: Recorder, *, wall_s: Callable[[], float]) -> None:
+    def __init__(self, recorder: EventWriter, *, wall_s: Callable[[], float]) -> None:
         self._recorder = recorder
         self._wall_s = wall_s
         self._began = wall_s()
@@ -54,7 +54,7 @@ class BudgetReporter:
         self._changed: float | None = None
         """When that first changed after the moment up to which the usage is known; None if it has not."""
 
-    def believed(self, usage: Usage | None) -> Usage | None:
+    def believed(self, usage: PublishedUsage | None) -> PublishedUsage | None:
         """Return the usage, or None if it lacks what has happened for too long: its writer is down.
 
         It is only written when something has changed, so its age alone says nothing.
@@ -96,7 +96,7 @@ class BudgetReporter:
                 self._send(session.snapshot.queues[name], reason, budget, standing)
             self._reported[name] = reason
 
-    def _send(self, queue: Queue, reason: str, budget: Budget | None, standing: BudgetStanding) -> None:
+    def _send(self, queue: Queue, reason: str, budget: UsageBudget | None, standing: BudgetStanding) -> None:
         name = queue.metadata.name
         ratio = 0.0 if budget is None else standing.ratios[budget]
         message = reasons.queues.budget_step(reason, name, budget, ratio=ratio, enforced=standing.enforced)
@@ -104,7 +104,7 @@ class BudgetReporter:
         self._recorder.event(about, "Warning", reason, message)
 
 
-def step(standing: BudgetStanding) -> tuple[str, Budget | None]:
+def step(standing: BudgetStanding) -> tuple[str, UsageBudget | None]:
     """Return the reason for an event about budgets, and the one of which most is used; empty below 80 %."""
     budget = max(standing.ratios, key=lambda each: standing.ratios[each], default=None)
     ratio = 0.0 if budget is None else standing.ratios[budget]

@@ -18,18 +18,18 @@ from msgspec.structs import replace
 
 from extender.planner.state.feed import FEED, Fed
 from extender.planner.state.queries import Mark
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.planner.state.templates import planned_job
 from extender.poolfeed import PoolFeed
 from extender.record.tap import Tap
 from muster.api.base import Resource
 from muster.api.kubernetes import core, scheduling
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.muster.node_faults import DEFAULT_RULES, Rules
+from muster.api.muster.node_faults import DEFAULT_RULES, FaultRules
 from muster.api.muster.pools import DEFAULT_POOL, selector_of
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.kube.budget import Budget, weight_of
+from muster.kube.budget import MemoryLimit, weight_of
 from muster.kube.client import Client
 from muster.kube.loop import runs_on
 from muster.kube.optional import OptionalReflector
@@ -57,7 +57,7 @@ log = structlog.get_logger()
 class Live:
     """The state on its loop (before `run_here` in the caller's thread), and its waiters; `wake` asks for a cycle."""
 
-    def __init__(self, state: State, *, wake: Callable[[], None]) -> None:
+    def __init__(self, state: PlannerState, *, wake: Callable[[], None]) -> None:
         self.state = state
         """For callbacks of the loop; other threads `ask`."""
         self._wake = wake
@@ -74,7 +74,7 @@ class Live:
         """Give the state to the running loop."""
         self._loop = asyncio.get_running_loop()
 
-    def ask(self, question: Callable[[State], T]) -> T:
+    def ask(self, question: Callable[[PlannerState], T]) -> T:
         """Return what `question` answers about the state, or raise its error. It may change the state, but not block.
 
         Raises RuntimeError if the loop has ended, TimeoutError if it is stuck.
@@ -85,7 +85,7 @@ class Live:
         self._loop.call_soon_threadsafe(self._answer, question, answer)
         return answer.result(ANSWER_S)
 
-    def change(self, change: Callable[[State], bool | None]) -> None:
+    def change(self, change: Callable[[PlannerState], bool | None]) -> None:
         """Change the state, and tell of it: the planner too, unless `change` returns False."""
         self.ask(lambda state: self.changed(change(state)))
 
@@ -110,7 +110,7 @@ class Live:
         self._waiting.pop(changed, None)
         return condition()
 
-    def _answer(self, question: Callable[[State], T], answer: "Future[T]") -> None:
+    def _answer(self, question: Callable[[PlannerState], T], answer: "Future[T]") -> None:
         try:
             answer.set_result(question(self.state))
         except BaseException as error:  # noqa: BLE001 - it belongs to the thread that has asked
@@ -138,11 +138,11 @@ def _planned_weight_of(job: Job) -> int:
     return whole if whole <= _USUAL_JOB_BYTES else weight_of(planned_job(job))
 
 
-def _budget_of(resource: Resource[Any]) -> Budget[Any] | None:
+def _budget_of(resource: Resource[Any]) -> MemoryLimit[Any] | None:
     """Return the budget of kinds that tenants fill; pods are small here, and those on nodes always count."""
     if resource is JOBS:
-        return Budget(JOBS, _planned_weight_of)
-    return Budget(resource) if resource in (POD_GROUPS, scheduling.NATIVE_POD_GROUPS) else None
+        return MemoryLimit(JOBS, _planned_weight_of)
+    return MemoryLimit(resource) if resource in (POD_GROUPS, scheduling.NATIVE_POD_GROUPS) else None
 
 
 _PLURALS = Counter(fed.resource.plural for fed in FEED)
@@ -157,7 +157,7 @@ _KEEP: dict[Resource[Any], Callable[[Any], Any]] = {core.PODS: name_only, JOBS: 
 """The parts that the caches keep of kinds of which the state has its own copy."""
 
 
-class Cluster(Live):
+class LiveCluster(Live):
     """The live state and the reflectors that feed it."""
 
     def __init__(
@@ -166,11 +166,11 @@ class Cluster(Live):
         *,
         wake: Callable[[], None],
         pool: str = DEFAULT_POOL,
-        rules: Rules = DEFAULT_RULES,
+        rules: FaultRules = DEFAULT_RULES,
         tap: Tap | None = None,
     ) -> None:
         """Make the caches of a pool's cluster; a `tap` notes all that the state is told."""
-        make = tap.state if tap is not None else State
+        make = tap.state if tap is not None else PlannerState
         super().__init__(make(LOOKS, self._compare_on, pool=pool, rules=rules), wake=wake)
         self._tap = tap
         self._comparing = False

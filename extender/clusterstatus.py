@@ -20,7 +20,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.standing import waiting_by_queue
 from extender.planner.topology.hypernodes import HyperNodes
-from extender.planner.topology.nesting import Problem
+from extender.planner.topology.nesting import HyperNodeProblem
 from extender.writes import Lane, WriteContext, Writer
 from muster.api.kubernetes.meta import Condition, format_time, readable_time
 from muster.api.muster.pools import DEFAULT_POOL, pool_of
@@ -144,7 +144,7 @@ class HyperNodeStatusWriter(Writer):
         self._next = -inf
         self._said: dict[str, tuple[object, float]] = {}
         """Name → UID and status as written last, and the time of that."""
-        self._logged: frozenset[tuple[str, Problem]] = frozenset()
+        self._logged: frozenset[tuple[str, HyperNodeProblem]] = frozenset()
 
     def write(self, session: Session) -> None:
         """Write the differences, if it is time again."""
@@ -190,7 +190,7 @@ class HyperNodeStatusWriter(Writer):
 
 
 def hyper_node_difference(
-    hyper_node: topology.HyperNode, count: int, problems: Sequence[Problem], now: float
+    hyper_node: topology.HyperNode, count: int, problems: Sequence[HyperNodeProblem], now: float
 ) -> dict[str, Any]:
     """Return the merge patch of the status, with conditions of other writers as they are; empty without a change."""
     patch: dict[str, Any] = {}
@@ -205,7 +205,9 @@ def hyper_node_difference(
     return patch
 
 
-def _condition(known: Condition | None, problems: Sequence[Problem], generation: int, now: float) -> Condition | None:
+def _condition(
+    known: Condition | None, problems: Sequence[HyperNodeProblem], generation: int, now: float
+) -> Condition | None:
     """Return the condition that is to be written; None if the known one is right, or none was ever needed."""
     if not problems and (known is None or known.status == "True"):
         return None

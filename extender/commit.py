@@ -13,9 +13,9 @@ import msgspec
 from extender.barrier import Barrier
 from extender.cluster import Live
 from extender.clusterstatus import HyperNodeStatusWriter, QueueStatusWriter
-from extender.evictions import Evictions
+from extender.evictions import EvictionWriter
 from extender.gangevents import GangEvents
-from extender.groupstatus import StandingWriter, StatusWriter
+from extender.groupstatus import PodGroupStatusWriter, StandingWriter
 from extender.notes import NoteWriter
 from extender.notices import NoticeWriter
 from extender.placements import PlacementWriter, moves
@@ -30,7 +30,7 @@ from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.gang import DEFAULT_POD_SET, pinned_affinity
 from muster.kube.client import Client
-from muster.kube.events import Recorder
+from muster.kube.events import EventWriter
 
 
 class Committer:
@@ -41,7 +41,7 @@ class Committer:
         client: Client,
         cluster: Live,
         barrier: Barrier,
-        recorder: Recorder,
+        recorder: EventWriter,
         *,
         active: Callable[[], bool],
         wall_s: Callable[[], float],
@@ -51,7 +51,7 @@ class Committer:
         self.writes = Writes(active=active, wake=cluster.changed, wall_s=wall_s)
         events = GangEvents(recorder, wall_s=wall_s)
         context = WriteContext(client, cluster, self.writes, events, wall_s)
-        self._statuses = StatusWriter(context)
+        self._statuses = PodGroupStatusWriter(context)
         self._standings = StandingWriter(context)
         self._queues = QueueStatusWriter(context)
         self._hyper_nodes = HyperNodeStatusWriter(context)
@@ -65,7 +65,7 @@ class Committer:
         self._placements = PlacementWriter(context, barrier, NoteWriter(context, self._statuses))
         self.say_binding = self._placements.say_binding
         self._notices = NoticeWriter(context)
-        self._evictions = Evictions(context, self._notices, self._placements.close)
+        self._evictions = EvictionWriter(context, self._notices, self._placements.close)
         self.repairs = Repairs(context, self._notices)
 
     def carry_out(self, session: Session) -> None:

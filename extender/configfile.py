@@ -12,7 +12,7 @@ from pathlib import Path
 import structlog
 from prometheus_client import Counter, Gauge
 
-from extender.planner.configuration.resolve import Effect, Report
+from extender.planner.configuration.resolve import ConfigurationReport, NameEffect
 from extender.planner.cycle import report_of
 from extender.planner.framework.config import SchedulerConfig, parse
 from muster.process.counters import from_zero
@@ -85,18 +85,18 @@ class ConfigFile:
         self._tell(report)
         self._use(self.current)
 
-    def _tell(self, report: Report) -> None:
+    def _tell(self, report: ConfigurationReport) -> None:
         """Log the report of a configuration that is used from now on, unless it is the default one."""
         if self._file is None:
             return
         CURRENT.set(1)
-        for effect in (Effect.DIFFERENT, Effect.NONE):
+        for effect in (NameEffect.DIFFERENT, NameEffect.NONE):
             FINDINGS.labels(effect.value).set(len(report.of(effect)))
         log.info(
             "configuration",
             file=str(self._file),
-            different=[str(each) for each in report.of(Effect.DIFFERENT)],
-            without_effect=[str(each) for each in report.of(Effect.NONE)],
+            different=[str(each) for each in report.of(NameEffect.DIFFERENT)],
+            without_effect=[str(each) for each in report.of(NameEffect.NONE)],
         )
 
     def _run(self) -> None:
@@ -114,5 +114,5 @@ class ConfigFile:
             return "", f"it cannot be read: {error}"
 
 
-def _report(text: str, unreadable: str) -> Report:
-    return Report(errors=[unreadable]) if unreadable else report_of(text)
+def _report(text: str, unreadable: str) -> ConfigurationReport:
+    return ConfigurationReport(errors=[unreadable]) if unreadable else report_of(text)

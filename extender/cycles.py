@@ -19,12 +19,12 @@ from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.decisions import Unschedulable
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot, take
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.planner.timing import DEFAULTS, Timing
 from extender.queuemetrics import QueueMetrics
 from extender.record.tap import Tap
 from muster.api.muster.gang import Slot
-from muster.api.muster.usage import Usage
+from muster.api.muster.usage import PublishedUsage
 
 log = structlog.get_logger()
 CYCLE = Histogram(
@@ -63,7 +63,7 @@ class Planner:
         monotonic_s: Callable[[], float],
         timing: Timing = DEFAULTS,
         tap: Tap | None = None,
-        usage: Callable[[Snapshot, float], Usage | None] = lambda _, _now: None,
+        usage: Callable[[Snapshot, float], PublishedUsage | None] = lambda _, _now: None,
         report_budgets: Callable[[Session], object] = lambda _: None,
     ) -> None:
         """Make the planner; a `tap` notes its cycles, `usage` returns what queues have used until now, of budgets."""
@@ -134,7 +134,7 @@ class Planner:
         if active and not self._was_active:
             log.info("planning")
             self._committer.recall_failures()
-            self._cluster.ask(State.touch_all)
+            self._cluster.ask(PlannerState.touch_all)
         elif self._was_active and not active:
             # another replica reserves room now; this one notes no changes of it any more
             self._cluster.ask(lambda state: state.ledger.reserved.replace([], 0.0))
@@ -187,7 +187,7 @@ class Planner:
             self._cluster.ask(lambda state: state.ledger.reserved.replace(session.reserved_rooms, start_s))
             CYCLE.labels("whole").observe(self._monotonic_s() - started)
 
-    def _look(self, state: State) -> tuple[Snapshot, dict[str, frozenset[Slot]], dict[str, dict[str, str]]]:
+    def _look(self, state: PlannerState) -> tuple[Snapshot, dict[str, frozenset[Slot]], dict[str, dict[str, str]]]:
         """Return snapshot, held members by gang, and reasons of unreadable objects by kind, all of one moment."""
         if self._replaced is not None:
             self._replaced.forget()

@@ -79,7 +79,7 @@ class Evictor(Writer):
             self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, resource_version=pod.resource_version)
 
 
-class Evictions(Evictor):
+class EvictionWriter(Evictor):
     """Writer of MakeRoom and Evict. `close` ends a placement."""
 
     def __init__(

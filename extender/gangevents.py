@@ -21,7 +21,7 @@ from muster.api.muster.native import subject
 from muster.api.muster.placement import PodSetPlacement
 from muster.api.muster.reason import Reason
 from muster.api.volcano import batch
-from muster.kube.events import Recorder
+from muster.kube.events import EventWriter
 
 MOST = 10
 PERIOD_S = 60.0
@@ -36,7 +36,7 @@ _News = tuple[str, str]
 class GangEvents:
     """Tells PodGroups and their workloads; used by many threads. `wall_s` returns seconds since the epoch."""
 
-    def __init__(self, recorder: Recorder, *, wall_s: Callable[[], float]) -> None:
+    def __init__(self, recorder: EventWriter, *, wall_s: Callable[[], float]) -> None:
         self._recorder = recorder
         self._wall_s = wall_s
         self._lock = threading.Lock()

@@ -23,7 +23,7 @@ from extender.groupcontent import status_body, wanted_status
 from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.standing import Standing, standings
+from extender.planner.standing import QueuePosition, standings
 from extender.planner.state.gangs import GangView
 from extender.writes import Lane, WriteContext, Writer
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
@@ -93,7 +93,7 @@ class _Memory:
     """View with which `extender.notes` has written the status since the last cycle: it does not show that yet."""
 
 
-class StatusWriter(Writer):
+class PodGroupStatusWriter(Writer):
     """Writer of phases, counts and conditions. Remembers written statuses, so that an unchanged gang costs nothing."""
 
     def __init__(self, context: WriteContext) -> None:
@@ -229,7 +229,7 @@ class StandingWriter(Writer):
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._next = -inf
-        self._written: dict[str, tuple[Standing, float]] = {}
+        self._written: dict[str, tuple[QueuePosition, float]] = {}
         """UID of a waiting gang → what was written last, and when."""
 
     def write(self, session: Session) -> None:
@@ -251,14 +251,14 @@ class StandingWriter(Writer):
         for gang, standing in due[:MAX_AT_ONCE]:
             self._writes.start(Lane.WORDS, "standing", gang.key, partial(self._write, gang, standing))
 
-    def _is_due(self, gang: GangView, wanted: Standing, now: float) -> bool:
+    def _is_due(self, gang: GangView, wanted: QueuePosition, now: float) -> bool:
         status = gang.group.status
         if not gang.group.why_waiting or wanted == (status.place, status.expected_start):
             return False
         written, at = self._written.get(gang.uid, (None, 0.0))
         return now - at >= (AGAIN_S if written == wanted else WRITE_EVERY_S)
 
-    def _write(self, gang: GangView, standing: Standing) -> None:
+    def _write(self, gang: GangView, standing: QueuePosition) -> None:
         self._written[gang.uid] = standing, self._wall_s()
         group, place, start = gang.group, standing.place or None, standing.expected_start
         body = {"metadata": {"uid": group.metadata.uid}, "status": {"place": place, "expectedStart": start}}

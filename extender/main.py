@@ -15,7 +15,7 @@ from prometheus_client import Gauge
 from extender.app import Verbs, create_app
 from extender.barrier import Barrier
 from extender.budgetreports import BudgetReporter
-from extender.cluster import Cluster, settle
+from extender.cluster import LiveCluster, settle
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
@@ -23,11 +23,11 @@ from extender.milestones import Milestones
 from extender.planner.framework.config import SchedulerConfig
 from extender.planner.framework.session import Session
 from extender.publish import ConfigPublisher, FailureMemory
-from extender.record.lines import FORMAT, Config, Head
-from extender.record.recorder import Recorder as InputRecorder
+from extender.record.lines import FORMAT, ConfigLine, Head
+from extender.record.recorder import PlannerRecorder as InputRecorder
 from extender.record.ring import Ring, RingError
 from extender.record.tap import Tap
-from extender.settings import ExtenderSettings, Options, parse
+from extender.settings import ExtenderOptions, ExtenderSettings, parse
 from extender.usage import Meter, UsageFeed
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
@@ -40,7 +40,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
 from muster.kube.config import load_config
 from muster.kube.errors import ConfigurationError
-from muster.kube.events import Recorder
+from muster.kube.events import EventWriter
 from muster.kube.lease import LeaseFollower
 from muster.kube.loopclient import LoopClient
 from muster.process import logs, memory, serve, tracing
@@ -58,18 +58,20 @@ BINDINGS = 32
 class Extender:
     """All parts of the process; verbs, state and calls to the API server are on `loop`."""
 
-    def __init__(self, options: Options, config_file: ConfigFile, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, options: ExtenderOptions, config_file: ConfigFile, loop: asyncio.AbstractEventLoop) -> None:
         settings = options.settings
         config = load_config(options.kubeconfig or None)
         client = Client(config, user_agent=USER_AGENT, loop=loop)
         self._follower = LeaseFollower(
             client, settings.lease_namespace, settings.lease, options.identity_prefix, monotonic_s=time.monotonic
         )
-        self._recorder = Recorder(client, "muster-extender", wall_s=time.time)
+        self._recorder = EventWriter(client, "muster-extender", wall_s=time.time)
         self._barrier = Barrier(timeout_s=settings.barrier_timeout_s, monotonic_s=time.monotonic)
         self._recording = recorder_of(settings, config_file)
         tap = Tap(self._recording) if self._recording else None
-        self._cluster = Cluster(client, wake=self._wake, pool=settings.node_pool, rules=settings.fault_rules, tap=tap)
+        self._cluster = LiveCluster(
+            client, wake=self._wake, pool=settings.node_pool, rules=settings.fault_rules, tap=tap
+        )
         self._committer = Committer(
             client, self._cluster, self._barrier, self._recorder, active=self._active, wall_s=time.time
         )
@@ -190,7 +192,7 @@ class Extender:
 
     def _reconfigure(self, configuration: SchedulerConfig) -> None:
         if self._recording is not None:
-            self._recording.say(Config(text=self._config_file.told[0]))
+            self._recording.say(ConfigLine(text=self._config_file.told[0]))
         self._planner.reconfigure(configuration)
 
     def _wake(self) -> None:

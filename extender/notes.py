@@ -7,7 +7,7 @@ of their own (`extender.placements`).
 from typing import Any
 
 from extender.groupcontent import status_body, wanted_status
-from extender.groupstatus import StatusWriter
+from extender.groupstatus import PodGroupStatusWriter
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
@@ -23,7 +23,7 @@ from muster.kube.errors import Conflict
 class NoteWriter(Writer):
     """Writer of placements into PodGroups; it notifies `statuses` of the statuses that are written with them."""
 
-    def __init__(self, context: WriteContext, statuses: StatusWriter) -> None:
+    def __init__(self, context: WriteContext, statuses: PodGroupStatusWriter) -> None:
         super().__init__(context)
         self._statuses = statuses
 

@@ -66,7 +66,7 @@ class NoticeWriter(Writer):
         if outcome := room.outcomes.get(gang):
             self._count(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
 
-    def repaired(self, repair: decisions.Repair) -> None:
+    def repaired(self, repair: decisions.EvictForFaults) -> None:
         """Count the end of the notice of a repair, if there was one; what it loses is not lost to other gangs."""
         if repair.outcome:
             self._count(repair.gang.uid, f"{repair.gang.uid}/{repair.epoch}", repair.outcome)

@@ -23,7 +23,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.writes import Lane, WriteContext, Writer
 from muster.api.merge_diff import difference
 from muster.api.muster.native import reference
@@ -202,7 +202,7 @@ class PlacementWriter(Writer):
         self._cluster.change(lambda state: state.on_placement(old, new))
 
 
-def _assume(state: State, place: decisions.Place, wanted: Vector, now: float) -> bool:
+def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: float) -> bool:
     """Open an entry for the new requests of a gang in its queue; False if the queue has no room for them any more.
 
     A gang that only changes its nodes is charged for its slots already.

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import structlog
 
 from extender.planner.state.pooled import job_belongs, pod_belongs
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.kubernetes.core import PODS, Node, Pod
 from muster.api.volcano.batch import Job
 from muster.kube.client import Client
@@ -34,7 +34,7 @@ Tell = Callable[[Node | None, Node | None], None]
 class PoolFeed:
     """Decides which pods and Jobs are kept, and holds a node back until its pods are there. On the client's loop."""
 
-    def __init__(self, client: Client, state: State, tell: Tell, random: Callable[[], float]) -> None:
+    def __init__(self, client: Client, state: PlannerState, tell: Tell, random: Callable[[], float]) -> None:
         self._client = client
         self._state = state
         self._tell = tell

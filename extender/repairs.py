@@ -46,7 +46,7 @@ class _Member(NamedTuple):
     """One eviction of a repair."""
 
     gang: GangView
-    repair: decisions.Repair
+    repair: decisions.EvictForFaults
     pod: PodRecord
     force: bool
 
@@ -65,7 +65,7 @@ class Repairs(Evictor):
         """Evict the members of all repairs of a cycle, and tell each gang once."""
         self.ask(session)
         self._forget()
-        due = [repair for repair in session.decided(decisions.Repair) if self._stands(repair)]
+        due = [repair for repair in session.decided(decisions.EvictForFaults) if self._stands(repair)]
         members = [
             _Member(repair.gang, repair, pod, self._is_off(session, pod.node)) for repair in due for pod in repair.pods
         ]
@@ -82,7 +82,7 @@ class Repairs(Evictor):
                 self._events.repairs(repair.gang, repair.reason)
                 self._notices.repaired(repair)
 
-    def _stands(self, repair: decisions.Repair) -> bool:
+    def _stands(self, repair: decisions.EvictForFaults) -> bool:
         """Return True if the gang's placement is the one that the repair was decided with."""
         if repair.epoch is None:
             return True
@@ -135,7 +135,7 @@ class Repairs(Evictor):
         log.info("evicted", pod=name, uid=pod.uid, gang=who, reason=why, epoch=repair.epoch, force=forced)
         return True
 
-    def _send(self, repair: decisions.Repair, pod: PodRecord, *, force: bool) -> None:
+    def _send(self, repair: decisions.EvictForFaults, pod: PodRecord, *, force: bool) -> None:
         if force:
             self._client.delete(PODS, pod.name, pod.namespace, uid=pod.uid, grace_period_s=0)
         elif repair.kind == "suspect":

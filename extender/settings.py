@@ -11,7 +11,7 @@ from msgspec import Meta, field
 
 from extender.planner.timing import DEFAULTS, NoticeSeconds, Part, Seconds, Timing
 from muster.api import names
-from muster.api.muster.node_faults import CONDITIONS, TAINTS, Rules, changed, rules_of
+from muster.api.muster.node_faults import CONDITIONS, TAINTS, FaultRules, changed, rules_of
 from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name, lease_of
 from muster.process import settings
 from muster.process.hosts import is_loopback
@@ -102,7 +102,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
         return Files(Path(self.cert_file), Path(self.key_file), Path(self.client_ca_file)) if self.cert_file else None
 
     @property
-    def fault_rules(self) -> Rules:
+    def fault_rules(self) -> FaultRules:
         """The rules by which a node is suspect."""
         return rules_of(changed(CONDITIONS, self.suspect_conditions), changed(TAINTS, self.suspect_taints))
 
@@ -140,7 +140,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class ExtenderOptions:
     """The values of the command line."""
 
     kubeconfig: str
@@ -150,7 +150,7 @@ class Options:
     settings: ExtenderSettings
 
 
-def parse(argv: Sequence[str] | None = None) -> Options:
+def parse(argv: Sequence[str] | None = None) -> ExtenderOptions:
     """Reads the arguments, by default those of this process; mistakes end the process with code 2."""
     parser = settings.parser_of("extender", "Muster's scheduler extender and planner.")
     add = parser.add_argument
@@ -165,4 +165,4 @@ def parse(argv: Sequence[str] | None = None) -> Options:
             " or name certFile, keyFile and clientCaFile in the file of --settings (docs/certificates.md)."
         )
     # kube-scheduler's identity in its Lease is "<host name>_<uuid>", and a pod's containers share one host name.
-    return Options(**{**given, "identity_prefix": given["identity_prefix"] or f"{os.uname().nodename}_"})
+    return ExtenderOptions(**{**given, "identity_prefix": given["identity_prefix"] or f"{os.uname().nodename}_"})

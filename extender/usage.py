@@ -20,7 +20,16 @@ from extender.planner.fairshare.budgets import held_now
 from extender.planner.framework.snapshot import Snapshot
 from muster.api.base import Resource
 from muster.api.kubernetes import meta
-from muster.api.muster.usage import AHEAD_S, PERIODS, Period, PeriodUsage, QueueUsage, Usage, period_of, read_usage
+from muster.api.muster.usage import (
+    AHEAD_S,
+    PERIODS,
+    Period,
+    PeriodUsage,
+    PublishedUsage,
+    QueueUsage,
+    period_of,
+    read_usage,
+)
 from muster.api.names import USAGE
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
@@ -44,7 +53,7 @@ class UsageFeed:
     def __init__(self, client: Client, namespace: str, *, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
         self._began_s = monotonic_s()
-        self.current: Usage | None = None
+        self.current: PublishedUsage | None = None
         """None while there is none that can be read."""
         self._failed = ""
         """The last reason, which is logged once."""
@@ -95,7 +104,7 @@ class Meter:
         """Units that were held at the last look."""
         self._since: dict[Period, Spent] = {}
 
-    def advanced(self, published: Usage | None, snapshot: Snapshot, now: float) -> Usage | None:
+    def advanced(self, published: PublishedUsage | None, snapshot: Snapshot, now: float) -> PublishedUsage | None:
         """Return the usage as of now: what is published, and what has been held since then."""
         limits = snapshot.limited.limits.bounds.values()
         resources = {budget.resource for bounds in limits for budget in bounds.annotated.budgets}
@@ -119,7 +128,9 @@ class Meter:
         return _sum(published, self._since, now, resources)
 
 
-def _sum(published: Usage, since: Mapping[Period, Spent], now: float, resources: AbstractSet[str]) -> Usage:
+def _sum(
+    published: PublishedUsage, since: Mapping[Period, Spent], now: float, resources: AbstractSet[str]
+) -> PublishedUsage:
     """Return what is published of these resources, and what was held since then."""
     sums: dict[Period, dict[str, dict[str, float]]] = {}
     names = {period: period_of(period, now).name for period in PERIODS}
@@ -135,7 +146,7 @@ def _sum(published: Usage, since: Mapping[Period, Spent], now: float, resources:
     def of(queue: str, period: Period) -> dict[str, float]:
         return sums.get(period, {}).get(queue, {})
 
-    return Usage(
+    return PublishedUsage(
         until=max(now, published.until),
         queues={
             queue: QueueUsage(

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from gangs.nodes import held, offered
-from gangs.rows import Objects, Row, pods_by_gang
+from gangs.rows import GangRow, RowSources, pods_by_gang
 from gangs.runs import Interval, past_runs
 from gangs.starts import Life, Runs, Scene, Waits, starts
 from muster.api.kubernetes.core import Node, Pod
@@ -29,14 +29,14 @@ Key = tuple[str, str]
 """Namespace and name of a PodGroup."""
 
 
-class Cluster(NamedTuple):
+class ForecastCluster(NamedTuple):
     """The whole cluster, as far as it is played forward."""
 
-    objects: Objects
+    objects: RowSources
     nodes: Sequence[Node]
 
 
-def with_starts(rows: Sequence[Row], cluster: Cluster | None, now: float) -> list[Row]:
+def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: float) -> list[GangRow]:
     """Return the gangs that wait, each with the interval of its expected start as far as it is known."""
     waiting = [row for row in rows if row.state in WAITING]
     asked = [row for row in waiting if not row.expected_start]
@@ -44,7 +44,7 @@ def with_starts(rows: Sequence[Row], cluster: Cluster | None, now: float) -> lis
     return [_told(row, played.get("/".join(_key(row))), now) for row in waiting]
 
 
-def _told(row: Row, interval: Interval | None, now: float) -> Row:
+def _told(row: GangRow, interval: Interval | None, now: float) -> GangRow:
     """Return the row with its interval: that of its reservation, else the one that was played."""
     if row.expected_start:
         at = row.expected_start
@@ -60,7 +60,7 @@ def _told(row: Row, interval: Interval | None, now: float) -> Row:
     )
 
 
-def scene_of(cluster: Cluster, rows: Iterable[Row], now: float) -> Scene:
+def scene_of(cluster: ForecastCluster, rows: Iterable[GangRow], now: float) -> Scene:
     """Return what is played for these gangs, in the order of their priority and age.
 
     Pods of no gang, and those whose requests cannot be read, stay for ever.
@@ -84,11 +84,11 @@ def scene_of(cluster: Cluster, rows: Iterable[Row], now: float) -> Scene:
     return Scene(free, [each for each in running if each], [each for each in waits if each], past_runs(objects))
 
 
-def _key(row: Row) -> Key:
+def _key(row: GangRow) -> Key:
     return row.namespace, row.gang
 
 
-def _waits(row: Row, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapping[str, Job]) -> Waits | None:
+def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapping[str, Job]) -> Waits | None:
     """Return a gang that waits for room; None for one that waits for something else, or whose needs are not known."""
     if group is None or (row.state == "Waiting" and not row.needs_room):
         return None

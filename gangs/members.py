@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
-from gangs.rows import Objects, Row, gang_name
+from gangs.rows import GangRow, RowSources, gang_name
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import Slot
@@ -20,7 +20,7 @@ class UnknownGangError(ValueError):
     """There is no gang of this name, or there are several; the message is for its user."""
 
 
-def named(rows: Sequence[Row], text: str, namespace: str, kind: str = "") -> Row:
+def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") -> GangRow:
     """Return the gang of the workload `NAME`, or `KIND/NAME` as `-o name` prints it; one that has not ended, if any.
 
     Raises UnknownGangError, which names those that are there.
@@ -42,7 +42,7 @@ def named(rows: Sequence[Row], text: str, namespace: str, kind: str = "") -> Row
     raise UnknownGangError(f"{what}; there is {', '.join(near)}{more}" if near else f"{what}, and no other one")
 
 
-def members(objects: Objects, row: Row) -> list[Pod]:
+def members(objects: RowSources, row: GangRow) -> list[Pod]:
     """Return the pods of a gang by rank, those of a Job's last start if there were several; initializers come last."""
     mine = [pod for pod in objects.pods or () if pod.metadata.namespace == row.namespace and _is_of(pod, row)]
     youngest: dict[Slot | str, Pod] = {}
@@ -65,7 +65,7 @@ def begun(pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in pods if pod.status.phase in {"Running", "Succeeded", "Failed"}]
 
 
-def _is_of(pod: Pod, row: Row) -> bool:
+def _is_of(pod: Pod, row: GangRow) -> bool:
     if row.gang:
         return gang_name(pod) == row.gang
     return pod.metadata.labels.get(names.JOB_NAME) == row.name  # a Volcano Job, whose PodGroup goes when it ends

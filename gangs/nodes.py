@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from msgspec import Struct
 
 from muster.api.kubernetes.core import Node, Pod
-from muster.api.muster.node_faults import Rules, suspect
+from muster.api.muster.node_faults import FaultRules, suspect
 from muster.api.muster.pools import pool_of
 from muster.api.names import GPU_PRODUCT
 from muster.resources.gpus import counted, is_gpu
@@ -50,7 +50,7 @@ class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):
     nodes: list[str]
 
 
-def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[str], Rules]) -> list[NodeRow]:
+def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[str], FaultRules]) -> list[NodeRow]:
     """Return a row per node, by rack, model and name; pods that have ended do not count.
 
     `rules_in` returns what makes a node of a node pool suspect.
@@ -102,7 +102,7 @@ def held(pod: Pod) -> Vector:
         return {}
 
 
-def _row(node: Node, pods: list[Pod], rules: Rules) -> NodeRow:
+def _row(node: Node, pods: list[Pod], rules: FaultRules) -> NodeRow:
     has = offered(node)
     used: Vector = {}
     for pod in pods:
@@ -122,7 +122,7 @@ def _row(node: Node, pods: list[Pod], rules: Rules) -> NodeRow:
     )
 
 
-def _state(node: Node, used: Vector, gpus: float, free_gpus: float, rules: Rules) -> str:
+def _state(node: Node, used: Vector, gpus: float, free_gpus: float, rules: FaultRules) -> str:
     """Return the state of a node; without GPUs it is never Full, as CPUs are rarely used up to the last."""
     ready = next((each.status for each in node.status.conditions if each.type == "Ready"), "Unknown")
     if ready != "True":

@@ -28,7 +28,7 @@ from muster.workloads.table import gang_of, group_name
 
 
 @dataclass(slots=True)
-class Objects:
+class RowSources:
     """What the rows are made of; a kind that may not be read is None."""
 
     versions: dict[Resource[Any], str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Objects:
     train_jobs: list[TrainJob] | None = field(default_factory=list)
 
 
-class Row(Struct, frozen=True, rename="camel", kw_only=True):
+class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     """One gang, as data."""
 
     namespace: str
@@ -95,12 +95,12 @@ class Row(Struct, frozen=True, rename="camel", kw_only=True):
         return self.priority_class or ("-" if self.priority is None else str(self.priority))
 
 
-def rows(objects: Objects) -> list[Row]:
+def rows(objects: RowSources) -> list[GangRow]:
     """Return a row per gang, and per Job or TrainJob that has no gang now; by namespace, queue, and age."""
     pods = pods_by_gang(objects.pods or ())
     placements = {each.metadata.key: each for each in objects.placements or ()}
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
-    found: list[Row] = []
+    found: list[GangRow] = []
     ganged: set[str] = set()
     for group in objects.groups:
         meta = group.metadata
@@ -121,7 +121,7 @@ def rows(objects: Objects) -> list[Row]:
     return sorted(found, key=lambda row: (row.namespace, row.queue, row.created, row.kind, row.name))
 
 
-def difference(before: Iterable[Row], now: Iterable[Row]) -> list[tuple[Row | None, Row]]:
+def difference(before: Iterable[GangRow], now: Iterable[GangRow]) -> list[tuple[GangRow | None, GangRow]]:
     """Return each gang that has changed, as it was and as it is; one that is not there any more is `Gone`."""
     old, new = ({(row.namespace, row.kind, row.name, row.gang): row for row in each} for each in (before, now))
     changed = [(old.get(key), row) for key, row in new.items() if old.get(key) != row]
@@ -150,7 +150,7 @@ def pods_by_gang(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
     return found
 
 
-def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, job: Job | None) -> Row:
+def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, job: Job | None) -> GangRow:
     owner = workload_of(group)
     alive = [pod for pod in pods or () if not pod.metadata.deletion_timestamp]
     living = [pod for pod in alive if not pod.finished]
@@ -159,7 +159,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
     tasks = sum(task.replicas for task in job.spec.tasks) if job else 0
     state = state_of(facts_of(group, placement, pods))
     message = message_of(group, state, placement, living)
-    return Row(
+    return GangRow(
         namespace=group.metadata.namespace,
         kind=owner.kind,
         name=owner.name,
@@ -185,7 +185,7 @@ def _expected(group: PodGroup, placement: Placement | None) -> str:
     return (placement.status.expected_at if placement else "") or group.status.expected_start or ""
 
 
-def _without_gang(job: Job) -> Row:
+def _without_gang(job: Job) -> GangRow:
     """Return the row of a Volcano Job that has no PodGroup: it is new, suspended or over."""
     state, spec = job.status.state, job.spec
     called = without_gang(state.phase)
@@ -202,7 +202,7 @@ def _without_gang(job: Job) -> Row:
     )
 
 
-def _as_told(row: Row, train_job: TrainJob | None) -> Row:
+def _as_told(row: GangRow, train_job: TrainJob | None) -> GangRow:
     """Return the row of a Job with the end that its TrainJob tells: when that fails, the Job is Terminated."""
     told = _without_job(train_job) if train_job else row
     return (
@@ -210,7 +210,7 @@ def _as_told(row: Row, train_job: TrainJob | None) -> Row:
     )
 
 
-def _without_job(train_job: TrainJob) -> Row:
+def _without_job(train_job: TrainJob) -> GangRow:
     """Return the row of a TrainJob whose Job is not made yet, or gone."""
     meta, held = train_job.metadata, {each.type: each for each in train_job.status.conditions}
     owner = OwnerReference.to(TRAIN_JOBS, meta)
@@ -226,8 +226,8 @@ def _without_job(train_job: TrainJob) -> Row:
     return _bare(owner, meta, "Waiting", "its Job is not made yet")
 
 
-def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str) -> Row:
-    return Row(
+def _bare(owner: OwnerReference, meta: ObjectMeta, state: State, message: str) -> GangRow:
+    return GangRow(
         namespace=meta.namespace,
         kind=owner.kind,
         name=owner.name,

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from gangs.rows import Objects, pods_by_gang
+from gangs.rows import RowSources, pods_by_gang
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.batch import Job
@@ -29,7 +29,7 @@ class Interval(NamedTuple):
     late_s: float
 
 
-def past_runs(objects: Objects) -> dict[str, list[float]]:
+def past_runs(objects: RowSources) -> dict[str, list[float]]:
     """Return the run times of gangs that have ended, in seconds, by queue, the latest ones last.
 
     Volcano Jobs say when they began to run and when they ended; of other gangs their pods do. Those whose owner or pods

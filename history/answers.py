@@ -13,7 +13,7 @@ import msgspec
 from gangs.words import short
 from history import read, usage
 from history.model import EVERYTHING, MS, Scope
-from history.store import Store
+from history.store import HistoryStore
 
 MOST: Final = 1000
 """Gangs of one answer."""
@@ -29,7 +29,7 @@ NO_BUDGETS: Final = (
 """What is not known, in the list of gangs, in usage, and beside budgets."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class GangQuery(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked about gangs; times are seconds since the epoch."""
 
     namespace: str | None = None
@@ -54,8 +54,8 @@ class AskedUsage(msgspec.Struct, frozen=True, kw_only=True):
 class Gangs(msgspec.Struct, frozen=True):
     """Gangs, and the times for which nothing was recorded."""
 
-    gangs: list[read.Gang]
-    gaps: list[read.Gap] = []
+    gangs: list[read.GangHistory]
+    gaps: list[read.Outage] = []
 
 
 class Looked(msgspec.Struct, frozen=True):
@@ -68,19 +68,19 @@ class Looked(msgspec.Struct, frozen=True):
 class OfStore(NamedTuple):
     """Answers from a store, for whom `scope` says."""
 
-    store: Store
+    store: HistoryStore
     scope: Scope = EVERYTHING
 
-    def gangs(self, asked: Asked) -> Gangs:
+    def gangs(self, asked: GangQuery) -> Gangs:
         """Return gangs."""
         wanted = msgspec.structs.asdict(asked) | {"limit": min(asked.limit, MOST)}
         return Gangs(read.gangs(self.store, self.scope, **wanted), read.gaps(self.store, asked.since))
 
-    def story(self, namespace: str, name: str) -> list[read.Happening]:
+    def story(self, namespace: str, name: str) -> list[read.GangEvent]:
         """Return what happened to the gangs of a workload."""
         return read.story(self.store, self.scope, namespace, name)
 
-    def usage(self, asked: AskedUsage) -> list[usage.Row]:
+    def usage(self, asked: AskedUsage) -> list[usage.UsageRow]:
         """Return who used what."""
         wanted = msgspec.structs.asdict(asked)
         return usage.usage(self.store, self.scope, wanted.pop("by"), **wanted)
@@ -94,7 +94,7 @@ class QueryError(ValueError):
     """A query that cannot be read; the message says which parameter, and why."""
 
 
-def answers(store: Store, scope: Scope, path: Sequence[str], query: Mapping[str, str]) -> Any:
+def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mapping[str, str]) -> Any:
     """Return the answer to /api/history, /api/history/NAMESPACE/NAME, /api/usage or /api/recorder, to be sent as JSON.
 
     `path` are its parts after /api. QueryError for a query that cannot be read, LookupError for another path.
@@ -105,7 +105,7 @@ def answers(store: Store, scope: Scope, path: Sequence[str], query: Mapping[str,
             case ["recorder"]:
                 return source.looked()
             case ["history"]:
-                return source.gangs(msgspec.convert(dict(query), Asked, strict=False))
+                return source.gangs(msgspec.convert(dict(query), GangQuery, strict=False))
             case ["history", namespace, name]:
                 return source.story(namespace, name)
             case ["usage"]:
@@ -116,7 +116,7 @@ def answers(store: Store, scope: Scope, path: Sequence[str], query: Mapping[str,
     raise LookupError("/".join(path))
 
 
-def looked(store: Store) -> float:
+def looked(store: HistoryStore) -> float:
     """Return when the recorder looked last, in seconds since the epoch; 0 if it never has."""
     return int(store.note(usage.SEEN) or 0) / MS
 

@@ -15,15 +15,15 @@ from history.model import (
     NAME_CHARS,
     NODES_KEPT,
     TEXT_CHARS,
-    Changes,
-    Gang,
-    Happening,
+    GangEventRow,
+    GangRun,
     Holding,
-    Run,
+    RecordedGang,
+    RowChanges,
     What,
     clean,
 )
-from history.pods import Moment
+from history.pods import ObservationTime
 from muster.api import names
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.checkpoint import checkpoint_of
@@ -40,9 +40,9 @@ class Entries:
     """Gangs, runs and holdings that are open, by their keys, and all changes since they were taken last."""
 
     def __init__(self) -> None:
-        self.changes = Changes()
-        self.gangs: dict[str, Gang] = {}
-        self.runs: dict[str, Run] = {}
+        self.changes = RowChanges()
+        self.gangs: dict[str, RecordedGang] = {}
+        self.runs: dict[str, GangRun] = {}
         self.holdings: dict[str, Holding] = {}
         self.run_of: dict[str, str] = {}
         """Namespace and name of a PodGroup → UID of its run."""
@@ -68,7 +68,11 @@ class Entries:
         """Gang → the number of its runs and holdings that are open."""
 
     def reopen(
-        self, gangs: Iterable[Gang], runs: Iterable[Run], holdings: Iterable[Holding], ended: Iterable[str] = ()
+        self,
+        gangs: Iterable[RecordedGang],
+        runs: Iterable[GangRun],
+        holdings: Iterable[Holding],
+        ended: Iterable[str] = (),
     ) -> None:
         """Take in what is open in the store, and the pods that have ended, of which the API may still tell."""
         for uid in ended:
@@ -84,19 +88,19 @@ class Entries:
             self.begun[holding.run] += holding.ran_from is not None
             self._alive[holding.gang] += 1
 
-    def take(self) -> Changes:
+    def take(self) -> RowChanges:
         """Return what has changed since the last time."""
-        taken, self.changes = self.changes, Changes()
+        taken, self.changes = self.changes, RowChanges()
         return taken
 
-    def begin(self, gang: Gang, uid: str, group: str, created: int) -> Run:
+    def begin(self, gang: RecordedGang, uid: str, group: str, created: int) -> GangRun:
         """Open a run of a gang, which was submitted with it."""
-        run = Run(uid=uid, gang=gang.id, submitted=created)
+        run = GangRun(uid=uid, gang=gang.id, submitted=created)
         run.seen.group = group
         self.runs[uid] = run
         self.run_of[group] = uid
         self._alive[gang.id] += 1
-        self.happens(run, groups.News(What.SUBMITTED, created, epoch=0, text=f"to queue {gang.queue}"))
+        self.happens(run, groups.NewGangEvent(What.SUBMITTED, created, epoch=0, text=f"to queue {gang.queue}"))
         self.touch(gang, run)
         return run
 
@@ -112,7 +116,7 @@ class Entries:
         del self.holdings[holding.pod]
         self.remember(holding.pod)
 
-    def save(self, gang: Gang, meta: ObjectMeta, moment: Moment) -> None:
+    def save(self, gang: RecordedGang, meta: ObjectMeta, moment: ObservationTime) -> None:
         """Note the checkpoint that an object tells of, if it is of this time: anybody may write one."""
         text = meta.annotations.get(names.CHECKPOINT)
         told = checkpoint_of(text) if text else None
@@ -122,13 +126,13 @@ class Entries:
                 gang.saved = at
                 self.touch(gang)
 
-    def happens(self, run: Run, news: groups.News) -> None:
+    def happens(self, run: GangRun, news: groups.NewGangEvent) -> None:
         """Tell something of a run, which has a bounded story."""
         run.seen.happened += 1
         if run.seen.happened > HAPPENINGS_KEPT:
             return
         self.changes.happenings.append(
-            Happening(
+            GangEventRow(
                 gang=run.gang,
                 run=run.uid,
                 epoch=news.epoch,
@@ -140,7 +144,7 @@ class Entries:
             )
         )
 
-    def touch(self, gang: Gang, run: Run | None = None) -> None:
+    def touch(self, gang: RecordedGang, run: GangRun | None = None) -> None:
         """Have a gang be written, and one of its runs."""
         self.changes.gangs[gang.id] = gang
         if run is not None:
@@ -162,7 +166,7 @@ class Entries:
         if known := self.gangs.get(gang):
             self.forget(known)
 
-    def forget(self, gang: Gang) -> None:
+    def forget(self, gang: RecordedGang) -> None:
         """Drop a gang that has ended and of which nothing is there any more."""
         if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner not in self.of_owner:
             self.gangs.pop(gang.id, None)

@@ -8,8 +8,8 @@ from sqlalchemy import ColumnElement, Connection, delete, func, select
 from history.integral import Amounts, Totals
 from history.model import DAY_MS, EVERYTHING
 from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, RUNS
-from history.spans import AMOUNTS, Key, Window, folded, unfolded
-from history.store import Store
+from history.spans import AMOUNTS, Key, ReadWindow, folded, unfolded
+from history.store import HistoryStore
 from history.usage import FOLDED
 
 ALL_NAMES: Final = "*"
@@ -19,10 +19,10 @@ _AT_ONCE: Final = 500
 _NAMELESS: Final = frozenset(Key._fields) - {"name"}
 
 
-def fold(store: Store, begin: int, end: int) -> None:
+def fold(store: HistoryStore, begin: int, end: int) -> None:
     """Fold a day, or a part of one, of all namespaces."""
     with store.failing():
-        totals = unfolded(store, Window(begin, end, EVERYTHING))
+        totals = unfolded(store, ReadWindow(begin, end, EVERYTHING))
         with store.engine.begin() as connection:
             _add(store, connection, begin // DAY_MS, totals)
             _drop(connection, end)
@@ -31,13 +31,13 @@ def fold(store: Store, begin: int, end: int) -> None:
             store.put_notes(connection, {FOLDED: str(end)})
 
 
-def fold_namespace(store: Store, namespace: str, begin: int, end: int) -> None:
+def fold_namespace(store: HistoryStore, namespace: str, begin: int, end: int) -> None:
     """Fold one namespace up to a time, day by day, and without the names of its workloads; before `begin` it is."""
     with store.failing():
         _merge(store, namespace)
         while begin < end:
             until = min(end, (begin // DAY_MS + 1) * DAY_MS)
-            totals = unfolded(store, Window(begin, until, EVERYTHING, namespace), _NAMELESS)
+            totals = unfolded(store, ReadWindow(begin, until, EVERYTHING, namespace), _NAMELESS)
             with store.engine.begin() as connection:
                 _add(store, connection, begin // DAY_MS, _of_all_names(totals))
                 _drop(connection, until, namespace)
@@ -45,7 +45,7 @@ def fold_namespace(store: Store, namespace: str, begin: int, end: int) -> None:
             begin = until
 
 
-def _merge(store: Store, namespace: str) -> None:
+def _merge(store: HistoryStore, namespace: str) -> None:
     """Drop the names of workloads from the usage per day of a namespace."""
     mine = (DAYS.c.namespace == namespace) & (DAYS.c.name != ALL_NAMES)
     with store.engine.begin() as connection:
@@ -60,7 +60,7 @@ def _of_all_names(totals: Totals[Key]) -> dict[tuple[Key, str], Amounts]:
     return {(key._replace(name=ALL_NAMES), resource): amounts for (key, resource), amounts in totals.items()}
 
 
-def _add(store: Store, connection: Connection, day: int, totals: Mapping[tuple[Key, str], Amounts]) -> None:
+def _add(store: HistoryStore, connection: Connection, day: int, totals: Mapping[tuple[Key, str], Amounts]) -> None:
     """Add amounts of a day to those that are folded of it."""
     names = sorted({key.namespace for key, _ in totals})
     for first in range(0, len(names), _AT_ONCE):

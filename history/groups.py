@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 from msgspec import field
 
-from history.model import Seen, What
-from history.pods import Moment
+from history.model import LastSeen, What
+from history.pods import ObservationTime
 from muster.api.base import Resource
 from muster.api.grammar import many
 from muster.api.kubernetes.meta import Object
@@ -31,7 +31,7 @@ class RecordedJob(Object):
 RECORDED_JOBS: Final = Resource(JOBS.group, JOBS.version, JOBS.plural, JOBS.kind, RecordedJob)
 
 
-class News(NamedTuple):
+class NewGangEvent(NamedTuple):
     """Something that has happened, before it has a row."""
 
     what: What
@@ -66,7 +66,7 @@ def minimum(group: PodGroup) -> Vector:
         return {}
 
 
-def news(seen: Seen, group: PodGroup, moment: Moment) -> Iterator[News]:
+def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[NewGangEvent]:
     """Yield what is new in the status of a PodGroup, and note it in `seen`."""
     condition = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
     if condition is not None and condition.status == "True":
@@ -75,17 +75,17 @@ def news(seen: Seen, group: PodGroup, moment: Moment) -> Iterator[News]:
         at = moment.at if moment.live else moment.of(since)
         if condition.reason == EVICTED:
             if since != seen.evicted_at:
-                yield News(What.EVICTED, at, seen.epoch, condition.message)
+                yield NewGangEvent(What.EVICTED, at, seen.epoch, condition.message)
             seen.evicted_at = since
         elif condition.reason not in {seen.waits, TOO_FEW_PODS}:
-            yield News(What.WAITS, at, seen.epoch, condition.message, condition.reason)
+            yield NewGangEvent(What.WAITS, at, seen.epoch, condition.message, condition.reason)
             seen.waits = condition.reason
     before, seen.facts = seen.facts, facts_of(group)
     if seen.facts.members == "short" and (before is None or before.members != "short"):
-        yield News(What.DEGRADED, moment.at, seen.epoch, "fewer members run than it needs")
+        yield NewGangEvent(What.DEGRADED, moment.at, seen.epoch, "fewer members run than it needs")
 
 
-def placed(seen: Seen, placement: Placement, moment: Moment) -> Iterator[News]:
+def placed(seen: LastSeen, placement: Placement, moment: ObservationTime) -> Iterator[NewGangEvent]:
     """Yield what is new in a placement, and note it in `seen`."""
     spec, status = placement.spec, placement.status
     if spec.epoch < seen.epoch:
@@ -97,18 +97,18 @@ def placed(seen: Seen, placement: Placement, moment: Moment) -> Iterator[News]:
         seen.epoch, seen.phase = spec.epoch, status.phase
         if status.phase in PLANNED and first:
             nodes = list(dict.fromkeys(node for _, node in slots_of(placement)))
-            yield News(What.PLANNED, moment.at, spec.epoch, _planned(placement, nodes), nodes=nodes)
+            yield NewGangEvent(What.PLANNED, moment.at, spec.epoch, _planned(placement, nodes), nodes=nodes)
         elif status.phase == "Abandoned":
-            yield News(What.ABANDONED, moment.at, spec.epoch, status.message)
+            yield NewGangEvent(What.ABANDONED, moment.at, spec.epoch, status.message)
     if status.phase == "Reserved" and status.reserved_at != seen.reserved_at:
         seen.reserved_at = status.reserved_at
         nodes = list(dict.fromkeys(node for _, node in slots_of(placement)))
-        yield News(What.RESERVED, moment.of(status.reserved_at), spec.epoch, status.message, nodes=nodes)
+        yield NewGangEvent(What.RESERVED, moment.of(status.reserved_at), spec.epoch, status.message, nodes=nodes)
     if status.started and status.started_at != seen.started_at:
         seen.started_at = status.started_at
         # The time is the next full second: what was seen before it is nearer.
         at = min(moment.of(status.started_at), moment.at) if moment.live else moment.of(status.started_at)
-        yield News(What.STARTED, at, spec.epoch, ALL_THERE)
+        yield NewGangEvent(What.STARTED, at, spec.epoch, ALL_THERE)
 
 
 def _planned(placement: Placement, nodes: Sequence[str]) -> str:
@@ -117,14 +117,14 @@ def _planned(placement: Placement, nodes: Sequence[str]) -> str:
     return f"{words}, after {victims} {'pod goes' if victims == 1 else 'pods go'}" if victims else words
 
 
-def of_job(status: JobStatus, moment: Moment) -> Iterator[News]:
+def of_job(status: JobStatus, moment: ObservationTime) -> Iterator[NewGangEvent]:
     """Yield what the status of a Volcano Job tells: its last restart, its suspension, its end; each by its own name."""
     phase = status.state
     at = moment.of(phase.last_transition_time)
     if status.retry_count > 0:
-        yield News(What.RESTARTED, at, 0, phase.message, str(status.retry_count))
+        yield NewGangEvent(What.RESTARTED, at, 0, phase.message, str(status.retry_count))
     if phase.phase == "Aborted":
-        yield News(What.SUSPENDED, at, 0, phase.message, phase.last_transition_time or "")
+        yield NewGangEvent(What.SUSPENDED, at, 0, phase.message, phase.last_transition_time or "")
     elif phase.phase in STOPPED:
         words = STOPPED[phase.phase].lower()
-        yield News(What.ENDED, at, 0, f"{words}: {phase.message}" if phase.message else words, phase.phase)
+        yield NewGangEvent(What.ENDED, at, 0, f"{words}: {phase.message}" if phase.message else words, phase.phase)

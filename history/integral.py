@@ -34,7 +34,7 @@ class Amounts(msgspec.Struct):
         self.lost += other.lost * times
 
 
-class Span(NamedTuple, Generic[K]):
+class TimeSpan(NamedTuple, Generic[K]):
     """A time for which something was asked for, or held."""
 
     key: K
@@ -54,7 +54,9 @@ Totals = defaultdict[tuple[K, str], Amounts]
 """Amounts by key and resource."""
 
 
-def integrate(spans: Iterable[Span[K]], since: int, until: int, on: Callable[[K, int], K] | None = None) -> Totals[K]:
+def integrate(
+    spans: Iterable[TimeSpan[K]], since: int, until: int, on: Callable[[K, int], K] | None = None
+) -> Totals[K]:
     """Return the integral of all spans over [since, until); one that has not ended lasts until then.
 
     With `on`, which returns the key for a key and a day counted from 1970, spans are cut at midnights.

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 from history import groups
 from history.entries import UID_CHARS, Entries, user_of
 from history.groups import RecordedJob
-from history.model import NAME_CHARS, Gang, Run, What, clean
-from history.pods import Moment
+from history.model import NAME_CHARS, GangRun, RecordedGang, What, clean
+from history.pods import ObservationTime
 from muster.api.muster.placement import Placement, noted
 from muster.api.muster.states import STOPPED, State, facts_of, state_of
 from muster.api.volcano.scheduling import PodGroup
@@ -16,7 +16,7 @@ from muster.workloads.owners import workload_of
 # PodGroups
 
 
-def group(entries: Entries, new: PodGroup, moment: Moment) -> None:
+def group(entries: Entries, new: PodGroup, moment: ObservationTime) -> None:
     """Look at a PodGroup."""
     run = entries.runs.get(new.metadata.uid) or _opened(entries, new, moment)
     if run is None or int(new.metadata.resource_version or 0) <= run.seen.group_version:
@@ -36,7 +36,7 @@ def group(entries: Entries, new: PodGroup, moment: Moment) -> None:
     entries.touch(gang, run)
 
 
-def _opened(entries: Entries, new: PodGroup, moment: Moment) -> Run | None:
+def _opened(entries: Entries, new: PodGroup, moment: ObservationTime) -> GangRun | None:
     """Return the run of a PodGroup that was not known; None if it has ended already."""
     meta = new.metadata
     over = new.status.phase == "Completed" and not moment.live  # before anybody looked, or recorded and closed
@@ -46,7 +46,7 @@ def _opened(entries: Entries, new: PodGroup, moment: Moment) -> Run | None:
     created = moment.of(meta.creation_timestamp)
     identity = f"{clean(workload.uid, UID_CHARS) or meta.uid}/{meta.name}"
     known = entries.gangs.get(identity)
-    gang = known or Gang(
+    gang = known or RecordedGang(
         id=identity,
         namespace=meta.namespace,
         name=clean(workload.name, NAME_CHARS),
@@ -61,7 +61,7 @@ def _opened(entries: Entries, new: PodGroup, moment: Moment) -> Run | None:
     return entries.begin(gang, meta.uid, meta.key, created)
 
 
-def group_gone(entries: Entries, uid: str, moment: Moment, stamp: str | None = None) -> None:
+def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str | None = None) -> None:
     """Take in that a PodGroup is not there any more; `stamp` is when it was asked to go, if that is known."""
     entries.together.pop(uid, None)
     for counter in (entries.begun, entries.failed, entries.unended):
@@ -82,12 +82,12 @@ def group_gone(entries: Entries, uid: str, moment: Moment, stamp: str | None = N
     entries.less_alive(gang.id)
 
 
-def _is_told_by_job(entries: Entries, gang: Gang) -> bool:
+def _is_told_by_job(entries: Entries, gang: RecordedGang) -> bool:
     """Return True for the gang of a Volcano Job that has not gone: its PodGroup also goes at restarts."""
     return gang.owner in entries.of_owner
 
 
-def refresh(entries: Entries, gang: Gang, run: Run) -> None:
+def refresh(entries: Entries, gang: RecordedGang, run: GangRun) -> None:
     """Set the state of a gang that has not ended, by what was seen of its PodGroup, its placement and its pods."""
     facts = run.seen.facts
     if facts is None or gang.ended is not None:
@@ -100,7 +100,7 @@ def refresh(entries: Entries, gang: Gang, run: Run) -> None:
         entries.touch(gang)
 
 
-def _state(entries: Entries, gang: Gang, run: Run, group: PodGroup, moment: Moment) -> None:
+def _state(entries: Entries, gang: RecordedGang, run: GangRun, group: PodGroup, moment: ObservationTime) -> None:
     """Set the state of a gang, and its end, by its PodGroup."""
     facts, told_by_job = facts_of(group), _is_told_by_job(entries, gang)
     if facts.members == "over":
@@ -113,34 +113,36 @@ def _state(entries: Entries, gang: Gang, run: Run, group: PodGroup, moment: Mome
     refresh(entries, gang, run)
     if facts.members in {"whole", "short"} and gang.started is None and moment.live:
         gang.started = moment.at
-        entries.happens(run, groups.News(What.STARTED, moment.at, run.seen.epoch, groups.ALL_THERE))
+        entries.happens(run, groups.NewGangEvent(What.STARTED, moment.at, run.seen.epoch, groups.ALL_THERE))
 
 
-def _last_end(entries: Entries, run: Run, moment: Moment) -> int:
+def _last_end(entries: Entries, run: GangRun, moment: ObservationTime) -> int:
     ends = [each.ended for each in entries.changes.holdings.values() if each.run == run.uid and each.ended]
     return max(ends, default=moment.at)
 
 
-def _has_started(entries: Entries, gang: Gang, run: Run, at: int) -> None:
+def _has_started(entries: Entries, gang: RecordedGang, run: GangRun, at: int) -> None:
     """Tell of the start of a gang that has completed, and whose start nobody has written or seen."""
     if gang.started is None:
         gang.started = at
-        entries.happens(run, groups.News(What.STARTED, at, run.seen.epoch, "by the time of its end; it was not seen"))
+        entries.happens(
+            run, groups.NewGangEvent(What.STARTED, at, run.seen.epoch, "by the time of its end; it was not seen")
+        )
 
 
-def _end(entries: Entries, gang: Gang, run: Run, at: int, state: State, text: str) -> None:
+def _end(entries: Entries, gang: RecordedGang, run: GangRun, at: int, state: State, text: str) -> None:
     if gang.ended is None or gang.state != state:
         if state == "Completed":
             _has_started(entries, gang, run, at)
         gang.ended, gang.state = at, state
         words = state.lower() + (f": {text}" if text and state != "Deleted" else "")
-        entries.happens(run, groups.News(What.ENDED, at, run.seen.epoch, words, subject=state))
+        entries.happens(run, groups.NewGangEvent(What.ENDED, at, run.seen.epoch, words, subject=state))
 
 
 # Placements
 
 
-def placement(entries: Entries, new: Placement, moment: Moment) -> None:
+def placement(entries: Entries, new: Placement, moment: ObservationTime) -> None:
     """Look at a Placement."""
     run = entries.runs.get(new.spec.pod_group_uid)
     if run is not None:
@@ -151,7 +153,7 @@ def placement(entries: Entries, new: Placement, moment: Moment) -> None:
             entries.touch(entries.gangs[run.gang], run)
 
 
-def _placed(entries: Entries, run: Run, placement: Placement, moment: Moment) -> None:
+def _placed(entries: Entries, run: GangRun, placement: Placement, moment: ObservationTime) -> None:
     gang = entries.gangs[run.gang]
     for news in groups.placed(run.seen, placement, moment):
         entries.happens(run, news)
@@ -163,7 +165,7 @@ def _placed(entries: Entries, run: Run, placement: Placement, moment: Moment) ->
 # Volcano Jobs: their PodGroup goes at each restart, and with the end
 
 
-def job(entries: Entries, new: RecordedJob, moment: Moment) -> None:
+def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
     """Look at a Volcano Job."""
     meta, status = new.metadata, new.status
     seen = entries.jobs.get(meta.uid, (-1, 0, ""))
@@ -186,7 +188,7 @@ def job(entries: Entries, new: RecordedJob, moment: Moment) -> None:
         entries.touch(gang)
 
 
-def job_gone(entries: Entries, uid: str, moment: Moment) -> None:
+def job_gone(entries: Entries, uid: str, moment: ObservationTime) -> None:
     """Take in that a Volcano Job is not there any more."""
     entries.jobs.pop(uid, None)
     gang = entries.gangs.get(entries.of_owner.pop(uid, ""))
@@ -198,6 +200,6 @@ def job_gone(entries: Entries, uid: str, moment: Moment) -> None:
     entries.forget(gang)
 
 
-def _alone(gang: Gang, uid: str) -> Run:
+def _alone(gang: RecordedGang, uid: str) -> GangRun:
     """Return a stand-in for the run of a Job, under which what happens to the Job itself is told."""
-    return Run(uid=uid, gang=gang.id, submitted=gang.submitted)
+    return GangRun(uid=uid, gang=gang.id, submitted=gang.submitted)

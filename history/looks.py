@@ -14,12 +14,12 @@ from history import lives, members
 from history.entries import Entries
 from history.groups import RECORDED_JOBS, RecordedJob
 from history.model import MS
-from history.pods import RECORDED_PODS, Moment, RecordedPod
+from history.pods import RECORDED_PODS, ObservationTime, RecordedPod
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube.budget import Budget
+from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
 from muster.kube.readable import not_ready
 from muster.kube.reflector import Reflector
@@ -30,17 +30,17 @@ KINDS: Final[tuple[Resource[Any], ...]] = (RECORDED_JOBS, POD_GROUPS, PLACEMENTS
 """In the order in which a list of everything is looked at: what others refer to comes first."""
 
 
-class Look(NamedTuple):
+class Observation(NamedTuple):
     """One object, as it is (`new`), or gone with this UID (`new` is then how it was last, if that is known)."""
 
     kind: str
     uid: str
     new: Object | None
     gone: bool
-    moment: Moment
+    moment: ObservationTime
 
 
-def apply(entries: Entries, look: Look) -> None:
+def apply(entries: Entries, look: Observation) -> None:
     """Take in one look."""
     new, moment = look.new, look.moment
     match look.kind, look.gone:
@@ -65,11 +65,11 @@ class Following:
     """Reflectors of all kinds, which put looks into a queue."""
 
     def __init__(self, client: Client, clock_s: Callable[[], float] = time.time) -> None:
-        self.looks: SimpleQueue[Look | None] = SimpleQueue()
+        self.looks: SimpleQueue[Observation | None] = SimpleQueue()
         self._clock_s = clock_s
         self.reflectors: dict[str, Reflector[Any]] = {}
         for kind in KINDS:
-            budget: Any = Budget(kind) if kind is POD_GROUPS else None
+            budget: Any = MemoryLimit(kind) if kind is POD_GROUPS else None
             reflector = Reflector(client, kind, keep=_identity(kind), budget=budget)
             reflector.add_handler(self._handler(kind.plural, reflector))
             self.reflectors[kind.plural] = reflector
@@ -105,10 +105,10 @@ class Following:
 
     def _handler(self, kind: str, reflector: Reflector[Any]) -> Callable[[Any, Any], None]:
         def tell(old: Object | None, new: Object | None) -> None:
-            moment = Moment(round(self._clock_s() * MS), live=reflector.synced)
+            moment = ObservationTime(round(self._clock_s() * MS), live=reflector.synced)
             known = new or old
             if known is not None:
-                self.looks.put(Look(kind, known.metadata.uid, new, new is None, moment))
+                self.looks.put(Observation(kind, known.metadata.uid, new, new is None, moment))
 
         return tell
 

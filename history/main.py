@@ -14,9 +14,9 @@ from prometheus_client import REGISTRY
 
 from history.model import MEMORY
 from history.publish import Publisher, UsageCounters
-from history.recorder import Recorder
-from history.settings import Options, parse
-from history.store import Store, StoreError
+from history.recorder import HistoryRecorder
+from history.settings import RecorderOptions, parse
+from history.store import HistoryStore, StoreError
 from muster.kube.client import Client
 from muster.kube.errors import ConfigurationError
 from muster.kube.lease import Elector
@@ -38,25 +38,25 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         url = options.settings.url()
         client = Client.load(options.kubeconfig, user_agent="muster-history")
-        store = Store.for_writing(url)
+        store = HistoryStore.for_writing(url)
     except (ConfigurationError, StoreError, OSError, ValueError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it
         return 2
     if url == MEMORY:
         log.warning("the history is kept in memory only and ends with this process: set `database` to keep it")
     log.info("store opened", store=store.shown)
-    return Process(client, store, options).run()
+    return RecorderProcess(client, store, options).run()
 
 
-class Process:
+class RecorderProcess:
     """The recorder with its lease and its status port."""
 
-    def __init__(self, client: Client, store: Store, options: Options) -> None:
+    def __init__(self, client: Client, store: HistoryStore, options: RecorderOptions) -> None:
         settings = options.settings
         self._store = store
         self._news: SimpleQueue[News] = SimpleQueue()
         publisher = Publisher(client, settings.lease_namespace)
-        self._recorder = Recorder(
+        self._recorder = HistoryRecorder(
             client, store, settings, changed=publisher.changed if settings.publish else lambda _: None
         )
         REGISTRY.register(UsageCounters(self._recorder))

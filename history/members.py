@@ -6,8 +6,8 @@ from typing import Final
 
 from history import groups, lives, pods
 from history.entries import UID_CHARS, Entries, user_of
-from history.model import NAME_CHARS, End, Gang, Holding, Run, What, clean
-from history.pods import Ended, Moment, RecordedPod
+from history.model import NAME_CHARS, GangRun, Holding, MemberEnd, RecordedGang, What, clean
+from history.pods import Ended, ObservationTime, RecordedPod
 from muster.api import names
 from muster.api.limits import EPOCH
 from muster.api.muster.gang import epoch_of
@@ -17,7 +17,7 @@ PODS_ONLY: Final = "pods-"
 """Begins the names of runs that are of pods without a PodGroup."""
 
 
-def pod(entries: Entries, new: RecordedPod, moment: Moment) -> None:
+def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
     """Look at a pod."""
     meta = new.metadata
     if meta.uid in entries.closed:
@@ -45,7 +45,7 @@ def pod(entries: Entries, new: RecordedPod, moment: Moment) -> None:
         entries.changed(holding)
 
 
-def _of_gang(entries: Entries, gang: Gang, run: Run, pod: RecordedPod, moment: Moment) -> None:
+def _of_gang(entries: Entries, gang: RecordedGang, run: GangRun, pod: RecordedPod, moment: ObservationTime) -> None:
     """Take in what a pod says about its gang."""
     if not gang.user and (user := user_of(pod.metadata)):
         gang.user = user
@@ -54,11 +54,11 @@ def _of_gang(entries: Entries, gang: Gang, run: Run, pod: RecordedPod, moment: M
     _asks(entries, run, pod)
 
 
-def pod_gone(entries: Entries, uid: str, moment: Moment, last: RecordedPod | None = None) -> None:
+def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: RecordedPod | None = None) -> None:
     """Take in that a pod is not there any more; `last` is how it was, if that is known."""
     holding = entries.holdings.get(uid)
     if holding is not None:
-        known = Ended(moment.at, End(holding.reason or End.DELETED), entries.why.get(uid, ""))
+        known = Ended(moment.at, MemberEnd(holding.reason or MemberEnd.DELETED), entries.why.get(uid, ""))
         _close(entries, holding, known if last is None else pods.gone(last, moment))
     _asks_no_more(entries, uid)
     entries.remember(uid)
@@ -72,12 +72,12 @@ def unseen(entries: Entries, uids: Iterable[str], since: int, until: int) -> int
         holding = entries.holdings.get(uid)
         if holding is not None:
             at = max(since + half, holding.bound)
-            _close(entries, holding, Ended(at, End(holding.reason or End.UNSEEN), within=half))
+            _close(entries, holding, Ended(at, MemberEnd(holding.reason or MemberEnd.UNSEEN), within=half))
             count += 1
     return count
 
 
-def _run_of_pod(entries: Entries, pod: RecordedPod, moment: Moment) -> Run | None:
+def _run_of_pod(entries: Entries, pod: RecordedPod, moment: ObservationTime) -> GangRun | None:
     """Return the run that a pod is a member of; None for a pod of others, and until it is bound without one."""
     name = pods.belongs(pod)
     if name is None:
@@ -89,11 +89,11 @@ def _run_of_pod(entries: Entries, pod: RecordedPod, moment: Moment) -> Run | Non
     return _without_group(entries, pod, key, moment)
 
 
-def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: Moment) -> Run:
+def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: ObservationTime) -> GangRun:
     """Return the run of a pod whose PodGroup nobody has seen: one for its owner, else for itself."""
     meta, owner = pod.metadata, pod.metadata.controller
     uid = clean(owner.uid, UID_CHARS) if owner else meta.uid
-    gang = entries.gangs.get(entries.of_owner.get(uid, uid)) or Gang(
+    gang = entries.gangs.get(entries.of_owner.get(uid, uid)) or RecordedGang(
         id=uid,
         namespace=meta.namespace,
         name=clean(owner.name, NAME_CHARS) if owner else meta.name,
@@ -107,7 +107,7 @@ def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: Moment)
     return entries.begin(gang, f"{PODS_ONLY}{meta.uid}", key, gang.submitted)
 
 
-def _bound(entries: Entries, pod: RecordedPod, run: Run, moment: Moment) -> Holding:
+def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: ObservationTime) -> Holding:
     holding = Holding(
         pod=pod.metadata.uid,
         name=pod.metadata.name,
@@ -129,9 +129,9 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     holding.within += end.within
     if holding.ran_from is not None:
         holding.ran_from = min(holding.ran_from, holding.ended)
-        if end.reason == End.FAILED:
+        if end.reason == MemberEnd.FAILED:
             entries.failed[holding.run] += holding.run in entries.runs
-        if end.reason != End.COMPLETED:
+        if end.reason != MemberEnd.COMPLETED:
             _count(entries, holding.run, entries.begun, -1)
     gang = entries.gangs.get(holding.gang)
     saved = gang.saved if gang else None
@@ -143,7 +143,7 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     if run is not None:
         if (what := _TOLD.get(end.reason)) is not None:
             entries.happens(run, _of_member(what, holding, end))
-        _members_gone(entries, run, Moment(end.at, live=True))
+        _members_gone(entries, run, ObservationTime(end.at, live=True))
     entries.less_alive(holding.gang)
 
 
@@ -154,7 +154,7 @@ def _count(entries: Entries, run: str, counter: Counter[str], more: int) -> None
         lives.refresh(entries, entries.gangs[entries.runs[run].gang], entries.runs[run])
 
 
-def _asks(entries: Entries, run: Run, pod: RecordedPod) -> None:
+def _asks(entries: Entries, run: GangRun, pod: RecordedPod) -> None:
     """Count a pod among those that its gang asks for, unless it has ended."""
     uid = pod.metadata.uid
     if uid in entries.members or pod.finished or pod.metadata.deletion_timestamp:
@@ -177,19 +177,19 @@ def _asks_no_more(entries: Entries, uid: str) -> None:
         entries.together[run] = subtract(entries.together[run], amounts)
 
 
-def _members_gone(entries: Entries, run: Run, moment: Moment) -> None:
+def _members_gone(entries: Entries, run: GangRun, moment: ObservationTime) -> None:
     """End the run of pods without a PodGroup with the last of them."""
     if run.uid.startswith(PODS_ONLY) and not any(each.run == run.uid for each in entries.holdings.values()):
         lives.group_gone(entries, run.uid, moment)
 
 
-_TOLD = {End.EVICTED: What.EVICTED_MEMBER, End.FAILED: What.FAILED_MEMBER, End.LOST: What.LOST_MEMBER}
+_TOLD = {MemberEnd.EVICTED: What.EVICTED_MEMBER, MemberEnd.FAILED: What.FAILED_MEMBER, MemberEnd.LOST: What.LOST_MEMBER}
 """Ends of single members that are told."""
 
 
-def _of_member(what: What, holding: Holding, end: Ended) -> groups.News:
+def _of_member(what: What, holding: Holding, end: Ended) -> groups.NewGangEvent:
     """Return what is told of a member's end; of members that were evicted together, once for all."""
     together = what is What.EVICTED_MEMBER
     words = f"{holding.name} on {holding.node}{' and others of its placement' if together else ''}"
     text = f"{words}: {end.text}" if end.text else words
-    return groups.News(what, end.at, holding.epoch, text, "" if together else holding.name, [holding.node])
+    return groups.NewGangEvent(what, end.at, holding.epoch, text, "" if together else holding.name, [holding.node])

@@ -64,7 +64,7 @@ class What(StrEnum):
     ENDED = "ended"
 
 
-class End(StrEnum):
+class MemberEnd(StrEnum):
     """Why a member does not hold its node any more."""
 
     COMPLETED = "completed"
@@ -77,7 +77,7 @@ class End(StrEnum):
     """It ended while nothing was recorded, and the API server has forgotten how."""
 
 
-class Gang(msgspec.Struct, kw_only=True):
+class RecordedGang(msgspec.Struct, kw_only=True):
     """A gang over all of its runs: a Job that restarts gets another PodGroup of the same name, and is one gang."""
 
     id: str
@@ -101,7 +101,7 @@ class Gang(msgspec.Struct, kw_only=True):
     """Time of its last checkpoint."""
 
 
-class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
+class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """What was last seen of a run, so that the next look tells what is new; it is written with what it tells."""
 
     group: str = ""
@@ -122,7 +122,7 @@ class Seen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Happenings so far."""
 
 
-class Run(msgspec.Struct, kw_only=True):
+class GangRun(msgspec.Struct, kw_only=True):
     """One PodGroup, from its creation to its end: the time for which a gang asks for something."""
 
     uid: str
@@ -131,7 +131,7 @@ class Run(msgspec.Struct, kw_only=True):
     ended: int | None = None
     asked: Vector = {}
     """What it asks for: its minimum, or all of its members that existed at once, whichever is more."""
-    seen: Seen = msgspec.field(default_factory=Seen)
+    seen: LastSeen = msgspec.field(default_factory=LastSeen)
 
 
 class Holding(msgspec.Struct, kw_only=True):
@@ -151,14 +151,14 @@ class Holding(msgspec.Struct, kw_only=True):
     """From when on a container of it ran."""
     ended: int | None = None
     reason: str = ""
-    """An `End`, once it has ended."""
+    """An `MemberEnd`, once it has ended."""
     saved: int | None = None
     """Time of the gang's last checkpoint before the end."""
     within: int = 0
     """Milliseconds by which it may be longer or shorter: what was not seen as it happened is known to the second."""
 
 
-class Happening(msgspec.Struct, kw_only=True, frozen=True):
+class GangEventRow(msgspec.Struct, kw_only=True, frozen=True):
     """Something that happened to a gang; at most one for each run, epoch, what and subject."""
 
     gang: str
@@ -172,7 +172,7 @@ class Happening(msgspec.Struct, kw_only=True, frozen=True):
     nodes: tuple[str, ...] = ()
 
 
-class Gap(msgspec.Struct, kw_only=True, frozen=True):
+class OutageRow(msgspec.Struct, kw_only=True, frozen=True):
     """A time for which nothing was recorded, and what that means for what stands in the store."""
 
     since: int
@@ -180,14 +180,14 @@ class Gap(msgspec.Struct, kw_only=True, frozen=True):
     text: str
 
 
-class Changes(msgspec.Struct):
+class RowChanges(msgspec.Struct):
     """What is to be written: rows that are new or differ, by their keys, and happenings in their order."""
 
-    gangs: dict[str, Gang] = {}
-    runs: dict[str, Run] = {}
+    gangs: dict[str, RecordedGang] = {}
+    runs: dict[str, GangRun] = {}
     holdings: dict[str, Holding] = {}
-    happenings: list[Happening] = []
-    gaps: list[Gap] = []
+    happenings: list[GangEventRow] = []
+    gaps: list[OutageRow] = []
 
     def __bool__(self) -> bool:
         return bool(self.gangs or self.runs or self.holdings or self.happenings or self.gaps)

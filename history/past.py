@@ -14,9 +14,9 @@ import structlog
 from history import lives, members
 from history.entries import Entries
 from history.groups import RECORDED_JOBS
-from history.looks import KINDS, Look
+from history.looks import KINDS, Observation
 from history.model import MS
-from history.pods import RECORDED_PODS, Moment, stamps
+from history.pods import RECORDED_PODS, ObservationTime, stamps
 from muster.api.base import Resource
 from muster.api.kubernetes import core, meta
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -33,7 +33,7 @@ _ROUNDS: Final = 20
 class Past(NamedTuple):
     """What has happened between two runs of the recorder, in the order of the API server."""
 
-    looks: list[Look]
+    looks: list[Observation]
     forgotten: tuple[str, ...]
     """Kinds of which the API server has forgotten what happened since."""
 
@@ -57,13 +57,13 @@ def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str],
         found = [*told]
     events = sorted((each for one in found for each in one or ()), key=lambda each: each.version)
     looks = [
-        Look(event.kind, event.obj.metadata.uid, event.obj, event.what == "DELETED", moment)
+        Observation(event.kind, event.obj.metadata.uid, event.obj, event.what == "DELETED", moment)
         for event, moment in zip(events, moments(events, since, now), strict=True)
     ]
     return Past(looks, tuple(kind.plural for kind, one in zip(KINDS, found, strict=True) if one is None))
 
 
-def moments(events: Sequence[_Event], since: int, now: int) -> list[Moment]:
+def moments(events: Sequence[_Event], since: int, now: int) -> list[ObservationTime]:
     """Return when each of these events happened, as near as their order tells.
 
     An event is as young as the last time in it and in those before it, and older than what was created after it. Times
@@ -75,13 +75,13 @@ def moments(events: Sequence[_Event], since: int, now: int) -> list[Moment]:
         seconds = [at for at in map(meta.readable_time, known) if at is not None]
         least = min(max([least, *(round(at * MS) for at in seconds)]), now)
         lower.append(least)
-    most, found = now, list[Moment]()
+    most, found = now, list[ObservationTime]()
     for event, first in zip(reversed(events), reversed(lower), strict=True):
         created = meta.readable_time(event.obj.metadata.creation_timestamp)
         if event.what == "ADDED" and created is not None:
             most = max(min(most, round(created * MS) + MS - 1), since)
         last = max(first, most)
-        found.append(Moment((first + last) // 2, live=True, within=(last - first) // 2))
+        found.append(ObservationTime((first + last) // 2, live=True, within=(last - first) // 2))
     return found[::-1]
 
 
@@ -112,7 +112,7 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
     return found
 
 
-class Known(NamedTuple):
+class KnownObjects(NamedTuple):
     """UIDs of what the store believes alive."""
 
     pods: set[str]
@@ -120,12 +120,12 @@ class Known(NamedTuple):
     jobs: set[str]
 
 
-def known_of(entries: Entries) -> Known:
+def known_of(entries: Entries) -> KnownObjects:
     """Return what is believed alive now."""
-    return Known(set(entries.holdings), set(entries.runs), set(entries.of_owner))
+    return KnownObjects(set(entries.holdings), set(entries.runs), set(entries.of_owner))
 
 
-def close_unlisted(entries: Entries, known: Known, listed: Sequence[Look], since: int, now: int) -> int:
+def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Observation], since: int, now: int) -> int:
     """Close what was believed alive and is not listed any more; return the number of members.
 
     It ended between the times `since` and `now`.
@@ -133,7 +133,7 @@ def close_unlisted(entries: Entries, known: Known, listed: Sequence[Look], since
     there: dict[str, set[str]] = defaultdict(set)
     for look in listed:
         there[look.kind].add(look.uid)
-    middle = Moment((since + now) // 2, live=False)
+    middle = ObservationTime((since + now) // 2, live=False)
     count = members.unseen(entries, known.pods - there[RECORDED_PODS.plural], since, now)
     for uid in known.groups - there[POD_GROUPS.plural]:
         if not uid.startswith(members.PODS_ONLY):

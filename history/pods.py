@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec import field
 
-from history.model import MS, End, vector_of
+from history.model import MS, MemberEnd, vector_of
 from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
@@ -36,24 +36,24 @@ class Terminated(ContainerStateTerminated):
     started_at: str | None = None
 
 
-class State(ContainerState):
+class ContainerStateTimes(ContainerState):
     """The state of a container, with its times."""
 
     running: Ran | None = None
     terminated: Terminated | None = None
 
 
-class Status(ContainerStatus):
+class ContainerStatusTimes(ContainerStatus):
     """The status of a container, with its times."""
 
-    state: State = field(default_factory=State)
+    state: ContainerStateTimes = field(default_factory=ContainerStateTimes)
 
 
 class RecordedStatus(PodStatus):
     """Status of a pod, with the times of its containers."""
 
-    container_statuses: list[Status] = field(default_factory=list)  # type: ignore[assignment]
-    init_container_statuses: list[Status] = field(default_factory=list)  # type: ignore[assignment]
+    container_statuses: list[ContainerStatusTimes] = field(default_factory=list)  # type: ignore[assignment]
+    init_container_statuses: list[ContainerStatusTimes] = field(default_factory=list)  # type: ignore[assignment]
 
 
 class RecordedPod(Pod):
@@ -65,7 +65,7 @@ class RecordedPod(Pod):
 RECORDED_PODS = Resource("", "v1", "pods", "Pod", RecordedPod)
 
 
-class Moment(NamedTuple):
+class ObservationTime(NamedTuple):
     """When something was looked at (ms)."""
 
     at: int
@@ -107,7 +107,7 @@ class Ended(NamedTuple):
     """How and when a pod has ended."""
 
     at: int
-    reason: End
+    reason: MemberEnd
     text: str = ""
     within: int = 0
 
@@ -140,7 +140,7 @@ def bound_at(pod: Pod) -> str | None:
     return condition.last_transition_time if condition and known else pod.metadata.creation_timestamp
 
 
-def ran_from(pod: RecordedPod, moment: Moment) -> int | None:
+def ran_from(pod: RecordedPod, moment: ObservationTime) -> int | None:
     """Return from when on a container ran; None if none has."""
     known = [text for text in _starts(pod) if readable_time(text) is not None]
     return moment.of(min(known, key=_second)) if known else None
@@ -157,18 +157,18 @@ def _starts(pod: RecordedPod) -> Iterator[str]:
                 yield state.started_at
 
 
-def ended(pod: RecordedPod, moment: Moment) -> Ended | None:
+def ended(pod: RecordedPod, moment: ObservationTime) -> Ended | None:
     """Return how a pod that is still there has ended; None if it has not."""
     if not pod.finished:
         return None
-    reason = End.COMPLETED if pod.status.phase == "Succeeded" else disrupted(pod) or End.FAILED
+    reason = MemberEnd.COMPLETED if pod.status.phase == "Succeeded" else disrupted(pod) or MemberEnd.FAILED
     return Ended(moment.of(_last(pod)), reason, why(pod), moment.error(_last(pod)))
 
 
-def gone(pod: RecordedPod, moment: Moment) -> Ended:
+def gone(pod: RecordedPod, moment: ObservationTime) -> Ended:
     """Return how a pod that has been deleted has ended, by what was last seen of it."""
     known, last = ended(pod, moment), _last(pod)
-    return known or Ended(moment.of(last), disrupted(pod) or End.DELETED, why(pod), moment.error(last))
+    return known or Ended(moment.of(last), disrupted(pod) or MemberEnd.DELETED, why(pod), moment.error(last))
 
 
 def stamps(pod: Pod) -> Iterator[str | None]:
@@ -179,12 +179,12 @@ def stamps(pod: Pod) -> Iterator[str | None]:
         yield _last(pod)
 
 
-def disrupted(pod: Pod) -> End | None:
+def disrupted(pod: Pod) -> MemberEnd | None:
     """Return if a pod was evicted, or lost with its node; None if it was neither."""
     condition = pod.status.condition(DISRUPTION_TARGET)
     if condition is None or condition.status != "True":
-        return End.EVICTED if pod.status.reason in {"Evicted", "Preempting"} else None
-    return End.LOST if condition.reason in _NODE_WENT else End.EVICTED
+        return MemberEnd.EVICTED if pod.status.reason in {"Evicted", "Preempting"} else None
+    return MemberEnd.LOST if condition.reason in _NODE_WENT else MemberEnd.EVICTED
 
 
 def _last(pod: RecordedPod) -> str | None:

@@ -8,9 +8,9 @@ import structlog
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
-from history.integral import Span
+from history.integral import TimeSpan
 from history.model import MS
-from history.recorder import Recorder
+from history.recorder import HistoryRecorder
 from history.tally import span_of
 from muster.api import names
 from muster.api.kubernetes.core import CONFIG_MAPS
@@ -40,7 +40,7 @@ class Publisher:
         self._written_s = float("-inf")
         self._written: object = None
 
-    def changed(self, recorder: Recorder) -> None:
+    def changed(self, recorder: HistoryRecorder) -> None:
         """Write if that is due. A failure is tried again with the next turn that is due."""
         tallies, now_s = recorder.tallies, self._clock_s()
         if tallies is None or 0 <= now_s - self._written_s < EVERY_S:
@@ -65,7 +65,7 @@ class Publisher:
             log.warning("usage is not published, it is tried again", configMap=names.USAGE, why=str(error))
 
 
-def held(recorder: Recorder) -> Iterator[Span[str]]:
+def held(recorder: HistoryRecorder) -> Iterator[TimeSpan[str]]:
     """Yield all that is held now by queue; a copy, as the recorder goes on."""
     for holding in [*recorder.entries.holdings.values()]:
         yield span_of(recorder.queue_of(holding.gang), holding)
@@ -74,7 +74,7 @@ def held(recorder: Recorder) -> Iterator[Span[str]]:
 class UsageCounters(Collector):
     """Seconds that each queue has held and used of each resource since the month began; the next begins at 0."""
 
-    def __init__(self, recorder: Recorder, clock_s: Callable[[], float] = time.time) -> None:
+    def __init__(self, recorder: HistoryRecorder, clock_s: Callable[[], float] = time.time) -> None:
         self._recorder = recorder
         self._clock_s = clock_s
 

@@ -7,10 +7,10 @@ import msgspec
 from sqlalchemy import Select, func, or_, select
 
 from gangs.words import short
-from history.integral import FOREVER, Span, integrate
+from history.integral import FOREVER, TimeSpan, integrate
 from history.model import MS, Scope, What, vector_of
 from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS
-from history.store import Store
+from history.store import HistoryStore
 from history.usage import SEEN
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import unit
@@ -21,7 +21,7 @@ _MOST = 10_000
 _MEMBER = (HOLDINGS.c.gang, HOLDINGS.c.node, HOLDINGS.c.amounts, HOLDINGS.c.bound, HOLDINGS.c.ended)
 
 
-class Gang(msgspec.Struct, frozen=True, kw_only=True):
+class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     """One gang, over all of its restarts."""
 
     uid: str
@@ -56,7 +56,7 @@ class Gang(msgspec.Struct, frozen=True, kw_only=True):
         return "" if self.started is None else short((self.ended or now) - self.started)
 
 
-class Happening(msgspec.Struct, frozen=True, kw_only=True):
+class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
     """Something that happened to a gang."""
 
     at: float
@@ -68,7 +68,7 @@ class Happening(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
 
 
-class Gap(msgspec.Struct, frozen=True, kw_only=True):
+class Outage(msgspec.Struct, frozen=True, kw_only=True):
     """A time for which nothing was recorded."""
 
     since: float
@@ -77,7 +77,7 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def gangs(
-    store: Store,
+    store: HistoryStore,
     scope: Scope,
     *,
     queue: str | None = None,
@@ -87,7 +87,7 @@ def gangs(
     until: float | None = None,
     ended: bool | None = None,
     limit: int = 200,
-) -> list[Gang]:
+) -> list[GangHistory]:
     """Return gangs that a caller may see and that lived within [since, until), the last submitted first."""
     table = GANGS.c
     chosen = select(GANGS).order_by(table.submitted.desc(), table.id).limit(max(0, min(limit, _MOST)))
@@ -111,7 +111,7 @@ def gangs(
     for gang, node, *_ in members:
         nodes.setdefault(gang, set()).add(node)
     held = (
-        Span(gang, vector_of(amounts), bound, seen if end is None else end, held=True)
+        TimeSpan(gang, vector_of(amounts), bound, seen if end is None else end, held=True)
         for gang, _, amounts, bound, end in members
     )
     gpu_milli_ms = Counter[str]()
@@ -119,7 +119,7 @@ def gangs(
         if is_gpu(resource):
             gpu_milli_ms[gang] += amounts.held * 1000 // unit(resource)
     return [
-        Gang(
+        GangHistory(
             uid=row["id"],
             **{field: row[field] for field in ("namespace", "name", "kind", "queue", "user", "state")},
             submitted=row["submitted"] / MS,
@@ -143,14 +143,14 @@ def _counts(ids: list[str]) -> Select[Any]:
     )
 
 
-def namespaces(store: Store, *, limit: int) -> list[str]:
+def namespaces(store: HistoryStore, *, limit: int) -> list[str]:
     """Return the namespaces of which there are gangs, by name: whoever asks may see some of them."""
     with store.failing(), store.engine.connect() as connection:
         names = connection.execute(select(GANGS.c.namespace).distinct().order_by(GANGS.c.namespace).limit(limit))
         return [str(name) for name in names.scalars()]
 
 
-def story(store: Store, scope: Scope, namespace: str, name: str, *, uid: str | None = None) -> list[Happening]:
+def story(store: HistoryStore, scope: Scope, namespace: str, name: str, *, uid: str | None = None) -> list[GangEvent]:
     """Return what happened to the gangs of a workload's name, oldest first; of the one with this UID, if given.
 
     It is empty for a namespace that the caller may not see, as for a name that nobody has.
@@ -167,17 +167,17 @@ def story(store: Store, scope: Scope, namespace: str, name: str, *, uid: str | N
     chosen = chosen if uid is None else chosen.where(GANGS.c.id == uid)
     with store.failing(), store.engine.connect() as connection:
         return [
-            Happening(at=at / MS, epoch=epoch, what=what, text=text, nodes=_NODES.decode(nodes))
+            GangEvent(at=at / MS, epoch=epoch, what=what, text=text, nodes=_NODES.decode(nodes))
             for at, epoch, what, text, nodes in connection.execute(chosen)
         ]
 
 
-def gaps(store: Store, since: float | None = None) -> list[Gap]:
+def gaps(store: HistoryStore, since: float | None = None) -> list[Outage]:
     """Return the times for which nothing was recorded, oldest first; they name no gang."""
     chosen = select(GAPS).order_by(GAPS.c.since)
     chosen = chosen if since is None else chosen.where(GAPS.c.until >= round(since * MS))
     with store.failing(), store.engine.connect() as connection:
-        return [Gap(since=one.since / MS, until=one.until / MS, text=one.text) for one in connection.execute(chosen)]
+        return [Outage(since=one.since / MS, until=one.until / MS, text=one.text) for one in connection.execute(chosen)]
 
 
 def _seconds(at: int | None) -> float | None:

@@ -2,7 +2,7 @@
 
 How far it has read is part of each transaction. So a kill at any instruction loses nothing: the next recorder reads
 from there on what the API server remembers, compares what the store believes alive with what there is, and says what
-it cannot know (`Gap`).
+it cannot know (`OutageRow`).
 """
 
 import threading
@@ -17,12 +17,12 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from history.entries import REMEMBERED, Entries
-from history.looks import Following, Look, apply
-from history.model import MS, Changes, Gap
+from history.looks import Following, Observation, apply
+from history.model import MS, OutageRow, RowChanges
 from history.past import Past, close_unlisted, gap_text, known_of, past
 from history.retain import tidy
 from history.settings import HistorySettings
-from history.store import Store, StoreError
+from history.store import HistoryStore, StoreError
 from history.tally import Tallies, span_of
 from history.usage import SEEN, closed_since
 from muster.kube.client import Client
@@ -50,17 +50,17 @@ LOOKED: Final = Gauge(
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 
 
-class Recorder:
+class HistoryRecorder:
     """Records while it leads: `run` from the thread that has the lease, until `stop`."""
 
     def __init__(
         self,
         client: Client,
-        store: Store,
+        store: HistoryStore,
         settings: HistorySettings,
         *,
         clock_s: Callable[[], float] = time.time,
-        changed: Callable[["Recorder"], None] = lambda _: None,
+        changed: Callable[["HistoryRecorder"], None] = lambda _: None,
     ) -> None:
         self._client = client
         self._store = store
@@ -137,7 +137,7 @@ class Recorder:
     def _gap(self, since: int, until: int, text: str) -> None:
         GAPS.inc()
         log.warning("gap", seconds=round((until - since) / MS, 1), what=text)
-        self.entries.changes.gaps.append(Gap(since=since, until=until, text=text))
+        self.entries.changes.gaps.append(OutageRow(since=since, until=until, text=text))
 
     # Each turn
 
@@ -162,7 +162,7 @@ class Recorder:
         self._changed(self)
         self._tidy()
 
-    def _apply(self, look: Look) -> None:
+    def _apply(self, look: Observation) -> None:
         """Enter a look into the entries; one that cannot be read is left out alone."""
         try:
             apply(self.entries, look)
@@ -170,10 +170,10 @@ class Recorder:
             LEFT_OUT.inc()
             log.exception("left out of the history", resource=look.kind, uid=look.uid)
 
-    def _looked(self) -> tuple[dict[str, str], list[Look]]:
+    def _looked(self) -> tuple[dict[str, str], list[Observation]]:
         """Return all looks that are in the queue, and the versions that they reach at least."""
         self._seen, versions = self._now(), self.following.versions
-        found: list[Look] = []
+        found: list[Observation] = []
         while True:
             try:
                 look = self.following.looks.get_nowait()
@@ -214,7 +214,7 @@ class Recorder:
             self._count(changes)
             return
 
-    def _count(self, changes: Changes) -> None:
+    def _count(self, changes: RowChanges) -> None:
         for each in changes.happenings:
             HAPPENED.labels(each.what).inc()
         try:
@@ -223,7 +223,7 @@ class Recorder:
             log.warning("the new day is not counted yet", why=str(error))
             self.tallies = None
 
-    def _tally(self, changes: Changes) -> None:
+    def _tally(self, changes: RowChanges) -> None:
         """Count holdings that have ended; those of a period that has begun are read from the store, as these are."""
         if self.tallies is None:
             self.tallies = Tallies(self._now(), self._closed_since)
@@ -232,7 +232,7 @@ class Recorder:
         ended = [each for each in changes.holdings.values() if each.ended is not None]
         self.tallies.close([span_of(self.queue_of(each.gang, changes), each) for each in ended], but=begun)
 
-    def queue_of(self, gang: str, changes: Changes | None = None) -> str:
+    def queue_of(self, gang: str, changes: RowChanges | None = None) -> str:
         """Return the queue of a gang that is open, or has just closed."""
         known = self.entries.gangs.get(gang) or (changes.gangs.get(gang) if changes else None)
         return known.queue if known else ""

@@ -16,7 +16,7 @@ from history.folding import ALL_NAMES, fold, fold_namespace
 from history.model import DAY_MS
 from history.schema import DAYS, GANGS, HAPPENINGS, HOLDINGS, RUNS
 from history.spans import floors
-from history.store import Store
+from history.store import HistoryStore
 from history.usage import FOLDED
 
 log = structlog.get_logger(__name__)
@@ -28,7 +28,7 @@ _ROW: Final = 200
 """Bytes of a row besides its texts, with its entries in indexes."""
 
 
-def tidy(store: Store, now: int, *, keep_days: int, keep_usage_days: int, megabytes: float) -> int:
+def tidy(store: HistoryStore, now: int, *, keep_days: int, keep_usage_days: int, megabytes: float) -> int:
     """Fold what is too old, and that for which there is no room; return how many days, and parts of namespaces."""
     today = now // DAY_MS * DAY_MS
     folded = _by_age(store, min(today, now - keep_days * DAY_MS))
@@ -40,7 +40,7 @@ def tidy(store: Store, now: int, *, keep_days: int, keep_usage_days: int, megaby
     return folded
 
 
-def _by_age(store: Store, before: int) -> int:
+def _by_age(store: HistoryStore, before: int) -> int:
     """Fold the whole days that end before a time, for all."""
     begin, days = int(store.note(FOLDED) or 0) or _oldest(store) // DAY_MS * DAY_MS, 0
     while begin and begin + DAY_MS <= before:
@@ -52,7 +52,7 @@ def _by_age(store: Store, before: int) -> int:
     return days
 
 
-def _by_room(store: Store, now: int, megabytes: float) -> int:
+def _by_room(store: HistoryStore, now: int, megabytes: float) -> int:
     """Fold the oldest of those namespaces that have more than their share, until all fits."""
     count = 0
     for _ in range(_ROUNDS):
@@ -76,7 +76,7 @@ def _by_room(store: Store, now: int, megabytes: float) -> int:
     return count
 
 
-def _oldest(store: Store, namespace: str | None = None) -> int:
+def _oldest(store: HistoryStore, namespace: str | None = None) -> int:
     oldest = select(func.min(RUNS.c.submitted))
     if namespace is not None:
         oldest = oldest.join(GANGS, GANGS.c.id == RUNS.c.gang).where(GANGS.c.namespace == namespace)
@@ -119,7 +119,7 @@ def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dic
     return found
 
 
-def weigh(store: Store, now: int) -> tuple[list[Piece], Counter[str]]:
+def weigh(store: HistoryStore, now: int) -> tuple[list[Piece], Counter[str]]:
     """Return what can be folded, and the bytes of each namespace that cannot.
 
     The past is cut into days, and what there is of today into hours; the last hour stays whole, as some of it may

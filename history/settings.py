@@ -60,7 +60,7 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class RecorderOptions:
     """The values of the command line."""
 
     kubeconfig: str
@@ -68,8 +68,8 @@ class Options:
     settings: HistorySettings
 
 
-def parse(argv: Sequence[str] | None = None) -> Options:
+def parse(argv: Sequence[str] | None = None) -> RecorderOptions:
     """Read the arguments, by default those of this process; mistakes end the process with code 2."""
     parser = settings.parser_of("history", "Muster's recorder: what happened to every gang, and who used what.")
     parser.add_argument("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")
-    return Options(**settings.parse(parser, argv, HistorySettings))
+    return RecorderOptions(**settings.parse(parser, argv, HistorySettings))

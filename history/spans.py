@@ -6,13 +6,13 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
-from history.integral import Amounts, Span, Totals, integrate
-from history.model import DAY_MS, End, Scope, vector_of
+from history.integral import Amounts, TimeSpan, Totals, integrate
+from history.model import DAY_MS, MemberEnd, Scope, vector_of
 from history.schema import DAYS, FOLDS, GANGS, HOLDINGS, RUNS
-from history.store import Store
+from history.store import HistoryStore
 
 AMOUNTS: Final = Amounts.__struct_fields__
-_OTHERWISE: Final = sorted({*map(str, End)} - {End.COMPLETED, End.EVICTED})
+_OTHERWISE: Final = sorted({*map(str, MemberEnd)} - {MemberEnd.COMPLETED, MemberEnd.EVICTED})
 """Ends after which work is lost if the gang starts again."""
 
 
@@ -31,7 +31,7 @@ class Key(NamedTuple):
         return self._replace(day=day)
 
 
-class Window(NamedTuple):
+class ReadWindow(NamedTuple):
     """What is read: a time (ms), and whose."""
 
     since: int
@@ -41,14 +41,14 @@ class Window(NamedTuple):
     queue: str | None = None
 
 
-def floors(store: Store) -> dict[str, int]:
+def floors(store: HistoryStore) -> dict[str, int]:
     """Return up to when namespaces are folded beyond the days that are folded for all."""
     with store.engine.connect() as connection:
         return {str(name): int(until) for name, until in connection.execute(select(FOLDS.c.namespace, FOLDS.c.until))}
 
 
 def unfolded(
-    store: Store, window: Window, fields: Collection[str] = Key._fields, *, still: bool = False
+    store: HistoryStore, window: ReadWindow, fields: Collection[str] = Key._fields, *, still: bool = False
 ) -> Totals[Key]:
     """Return the usage of a window after what is folded of it, by these fields of its key.
 
@@ -71,7 +71,7 @@ def folded(
     return totals
 
 
-def days_of(window: Window) -> list[ColumnElement[bool]]:
+def days_of(window: ReadWindow) -> list[ColumnElement[bool]]:
     """Return the conditions for folded days that begin in a window."""
     first, last = (-(-at // DAY_MS) for at in (window.since, window.until))
     return [*_mine(window, DAYS), DAYS.c.day >= first, DAYS.c.day < last]
@@ -81,7 +81,7 @@ _Owners = dict[str, tuple[Key, int]]
 """Gang → its key, and from when on it counts."""
 
 
-def _spans(store: Store, window: Window, fields: Collection[str], *, still: bool) -> Iterator[Span[Key]]:
+def _spans(store: HistoryStore, window: ReadWindow, fields: Collection[str], *, still: bool) -> Iterator[TimeSpan[Key]]:
     after = {} if still else floors(store)
     with store.engine.connect() as connection:
         owners = _owners(connection, window, fields, after)
@@ -90,7 +90,7 @@ def _spans(store: Store, window: Window, fields: Collection[str], *, still: bool
         yield from _held(connection, window, owners, still=still)
 
 
-def _owners(connection: Connection, window: Window, fields: Collection[str], after: Mapping[str, int]) -> _Owners:
+def _owners(connection: Connection, window: ReadWindow, fields: Collection[str], after: Mapping[str, int]) -> _Owners:
     names = [name for name in Key._fields if name in fields and name in GANGS.c]
     columns = [GANGS.c.id, GANGS.c.namespace, *(GANGS.c[name] for name in names)]
     return {
@@ -99,30 +99,30 @@ def _owners(connection: Connection, window: Window, fields: Collection[str], aft
     }
 
 
-def _asked(connection: Connection, window: Window, owners: _Owners) -> Iterator[Span[Key]]:
+def _asked(connection: Connection, window: ReadWindow, owners: _Owners) -> Iterator[TimeSpan[Key]]:
     table = RUNS.c
     chosen = select(table.gang, table.asked, table.submitted, table.ended)
     for gang, amounts, begin, end in connection.execute(chosen.where(*_overlap(RUNS, table.submitted, window))):
         if gang in owners:  # it may have come between two statements
             key, floor = owners[gang]
-            yield Span(key, vector_of(amounts), max(begin, floor), end)
+            yield TimeSpan(key, vector_of(amounts), max(begin, floor), end)
 
 
-def _held(connection: Connection, window: Window, owners: _Owners, *, still: bool) -> Iterator[Span[Key]]:
+def _held(connection: Connection, window: ReadWindow, owners: _Owners, *, still: bool) -> Iterator[TimeSpan[Key]]:
     """Yield what members held; it is lost if they were evicted, or their gang has started again since."""
     table, other = HOLDINGS.c, HOLDINGS.alias()
     started = select(func.max(other.c.bound)).where(other.c.gang == table.gang).scalar_subquery()
-    is_lost = case((table.reason.in_(_OTHERWISE), started >= table.ended), else_=table.reason == str(End.EVICTED))
+    is_lost = case((table.reason.in_(_OTHERWISE), started >= table.ended), else_=table.reason == str(MemberEnd.EVICTED))
     chosen = select(table.gang, table.amounts, table.bound, table.ran_from, table.ended, is_lost, table.saved)
     conditions = _overlap(HOLDINGS, table.bound, window) + ([table.ended.is_(None)] if still else [])
     for gang, amounts, bound, ran_from, end, lost, saved in connection.execute(chosen.where(*conditions)):
         if gang in owners:
             key, floor = owners[gang]
             lost_from = max(ran_from or bound, saved or 0) if lost else None
-            yield Span(key, vector_of(amounts), max(bound, floor), end, True, ran_from, lost_from)  # noqa: FBT003
+            yield TimeSpan(key, vector_of(amounts), max(bound, floor), end, True, ran_from, lost_from)  # noqa: FBT003
 
 
-def _mine(window: Window, table: Any) -> list[ColumnElement[bool]]:
+def _mine(window: ReadWindow, table: Any) -> list[ColumnElement[bool]]:
     """Return the conditions that keep others' rows out of an answer, in the database itself."""
     scope = window.scope
     conditions = [] if scope.namespaces is None else [table.c.namespace.in_(sorted(scope.namespaces))]
@@ -130,7 +130,7 @@ def _mine(window: Window, table: Any) -> list[ColumnElement[bool]]:
     return conditions + ([table.c.queue == window.queue] if window.queue else [])
 
 
-def _overlap(table: Any, begin: Any, window: Window) -> list[ColumnElement[bool]]:
+def _overlap(table: Any, begin: Any, window: ReadWindow) -> list[ColumnElement[bool]]:
     """Return the conditions for rows of a window's gangs that overlap its time."""
     of_mine = _mine(window, GANGS)
     conditions = [table.c.gang.in_(select(GANGS.c.id).where(*of_mine))] if of_mine else []

@@ -30,7 +30,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from history.model import Changes, Gang, Holding, Run, Seen, vector_of
+from history.model import GangRun, Holding, LastSeen, RecordedGang, RowChanges, vector_of
 from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, METADATA, NOTES, RUNS, VERSIONS
 
 STORE_VARIABLE: Final = "MUSTER_HISTORY"
@@ -41,14 +41,14 @@ _BUSY_S: Final = 10.0
 _KINDS: Final = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _AT_ONCE: Final = 500
 """Rows of one statement."""
-_SEEN: Final = msgspec.json.Decoder(Seen)
+_SEEN: Final = msgspec.json.Decoder(LastSeen)
 
 
 class StoreError(Exception):
     """The store cannot be used; the message says which, why and what to do. It has no password in it."""
 
 
-class Store:
+class HistoryStore:
     """One store by its URL: `sqlite:////path/to/file` or `postgresql://user@host/name`."""
 
     def __init__(self, engine: Engine, shown: str, *, checked: bool = True) -> None:
@@ -141,7 +141,7 @@ class Store:
         with self.failing(), self.engine.connect() as connection:
             return str(connection.scalar(select(NOTES.c.value).where(NOTES.c.key == key)) or "")
 
-    def write(self, changes: Changes, notes: dict[str, str]) -> None:
+    def write(self, changes: RowChanges, notes: dict[str, str]) -> None:
         """Write changes and notes in one transaction. What has ended stays as it is, and nothing happens twice."""
         with self.failing(), self.engine.begin() as connection:
             self.put(connection, GANGS, [_packed(each) for each in changes.gangs.values()], keep=("submitted",))
@@ -182,7 +182,7 @@ class Store:
         for first in range(0, len(rows), _AT_ONCE):
             connection.execute(statement, rows[first : first + _AT_ONCE])
 
-    def open_rows(self) -> tuple[list[Gang], list[Run], list[Holding]]:
+    def open_rows(self) -> tuple[list[RecordedGang], list[GangRun], list[Holding]]:
         """Return what has not ended, as the recorder takes it up again."""
         with self.failing(), self.engine.connect() as connection:
             holdings = [
@@ -190,12 +190,12 @@ class Store:
                 for row in connection.execute(select(HOLDINGS).where(HOLDINGS.c.ended.is_(None))).mappings()
             ]
             runs = [
-                Run(**{**row, "asked": vector_of(row["asked"]), "seen": _SEEN.decode(row["seen"])})
+                GangRun(**{**row, "asked": vector_of(row["asked"]), "seen": _SEEN.decode(row["seen"])})
                 for row in connection.execute(select(RUNS).where(RUNS.c.ended.is_(None))).mappings()
             ]
             used = union(*(select(each.c.gang).where(each.c.ended.is_(None)) for each in (HOLDINGS, RUNS)))
             chosen = select(GANGS).where(or_(GANGS.c.ended.is_(None), GANGS.c.id.in_(used)))
-            gangs = [Gang(**row) for row in connection.execute(chosen).mappings()]
+            gangs = [RecordedGang(**row) for row in connection.execute(chosen).mappings()]
         known = {gang.id for gang in gangs}
         return (gangs, [each for each in runs if each.gang in known], [each for each in holdings if each.gang in known])
 

@@ -8,15 +8,15 @@ add what is held since.
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from history.integral import FOREVER, Span, Totals, add, integrate
+from history.integral import FOREVER, TimeSpan, Totals, add, integrate
 from history.model import MS, Holding
 from muster.api.muster.usage import PERIODS, Period, period_of
 from muster.resources.vector import unit
 
 
-def span_of(queue: str, holding: Holding) -> Span[str]:
+def span_of(queue: str, holding: Holding) -> TimeSpan[str]:
     """Return the time for which a member holds, or has held, its amounts for a queue."""
-    return Span(queue, holding.amounts, holding.bound, holding.ended, held=True, used_from=holding.ran_from)
+    return TimeSpan(queue, holding.amounts, holding.bound, holding.ended, held=True, used_from=holding.ran_from)
 
 
 class Tally:
@@ -26,11 +26,11 @@ class Tally:
         self.begin = begin
         self._closed = closed
 
-    def close(self, ended: Iterable[Span[str]]) -> None:
+    def close(self, ended: Iterable[TimeSpan[str]]) -> None:
         """Count what was held and has ended."""
         add(self._closed, integrate(ended, self.begin, FOREVER))
 
-    def at(self, now: int, still: Iterable[Span[str]]) -> Totals[str]:
+    def at(self, now: int, still: Iterable[TimeSpan[str]]) -> Totals[str]:
         """Return all amounts at a time, with those that are held then."""
         totals = integrate(still, self.begin, now)
         add(totals, self._closed)
@@ -56,14 +56,14 @@ class Tallies:
         self.names = names_at(now)
         return begun
 
-    def close(self, ended: Collection[Span[str]], *, but: Collection[Period] = ()) -> None:
+    def close(self, ended: Collection[TimeSpan[str]], *, but: Collection[Period] = ()) -> None:
         """Count what was held and has ended, in all periods `but` those that know it."""
         self.closings += len(ended)
         for period, each in self.of.items():
             if period not in but:
                 each.close(ended)
 
-    def document(self, now: int, still: Iterable[Span[str]]) -> dict[str, Any]:
+    def document(self, now: int, still: Iterable[TimeSpan[str]]) -> dict[str, Any]:
         """Return what is published (`muster.api.muster.usage`): unit-seconds by queue, period and resource.
 
         The month stands in the queue itself, as readers of earlier versions expect it.

@@ -18,8 +18,8 @@ import msgspec
 
 from history.integral import FOREVER, Amounts, Totals, add
 from history.model import DAY_MS, EVERYTHING, MS, Scope
-from history.spans import Key, Window, days_of, folded, unfolded
-from history.store import Store
+from history.spans import Key, ReadWindow, days_of, folded, unfolded
+from history.store import HistoryStore
 from muster.resources.vector import unit
 
 By = Literal["queue", "namespace", "user", "workload", "day"]
@@ -35,7 +35,7 @@ _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
 """What a spreadsheet takes for the beginning of a formula."""
 
 
-class Row(msgspec.Struct, frozen=True):
+class UsageRow(msgspec.Struct, frozen=True):
     """Usage under one key."""
 
     key: tuple[str, ...]
@@ -53,7 +53,7 @@ class Seconds(msgspec.Struct, frozen=True):
 
 
 def usage(
-    store: Store,
+    store: HistoryStore,
     scope: Scope,
     by: Sequence[str] = ("queue", "user"),
     *,
@@ -62,7 +62,7 @@ def usage(
     now: float | None = None,
     namespace: str | None = None,
     queue: str | None = None,
-) -> list[Row]:
+) -> list[UsageRow]:
     """Return usage over [since, until) of what a caller may see, by any of KEYS. ValueError names another key.
 
     Times are seconds. What is held still counts until `now`: by default until the recorder looked last.
@@ -72,21 +72,21 @@ def usage(
     end = int(store.note(SEEN) or 0) if now is None else round(now * MS)
     last = end if until is None else min(end, round(until * MS))
     fields = {*by, *(("namespace", "kind", "name") if "workload" in by else ())}
-    totals = _totals(store, Window(round(since * MS), last, scope, namespace, queue), fields)
+    totals = _totals(store, ReadWindow(round(since * MS), last, scope, namespace, queue), fields)
     found: dict[tuple[str, ...], dict[str, Seconds]] = {}
     for (key, resource), amounts in totals.items():
         whole = unit(resource) * MS
         seconds = Seconds(*(each / whole for each in (amounts.asked, amounts.held, amounts.used, amounts.lost)))
         found.setdefault(tuple(_text(key, each) for each in by), {})[resource] = seconds
-    return [Row(key, dict(sorted(resources.items()))) for key, resources in sorted(found.items())]
+    return [UsageRow(key, dict(sorted(resources.items()))) for key, resources in sorted(found.items())]
 
 
-def closed_since(store: Store, since: int) -> Totals[str]:
+def closed_since(store: HistoryStore, since: int) -> Totals[str]:
     """Return what members that have ended have held and used by queue since a midnight, in all of the cluster.
 
     It is the usage of all, without what members have of it that have not ended: a part of that may be folded.
     """
-    window, by_queue = Window(since, FOREVER, EVERYTHING), ("queue",)
+    window, by_queue = ReadWindow(since, FOREVER, EVERYTHING), ("queue",)
     totals = _totals(store, window, by_queue)
     with store.failing():
         add(totals, unfolded(store, window, by_queue, still=True), -1)
@@ -94,7 +94,7 @@ def closed_since(store: Store, since: int) -> Totals[str]:
     return defaultdict(Amounts, held)
 
 
-def _totals(store: Store, window: Window, fields: Collection[str]) -> Totals[Key]:
+def _totals(store: HistoryStore, window: ReadWindow, fields: Collection[str]) -> Totals[Key]:
     """Return the usage of a window by these fields of its key: that of folded days, and of what came after them."""
     since = max(window.since, int(store.note(FOLDED) or 0))
     with store.failing():

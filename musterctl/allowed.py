@@ -22,7 +22,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
 from musterctl.chart.roles import VIEW_CLUSTER, VIEW_QUEUES
 from musterctl.cluster import known
-from musterctl.reader import Reader
+from musterctl.reader import ClusterReader
 
 _OWN: Final[tuple[Resource[Any], ...]] = (
     *(POD_GROUPS, core.NODES, QUEUES, JOBS, PLACEMENTS, core.PODS),
@@ -31,7 +31,7 @@ _OWN: Final[tuple[Resource[Any], ...]] = (
 """What says something of the gangs of one namespace."""
 
 
-def dump_for(read: Reader, namespace: str) -> ClusterDump:
+def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
     """Return all that the planner reads, or what the user may list of one namespace, and say so on standard error."""
     try:
         return read()
@@ -42,7 +42,7 @@ def dump_for(read: Reader, namespace: str) -> ClusterDump:
         return dump
 
 
-def reports_for(read: Reader) -> list[QueueReport]:
+def reports_for(read: ClusterReader) -> list[QueueReport]:
     """Return the reports of queues, or for who may not list the cluster those by their statuses.
 
     Raises Forbidden for those who may not list queues either.
@@ -64,7 +64,7 @@ def reports_for(read: Reader) -> list[QueueReport]:
         return reports
 
 
-def gangs_for(read: Reader, error: Forbidden) -> list[PodGroup]:
+def gangs_for(read: ClusterReader, error: Forbidden) -> list[PodGroup]:
     """Return the gangs of the context's namespace for those who may not list queues, with a word on standard error."""
     with closing(read.where.client()) as client:
         namespace = client.namespace

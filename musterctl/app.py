@@ -39,7 +39,7 @@ COMMANDS: Final = {
 """Module and attribute of each command; a module is imported when its command is used."""
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """A group that finds its commands in the table and turns Muster's errors into messages."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 # click's signature
@@ -64,7 +64,7 @@ class Commands(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="muster")
 def main() -> None:
     """Gangs, queues and distributed-training jobs on a stock Kubernetes scheduler."""

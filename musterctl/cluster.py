@@ -18,7 +18,7 @@ import msgspec
 from muster.api.base import Resource
 from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
-from muster.kube.config import Config, load_config
+from muster.kube.config import ClientConfig, load_config
 from muster.kube.errors import APIError, NotFound, Unauthorized, Unreachable
 from musterctl import unanswered
 from musterctl.kind import cluster as kind
@@ -59,7 +59,7 @@ class Where(NamedTuple):
             name = _meant()
         return existing(name).kubeconfig if name else None
 
-    def config(self) -> Config:
+    def config(self) -> ClientConfig:
         """Return the way to the cluster, with the credentials of its user."""
         return load_config(self.kubeconfig)
 

@@ -26,7 +26,7 @@ from muster.workloads.table import KINDS
 from musterctl import settings
 from musterctl.chart import generated
 from musterctl.chart.files import FILES, RUNTIMES, document
-from musterctl.chart.roles import Rule, named_tables
+from musterctl.chart.roles import RoleRule, named_tables
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
 from musterctl.plane.binaries import CONTROL_PLANE, OLDER, release_of
 from webhook.config import UNTOUCHED_NAMESPACES
@@ -69,7 +69,7 @@ def pages(root: Path) -> dict[Path, str]:
     return {path.relative_to(root): filled(text, FACTS) for path, text in texts.items() if _MARK.search(text)}
 
 
-class Metric(NamedTuple):
+class DeclaredMetric(NamedTuple):
     """One declared metric."""
 
     name: str
@@ -79,14 +79,14 @@ class Metric(NamedTuple):
 
 
 @cache
-def metrics(package: str) -> tuple[Metric, ...]:
+def metrics(package: str) -> tuple[DeclaredMetric, ...]:
     """Return the metrics of a package, by name; only files that import prometheus_client are parsed."""
     texts = (path.read_text(encoding="utf-8") for path in (ROOT / package).rglob("*.py"))
     nodes = chain.from_iterable(ast.walk(ast.parse(text)) for text in texts if "prometheus_client" in text)
     return tuple(sorted(filter(None, map(_metric, nodes))))
 
 
-def _metric(node: ast.AST) -> Metric | None:
+def _metric(node: ast.AST) -> DeclaredMetric | None:
     """Return the metric of a declaration, whose arguments must be literals; None for other code."""
     match node:
         case ast.Call(func=ast.Name(id=kind), args=[ast.Constant(value=str(name)), *_]) if kind in _METRIC_KINDS:
@@ -99,7 +99,7 @@ def _metric(node: ast.AST) -> Metric | None:
     named: list[list[str]] = [ast.literal_eval(each.value) for each in node.keywords if each.arg in given]
     labels: list[str] = [*more, *named, []][0]
     ending = "" if kind != "Counter" or name.endswith("_total") else "_total"
-    return Metric(f"{name}{ending}", kind.lower(), tuple(labels), text.rstrip("."))
+    return DeclaredMetric(f"{name}{ending}", kind.lower(), tuple(labels), text.rstrip("."))
 
 
 def _plain(number: float, unit: str) -> str:
@@ -138,7 +138,7 @@ def _required() -> str:
 def _reserved() -> str:
     """Return the reserved variables of each framework."""
     plain = {"torch": torch.RESERVED, "jax": simple.JAX.RESERVED, "xgboost": simple.XGBoost.RESERVED}
-    plain["tensorflow"] = simple.TensorFlow.RESERVED
+    plain["tensorflow"] = simple.TensorFlowRuntime.RESERVED
     mpi = {f"mpi with {each.name}": each.reserved for each in mpi_settings.IMPLEMENTATIONS.values()}
     return "; ".join(f"{name}: {_code(variables)}" for name, variables in (plain | mpi).items())
 
@@ -155,7 +155,7 @@ def _metrics(package: str) -> str:
     return _table(("metric", "kind", "labels", "meaning"), rows)
 
 
-def _role(rules: Sequence[Rule]) -> str:
+def _role(rules: Sequence[RoleRule]) -> str:
     return _table(("resource", "verbs", "why"), generated.rule_rows(rules))
 
 

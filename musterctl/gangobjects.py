@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from gangs.forecast import Cluster
-from gangs.rows import Objects
+from gangs.forecast import ForecastCluster
+from gangs.rows import RowSources
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
@@ -20,7 +20,7 @@ from musterctl.cluster import failing_as
 T = TypeVar("T")
 
 
-def read(client: Client, namespace: str | None) -> Objects:
+def read(client: Client, namespace: str | None) -> RowSources:
     """Return the objects of one namespace, or of all; Failed if not even PodGroups may be listed."""
     versions: dict[Resource[Any], str] = {}
     with failing_as("list", client, POD_GROUPS):
@@ -29,7 +29,7 @@ def read(client: Client, namespace: str | None) -> Objects:
     with suppress(Forbidden, NotFound):
         natives = _listed(client, NATIVE_POD_GROUPS, namespace, versions)
     pods = may_list(client, PODS, namespace)
-    return Objects(
+    return RowSources(
         versions=versions,
         groups=[*groups, *native_gangs(client, namespace, natives, pods or ())],
         pods=pods,
@@ -74,13 +74,13 @@ def _namespace(client: Client, name: str) -> list[Namespace]:
         return []
 
 
-def read_cluster(client: Client, objects: Objects, *, everything: bool) -> Cluster | None:
+def read_cluster(client: Client, objects: RowSources, *, everything: bool) -> ForecastCluster | None:
     """Return the whole cluster, of which these are `everything` or one namespace; None if it may not be read."""
     nodes = may_list(client, NODES)
     if nodes is None or (not everything and may_list(client, POD_GROUPS) is None):
         return None
     whole = objects if everything else read(client, None)
-    return None if whole.pods is None else Cluster(whole, nodes)
+    return None if whole.pods is None else ForecastCluster(whole, nodes)
 
 
 def may_list(client: Client, resource: Resource[T], namespace: str | None = None, **selectors: Any) -> list[T] | None:
@@ -91,7 +91,7 @@ def may_list(client: Client, resource: Resource[T], namespace: str | None = None
         return None
 
 
-def unread(objects: Objects) -> list[str]:
+def unread(objects: RowSources) -> list[str]:
     """Return the kinds that rows are made without, for a hint."""
-    asked: dict[str, Callable[[Objects], object]] = {"pods": lambda of: of.pods, "jobs": lambda of: of.jobs}
+    asked: dict[str, Callable[[RowSources], object]] = {"pods": lambda of: of.pods, "jobs": lambda of: of.jobs}
     return [kind for kind, of in asked.items() if of(objects) is None]

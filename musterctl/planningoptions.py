@@ -12,7 +12,7 @@ import click
 from extender.planner.api import report_of
 from musterctl.cluster import Where
 from musterctl.options import FILE, Command, kubeconfig_option, object_output_option, plane_option, with_options
-from musterctl.reader import Reader
+from musterctl.reader import ClusterReader
 
 
 def plannable(_: click.Context, param: click.Parameter, value: Path | None) -> str | None:
@@ -55,7 +55,7 @@ def dump_options(command: Command) -> Command:
     @wraps(command)
     def run(*args: Any, kubeconfig: Path | None, plane: str | None, scheduler_config: Path | None, **more: Any) -> None:
         snapshot, recovery_s = more.pop("snapshot", None), more.pop("recovery_s", None)
-        command(*args, read=Reader(Where(kubeconfig, plane), scheduler_config, snapshot, recovery_s), **more)
+        command(*args, read=ClusterReader(Where(kubeconfig, plane), scheduler_config, snapshot, recovery_s), **more)
 
     return with_options(run, kubeconfig_option, plane_option, _scheduler_config)
 

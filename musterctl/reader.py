@@ -28,7 +28,7 @@ from musterctl.cluster import Where, known
 T = TypeVar("T")
 
 
-class Reader(NamedTuple):
+class ClusterReader(NamedTuple):
     """A cluster, or a snapshot in its place, and of the planner's configuration and timing what is to count instead."""
 
     where: Where

@@ -12,8 +12,8 @@ import click
 import msgspec
 
 from history import read, usage
-from history.answers import Asked, AskedUsage, Gangs, Looked, OfStore
-from history.store import STORE_VARIABLE, Store, StoreError
+from history.answers import AskedUsage, GangQuery, Gangs, Looked, OfStore
+from history.store import STORE_VARIABLE, HistoryStore, StoreError
 from musterctl.cluster import Where, known_plane
 from musterctl.plane import state
 from musterctl.webclient import WebServer
@@ -27,18 +27,18 @@ class OfServer(NamedTuple):
     server: WebServer
     where: Where
 
-    def gangs(self, asked: Asked) -> Gangs:
+    def gangs(self, asked: GangQuery) -> Gangs:
         """Return gangs."""
         return self._get("/api/history", msgspec.structs.asdict(asked), Gangs)
 
-    def story(self, namespace: str, name: str) -> list[read.Happening]:
+    def story(self, namespace: str, name: str) -> list[read.GangEvent]:
         """Return what happened to the gangs of a workload."""
-        return self._get(f"/api/history/{quote(namespace, safe='')}/{quote(name, safe='')}", {}, list[read.Happening])
+        return self._get(f"/api/history/{quote(namespace, safe='')}/{quote(name, safe='')}", {}, list[read.GangEvent])
 
-    def usage(self, asked: AskedUsage) -> list[usage.Row]:
+    def usage(self, asked: AskedUsage) -> list[usage.UsageRow]:
         """Return who used what."""
         query = msgspec.structs.asdict(asked) | {"by": ",".join(asked.by)}
-        return self._get("/api/usage", query, list[usage.Row])
+        return self._get("/api/usage", query, list[usage.UsageRow])
 
     def looked(self) -> Looked:
         """Return when the recorder looked last."""
@@ -59,12 +59,12 @@ def source_of(where: Where, store: str | None, server: WebServer | None) -> Sour
     """Return where to read from: what an option or variable names, else the store of the local plane."""
     try:
         if store:
-            return OfStore(Store.for_reading(store))
+            return OfStore(HistoryStore.for_reading(store))
         if server:
             return OfServer(server, where)
         folder = known_plane(where)
         if folder is not None:
-            return OfStore(Store.for_reading(state.history_of(folder)))
+            return OfStore(HistoryStore.for_reading(state.history_of(folder)))
     except StoreError as error:
         raise click.ClickException(str(error)) from error
     raise click.ClickException(

@@ -11,7 +11,7 @@ from gangs.words import short
 from muster.api.kubernetes.extensions import WEBHOOK_CONFIGURATIONS
 from muster.api.muster.configuration import PUBLISHED, TIMING, PublishedConfig, Suspects, name_for
 from muster.api.muster.pools import DEFAULT_POOL
-from muster.api.muster.usage import Usage, read_usage, silent_s
+from muster.api.muster.usage import PublishedUsage, read_usage, silent_s
 from muster.api.names import SYSTEM_NAMESPACE, USAGE, WEBHOOKS
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
@@ -115,7 +115,7 @@ def published_in(client: Client, pool: str = DEFAULT_POOL) -> PublishedConfig | 
     return None
 
 
-def usage_in(client: Client, namespace: str) -> Usage | None:
+def usage_in(client: Client, namespace: str) -> PublishedUsage | None:
     """Return what queues have used, as the recorder of the history has published it; None if it has not."""
     try:
         usage = read_usage(client.get(PUBLISHED, USAGE, namespace).data or {})

@@ -12,7 +12,7 @@ import msgspec
 
 from extender.explain.report import GangReport, PodReport
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.process.hosts import is_loopback
 from musterctl.cluster import Where
 
@@ -55,4 +55,4 @@ class WebServer(NamedTuple):
             tls = ssl.create_default_context(cafile=self.authority) if parts.scheme == "https" else None
         except OSError as error:
             raise click.UsageError(f"--server-ca {self.authority}: there is no certificate (PEM) in it") from error
-        return Client(Config(self.url.rstrip("/"), tls=tls, authorization=header))
+        return Client(ClientConfig(self.url.rstrip("/"), tls=tls, authorization=header))

@@ -9,14 +9,14 @@ from typing import Any, Final, NamedTuple
 
 from starlette.responses import RedirectResponse, Response
 
-from gangs.rows import Row
+from gangs.rows import GangRow
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.muster.states import ENDED
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.kube.client import Client
-from web.asked import Asked
+from web.asked import RequestContext
 from web.rights import listing
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
@@ -24,7 +24,7 @@ Does = Callable[[Client, str, str, str], object]
 """Client, namespace, name and UID."""
 
 
-class Action(NamedTuple):
+class PageAction(NamedTuple):
     """One action on one kind."""
 
     name: str
@@ -73,16 +73,16 @@ _STOPS: Final = "Its pods are deleted, and its nodes are free for others; it can
 _STARTS: Final = "It waits for its turn again, and starts anew, from its last checkpoint if it keeps one."
 _ENDS: Final = "It is deleted with its pods and everything that was made for it. That cannot be undone."
 ACTIONS: Final = (
-    Action("suspend", JOBS, _COMMANDING, _STOPS, _command("AbortJob")),
-    Action("resume", JOBS, _COMMANDING, _STARTS, _command("ResumeJob")),
-    Action("delete", JOBS, (("delete", JOBS),), _ENDS, _delete(JOBS)),
-    Action("suspend", TRAIN_JOBS, (("patch", TRAIN_JOBS),), _STOPS, _suspend(suspend=True)),
-    Action("resume", TRAIN_JOBS, (("patch", TRAIN_JOBS),), _STARTS, _suspend(suspend=False)),
-    Action("delete", TRAIN_JOBS, (("delete", TRAIN_JOBS),), _ENDS, _delete(TRAIN_JOBS)),
+    PageAction("suspend", JOBS, _COMMANDING, _STOPS, _command("AbortJob")),
+    PageAction("resume", JOBS, _COMMANDING, _STARTS, _command("ResumeJob")),
+    PageAction("delete", JOBS, (("delete", JOBS),), _ENDS, _delete(JOBS)),
+    PageAction("suspend", TRAIN_JOBS, (("patch", TRAIN_JOBS),), _STOPS, _suspend(suspend=True)),
+    PageAction("resume", TRAIN_JOBS, (("patch", TRAIN_JOBS),), _STARTS, _suspend(suspend=False)),
+    PageAction("delete", TRAIN_JOBS, (("delete", TRAIN_JOBS),), _ENDS, _delete(TRAIN_JOBS)),
 )
 
 
-def actions_for(asked: Asked, row: Row) -> list[Action]:
+def actions_for(asked: RequestContext, row: GangRow) -> list[PageAction]:
     """Return what the caller may do with a gang now."""
     useful = {"delete"} | (set() if row.state in ENDED else {"resume" if row.state == "Suspended" else "suspend"})
     return [
@@ -94,7 +94,7 @@ def actions_for(asked: Asked, row: Row) -> list[Action]:
     ]
 
 
-def confirm(asked: Asked) -> Response:
+def confirm(asked: RequestContext) -> Response:
     """Return the page that asks whether it is meant, about the object as it is now."""
     action, namespace, name = _meant(asked)
     with asked.client() as client:
@@ -102,7 +102,7 @@ def confirm(asked: Asked) -> Response:
     return asked.page("confirm.html", action=action, namespace=namespace, name=name, uid=uid)
 
 
-def act(asked: Asked) -> Response:
+def act(asked: RequestContext) -> Response:
     """Do it, and return to the gangs of the namespace."""
     action, namespace, name = _meant(asked)
     uid = asked.form.get("uid", "")
@@ -113,7 +113,7 @@ def act(asked: Asked) -> Response:
     return RedirectResponse(f"/gangs?namespace={namespace}", 303)
 
 
-def _meant(asked: Asked) -> tuple[Action, str, str]:
+def _meant(asked: RequestContext) -> tuple[PageAction, str, str]:
     """Return the action and the object; HTTPException 404 for what is not there, 403 for one that he may not do."""
     called, kind, namespace, name = (asked.path[each] for each in ("action", "kind", "namespace", "name"))
     found = [each for each in ACTIONS if (each.name, each.resource.plural) == (called, kind)]
@@ -126,7 +126,7 @@ def _meant(asked: Asked) -> tuple[Action, str, str]:
     return action, namespace, name
 
 
-def _may(asked: Asked, action: Action, namespace: str) -> bool:
+def _may(asked: RequestContext, action: PageAction, namespace: str) -> bool:
     def allowed(verb: str, resource: Resource[Any]) -> bool:
         right: ResourceAttributes = listing(resource, namespace, verb)
         return asked.may(right)

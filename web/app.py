@@ -18,8 +18,8 @@ from starlette.staticfiles import StaticFiles
 from history.store import StoreError
 from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound, Unauthorized
 from web import actions
-from web.asked import Asked
-from web.counters import LIVE, Counted, pages_of
+from web.asked import RequestContext
+from web.counters import LIVE, CountedResponses, pages_of
 from web.pages import gang, past, queues, records, topology, whatif
 from web.security import Guard
 from web.site import SigningIn, Site
@@ -36,14 +36,14 @@ class Page(NamedTuple):
     """One path; its function runs in a thread, and may wait."""
 
     path: str
-    answer: Callable[[Asked], Response]
+    answer: Callable[[RequestContext], Response]
     title: str = ""
     """Its name in the navigation; empty: it is not there."""
     method: str = "GET"
     """POST for what changes something: its origin is checked."""
 
 
-def _home(_: Asked) -> Response:
+def _home(_: RequestContext) -> Response:
     return RedirectResponse("/queues", status_code=303)
 
 
@@ -82,7 +82,7 @@ def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
     ]
     return Starlette(
         routes=routes,
-        middleware=[Middleware(Counted, pages=pages_of(routes)), Middleware(Guard, on_loopback=on_loopback)],
+        middleware=[Middleware(CountedResponses, pages=pages_of(routes)), Middleware(Guard, on_loopback=on_loopback)],
         exception_handlers=dict.fromkeys((HTTPException, APIError, StoreError), _told(site)),
     )
 
@@ -94,7 +94,7 @@ def _endpoint(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]
         form = await form_of(request) if page.method == "POST" else {}
 
         def answer() -> Response:
-            asked = Asked(site, request, site.callers.caller_of(request), form)
+            asked = RequestContext(site, request, site.callers.caller_of(request), form)
             if why := site.not_ready():
                 raise HTTPException(
                     HTTPStatus.SERVICE_UNAVAILABLE, f"try again in a moment: {why}", {"retry-after": "2"}
@@ -127,7 +127,7 @@ def sign_in(site: Site, callers: SigningIn) -> list[Route]:
 
 
 def _signing_in(site: Site, request: Request, status: int, message: str) -> Response:
-    return Asked(site, request, Caller()).page("signin.html", status=status, message=message)
+    return RequestContext(site, request, Caller()).page("signin.html", status=status, message=message)
 
 
 async def form_of(request: Request) -> dict[str, str]:
@@ -167,7 +167,7 @@ def _told(site: Site) -> Callable[[Request, Exception], Response]:
         if status is HTTPStatus.UNAUTHORIZED and isinstance(site.callers, SigningIn):
             answer = _signing_in(site, request, status, message)
         else:
-            asked = Asked(site, request, Caller())
+            asked = RequestContext(site, request, Caller())
             answer = asked.page("error.html", status=status, message=message, title=status.phrase)
         answer.headers.update(headers or {})
         return answer

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestContext:
     """One request of a caller who is known. `form` has the fields of a POST."""
 
     site: "Site"

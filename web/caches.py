@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from extender.explain.clusterdump import READ_DOMAINS, ClusterDump
 from extender.planner.api import FEED, natives_of
-from gangs.rows import Objects, Row, rows
+from gangs.rows import GangRow, RowSources, rows
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Node, Pod
@@ -24,12 +24,12 @@ from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GR
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.kube.budget import Budget
+from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
 from muster.kube.optional import OptionalReflector
 from muster.kube.readable import not_ready
 from muster.kube.reflector import Reflector
-from muster.kube.store import Mirror, Store
+from muster.kube.store import Mirror, ObjectStore
 from muster.resources.planned import planned_spec
 
 T = TypeVar("T")
@@ -44,7 +44,7 @@ _OF_TENANTS: Final[tuple[Resource[Any], ...]] = (JOBS, TRAIN_JOBS, POD_GROUPS, N
 _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
 
 
-class Reach(NamedTuple):
+class ListableScope(NamedTuple):
     """What may be listed of a kind."""
 
     everywhere: bool = True
@@ -56,16 +56,18 @@ class _Made(NamedTuple):
     """The rows of a namespace, and the number of changes there when they were made."""
 
     changes: int
-    rows: tuple[Row, ...]
+    rows: tuple[GangRow, ...]
 
 
-class Caches:
+class PageCaches:
     """The objects of the cluster, or of one namespace where no more may be listed."""
 
-    def __init__(self, client: Client, reach: Mapping[Resource[Any], Reach] | None = None, namespace: str = "") -> None:
+    def __init__(
+        self, client: Client, reach: Mapping[Resource[Any], ListableScope] | None = None, namespace: str = ""
+    ) -> None:
         reach = reach or {}
         self._lock = threading.Lock()
-        self._stores: dict[Resource[Any], Store[Any]] = {}
+        self._stores: dict[Resource[Any], ObjectStore[Any]] = {}
         self._reflectors: dict[str, Reflector[Any] | OptionalReflector] = {}
         self.unread: list[str] = []
         """Kinds that may not be listed, in the whole cluster or at all."""
@@ -73,8 +75,8 @@ class Caches:
             *((fed.resource, fed.optional, fed.newer) for fed in FEED),
             (TRAIN_JOBS, False, True),
         ):
-            may = reach.get(resource, Reach())
-            store: Store[Any] = Store({_BY_NAMESPACE: _namespace_of}, packed=_PACKED.get(resource))
+            may = reach.get(resource, ListableScope())
+            store: ObjectStore[Any] = ObjectStore({_BY_NAMESPACE: _namespace_of}, packed=_PACKED.get(resource))
             self._stores[resource] = store
             if not may.everywhere and resource is not TRAIN_JOBS:  # the planner does not read those
                 self.unread.append(_name(resource))
@@ -144,7 +146,7 @@ class Caches:
         with self._lock:
             return sorted(self._dirty)
 
-    def objects(self, namespace: str) -> Objects:
+    def objects(self, namespace: str) -> RowSources:
         """Return what rows of a namespace are made of."""
         pods = self.of(PODS, namespace)
         native = natives_of(
@@ -154,7 +156,7 @@ class Caches:
             workloads=self.of(WORKLOADS, namespace),
             namespaces=[each] if (each := self.get(NAMESPACES, namespace)) else [],
         )
-        return Objects(
+        return RowSources(
             groups=[*self.of(POD_GROUPS, namespace), *native],
             pods=pods if self._reads(PODS) else None,
             placements=self.of(PLACEMENTS, namespace) if self._reads(PLACEMENTS) else None,
@@ -162,10 +164,10 @@ class Caches:
             train_jobs=self.of(TRAIN_JOBS, namespace) if self._reads(TRAIN_JOBS) else None,
         )
 
-    def whole(self) -> Objects:
+    def whole(self) -> RowSources:
         """Return what rows of all namespaces are made of."""
         found = [self.objects(namespace) for namespace in self.namespaces()]
-        return Objects(
+        return RowSources(
             groups=[each for of in found for each in of.groups],
             pods=[each for of in found for each in of.pods or ()],
             placements=[each for of in found for each in of.placements or ()],
@@ -173,7 +175,7 @@ class Caches:
             train_jobs=[each for of in found for each in of.train_jobs or ()],
         )
 
-    def rows(self, namespace: str) -> tuple[Row, ...]:
+    def rows(self, namespace: str) -> tuple[GangRow, ...]:
         """Return the rows of a namespace as they are now."""
         with self._lock:
             changes, made = self._dirty[namespace], self._made.get(namespace)
@@ -236,14 +238,14 @@ def _namespace_of(item: Object) -> tuple[str]:
 
 
 def _reflector(
-    client: Client, resource: Resource[T], store: Store[Any], namespace: str | None, told: Any, *, newer: bool
+    client: Client, resource: Resource[T], store: ObjectStore[Any], namespace: str | None, told: Any, *, newer: bool
 ) -> Reflector[Any]:
     reflector: Reflector[Any] = Reflector(
         client,
         resource,
         store=store,
         keep=_KEEP.get(resource, _lean),
-        budget=Budget(resource) if resource in _OF_TENANTS else None,
+        budget=MemoryLimit(resource) if resource in _OF_TENANTS else None,
         namespace=namespace if resource.namespaced else None,
         may_be_absent=newer,
     )
@@ -251,7 +253,7 @@ def _reflector(
     return reflector
 
 
-def _into(store: Store[Any], told: Callable[[Any, Any], None], old: Any, new: Any) -> None:
+def _into(store: ObjectStore[Any], told: Callable[[Any, Any], None], old: Any, new: Any) -> None:
     if new is None:
         store.discard(old.metadata.key)
     else:

@@ -21,8 +21,8 @@ from history.model import EVERYTHING, Scope
 from muster.api.kubernetes import admission, core, reviews
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from muster.kube.config import Config
-from web.caches import Caches
+from muster.kube.config import ClientConfig
+from web.caches import PageCaches
 from web.rights import Remembered, digest_of, listing
 from web.view import Caller
 
@@ -44,7 +44,7 @@ _HOW: Final = "send your token as `Authorization: Bearer`, or sign in at /signin
 class TokenCallers:
     """Knows callers by their tokens. `forwarded`: a proxy in front, which nobody can pass by, sends them."""
 
-    def __init__(self, client: Client, config: Config, caches: Caches, *, forwarded: bool = False) -> None:
+    def __init__(self, client: Client, config: ClientConfig, caches: PageCaches, *, forwarded: bool = False) -> None:
         self._client = client
         self._config = config
         self._caches = caches

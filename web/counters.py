@@ -33,7 +33,7 @@ def pages_of(routes: Iterable[BaseRoute]) -> Mapping[Any, str]:
     return found
 
 
-class Counted:
+class CountedResponses:
     """Counts each answer when it begins, and its time when it has ended."""
 
     def __init__(self, app: ASGIApp, *, pages: Mapping[Any, str]) -> None:

@@ -12,7 +12,7 @@ from starlette.exceptions import HTTPException
 from extender.explain.clusterdump import ClusterDump
 from extender.explain.find import explain as explain_in
 from extender.explain.pools import in_pool, pool_of_object
-from extender.explain.reader import ALL, Reader
+from extender.explain.reader import ALL, Viewer
 from extender.explain.report import GangReport, PodReport, UnknownNameError
 from extender.explain.whatif import WhatIf
 from gangs.rows import gang_name
@@ -24,7 +24,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.resources.gpus import is_gpu
 from muster.resources.pods import pod_requests
-from web.caches import Caches
+from web.caches import PageCaches
 from web.slow import Aged, Turns
 from web.view import Caller
 
@@ -70,7 +70,7 @@ class Explainer:
     somewhat older than the caches; but not the gang itself.
     """
 
-    def __init__(self, caches: Caches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:
+    def __init__(self, caches: PageCaches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:
         self._caches = caches
         self._prepare = prepare
         """Puts into a dump what the extenders run with."""
@@ -122,11 +122,11 @@ class Explainer:
             for resource in _ASKED
         )
 
-    def _reader(self, dump: ClusterDump, caller: Caller) -> Reader:
+    def _reader(self, dump: ClusterDump, caller: Caller) -> Viewer:
         seen = {name: caller.scope.has(name) for name in self._caches.namespaces()}
         used = {row.queue for name, his in seen.items() if his for row in self._caches.rows(name)}
         hidden = {queue.metadata.name for queue in dump.of(QUEUES) if not caller.queues} - used
-        return Reader(partial(self._called, hidden), caller.scope.has, hidden)
+        return Viewer(partial(self._called, hidden), caller.scope.has, hidden)
 
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
         """Return the words for a gang of another namespace: its queue, if that may be known, and what it holds."""

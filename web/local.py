@@ -21,12 +21,12 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes import core, reviews
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from web.caches import Reach
+from web.caches import ListableScope
 from web.rights import Remembered, listing, may_i
 from web.view import Caller
 
 KEY: Final = "key"
-Reaches = Mapping[Resource[Any], Reach]
+Reaches = Mapping[Resource[Any], ListableScope]
 _KINDS: Final = (*(fed.resource for fed in FEED), TRAIN_JOBS)
 
 
@@ -36,10 +36,10 @@ def reach_of(client: Client, namespace: str) -> Reaches:
     def may(resource: Resource[Any], where: str) -> bool:
         return all(may_i(client, listing(resource, where, verb)) for verb in ("list", "watch"))
 
-    found = dict[Resource[Any], Reach]()
+    found = dict[Resource[Any], ListableScope]()
     for resource in _KINDS:
         everywhere = may(resource, "")
-        found[resource] = Reach(everywhere, everywhere or (resource.namespaced and may(resource, namespace)))
+        found[resource] = ListableScope(everywhere, everywhere or (resource.namespaced and may(resource, namespace)))
     return found
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import structlog
 
-from history.store import STORE_VARIABLE, Store, StoreError
+from history.store import STORE_VARIABLE, HistoryStore, StoreError
 from muster.api.names import SYSTEM_NAMESPACE
 from muster.kube.config import load_config
 from muster.kube.errors import ConfigurationError
@@ -23,7 +23,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     kubeconfig, url = options.pop("kubeconfig"), os.environ.get(STORE_VARIABLE)
     configure("web")
     try:
-        history = Store.for_serving(url) if url else None
+        history = HistoryStore.for_serving(url) if url else None
         serve_for_all(load_config(kubeconfig), ForAll(history=history, **options))
     except (ConfigurationError, StoreError, OSError) as error:
         log.error("cannot start", why=str(error))  # noqa: TRY400 - the sentence says it; a traceback would hide it

@@ -16,20 +16,20 @@ from extender.explain.clusterdump import ClusterDump
 from extender.explain.pools import pools_of
 from extender.planner.api import published_inputs, report_of
 from history.read import namespaces
-from history.store import Store, StoreError
+from history.store import HistoryStore, StoreError
 from muster.api.base import prepare
 from muster.api.muster.configuration import PUBLISHED, name_for
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.muster.usage import read_usage
 from muster.api.names import SYSTEM_NAMESPACE, USAGE
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import APIError, ConfigurationError, NotFound
 from muster.process import serve
 from muster.process.health import Debug, Health, StatusServer
 from muster.process.tls import Files, ServerTLS, tell_end
 from web.app import make_app
-from web.caches import Caches
+from web.caches import PageCaches
 from web.callers import NAMESPACES, TokenCallers
 from web.local import KEY, LocalCallers, reach_of
 from web.pages.topology import summed
@@ -44,12 +44,12 @@ _LOOK_S: Final = 0.2
 
 
 def serve_locally(
-    client: Client, port: int, namespace: str, tell: Callable[[str], None], history: Store | None = None
+    client: Client, port: int, namespace: str, tell: Callable[[str], None], history: HistoryStore | None = None
 ) -> None:
     """Serve on loopback until SIGINT or SIGTERM; `tell` gets the URL. OSError if the port cannot be had."""
     prepare()
     reach = reach_of(client, namespace)
-    caches = Caches(client, reach, namespace)
+    caches = PageCaches(client, reach, namespace)
     key = secrets.token_urlsafe(32)
     listening = serve.listen(_HERE, port)
     port = listening.getsockname()[1]
@@ -86,11 +86,11 @@ class ForAll:
     """A proxy sends the tokens of users who have signed in there."""
     system_namespace: str
     """Where Muster is installed."""
-    history: Store | None
+    history: HistoryStore | None
     """The store of the history; None without one."""
 
 
-def serve_for_all(config: Config, how: ForAll) -> None:
+def serve_for_all(config: ClientConfig, how: ForAll) -> None:
     """Serve over TLS until SIGTERM. ConfigurationError for credentials with which users could not be told apart."""
     if config.certificate:
         raise ConfigurationError(
@@ -98,7 +98,7 @@ def serve_for_all(config: Config, how: ForAll) -> None:
             "use a service account's token (in a pod, leave out --kubeconfig)"
         )
     client = Client(config, user_agent="muster-web", connections=_CONNECTIONS)
-    caches = Caches(client)
+    caches = PageCaches(client)
     callers = TokenCallers(client, config, caches, forwarded=how.forwarded_tokens)
     site = Site(
         caches,

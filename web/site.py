@@ -17,13 +17,13 @@ from starlette.responses import Response
 
 from extender.explain.clusterdump import ClusterDump
 from gangs import forecast, rows
-from history.store import Store
-from history.usage import Row
+from history.store import HistoryStore
+from history.usage import UsageRow
 from muster.api.kubernetes.core import NODES
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.muster.usage import PERIODS, Period
 from muster.kube.client import Client
-from web.caches import Caches
+from web.caches import PageCaches
 from web.explainer import Explainer
 from web.slow import Aged
 from web.view import Caller
@@ -96,12 +96,12 @@ class Assets:
 class Forecasts:
     """Starts of all gangs that wait; in a cluster of thousands of gangs they are some seconds old."""
 
-    def __init__(self, caches: Caches, now: Callable[[], float]) -> None:
+    def __init__(self, caches: PageCaches, now: Callable[[], float]) -> None:
         self._caches = caches
         self._now = now
-        self._known: Aged[dict[Gang, rows.Row]] = Aged()
+        self._known: Aged[dict[Gang, rows.GangRow]] = Aged()
 
-    def told(self, gangs: Sequence[rows.Row]) -> list[rows.Row]:
+    def told(self, gangs: Sequence[rows.GangRow]) -> list[rows.GangRow]:
         """Return the rows, those of gangs that wait with their interval as far as it is known.
 
         It is computed from gangs of all namespaces: for callers who may see them.
@@ -109,14 +109,14 @@ class Forecasts:
         known = self._known.value(self._caches.total, self._played)
         return [_with(row, known.get((row.namespace, row.gang))) for row in gangs]
 
-    def _played(self) -> dict[Gang, rows.Row]:
+    def _played(self) -> dict[Gang, rows.GangRow]:
         gangs = [row for each in self._caches.namespaces() for row in self._caches.rows(each)]
-        cluster = forecast.Cluster(self._caches.whole(), self._caches.all(NODES))
+        cluster = forecast.ForecastCluster(self._caches.whole(), self._caches.all(NODES))
         played = forecast.with_starts(gangs, cluster, self._now())
         return {(row.namespace, row.gang): row for row in played if row.earliest_start}
 
 
-def _with(row: rows.Row, known: rows.Row | None) -> rows.Row:
+def _with(row: rows.GangRow, known: rows.GangRow | None) -> rows.GangRow:
     """Return a row with a start that is known, unless it has begun meanwhile."""
     if known is None or known.state != row.state or row.expected_start:
         return row
@@ -133,10 +133,10 @@ class Site:
 
     def __init__(
         self,
-        caches: Caches,
+        caches: PageCaches,
         callers: Callers,
         *,
-        history: Store | None = None,
+        history: HistoryStore | None = None,
         prepare: Callable[[ClusterDump], None] = lambda _: None,
         now: Callable[[], float] = time.time,
         not_ready: Callable[[], str | None] | None = None,
@@ -153,7 +153,7 @@ class Site:
         """The store of the history; None without one."""
         self.nodes: Aged[Any] = Aged()
         """What is free on the nodes, which takes long to add up."""
-        self.spent: dict[Period, Aged[list[Row]]] = {period: Aged() for period in PERIODS}
+        self.spent: dict[Period, Aged[list[UsageRow]]] = {period: Aged() for period in PERIODS}
         """What queues have used in the periods of budgets."""
         self.closing = False
         """True once the server stops: streams end then."""

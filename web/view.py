@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from msgspec import Struct, field
 
 from extender.explain.queues import OwnQueue, QueueReport, own_queues, told_reports
-from gangs.rows import Objects, Row
+from gangs.rows import GangRow, RowSources
 from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.core import NODES, Node
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import QUEUES, PodGroup, Queue
-from web.caches import Caches
+from web.caches import PageCaches
 
 
 class Caller(Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class Caller(Struct, frozen=True, kw_only=True):
 class View:
     """The cluster as one caller may see it."""
 
-    def __init__(self, caches: Caches, caller: Caller) -> None:
+    def __init__(self, caches: PageCaches, caller: Caller) -> None:
         self._caches = caches
         self._caller = caller
 
@@ -43,14 +43,14 @@ class View:
         """The namespaces with gangs that he may see, by name."""
         return [each for each in self._caches.namespaces() if self._caller.scope.has(each)]
 
-    def rows(self, namespace: str | None = None) -> list[Row]:
+    def rows(self, namespace: str | None = None) -> list[GangRow]:
         """Return the rows of `muster ps --all` that he may see, of one namespace or all."""
         wanted = self.namespaces if namespace is None else [each for each in self.namespaces if each == namespace]
         return [row for each in wanted for row in self._caches.rows(each)]
 
-    def objects(self, namespace: str) -> Objects:
+    def objects(self, namespace: str) -> RowSources:
         """Return the objects that rows of a namespace are made of; none of one that he may not see."""
-        return self._caches.objects(namespace) if self._caller.scope.has(namespace) else Objects()
+        return self._caches.objects(namespace) if self._caller.scope.has(namespace) else RowSources()
 
     def placements(self) -> list[Placement]:
         """Return the placements of the gangs that he may see."""

@@ -22,7 +22,7 @@ from webhook import mutate, review, senders, validate
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups
 from webhook.mutate.creator import signed
-from webhook.review import BadReviewError, Handler, MalformedError, Verdict
+from webhook.review import BadReviewError, Handler, MalformedError, ReviewVerdict
 from webhook.senders import Budgets
 from webhook.validate.volcano_job import job as validate_job
 
@@ -53,7 +53,7 @@ def routes(
         "/mutate/job": signed(mutate.job.reviewer(lookups, marks=marks, groups=groups)),
         "/mutate/workload": signed(mutate.workload.reviewer(lookups.namespaces)),
         "/mutate/podgroup": signed(mutate.queues.reviewer(lookups)),
-        "/mutate/creator": signed(lambda _request: Verdict()),  # nothing else is filled in
+        "/mutate/creator": signed(lambda _request: ReviewVerdict()),  # nothing else is filled in
         "/mutate/queue": mutate.queues.review_queue,
         "/mutate/pod": signed(mutate.pod.reviewer(lookups, framework, marks=marks, groups=groups)),
         f"/mutate{_TRAINER}-trainjob": signed(

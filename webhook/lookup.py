@@ -29,14 +29,14 @@ from muster.api.kubernetes.core import NAMESPACES, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.scheduling import QUEUES, Queue
-from muster.kube.budget import Budget
+from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
 from muster.kube.codec import decoder
 from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.served import Served
-from muster.kube.store import Store, text_of
-from muster.volcano.access import Barrier, barrier
+from muster.kube.store import ObjectStore, text_of
+from muster.volcano.access import NamespaceObstacle, barrier
 from muster.workloads.adapter import OwnerError
 from muster.workloads.table import CONTROLLERS, gang_rules, source_of
 from webhook import review
@@ -50,7 +50,7 @@ _RECENT_S = 1.0
 _MOST_RECENT_BYTES = 16 * 2**20
 
 
-class Queues(Protocol):
+class QueueTreeView(Protocol):
     """The queues of the cluster, as a tree."""
 
     def get(self, name: str) -> Queue | None:
@@ -67,9 +67,9 @@ class Queues(Protocol):
 
 
 class NamespaceQueues:
-    """`Queues` as one namespace sees them: it may not use each; its labels are read when that is first asked."""
+    """`QueueTreeView` as one namespace sees them: it may not use each; its labels are read when that is first asked."""
 
-    def __init__(self, queues: Queues, namespaces: "Namespaces", namespace: str) -> None:
+    def __init__(self, queues: QueueTreeView, namespaces: "Namespaces", namespace: str) -> None:
         self._queues = queues
         self._namespaces = namespaces
         self._namespace = namespace
@@ -89,7 +89,7 @@ class NamespaceQueues:
             self._labels = self._namespaces.metadata(self._namespace).labels
         return self._labels
 
-    def barrier(self, name: str) -> Barrier | None:
+    def barrier(self, name: str) -> NamespaceObstacle | None:
         """Return the reason why the namespace may not use a queue; None if it may, APIError if that is not known."""
         return barrier(name, self._namespace, self.namespace_labels, self._queues.get)
 
@@ -117,7 +117,7 @@ class Namespaces(Protocol):
         """Return a namespace's metadata, empty if it is gone; `with_queue`: a cache without that label is behind."""
 
 
-class Runtimes(Protocol):
+class TrainingRuntimes(Protocol):
     """The runtimes of Kubeflow Trainer that TrainJobs refer to."""
 
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
@@ -128,10 +128,10 @@ class Runtimes(Protocol):
 class Lookups:
     """All look-ups of handlers."""
 
-    queues: Queues
+    queues: QueueTreeView
     owners: Owners
     namespaces: Namespaces
-    runtimes: Runtimes
+    runtimes: TrainingRuntimes
     dry_runs: DryRuns | None = None
     """None without an API server to try pods on."""
     rights: Rights | None = None
@@ -154,10 +154,10 @@ class Cached(Generic[T]):
     """
 
     def __init__(
-        self, client: Client, resource: Resource[T], *, store: Store[T] | None = None, label_selector: str = ""
+        self, client: Client, resource: Resource[T], *, store: ObjectStore[T] | None = None, label_selector: str = ""
     ) -> None:
-        budget = Budget(resource) if store is None else None
-        store = Store(packed=resource.type) if store is None else store
+        budget = MemoryLimit(resource) if store is None else None
+        store = ObjectStore(packed=resource.type) if store is None else store
         self.reflector = Reflector(client, resource, store=store, budget=budget, label_selector=label_selector)
         mirror = self.reflector.mirror
         mirror.refused.append(lambda refused, _: mirror.remove(refused.metadata.key))  # its last version is no answer
@@ -188,10 +188,10 @@ class Cached(Generic[T]):
 
 
 class QueueLookup(Cached[Queue]):
-    """`Queues` from a cache of all of them, indexed by their parents."""
+    """`QueueTreeView` from a cache of all of them, indexed by their parents."""
 
     def __init__(self, client: Client) -> None:
-        super().__init__(client, QUEUES, store=Store[Queue]({"parent": _parent}))
+        super().__init__(client, QUEUES, store=ObjectStore[Queue]({"parent": _parent}))
 
     def children(self, name: str) -> list[str]:
         """Return the children in the cache; one that is created at this moment is not in use yet."""
@@ -240,7 +240,7 @@ class NamespaceLookup(Cached[Namespace]):
     """`Namespaces` from a cache of all of them."""
 
     def __init__(self, client: Client) -> None:
-        super().__init__(client, NAMESPACES, store=Store[Namespace]())
+        super().__init__(client, NAMESPACES, store=ObjectStore[Namespace]())
 
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
         """Return the cached metadata, or that of the API server if the cache lacks a queue that must be there."""
@@ -251,7 +251,7 @@ class NamespaceLookup(Cached[Namespace]):
 
 
 class RuntimeLookup:
-    """`Runtimes` from caches of both kinds: those of a namespace, and those of the cluster."""
+    """`TrainingRuntimes` from caches of both kinds: those of a namespace, and those of the cluster."""
 
     def __init__(self, client: Client) -> None:
         self.namespaced = Cached(client, TRAINING_RUNTIMES)

@@ -20,7 +20,7 @@ from webhook.app import create_app, routes
 from webhook.config import ResourceGroup, load
 from webhook.lookup import Cached, ClusterLookups
 from webhook.senders import Budgets
-from webhook.settings import Options, parse
+from webhook.settings import WebhookOptions, parse
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _serve(options: Options, groups: Sequence[ResourceGroup], cluster: ClusterLookups) -> None:
+def _serve(options: WebhookOptions, groups: Sequence[ResourceGroup], cluster: ClusterLookups) -> None:
     settings = options.settings
     health = Health()
     for cached in cluster.caches:

@@ -57,7 +57,7 @@ _REVIEW = msgspec.json.Decoder(admission.AdmissionReview)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ReviewVerdict:
     """The decision of a handler: errors refuse, a patch changes, warnings are shown to the user either way."""
 
     errors: Sequence[FieldError] = ()
@@ -84,7 +84,7 @@ class Verdict:
         return "denied" if self.errors else "patched" if self.patch else "allowed"
 
 
-Handler = Callable[[admission.AdmissionRequest], Verdict]
+Handler = Callable[[admission.AdmissionRequest], ReviewVerdict]
 
 
 class BadReviewError(Exception):
@@ -121,13 +121,13 @@ def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
     An update is admitted unchecked if the spec stays, or the object is being deleted.
     """
 
-    def review(request: admission.AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         reviewed = decode(request.object, kind)
         if request.operation == "UPDATE" and (
             reviewed.metadata.deletion_timestamp or decode(request.old_object, kind).spec == reviewed.spec
         ):
-            return Verdict()
-        return Verdict.found(check(reviewed))
+            return ReviewVerdict()
+        return ReviewVerdict.found(check(reviewed))
 
     return review
 
@@ -163,7 +163,7 @@ def generic(raw: msgspec.Raw) -> dict[str, Any]:
     return decode(raw, dict[str, Any])
 
 
-def answer(request: admission.AdmissionRequest, verdict: Verdict) -> bytes:
+def answer(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> bytes:
     """Return the review with the verdict, for the API server."""
     warnings = [warning[:_MOST_OF_A_WARNING] for warning in verdict.warnings[:_MOST_WARNINGS]] or None
     response = admission.AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=warnings)
@@ -181,7 +181,7 @@ def failure(request: admission.AdmissionRequest, code: HTTPStatus, message: str)
     return _encode(admission.AdmissionResponse(uid=request.uid, allowed=False, status=status))
 
 
-def _refusal(request: admission.AdmissionRequest, verdict: Verdict) -> admission.ReviewStatus:
+def _refusal(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> admission.ReviewStatus:
     """Return all errors, once as one message and once as causes that clients can show field by field.
 
     Of very many, or very long ones, as much as fits in `_MOST_CHARS`: a text of megabytes helps nobody.

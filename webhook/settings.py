@@ -48,7 +48,7 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class WebhookOptions:
     """The values of the command line."""
 
     kubeconfig: str
@@ -56,8 +56,8 @@ class Options:
     settings: WebhookSettings
 
 
-def parse(argv: Sequence[str] | None = None) -> Options:
+def parse(argv: Sequence[str] | None = None) -> WebhookOptions:
     """Read the arguments, by default those of this process; mistakes end the process with code 2."""
     parser = settings.parser_of("webhook", "Muster's admission webhook.")
     parser.add_argument("--host", default="127.0.0.1", help="address of both ports [default: %(default)s]")
-    return Options(**settings.parse(parser, argv, WebhookSettings))
+    return WebhookOptions(**settings.parse(parser, argv, WebhookSettings))

@@ -3,7 +3,7 @@
 from contextlib import suppress
 from datetime import datetime
 
-from controller.caches import CRON_INDEX, Caches, OwnWrites, packed
+from controller.caches import CRON_INDEX, OwnWrites, SharedCaches, packed
 from controller.cron.rules import active, due_s, job_manifest, outdated, start_s, status_of
 from controller.kit import KindController, Kit
 from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
@@ -26,7 +26,7 @@ BELIEVED_S = 30.0
 class CronJobs(KindController[CronJob]):
     """The controller of Volcano's CronJobs."""
 
-    def __init__(self, kit: Kit, caches: Caches) -> None:
+    def __init__(self, kit: Kit, caches: SharedCaches) -> None:
         super().__init__(kit, "cronjob", CRON_JOBS, packed(kit.client, CRON_JOBS))
         self._jobs = caches.jobs.store
         self._made = OwnWrites[Job](kit.monotonic_s, BELIEVED_S)

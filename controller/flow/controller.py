@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import structlog
 
-from controller.caches import TEMPLATE_INDEX, Caches, OwnWrites, packed, template_keys
+from controller.caches import TEMPLATE_INDEX, OwnWrites, SharedCaches, packed, template_keys
 from controller.flow.rules import due, is_forgotten, job_manifest, status_of
 from controller.kit import KindController, Kit
 from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
@@ -52,7 +52,7 @@ def _steps(job_flow: JobFlow) -> list[str]:
 class JobTemplates(KindController[JobTemplate]):
     """The controller of the lists of Jobs in the status of JobTemplates."""
 
-    def __init__(self, kit: Kit, caches: Caches) -> None:
+    def __init__(self, kit: Kit, caches: SharedCaches) -> None:
         super().__init__(kit, "jobtemplate", JOB_TEMPLATES, packed(kit.client, JOB_TEMPLATES))
         self._jobs = caches.jobs.store
         self.handlers.append((caches.jobs, self._job_seen))
@@ -83,7 +83,7 @@ class JobTemplates(KindController[JobTemplate]):
 class JobFlows(KindController[JobFlow]):
     """The controller of JobFlows; `templates` is the cache of JobTemplates."""
 
-    def __init__(self, kit: Kit, caches: Caches, templates: Reflector[JobTemplate]) -> None:
+    def __init__(self, kit: Kit, caches: SharedCaches, templates: Reflector[JobTemplate]) -> None:
         super().__init__(kit, "jobflow", JOB_FLOWS, packed(kit.client, JOB_FLOWS, {STEP_INDEX: _steps}))
         self._jobs, self._templates = caches.jobs.store, templates.store
         self.handlers += [(templates, self._template_seen), (caches.jobs, self._job_seen)]

@@ -2,7 +2,7 @@
 
 kube-scheduler's preemption in the cluster's other profiles goes by them: with `disruptionMode.all` the pods of a gang
 end together or not at all. It finds the group by `spec.schedulingGroup` of a pod, which cannot change: so pods get it
-when they are created, from admission or, if they are a Volcano Job's, from this process (`NativeGroups.joins`).
+when they are created, from admission or, if they are a Volcano Job's, from this process (`NativeGroupWorker.joins`).
 
 The native PodGroup has the name of ours and belongs to it, so it goes with it. The planner does not read it.
 """
@@ -10,7 +10,7 @@ The native PodGroup has the name of ours and belongs to it, so it goes with it. 
 import structlog
 from msgspec import to_builtins
 
-from controller.caches import GROUP_INDEX, Caches
+from controller.caches import GROUP_INDEX, SharedCaches
 from controller.kit import KeyController, Kit
 from controller.live import find_or_make, owned_by, write_status
 from muster.api import names
@@ -28,10 +28,10 @@ _CHECK = ""
 """Work-queue key for the periodic check that the API server serves this kind."""
 
 
-class NativeGroups(KeyController):
+class NativeGroupWorker(KeyController):
     """A worker over `namespace/name` of PodGroups. It is idle while the API server does not serve the kind."""
 
-    def __init__(self, kit: Kit, caches: Caches) -> None:
+    def __init__(self, kit: Kit, caches: SharedCaches) -> None:
         super().__init__(kit, "native")
         self._groups, self._natives, self._pods = caches.groups.store, caches.natives.store, caches.pods.store
         self._served = Served(kit.client, NATIVE_POD_GROUPS, monotonic_s=kit.monotonic_s)

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from controller.caches import ENDED_INDEX, GROUP_INDEX, NATIVE_INDEX, Caches
+from controller.caches import ENDED_INDEX, GROUP_INDEX, NATIVE_INDEX, SharedCaches
 from controller.kit import KeyController, Kit
 from controller.live import controller_of, delete, find, find_or_make, owned_by
 from muster.api import names
@@ -41,7 +41,7 @@ Fit = tuple[str, int, int, str]
 class PodGroups(KeyController):
     """A worker over `namespace/name` of PodGroups."""
 
-    def __init__(self, kit: Kit, caches: Caches) -> None:
+    def __init__(self, kit: Kit, caches: SharedCaches) -> None:
         super().__init__(kit, "podgroup")
         self._pods, self._groups = caches.pods.store, caches.groups.store
         self._fits: dict[str, Fit] = {}

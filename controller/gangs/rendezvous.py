@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from certs.ssh import complete
-from controller.caches import Caches
+from controller.caches import SharedCaches
 from controller.kit import KeyController, Kit
 from controller.live import controller_of, find, find_or_make
 from controller.worker import Retry
@@ -35,7 +35,7 @@ _Claim = tuple[str, ...]
 class Rendezvous(KeyController):
     """A worker over shaped pods; one pod of each owner is enough."""
 
-    def __init__(self, kit: Kit, caches: Caches) -> None:
+    def __init__(self, kit: Kit, caches: SharedCaches) -> None:
         super().__init__(kit, "rendezvous")
         self._pods = caches.pods.store
         self._done: dict[_Claim, None] = {}

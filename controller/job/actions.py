@@ -17,9 +17,9 @@ from controller.job.context import Context, JobSnapshot
 from controller.job.pending_events import Batch
 from controller.job.rules import budget, events, notes, policies, timers
 from controller.job.rules import status as statuses
-from controller.job.rules.events import Request
+from controller.job.rules.events import JobEvent
 from controller.job.rules.phases import count, without
-from controller.job.rules.policies import Action, Effect, Match, Step, Target
+from controller.job.rules.policies import Match, PodEffect, PolicyAction, PolicyCell, RestartTarget
 from controller.job.rules.timers import Timer
 from controller.live import delete, find
 from controller.worker import Retry
@@ -34,7 +34,7 @@ RESTARTS = Counter(
     "Restarts of Jobs and parts of them by policies, by whose fault it was.",
     ["fault"],
 )
-from_zero(ACTIONS, Action)
+from_zero(ACTIONS, PolicyAction)
 from_zero(RESTARTS, get_args(budget.Fault))
 
 
@@ -45,7 +45,7 @@ class Actions:
         self._context = context
         self._timers: dict[str, dict[object, Timer]] = {}
 
-    def first_sight(self, job: Job, snapshot: JobSnapshot) -> list[Request]:
+    def first_sight(self, job: Job, snapshot: JobSnapshot) -> list[JobEvent]:
         """Take over the timers of an earlier process; gives the evictions of the Job's pods that no process saw."""
         if job.metadata.uid in self._timers:
             return []
@@ -63,10 +63,10 @@ class Actions:
         """Return the status with a note of the timers."""
         return timers.noted(status, self._timers.get(job.metadata.uid, {}).values())
 
-    def handle(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
+    def handle(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Job:
         """Handle this request; return the Job, as it is if the request leads to a sync."""
         found = self._match(job, request, snapshot)
-        if found.action == Action.SYNC_JOB:
+        if found.action == PolicyAction.SYNC_JOB:
             return job
         if found.delay_s > 0:
             return self._arm(job, request, found)
@@ -92,7 +92,9 @@ class Actions:
                 continue  # an earlier one has covered it
             found = self._match(job, timer.request, snapshot)
             phase = snapshot.group.status.phase if snapshot.group else ""
-            if found.action == Action.SYNC_JOB or not timers.still_true(timer.request, job, snapshot.by_name, phase):
+            if found.action == PolicyAction.SYNC_JOB or not timers.still_true(
+                timer.request, job, snapshot.by_name, phase
+            ):
                 del armed[timer.key]
             elif timer.due_s <= now_s:
                 # A timer is about a slot without a working pod: another one may have the name by now.
@@ -110,7 +112,7 @@ class Actions:
         """Drop the timers of a Job that is gone."""
         self._timers.pop(job.metadata.uid, None)
 
-    def _match(self, job: Job, request: Request, snapshot: JobSnapshot) -> Match:
+    def _match(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Match:
         """Return the action of an event that is still news; a sync for an event that this process has caused."""
         if request.event in {events.TASK_COMPLETED, events.TASK_FAILED}:
             outcome = events.task_outcome(job, request.task, snapshot.pods)
@@ -128,15 +130,15 @@ class Actions:
             return policies.SYNC
         return found
 
-    def _handled(self, job: Job, request: Request, action: str) -> bool:
+    def _handled(self, job: Job, request: JobEvent, action: str) -> bool:
         """Return True if a restart has covered the pod of this event, or the Job is being stopped anyway."""
         deletion = self._context.expectations.deletion(request.pod_uid)
         if deletion and (action in policies.TARGETED or (deletion.ours and request.event == events.POD_EVICTED)):
             return True
         cell = policies.step(job.status.state.phase, action)
-        return cell.effect is Effect.KILL_SOFT and not cell.enter
+        return cell.effect is PodEffect.KILL_SOFT and not cell.enter
 
-    def _arm(self, job: Job, request: Request, found: Match) -> Job:
+    def _arm(self, job: Job, request: JobEvent, found: Match) -> Job:
         """Start a timer, unless there is one, or a restart that is under way covers the event."""
         timer = Timer((request.since_s or self._context.wall_s()) + found.delay_s, request)
         armed = self._timers.setdefault(job.metadata.uid, {})
@@ -146,30 +148,30 @@ class Actions:
             self._event(job, f"Execute action {found.action} after {statuses.format_duration(found.delay_s)}")
         return job
 
-    def carry_out(self, job: Job, action: str, request: Request, snapshot: JobSnapshot) -> Job:
+    def carry_out(self, job: Job, action: str, request: JobEvent, snapshot: JobSnapshot) -> Job:
         """Carry out an action; return the Job."""
         cell = policies.step(job.status.state.phase, action)
-        if action == Action.RESUME_JOB and cell.enter and RESUME_COUNTS in compat(job.metadata):
+        if action == PolicyAction.RESUME_JOB and cell.enter and RESUME_COUNTS in compat(job.metadata):
             cell = cell._replace(retry=True)
         target = policies.target_of(action, request)
-        if cell.effect is Effect.KILL_TARGET and not cell.enter:
+        if cell.effect is PodEffect.KILL_TARGET and not cell.enter:
             snapshot.targets[request] = target
         else:
             status = self._entered(job, cell, action, request, target, snapshot)
             if request.command_uid:
                 status = notes.commanded(status, request.command_uid)
             job = self._write(job, status, snapshot)
-            if cell.effect is not Effect.SYNC:
+            if cell.effect is not PodEffect.SYNC:
                 snapshot.targets.clear()  # the phase that is entered covers them
-        if cell.effect is not Effect.SYNC:
+        if cell.effect is not PodEffect.SYNC:
             self._drop_timers(job.metadata.uid, target, request)
-        ACTIONS.labels(action if action in Action._value2member_map_ else "unknown").inc()
-        if cell.enter or cell.effect is not Effect.KILL_SOFT:  # else a Command to a Job that stops already
+        ACTIONS.labels(action if action in PolicyAction._value2member_map_ else "unknown").inc()
+        if cell.enter or cell.effect is not PodEffect.KILL_SOFT:  # else a Command to a Job that stops already
             self._event(job, f"Start to execute action {action} ")
         return job
 
     def _entered(
-        self, job: Job, cell: Step, action: str, request: Request, target: Target, snapshot: JobSnapshot
+        self, job: Job, cell: PolicyCell, action: str, request: JobEvent, target: RestartTarget, snapshot: JobSnapshot
     ) -> JobStatus:
         """Return the status that the cell writes before any pod is deleted."""
         status, now_s = job.status, self._context.wall_s()
@@ -183,10 +185,10 @@ class Actions:
             if not request.command:
                 RESTARTS.labels(fault).inc()
             status = timers.restarted(status, request, now_s, ran_s)
-        whole = cell.effect is Effect.KILL_ALL
-        if whole or (cell.enter and cell.effect is not Effect.KILL_TARGET):
+        whole = cell.effect is PodEffect.KILL_ALL
+        if whole or (cell.enter and cell.effect is not PodEffect.KILL_TARGET):
             status = structs.replace(status, version=status.version + 1)
-        if whole or cell.enter == "Restarting" or cell.effect is Effect.KILL_TARGET:
+        if whole or cell.enter == "Restarting" or cell.effect is PodEffect.KILL_TARGET:
             status = policies.restarting(status, target)
         return status
 
@@ -200,7 +202,7 @@ class Actions:
         status = statuses.counted(status, counts, job.spec.min_available)
         return self._context.writer.write(job, statuses.finished_with_duration(job, status))
 
-    def _drop_timers(self, uid: str, target: Target, request: Request) -> None:
+    def _drop_timers(self, uid: str, target: RestartTarget, request: JobEvent) -> None:
         """Drop the timers of events that the restart of `target` covers."""
         armed = self._timers.get(uid, {})
         for key, timer in list(armed.items()):
@@ -212,7 +214,7 @@ class Actions:
         self._context.recorder.event(job, "Normal", "ExecuteAction", message)
 
 
-def _why(request: Request) -> str:
+def _why(request: JobEvent) -> str:
     """Return the event in a sentence for the Job's status."""
     if request.command:
         return f"asked for by Command {request.command}"
@@ -223,18 +225,18 @@ def _why(request: Request) -> str:
     return f"event {request.event} of pod {request.pod}{codes}{refused}"
 
 
-KNOWN = tuple(action for action in Action if action not in policies.TARGETED)
+KNOWN = tuple(action for action in PolicyAction if action not in policies.TARGETED)
 """Actions of Commands: those on a part of a Job need an event that names the part."""
 
 
-class Commands:
+class CommandHandler:
     """Commands, carried out and deleted."""
 
     def __init__(self, context: Context, actions: Actions) -> None:
         self._context = context
         self._actions = actions
 
-    def handle(self, job: Job, request: Request, snapshot: JobSnapshot) -> Job:
+    def handle(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Job:
         """Carry out a Command, which is deleted at the end of the pass; return the Job."""
         event = self._context.recorder.event
         if request.job_uid and request.job_uid != job.metadata.uid:
@@ -267,7 +269,7 @@ class Commands:
         finally:
             self._delete(job.metadata.namespace, batch.carried_out())
 
-    def _delete(self, namespace: str, requests: Iterable[Request]) -> None:
+    def _delete(self, namespace: str, requests: Iterable[JobEvent]) -> None:
         for request in requests:
             meta = ObjectMeta(name=request.command, namespace=namespace, uid=request.command_uid)
             delete(self._context.client, COMMANDS, meta)

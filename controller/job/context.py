@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from functools import cached_property
 
-from controller.caches import JOB_INDEX, Caches
-from controller.job.effects import Effects
+from controller.caches import JOB_INDEX, SharedCaches
+from controller.job.effects import PodEffects
 from controller.job.expectations import Expectations
-from controller.job.objects import Groups, Objects
-from controller.job.rules.events import Request
-from controller.job.rules.policies import Target
-from controller.job.writer import StatusWriter
+from controller.job.objects import Groups, JobObjects
+from controller.job.rules.events import JobEvent
+from controller.job.rules.policies import RestartTarget
+from controller.job.writer import JobStatusWriter
 from controller.kit import KindController, Kit
 from muster.api.kubernetes.core import Pod, PriorityClass
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.store import Store
+from muster.kube.store import ObjectStore
 from muster.volcano.podgroup import group_key
 from muster.volcano.tasks import reference
 
@@ -30,8 +30,8 @@ class Context:
     def __init__(
         self,
         kit: Kit,
-        caches: Caches,
-        priorities: Store[PriorityClass],
+        caches: SharedCaches,
+        priorities: ObjectStore[PriorityClass],
         jobs: KindController[Job],
         *,
         at_once: int,
@@ -44,10 +44,10 @@ class Context:
         self.requeue_after, self.others_wait = queue.add_after, queue.others_wait
         self._pods = caches.pods.store
         self.expectations = Expectations(kit.monotonic_s)
-        self.effects = Effects(kit.client, self.expectations, kit.recorder, at_once, monotonic_s=kit.monotonic_s)
+        self.effects = PodEffects(kit.client, self.expectations, kit.recorder, at_once, monotonic_s=kit.monotonic_s)
         self.groups = Groups(kit.client, caches.groups.store, priorities.list, self.expectations)
-        self.objects = Objects(kit.client)
-        self.writer = StatusWriter(jobs.patched, queue.add_after, kit.monotonic_s)
+        self.objects = JobObjects(kit.client)
+        self.writer = JobStatusWriter(jobs.patched, queue.add_after, kit.monotonic_s)
 
     def pods(self, job: Job) -> list[Pod]:
         """Return the Job's pods as they are."""
@@ -70,7 +70,7 @@ class JobSnapshot:
         self._context = context
         self._job = job
         self.pods = context.pods(job)
-        self.targets: dict[Request, Target] = {}
+        self.targets: dict[JobEvent, RestartTarget] = {}
         """Further targets of a Job that is restarting, by the request that led to them; not written yet."""
 
     @cached_property

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from controller.caches import Caches
+from controller.caches import SharedCaches
 from controller.job.context import Context
 from controller.job.effects import AT_ONCE
 from controller.job.pending_events import PendingEvents
@@ -30,7 +30,7 @@ class Jobs(KindController[Job]):
     def __init__(
         self,
         kit: Kit,
-        caches: Caches,
+        caches: SharedCaches,
         *,
         needed: Callable[[Job], bool],
         joins_native: Callable[[PodGroup], bool],

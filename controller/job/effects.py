@@ -25,7 +25,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, Conflict, NamespaceEnds, NotFound, over_quota
-from muster.kube.events import Recorder
+from muster.kube.events import EventWriter
 from muster.process.counters import from_zero
 from muster.volcano.manifests import Manifest
 from muster.volcano.tasks import job_of_pod, reference
@@ -116,14 +116,14 @@ def _amounts(manifest: Manifest) -> bytes:
     return msgspec.json.encode([counted, selected], order="deterministic")
 
 
-class Effects:
+class PodEffects:
     """Calls that create and delete pods, `at_once` at a time, with a sentence for every one that failed."""
 
     def __init__(
         self,
         client: Client,
         expectations: Expectations,
-        recorder: Recorder,
+        recorder: EventWriter,
         at_once: int = AT_ONCE,
         *,
         monotonic_s: Callable[[], float] = time.monotonic,

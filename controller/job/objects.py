@@ -21,10 +21,10 @@ from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import APIError, NamespaceEnds
-from muster.kube.store import Store
+from muster.kube.store import ObjectStore
 from muster.process.tracing import SPANS
 from muster.volcano.manifests import claims
-from muster.volcano.plugins.base import Owned, Plugin
+from muster.volcano.plugins.base import JobPlugin, Owned
 from muster.volcano.podgroup import group_key, pod_group, update
 from muster.volcano.pods import keeps_nodes, usable
 from muster.volcano.tasks import job_of, owner_of, reference
@@ -38,14 +38,14 @@ class ObjectError(Exception):
         self.reason = reason
 
 
-class Objects:
+class JobObjects:
     """The Services, ConfigMaps, … of Jobs."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._synced_generation: dict[str, int] = {}  # UID of a Job → its generation that the objects fit
 
-    def ensure(self, job: Job, plugins: Sequence[Plugin]) -> None:
+    def ensure(self, job: Job, plugins: Sequence[JobPlugin]) -> None:
         """Create or update the objects. Raise ObjectError if one cannot be had for now, PluginError if never."""
         if self._synced_generation.get(job.metadata.uid) == job.metadata.generation:
             return
@@ -56,7 +56,7 @@ class Objects:
                 self._ensure(job, owned, "PluginError", change=True)
         self._synced_generation[job.metadata.uid] = job.metadata.generation
 
-    def delete(self, job: Job, plugins: Sequence[Plugin]) -> None:
+    def delete(self, job: Job, plugins: Sequence[JobPlugin]) -> None:
         """Delete the objects that are the Job's."""
         self.forget(job)
         for plugin in plugins:
@@ -112,7 +112,7 @@ class Groups:
     def __init__(
         self,
         client: Client,
-        groups: Store[PodGroup],
+        groups: ObjectStore[PodGroup],
         priorities: Callable[[], list[PriorityClass]],
         expectations: Expectations,
     ) -> None:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from controller.job.rules.events import SYNC, Request
+from controller.job.rules.events import SYNC, JobEvent
 from muster.api.volcano.batch import Job
 
 
@@ -19,26 +19,26 @@ class Batch:
     A Command stays in the batch until it is deleted, which is when the loop over `carried_out` takes the next one.
     """
 
-    def __init__(self, requests: Iterable[Request]) -> None:
+    def __init__(self, requests: Iterable[JobEvent]) -> None:
         self._waiting = deque(requests)
-        self._carried_out: deque[Request] = deque()
+        self._carried_out: deque[JobEvent] = deque()
 
-    def __iter__(self) -> Iterator[Request]:
+    def __iter__(self) -> Iterator[JobEvent]:
         while self._waiting:
             yield self._waiting[0]
             request = self._waiting.popleft()
             if request.command:
                 self._carried_out.append(request)
 
-    def add_first(self, requests: Iterable[Request]) -> None:
+    def add_first(self, requests: Iterable[JobEvent]) -> None:
         """Add requests whose events came before all others."""
         self._waiting.extendleft(reversed([*requests]))
 
-    def commands(self) -> list[Request]:
+    def commands(self) -> list[JobEvent]:
         """Return the Commands that have not been handled."""
         return [request for request in self._waiting if request.command]
 
-    def carried_out(self) -> Iterator[Request]:
+    def carried_out(self) -> Iterator[JobEvent]:
         """Return the Commands that the pass has carried out; one counts as deleted when the loop takes the next one."""
         while self._carried_out:
             yield self._carried_out[0]
@@ -48,7 +48,7 @@ class Batch:
         """Drop all requests that wait, as their Job is gone."""
         self._waiting.clear()
 
-    def left(self) -> list[Request]:
+    def left(self) -> list[JobEvent]:
         """Return the requests of the next pass: Commands that are to be deleted, then those that wait."""
         return [*self._carried_out, *self._waiting]
 
@@ -58,10 +58,10 @@ class PendingEvents:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._requests: dict[str, dict[Request, None]] = {}
+        self._requests: dict[str, dict[JobEvent, None]] = {}
         self._gone: dict[str, list[Job]] = {}
 
-    def put(self, key: str, request: Request) -> None:
+    def put(self, key: str, request: JobEvent) -> None:
         """Add a request for the next pass over the Job, which the caller queues."""
         if request != SYNC:
             with self._lock:
@@ -78,7 +78,7 @@ class PendingEvents:
             return self._gone.pop(key, [])
 
     @contextmanager
-    def batch(self, key: str, unwritten: Iterable[Request] = ()) -> Iterator[Batch]:
+    def batch(self, key: str, unwritten: Iterable[JobEvent] = ()) -> Iterator[Batch]:
         """Take all requests of the Job for one pass, Commands last; `unwritten` ones are put back first at its end."""
         with self._lock:
             requests = sorted(self._requests.pop(key, ()), key=lambda request: request.command_order)

@@ -14,7 +14,7 @@ from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import APIError, NamespaceEnds
 from muster.process.tracing import SPANS
 from muster.volcano.manifests import Manifest
-from muster.volcano.plugins.base import Plugin, PluginError
+from muster.volcano.plugins.base import JobPlugin, PluginError
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod, in_native_group, pinned_or_gated
 from muster.volcano.tasks import PodSlot
@@ -26,7 +26,7 @@ PODS_A_TURN = 64
 class Prepared(NamedTuple):
     """The plugins and the PodGroup of a Job; with a failure no pod is created."""
 
-    plugins: Sequence[Plugin]
+    plugins: Sequence[JobPlugin]
     group: PodGroup | None
     failures: list[Failure]
 
@@ -44,7 +44,7 @@ class Provisioner:
 
     def prepare(self, job: Job, pods: Sequence[Pod]) -> Prepared:
         """Create or update claims, objects of plugins, and the PodGroup; `pods` are the Job's."""
-        plugins: Sequence[Plugin] = ()
+        plugins: Sequence[JobPlugin] = ()
         try:
             plugins = plugins_for(job.spec.plugins)
             self._context.objects.ensure(job, plugins)
@@ -62,7 +62,9 @@ class Provisioner:
             return Prepared(plugins, group, [])
         return Prepared(plugins, self._context.groups.find(job), [self._failed(job, failure)])
 
-    def create(self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[Plugin]) -> list[Failure]:
+    def create(
+        self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[JobPlugin]
+    ) -> list[Failure]:
         """Create the pods of these slots: pinned where the gang's placement has a node for them, else gated."""
         if not slots:
             return []
@@ -81,7 +83,7 @@ class Provisioner:
             return [self._failed(job, Failure("FailedCreate", why))]
 
     def _batches(
-        self, job: Job, slots: Sequence[PodSlot], plugins: Sequence[Plugin], placement: Placement | None, native: str
+        self, job: Job, slots: Sequence[PodSlot], plugins: Sequence[JobPlugin], placement: Placement | None, native: str
     ) -> Iterator[list[Manifest]]:
         """Return the manifests in batches, which end early when Jobs of other namespaces wait."""
         key = job.metadata.key

@@ -10,7 +10,7 @@ from contextlib import suppress
 import structlog
 from msgspec import structs
 
-from controller.job.actions import Actions, Commands
+from controller.job.actions import Actions, CommandHandler
 from controller.job.context import Context, JobSnapshot
 from controller.job.expectations import KEPT_S
 from controller.job.pending_events import PendingEvents
@@ -44,7 +44,7 @@ class Reconciler:
         self._context = context
         self._pending_events = pending_events
         self._actions = Actions(context)
-        self._commands = Commands(context, self._actions)
+        self._commands = CommandHandler(context, self._actions)
         self._provisioner = Provisioner(context)
         self._reported: dict[str, str] = {}
         """UID of a Job → the obstacle of its last event; a new process sends one event more."""

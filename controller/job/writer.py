@@ -29,7 +29,7 @@ class Held(NamedTuple):
     status: JobStatus
 
 
-class StatusWriter:
+class JobStatusWriter:
     """The one place that writes Jobs. `patched` writes a merge patch of a status.
 
     `requeue_after` asks for another pass over a key after a delay in seconds.

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from controller.caches import QUEUE_INDEX, Caches, native_queue_names, queue_names
+from controller.caches import QUEUE_INDEX, SharedCaches, native_queue_names, queue_names
 from controller.kit import KindController, Kit
 from controller.live import delete, find
 from controller.queues import rules
@@ -19,7 +19,7 @@ from muster.api.volcano.batch import COMMANDS, Command
 from muster.api.volcano.scheduling import QUEUES, PodGroup, PodGroupStatus, Queue
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.reflector import Reflector
-from muster.kube.store import Store
+from muster.kube.store import ObjectStore
 from muster.resources.vector import Vector, add
 
 STANDING: Mapping[str, Mapping[str, Any]] = {
@@ -50,15 +50,15 @@ def _only_counted(old: Queue | None, new: Queue | None) -> bool:
     return kept and old.spec == new.spec and old.status.state == new.status.state
 
 
-class Queues(KindController[Queue]):
+class QueueController(KindController[Queue]):
     """The controller of queues, a worker over their names."""
 
-    def __init__(self, kit: Kit, caches: Caches) -> None:
-        store = Store[Queue]({PARENT_INDEX: parent_names})
+    def __init__(self, kit: Kit, caches: SharedCaches) -> None:
+        store = ObjectStore[Queue]({PARENT_INDEX: parent_names})
         super().__init__(kit, "queue", QUEUES, Reflector(kit.client, QUEUES, store=store))
         self._queues, self._pods = store, caches.pods.store
         self._groups, self._natives = caches.groups.store, caches.natives.store
-        self._usage = rules.Usage(self._groups.get)
+        self._usage = rules.RequestsByQueue(self._groups.get)
         self._lock = threading.Lock()
         self._commands: dict[str, dict[str, Command]] = {}
         self.handlers += [
@@ -160,7 +160,7 @@ class Queues(KindController[Queue]):
             if self._client.get(QUEUES, meta.name).metadata.uid == uid:
                 raise Retry(f"the queue that Command {command.metadata.name} is for is too new to be known here")
             wanted = f"it is for an earlier queue of this name (UID {uid})"
-        if isinstance(wanted, rules.Wanted):
+        if isinstance(wanted, rules.WantedState):
             queue = self._write(queue, wanted, load)
             self._recorder.event(queue, "Normal", command.action, f"Command {command.metadata.name}: {wanted.state}")
         else:
@@ -168,7 +168,7 @@ class Queues(KindController[Queue]):
         self._done(command)
         return queue
 
-    def _write(self, queue: Queue, wanted: rules.Wanted, load: rules.Load) -> Queue:
+    def _write(self, queue: Queue, wanted: rules.WantedState, load: rules.Load) -> Queue:
         """Write annotation and status where they differ; a queue that opens again keeps its mark until it is open."""
         if wanted.by_parent:
             queue = self._mark(queue, mark=True)

@@ -40,7 +40,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedState:
     """The state that a queue should be in; `by_parent` if its parent closes it."""
 
     state: QueueState
@@ -57,31 +57,31 @@ def by_parent(queue: Queue) -> bool:
     return queue.metadata.annotations.get(CLOSED_BY_PARENT) == "true"
 
 
-def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted:
+def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> WantedState:
     """Return the state that the queue should be in without a Command."""
     state, marked = queue.status.state or "Open", by_parent(queue)
     shut_above = parent is not None and parent.status.state in SHUT
     if queue.metadata.name == names.ROOT_QUEUE:
-        return Wanted("Open", by_parent=False)
+        return WantedState("Open", by_parent=False)
     if shut_above and (state == "Open" or marked):
-        return Wanted("Closing" if busy else "Closed", by_parent=True)
+        return WantedState("Closing" if busy else "Closed", by_parent=True)
     if marked and not shut_above:
-        return Wanted("Open", by_parent=False)
-    return Wanted("Closed" if state == "Closing" and not busy else state, marked)
+        return WantedState("Open", by_parent=False)
+    return WantedState("Closed" if state == "Closing" and not busy else state, marked)
 
 
-def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> Wanted | str:
+def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> WantedState | str:
     """Return the state that the queue should be in after a Command with this action, or why it is refused."""
     name = queue.metadata.name
     if action == names.CLOSE_QUEUE:
         if name == names.ROOT_QUEUE:
             return "the root queue cannot be closed: close the queues below it"
-        return Wanted("Closing" if busy else "Closed", by_parent=False)
+        return WantedState("Closing" if busy else "Closed", by_parent=False)
     if action != names.OPEN_QUEUE:
         return f"unknown action {action!r}; known are {names.OPEN_QUEUE}, {names.CLOSE_QUEUE}"
     if parent is not None and parent.status.state in SHUT:
         return f"queue {name} cannot be opened while its parent {parent.metadata.name} is {parent.status.state}"
-    return Wanted("Open", by_parent=False)
+    return WantedState("Open", by_parent=False)
 
 
 def status_of(queue: Queue, state: QueueState, load: Load) -> QueueStatus:
@@ -98,7 +98,7 @@ def status_of(queue: Queue, state: QueueState, load: Load) -> QueueStatus:
     )
 
 
-class Usage:
+class RequestsByQueue:
     """Requests by queue; `group` finds a PodGroup by its key. Thread safe."""
 
     def __init__(self, group: Callable[[str], PodGroup | None]) -> None:

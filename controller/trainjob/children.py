@@ -8,12 +8,12 @@ import msgspec
 import structlog
 
 from certs import ssh
-from controller.caches import JOB_INDEX, Caches, OwnWrites
+from controller.caches import JOB_INDEX, OwnWrites, SharedCaches
 from controller.kit import Kit
 from controller.live import delete, find, find_or_make, owned_by
 from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, fingerprint
-from controller.trainjob.rules.steps import Change, Clear, Command, Create, Delete, Ensure, Step, Suspend
+from controller.trainjob.rules.steps import Clear, Create, Delete, Ensure, PatchJob, SendCommand, Step, Suspend
 from controller.trainjob.watched import Kinds, Watched
 from muster.api import names
 from muster.api.base import Resource
@@ -24,7 +24,7 @@ from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.reflector import Reflector
-from muster.kube.store import Store
+from muster.kube.store import ObjectStore
 from muster.volcano.tasks import reference
 
 T = TypeVar("T", bound=Object)
@@ -49,15 +49,15 @@ class Ensured(NamedTuple):
     version: str
 
 
-class Steps:
+class ChildSteps:
     """Reader of the objects that exist, and taker of steps. Only one thread at a time handles a TrainJob.
 
     `initializers` and `maps` are the caches of the batch/v1 Jobs and ConfigMaps of TrainJobs.
     """
 
-    def __init__(self, kit: Kit, caches: Caches, watched: Watched) -> None:
+    def __init__(self, kit: Kit, caches: SharedCaches, watched: Watched) -> None:
         self._client, self._caches, self._watched = kit.client, caches, watched
-        by_train_job = Store({TRAIN_JOB_INDEX: train_job_keys}, packed=IndexedJob)
+        by_train_job = ObjectStore({TRAIN_JOB_INDEX: train_job_keys}, packed=IndexedJob)
         self.initializers = Reflector(kit.client, INDEXED_JOBS, label_selector=names.TRAIN_JOB, store=by_train_job)
         self.maps: Reflector[Object] = Reflector(kit.client, CONFIG_MAPS, label_selector=names.TRAIN_JOB)
         self._kinds = Kinds(kit.client)
@@ -101,12 +101,12 @@ class Steps:
                 meta = step.job.metadata
                 patch = {"metadata": {"uid": meta.uid}, "spec": {"suspend": step.suspend}}
                 self._made_initializers.note(self._client.merge_patch(INDEXED_JOBS, meta.name, patch, meta.namespace))
-            case Command():
+            case SendCommand():
                 self._command(train_job, step)
             case Clear():
                 for pod in step.pods:
                     delete(self._client, PODS, pod.metadata)
-            case Change():
+            case PatchJob():
                 meta = step.job.metadata
                 self._made.note(self._client.json_patch(JOBS, meta.name, step.operations, meta.namespace))
             case Delete():
@@ -137,7 +137,7 @@ class Steps:
             raise foreign(f"{resource.kind} {made.metadata.name}", made.metadata, train_job)
         (self._made if ours else self._made_initializers).note(made)
 
-    def _command(self, train_job: TrainJob, step: Command) -> None:
+    def _command(self, train_job: TrainJob, step: SendCommand) -> None:
         """Create the Command once for each phase of the Job: it stays until it is carried out."""
         meta = step.job.metadata
         asked = (step.action, train_job.metadata.generation, step.job.status.state.phase)

@@ -8,17 +8,17 @@ from typing import Literal
 
 from msgspec import structs
 
-from controller.caches import Caches, packed
+from controller.caches import SharedCaches, packed
 from controller.kit import KindController, Kit
 from controller.live import controller_key
-from controller.trainjob.children import Steps
+from controller.trainjob.children import ChildSteps
 from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.report import PASS_EVERY_S, Authorities
 from controller.trainjob.rules import outcome, status
 from controller.trainjob.rules.children import Children, before, finished, goes_on, initializer_name
-from controller.trainjob.rules.outcome import Computed, Outcome, computed, of_job_set
+from controller.trainjob.rules.outcome import Computed, EndCondition, computed, of_job_set
 from controller.trainjob.rules.steps import Create, Step, decide
-from controller.trainjob.runtimes import Runtimes
+from controller.trainjob.runtimes import RuntimeFinder
 from controller.trainjob.watched import Watched
 from controller.worker import Retry
 from muster.api import names
@@ -53,7 +53,7 @@ class TrainJobs(KindController[TrainJob]):
     def __init__(
         self,
         kit: Kit,
-        caches: Caches,
+        caches: SharedCaches,
         *,
         framework: Framework | None = None,
         authorities: Authorities | None = None,
@@ -64,8 +64,8 @@ class TrainJobs(KindController[TrainJob]):
         self._framework = framework or registry.framework()
         self._authorities, self._target = authorities, target
         self.watched = Watched(kit.client, self._framework, job_sets=target == "JobSet")
-        self._steps = Steps(kit, caches, self.watched)
-        self._runtimes = Runtimes(kit.client, kit.recorder, self._steps.maps.store, target)
+        self._steps = ChildSteps(kit, caches, self.watched)
+        self._runtimes = RuntimeFinder(kit.client, kit.recorder, self._steps.maps.store, target)
         self._compiled: dict[str, tuple[tuple[int, str, str], Compiled]] = {}
         self.reflectors |= {
             "jobs of trainjobs": self._steps.initializers,
@@ -213,7 +213,7 @@ class TrainJobs(KindController[TrainJob]):
         plan: Plan,
         children: Children,
         theirs: Computed,
-        end: Outcome | None,
+        end: EndCondition | None,
         *,
         unblocked: bool = False,
     ) -> TrainJob:

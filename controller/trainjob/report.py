@@ -89,7 +89,7 @@ class Reports:
             self._note(target, saved)
         return {"trainerStatus": to_builtins(told)}
 
-    def _note(self, target: reports.Target, saved: str) -> None:
+    def _note(self, target: reports.ReportTarget, saved: str) -> None:
         """Write the checkpoint on the TrainJob's gang, where the planner reads it; a gang that is gone needs it not."""
         of_job = f"{names.TRAIN_JOB}={target.name}"
         for group in self._client.list(POD_GROUPS, target.namespace, label_selector=of_job, timeout_s=_CALL_S):
@@ -108,7 +108,7 @@ class ReportServer:
         self._address = (host, port)
         self._tls = tls
         self._pool = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="report")
-        self._turns = Turns(OF_A_PEER)
+        self._turns = ReportLimit(OF_A_PEER)
         self._server: Threaded | None = None
 
     def start(self) -> None:
@@ -141,7 +141,7 @@ class ReportServer:
         return Starlette(routes=[Route("/{path:path}", report, methods=["POST"])])
 
 
-class Turns:
+class ReportLimit:
     """Limit of the reports of each address that are worked on at a time; on one event loop.
 
     An address is remembered while it has reports.

@@ -27,11 +27,11 @@ from muster.api.kubeflow.trainingruntime import (
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object
 from muster.kube.client import Client
-from muster.kube.codec import UNREADABLE, Page, decoder
+from muster.kube.codec import UNREADABLE, ListPage, decoder
 from muster.kube.errors import AlreadyExists, BadRequest, Gone, NotFound, ServerError, Undecodable
-from muster.kube.events import Recorder
+from muster.kube.events import EventWriter
 from muster.kube.reflector import Reflector
-from muster.kube.store import Store, text_of
+from muster.kube.store import ObjectStore, text_of
 from muster.runtime.train_job import Target
 from muster.runtime.training_runtime import check
 from muster.workloads.adapter import Owner
@@ -66,14 +66,16 @@ def snapshot_name(train_job: str) -> str:
     return f"{train_job}-runtime-snapshot"
 
 
-class Runtimes:
+class RuntimeFinder:
     """Runtimes of TrainJobs, each found once. `maps` holds the ConfigMaps of TrainJobs.
 
     Whoever may write ConfigMaps may write these. So a snapshot is read only if it has the digest that stands in the
     TrainJob's status, which the controller alone writes; it then is the controller's own text.
     """
 
-    def __init__(self, client: Client, recorder: Recorder, maps: Store[Object], target: Target = "Job") -> None:
+    def __init__(
+        self, client: Client, recorder: EventWriter, maps: ObjectStore[Object], target: Target = "Job"
+    ) -> None:
         self._client = client
         self._recorder = recorder
         self._maps = maps
@@ -216,7 +218,7 @@ class Runtimes:
             body = self._client.request("GET", path, query=query)
         except (Gone, BadRequest, ServerError):
             return None
-        found = next(iter(Page.read(replace(kind, type=JSON), body)), None)
+        found = next(iter(ListPage.read(replace(kind, type=JSON), body)), None)
         return {"apiVersion": kind.api_version, "kind": kind.kind, **found} if found else None
 
 

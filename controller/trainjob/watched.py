@@ -18,7 +18,7 @@ from muster.api.kubernetes.storage import CLAIMS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.kube.optional import OptionalReflector
-from muster.kube.store import Handler, Store
+from muster.kube.store import Handler, ObjectStore
 from muster.runtime import registry
 from muster.runtime.framework import Framework
 
@@ -49,7 +49,7 @@ class Kinds:
         raise NotFound(f"the API server serves no {kind} of {api_version}", status=404)
 
 
-class Whole(Object):
+class UnknownKindObject(Object):
     """An object of a kind that Muster does not know."""
 
     spec: Any = None
@@ -64,7 +64,7 @@ class Watched:
         own = set(Framework(registry.plugins()).watched())
         wanted = [name for name in framework.watched() if name not in own] + [_name(JOB_SETS)] * job_sets
         self._handlers: list[Handler[Object]] = []
-        self._objects = {name: Store(packed=_resource(name).type) for name in wanted}
+        self._objects = {name: ObjectStore(packed=_resource(name).type) for name in wanted}
         self._reflectors = [OptionalReflector(client, _resource(name), partial(self._changed, name)) for name in wanted]
 
     def add_handler(self, handler: Handler[Object]) -> None:
@@ -122,4 +122,4 @@ def _resource(name: str) -> Resource[Any]:
     if name == _name(JOB_SETS):
         return JOB_SETS
     plural, _, group = name.partition(".")
-    return Resource(group, "", plural, plural, Whole)
+    return Resource(group, "", plural, plural, UnknownKindObject)

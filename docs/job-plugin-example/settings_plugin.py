@@ -7,11 +7,11 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.volcano.batch import Job
 from muster.volcano.manifests import Manifest, add_volume, variables
-from muster.volcano.plugins.base import Flags, Owned, Plugin, PluginError
+from muster.volcano.plugins.base import Flags, JobPlugin, Owned, PluginError
 from muster.volcano.tasks import PodSlot
 
 
-class Settings(Plugin):
+class Settings(JobPlugin):
     """Arguments `key=value`, and the flag `--mount`."""
 
     flags: ClassVar[Flags] = {"mount": "/etc/settings"}

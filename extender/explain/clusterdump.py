@@ -16,16 +16,16 @@ from msgspec.structs import replace
 
 from extender.planner.memory import PublishedInputs
 from extender.planner.state.feed import FEED
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 from muster.api.kubernetes.core import PODS, ContainerStatus, Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, format_time, parse_time
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.configuration import Suspects
-from muster.api.muster.node_faults import Rules, rules_in
+from muster.api.muster.node_faults import FaultRules, rules_in
 from muster.api.muster.pools import DEFAULT_POOL
-from muster.api.muster.usage import Usage
+from muster.api.muster.usage import PublishedUsage
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.resources.planned import planned_spec
@@ -59,17 +59,17 @@ class ClusterDump:
     """The node pool that is planned (`extender.explain.pools`)."""
     suspects: dict[str, Suspects] = field(default_factory=dict)
     """Node pool → what makes a node suspect there; where it is not known, the list of this version counts."""
-    usage: Usage | None = None
+    usage: PublishedUsage | None = None
     """What queues have used, for their budgets; None where nobody says so."""
     inputs: dict[str, PublishedInputs] = field(default_factory=dict)
     """Node pool → timing of its planner, and what that remembers; where they are not known, the defaults count."""
 
     @property
-    def rules(self) -> Rules:
+    def rules(self) -> FaultRules:
         """What makes a node of the planned pool suspect."""
         return self.rules_in(self.pool)
 
-    def rules_in(self, pool: str) -> Rules:
+    def rules_in(self, pool: str) -> FaultRules:
         """Return what makes a node of a pool suspect."""
         return rules_in(self.suspects, pool)
 
@@ -107,9 +107,9 @@ class ClusterDump:
         )
 
 
-def state_of(dump: ClusterDump) -> State:
+def state_of(dump: ClusterDump) -> PlannerState:
     """Return the planner's state, fed as the watches would feed it, with gangs in the order of their creation."""
-    state = State(pool=dump.pool, rules=dump.rules)
+    state = PlannerState(pool=dump.pool, rules=dump.rules)
     for key, avoided in dump.own_inputs.failures.items():  # first: what Placements say is newer
         state.failures.remember(key, avoided)
     for fed in FEED:
@@ -185,7 +185,7 @@ class _File(msgspec.Struct, rename="camel", kw_only=True):
     scheduler_config: str = ""
     pool_configs: dict[str, str] = {}
     suspects: dict[str, Suspects] = {}
-    usage: Usage | None = None
+    usage: PublishedUsage | None = None
     inputs: dict[str, PublishedInputs] = {}
     objects: dict[str, msgspec.Raw]
 

@@ -8,8 +8,8 @@ from difflib import get_close_matches
 
 from extender.explain.gang import GangExplainer
 from extender.explain.members import deletion, frees, is_lost, silence
-from extender.explain.reader import ALL, Reader
-from extender.explain.report import GangReport, PodCause, PodReport, QueueReport, UnknownNameError
+from extender.explain.reader import ALL, Viewer
+from extender.explain.report import GangQueueReport, GangReport, PodCause, PodReport, UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
 from extender.planner.framework.shortage import shortage
@@ -40,7 +40,7 @@ def explain(
     name: str,
     namespace: str,
     stops: Callable[[], bool] = lambda: False,
-    reader: Reader = ALL,
+    reader: Viewer = ALL,
 ) -> GangReport | PodReport:
     """Return the report of a `job`, `gang` or `pod`; no change is tried any more once it `stops`.
 
@@ -65,7 +65,7 @@ def explain(
     return _without_group(job)
 
 
-def gang_named(what_if: WhatIf, name: str, namespace: str, reader: Reader = ALL) -> GangView:
+def gang_named(what_if: WhatIf, name: str, namespace: str, reader: Viewer = ALL) -> GangView:
     """Return the gang of this name, or of the workload of this name. Raises UnknownNameError."""
     groups = what_if.state.groups
     group = groups.get(f"{namespace}/{name}") or groups.get(f"{namespace}/{native_gang(name)}")
@@ -107,7 +107,7 @@ def _without_group(job: Job) -> GangReport:
         since=state.last_transition_time or job.metadata.creation_timestamp or "",
         min_member=job.spec.min_available,
         members=0,
-        queue=QueueReport(queue_of(job.spec), "", 0, 0, 0, 0, ()),
+        queue=GangQueueReport(queue_of(job.spec), "", 0, 0, 0, 0, ()),
         pod_sets=[],
     )
 
@@ -122,7 +122,7 @@ def _owners(groups: Iterable[Object]) -> list[Object]:
 
 
 def _unknown(
-    what: str, name: str, namespace: str, known: Iterable[Object], reader: Reader, near: Iterable[Object] = ()
+    what: str, name: str, namespace: str, known: Iterable[Object], reader: Viewer, near: Iterable[Object] = ()
 ) -> UnknownNameError:
     """Return the error; it names some of the `known` objects, and of those in `near` only one nearly of this name."""
     known, also = list(known), list(near)
@@ -146,7 +146,7 @@ def _unknown(
 
 
 def explain_pod(
-    what_if: WhatIf, pod: Pod, stops: Callable[[], bool] = lambda: False, reader: Reader = ALL
+    what_if: WhatIf, pod: Pod, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL
 ) -> PodReport:
     """Return the report of one pod, with that of its gang."""
     record = what_if.state.pods[pod.metadata.uid]

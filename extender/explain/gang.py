@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from extender.explain.members import frees, gang_words, members, pod_set_report, where
-from extender.explain.reader import ALL, Reader
+from extender.explain.reader import ALL, Viewer
 from extender.explain.relief import Reliever
-from extender.explain.report import GangCause, GangReport, PlacementReport, QueueReport
+from extender.explain.report import GangCause, GangQueueReport, GangReport, PlacementReport
 from extender.explain.topology import hyper_node_problems
 from extender.explain.verdict import RUNNING, message_of, verdict_of
 from extender.explain.whatif import WhatIf
@@ -27,7 +27,7 @@ AHEAD = 3
 class GangExplainer:
     """Explains gangs by one cycle over a dump of the cluster; where that is not whole, by what their objects say."""
 
-    def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Reader = ALL) -> None:
+    def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL) -> None:
         self._what_if = what_if
         self._stops = stops
         self._reader = reader
@@ -78,7 +78,7 @@ class GangExplainer:
             report.relief.extend(Reliever(self._what_if, self._session, gang, self._stops, reader).find(report))
         return report
 
-    def _queue(self, gang: GangView) -> QueueReport:
+    def _queue(self, gang: GangView) -> GangQueueReport:
         queue = self._session.snapshot.queues.get(gang.queue)
         if not self._whole:
             return _told_queue(gang, queue)
@@ -86,7 +86,7 @@ class GangExplainer:
         place = _place(siblings, gang)
         overall = _place(self._waiting, gang)
         ahead = [self._reader.gang(other) for other in self._waiting[max(0, overall - 1 - AHEAD) : max(0, overall - 1)]]
-        return QueueReport(
+        return GangQueueReport(
             name=gang.queue,
             state=queue.status.state or "Open" if queue else "",
             place=place,
@@ -135,11 +135,11 @@ class GangExplainer:
         return [told.get(node) or AvoidedNode(node=node) for node in nodes]
 
 
-def _told_queue(gang: GangView, queue: Queue | None) -> QueueReport:
+def _told_queue(gang: GangView, queue: Queue | None) -> GangQueueReport:
     """Return what PodGroup and Queue say of the place; a Queue that may not be read says nothing."""
     place = gang.group.status.place
     waiting = max(queue.status.waiting, place) if queue and place else 0
-    return QueueReport(
+    return GangQueueReport(
         name=gang.queue,
         state=queue.status.state or "Open" if queue else "",
         place=place,

@@ -126,7 +126,7 @@ def _in(pod: PodRecord, pod_set: PodSetView) -> bool:
 
 
 @dataclass(slots=True)
-class Members:
+class MemberProblems:
     """Problems of members that have a node."""
 
     details: list[str] = field(default_factory=list)
@@ -137,10 +137,10 @@ class Members:
     """The first problem that kubelet reports, as a sentence."""
 
 
-def members(what_if: WhatIf, gang: GangView) -> Members:
+def members(what_if: WhatIf, gang: GangView) -> MemberProblems:
     """Return the problems of a gang's members."""
     pods = sorted(what_if.pods_of(gang.key), key=lambda pod: (pod.spec.node_name, pod.metadata.name))
-    result = Members(lost=[pod for pod in pods if pod.spec.node_name and is_lost(what_if, pod)])
+    result = MemberProblems(lost=[pod for pod in pods if pod.spec.node_name and is_lost(what_if, pod)])
     told = sentence(pods)
     result.hindered = told[1] if told else ""
     words = reasons.members

@@ -19,7 +19,7 @@ class GangPlaces(Struct, frozen=True, rename="camel"):
     nodes: list[str]
 
 
-class Demand(Struct, frozen=True, rename="camel"):
+class QueueDemand(Struct, frozen=True, rename="camel"):
     """What a gang that is not there yet would ask of its queue."""
 
     gang: str
@@ -44,12 +44,12 @@ def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
     return [GangPlaces(view.key, gang_words(view), where(view)) for view in sorted(chosen, key=lambda view: view.key)]
 
 
-def demands(what_if: WhatIf, keys: Iterable[str], queues: Mapping[str, QueueReport]) -> list[Demand]:
+def demands(what_if: WhatIf, keys: Iterable[str], queues: Mapping[str, QueueReport]) -> list[QueueDemand]:
     """Return the demands of gangs of the dump, with what their queues say, as far as these are known."""
     return [_demand(what_if, key, queues) for key in keys if what_if.state.gang(key)]
 
 
-def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Demand:
+def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> QueueDemand:
     view = what_if.state.gang(key)
     assert view is not None  # noqa: S101 # the caller has asked
     total: Vector = {}
@@ -61,7 +61,7 @@ def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Dem
             f"{pod_set.name}: {many(pod_set.replicas, 'pod')}, each {vector_words(each) or 'without requests'}"
         )
     report = queues.get(view.queue)
-    return Demand(
+    return QueueDemand(
         gang=key,
         workload=gang_words(view),
         queue=view.queue,

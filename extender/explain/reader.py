@@ -24,7 +24,7 @@ UNTOLD = constant("untold", "for a reason in words that only those who see the w
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class Viewer:
     """Someone who may see all; or, with `called`, the namespaces that it `sees` and all queues but the `hidden`."""
 
     called: Callable[[str, str], str] | None = None
@@ -79,4 +79,4 @@ class Reader:
         return HIDDEN if name == "queue" and value in self.hidden else value
 
 
-ALL = Reader()
+ALL = Viewer()

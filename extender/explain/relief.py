@@ -13,7 +13,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from extender.explain.reader import Reader
+from extender.explain.reader import Viewer
 from extender.explain.report import GangReport, Relief
 from extender.explain.whatif import KUBERNETES_TAINTS, WhatIf, copies, recovered, uncordoned
 from extender.planner import reasons
@@ -56,7 +56,7 @@ class Holder:
 
 
 def holders(
-    what_if: WhatIf, session: Session, cls: PodClass, gang: GangView, reader: Reader,
+    what_if: WhatIf, session: Session, cls: PodClass, gang: GangView, reader: Viewer,
     inside: NDArray[np.bool_] | None = None,
 ) -> list[Holder]:  # fmt: skip
     """Return the holders whose end would make room for a pod of this class on nodes that take it, also `inside`."""
@@ -84,7 +84,7 @@ def holders(
     return [holder for holder in found.values() if holder.room > 0]
 
 
-def _holder(reader: Reader, name: str, view: GangView | None, pod: Pod | None) -> Holder:
+def _holder(reader: Viewer, name: str, view: GangView | None, pod: Pod | None) -> Holder:
     if view is not None:
         meta, title = view.group.metadata, reader.gang(view)
         return Holder(name, True, title, reader.other(meta, meta.name, name))  # noqa: FBT003 - a field
@@ -120,7 +120,7 @@ class Reliever:
     """
 
     def __init__(
-        self, what_if: WhatIf, session: Session, gang: GangView, stops: Callable[[], bool], reader: Reader
+        self, what_if: WhatIf, session: Session, gang: GangView, stops: Callable[[], bool], reader: Viewer
     ) -> None:
         self._what_if = what_if
         self._stops = stops

@@ -23,7 +23,7 @@ PodCause = Literal[
 ]  # fmt: skip
 
 
-class QueueReport(Struct, frozen=True, rename="camel"):
+class GangQueueReport(Struct, frozen=True, rename="camel"):
     """The queue, and the gang's position among those that wait, from 1; 0 if it does not wait."""
 
     name: str
@@ -111,7 +111,7 @@ class GangReport(Struct, frozen=True, rename="camel"):
     min_member: int
     members: int
     """Members that have a node, or are done."""
-    queue: QueueReport
+    queue: GangQueueReport
     pod_sets: list[PodSetReport]
     placement: PlacementReport | None = None
     shortage: Shortage | None = None

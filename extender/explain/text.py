@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from extender.explain.members import runs_words
-from extender.explain.report import GangReport, PlacementReport, PodReport, PodSetReport, QueueReport
+from extender.explain.report import GangQueueReport, GangReport, PlacementReport, PodReport, PodSetReport
 from extender.planner.reasons.queues import RESERVED
 from extender.planner.reasons.room import Cause, Shortage
 from muster.api.grammar import have, many, some
@@ -21,7 +21,7 @@ DAY_S = 86400
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """One line: a label (which may be empty) and its text."""
 
     label: str
@@ -29,73 +29,73 @@ class Line:
     tone: Tone = "plain"
 
 
-def lines_of(report: GangReport | PodReport, now: float) -> list[Line]:
+def lines_of(report: GangReport | PodReport, now: float) -> list[TextLine]:
     """Return the lines of a report; `now` is seconds since the epoch, for ages."""
     return list(_pod(report, now) if isinstance(report, PodReport) else _gang(report, now))
 
 
-def _pod(report: PodReport, now: float) -> Iterator[Line]:
-    yield Line("", f"pod {report.pod}", "title")
-    yield Line("", report.summary, "good" if report.cause in GOOD else "bad")
-    yield Line("scheduler", report.scheduler)
+def _pod(report: PodReport, now: float) -> Iterator[TextLine]:
+    yield TextLine("", f"pod {report.pod}", "title")
+    yield TextLine("", report.summary, "good" if report.cause in GOOD else "bad")
+    yield TextLine("scheduler", report.scheduler)
     if report.since:
-        yield Line("since", f"{report.since}{_age(report.since, now)}")
+        yield TextLine("since", f"{report.since}{_age(report.since, now)}")
     if report.slot:
-        yield Line("slot", report.slot)
+        yield TextLine("slot", report.slot)
     if report.node:
-        yield Line("node", report.node)
+        yield TextLine("node", report.node)
     elif report.pin:
-        yield Line("pinned to", f"{report.pin} (placement {report.epoch})")
+        yield TextLine("pinned to", f"{report.pin} (placement {report.epoch})")
     if report.gates:
-        yield Line("gates", ", ".join(report.gates))
+        yield TextLine("gates", ", ".join(report.gates))
     if report.scheduler_says:
-        yield Line("kube-scheduler", report.scheduler_says)
+        yield TextLine("kube-scheduler", report.scheduler_says)
     if report.shortage:
         yield from _nodes(report.shortage)
     for relief in report.relief:
-        yield Line("would help", relief.sentence, "hint")
+        yield TextLine("would help", relief.sentence, "hint")
     if report.gang:
-        yield Line("", "")
+        yield TextLine("", "")
         yield from _gang(report.gang, now)
 
 
-def _gang(report: GangReport, now: float) -> Iterator[Line]:
-    yield Line("", report.workload or f"gang {report.gang}", "title")
-    yield Line("", report.summary, "good" if report.cause in GOOD else "bad")
+def _gang(report: GangReport, now: float) -> Iterator[TextLine]:
+    yield TextLine("", report.workload or f"gang {report.gang}", "title")
+    yield TextLine("", report.summary, "good" if report.cause in GOOD else "bad")
     if report.gang and report.workload:
-        yield Line("gang", report.gang)
+        yield TextLine("gang", report.gang)
     phases = [f"PodGroup {report.phase}"] if report.phase else []
     phases += [f"Job {report.job_phase}"] if report.job_phase else []
     since = f", since {report.since}{_age(report.since, now)}" if report.since else ""
-    yield Line("phase", (", ".join(phases) or "none") + since)
-    yield Line("queue", _queue(report.queue))
+    yield TextLine("phase", (", ".join(phases) or "none") + since)
+    yield TextLine("queue", _queue(report.queue))
     for pod_set in report.pod_sets:
-        yield Line("needs", _needs(pod_set, report.min_member))
-        yield Line("has", _has(pod_set))
+        yield TextLine("needs", _needs(pod_set, report.min_member))
+        yield TextLine("has", _has(pod_set))
     if report.whole or report.placement:
-        yield Line("placement", _placement(report.placement) if report.placement else "none")
+        yield TextLine("placement", _placement(report.placement) if report.placement else "none")
     elif report.expected_start:
-        yield Line("expected", f"to start at {report.expected_start}")
+        yield TextLine("expected", f"to start at {report.expected_start}")
     reserved = not report.nodes and report.placement is not None and report.placement.phase == "Reserved"
     for nodes in report.nodes or _planned(report.placement):
-        yield Line("reserved for it" if reserved else "on", nodes)
+        yield TextLine("reserved for it" if reserved else "on", nodes)
     for detail in report.details:
-        yield Line("members", detail)
+        yield TextLine("members", detail)
     if report.shortage:
         yield from _nodes(report.shortage)
     yield from map(_avoided, report.avoided)
     for relief in report.relief:
-        yield Line("would help", relief.sentence, "hint")
+        yield TextLine("would help", relief.sentence, "hint")
 
 
-def _avoided(each: AvoidedNode) -> Line:
+def _avoided(each: AvoidedNode) -> TextLine:
     until = f" until {each.until}" if each.until else ""
     if each.failures:
-        return Line("avoided", f"{each.node} is left out{until}: {each.cause}")
-    return Line("refused", f"{each.node} refused a member and is left out{until}")
+        return TextLine("avoided", f"{each.node} is left out{until}: {each.cause}")
+    return TextLine("refused", f"{each.node} refused a member and is left out{until}")
 
 
-def _queue(queue: QueueReport) -> str:
+def _queue(queue: GangQueueReport) -> str:
     text = f"{queue.name} ({queue.state})" if queue.state else queue.name
     if not queue.place:
         return text
@@ -142,14 +142,14 @@ def _planned(placement: PlacementReport | None) -> list[str]:
     return [f"{name}: {runs_words(runs)}" for name, runs in placement.pod_sets.items()]
 
 
-def _nodes(lacks: Shortage) -> Iterator[Line]:
+def _nodes(lacks: Shortage) -> Iterator[TextLine]:
     one = "one pod" if lacks.pod_set == DEFAULT_POD_SET else f"one pod of {lacks.pod_set}"
     empty = f" when {'it is' if lacks.nodes == 1 else 'they are'} empty" if lacks.kind == "ever" else ""
-    yield Line("nodes", f"{lacks.roomy} of {many(lacks.nodes, 'node')} {have(lacks.roomy)} room for {one}{empty}")
+    yield TextLine("nodes", f"{lacks.roomy} of {many(lacks.nodes, 'node')} {have(lacks.roomy)} room for {one}{empty}")
     for cause in lacks.causes:
-        yield Line("", _cause(cause))
+        yield TextLine("", _cause(cause))
     if lacks.nearest:
-        yield Line("nearest miss", lacks.nearest)
+        yield TextLine("nearest miss", lacks.nearest)
 
 
 def _cause(cause: Cause) -> str:

@@ -28,7 +28,7 @@ NODE = "node"
 """The level of a node, which is the innermost."""
 
 
-class Room(Struct):
+class DomainCapacity(Struct):
     """One resource in a domain; cpu in milli-CPU, everything else in base units."""
 
     all: int
@@ -58,7 +58,7 @@ class DomainReport(Struct):
     nodes: int
     unused: int
     """Nodes that take pods, with nothing used of the first resource."""
-    room: dict[str, Room]
+    room: dict[str, DomainCapacity]
     """By resource, the first one first."""
     fragmented: float | None
     """Share of the free amount of the first resource that is on partly used nodes; None: nothing is free."""
@@ -214,7 +214,7 @@ class _Reporter:
             sums = (
                 int(each[row, columns].sum()) for each in (self._session.snapshot.allocatable, self._used, self._free)
             )
-            room[resource] = Room(*sums)
+            room[resource] = DomainCapacity(*sums)
         unused = columns[self._unused[columns]]
         fragmented = None
         if self._first is not None and (free := room[self._resources[0]].free):

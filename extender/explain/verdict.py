@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
-from extender.explain.members import Members, progress, where
-from extender.explain.reader import Reader
+from extender.explain.members import MemberProblems, progress, where
+from extender.explain.reader import Viewer
 from extender.explain.report import GangCause
 from extender.explain.whatif import WhatIf
 from extender.planner import reasons
@@ -52,7 +52,7 @@ class Verdict:
 
 
 def verdict_of(
-    what_if: WhatIf, session: Session, gang: GangView, facts: Facts, found: Members, reader: Reader
+    what_if: WhatIf, session: Session, gang: GangView, facts: Facts, found: MemberProblems, reader: Viewer
 ) -> Verdict:
     """Return cause and words of a gang; `found` are the problems of its members."""
     if facts.members == "over":
@@ -66,7 +66,7 @@ def verdict_of(
     return _with_members(verdict, found)
 
 
-def _by_cycle(what_if: WhatIf, session: Session, gang: GangView, reader: Reader) -> Verdict:
+def _by_cycle(what_if: WhatIf, session: Session, gang: GangView, reader: Viewer) -> Verdict:
     mine = [reader.decision(decision) for decision in session.decisions if decision.gang.key == gang.key]
     waits = next((decision for decision in mine if isinstance(decision, decisions.Unschedulable)), None)
     bound = any(isinstance(decision, decisions.ClosePlacement) and decision.phase == "Bound" for decision in mine)
@@ -83,7 +83,7 @@ def _by_cycle(what_if: WhatIf, session: Session, gang: GangView, reader: Reader)
     return _waits(waits) if waits else _may_start(session, gang, mine)
 
 
-def _ended(what_if: WhatIf, gang: GangView, reader: Reader) -> Verdict:
+def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
     evicted = reasons.placements.eviction(_for_whom(what_if, gang, reader.reason(gang.group.evicted), reader))
     status = gang.group.status
     if facts_of(gang.group).failed:
@@ -91,7 +91,7 @@ def _ended(what_if: WhatIf, gang: GangView, reader: Reader) -> Verdict:
     return Verdict("finished", reasons.gangs.finished(status.succeeded, status.failed))
 
 
-def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Reader) -> Reason:
+def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -> Reason:
     """Return the reason of an eviction with the name of the gang that it was for, if that is in the dump."""
     for key, placement in what_if.state.placements.items():
         home, by = placement.metadata.namespace, what_if.state.gang(key)
@@ -101,7 +101,7 @@ def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Reader) -
     return reason
 
 
-def _written(gang: GangView, facts: Facts, reader: Reader) -> Verdict:
+def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
     """Return the verdict by what the planner has written into the PodGroup, in its words."""
     told = (each for each in gang.group.status.conditions if (each.type, each.status) == ("Unschedulable", "True"))
     whys = ((each.reason, reader.reason(stored(each.why, each.message))) for each in told)
@@ -115,7 +115,7 @@ def _written(gang: GangView, facts: Facts, reader: Reader) -> Verdict:
     return Verdict("not-considered", reasons.gangs.NOT_TOLD)
 
 
-def _with_members(verdict: Verdict, found: Members) -> Verdict:
+def _with_members(verdict: Verdict, found: MemberProblems) -> Verdict:
     """Return the verdict with lost or hindered members, if the gang has its nodes; others have them in details."""
     summary, runs = verdict.summary, verdict.cause in RUNNING
     if found.lost and (runs or verdict.cause == "half-placed"):
@@ -135,7 +135,7 @@ def _running(gang: GangView, waits: decisions.Unschedulable | None) -> Verdict:
     return Verdict("running-extras-wait", also(text, waits.message), waits.reason, waits.shortage)
 
 
-def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Decision], reader: Reader) -> Verdict:
+def _starting(what_if: WhatIf, session: Session, gang: GangView, mine: list[Decision], reader: Viewer) -> Verdict:
     ends = [each for each in mine if isinstance(each, decisions.ClosePlacement)]
     failed = next((each for each in ends if each.phase == "Abandoned"), None)
     trouble = failed or next((each for each in ends if each.pod_sets is not None), None)
@@ -177,14 +177,14 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> Verdic
     return Verdict("not-considered", reasons.gangs.NOT_LOOKED_AT)
 
 
-def message_of(placement: Placement, reader: Reader) -> Reason:
+def message_of(placement: Placement, reader: Viewer) -> Reason:
     """Return the reason of a placement as its reader may read it; that of a bound one says nothing more."""
     if placement.status.phase == "Bound" and reader.called is not None:
         return NOTHING
     return reader.reason(stored(placement.status.why, placement.status.message))
 
 
-def notice_words(session: Session, gang: GangView, reader: Reader) -> str:
+def notice_words(session: Session, gang: GangView, reader: Viewer) -> str:
     """Return the notice of a gang in words; empty if it has none.
 
     Who may not see the gang that asks still sees on the gang's own pods until when it has time.

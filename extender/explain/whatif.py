@@ -26,7 +26,7 @@ from muster.api.kubernetes.core import NODES, PODS, Node, Pod, Taint
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
 from muster.api.muster.gang import native_gang
-from muster.api.muster.node_faults import Rules
+from muster.api.muster.node_faults import FaultRules
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import pool_of
 from muster.api.volcano.batch import JOBS, Job
@@ -40,7 +40,7 @@ _GANGS: tuple[Resource[Any], ...] = (JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
 
 
 @dataclass(slots=True)
-class Change:
+class DumpChange:
     """A change of a dump; names of workloads may be `namespace/name`, else they are in `namespace`."""
 
     namespace: str
@@ -55,7 +55,7 @@ class Change:
     """Objects that are submitted."""
 
 
-def changed(dump: ClusterDump, change: Change) -> ClusterDump:
+def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
     """Return a dump with the change. Raises UnknownNameError for names that do not exist."""
     objects = {kind: list(all_) for kind, all_ in dump.objects.items()}
     result = dataclasses.replace(dump, objects=objects)
@@ -118,7 +118,7 @@ def _changed_spec(spec: QueueSpec, field_name: str, resource: str, value: str) -
     raise ValueError(f"a queue has no {field_name + '.' + resource if resource else field_name!r}; there is {known}")
 
 
-def copies(node: Node, number: int, rules: Rules) -> list[Node]:
+def copies(node: Node, number: int, rules: FaultRules) -> list[Node]:
     """Return new empty nodes of the same kind, not cordoned, and without the faults that `rules` find in this one."""
     made = []
     for index in range(1, number + 1):
@@ -135,13 +135,13 @@ def uncordoned(node: Node) -> Node:
     return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
 
-def recovered(node: Node, rules: Rules) -> Node:
+def recovered(node: Node, rules: FaultRules) -> Node:
     """Return the node without its conditions, and without the taints that tell its condition at the moment."""
     spec, status = replace(node.spec, taints=_own_taints(node, rules)), replace(node.status, conditions=[])
     return replace(node, spec=spec, status=status)
 
 
-def _own_taints(node: Node, rules: Rules) -> list[Taint]:
+def _own_taints(node: Node, rules: FaultRules) -> list[Taint]:
     """Return the taints without those of Kubernetes, and of programs that suspect the node."""
     taints = node.spec.taints
     return [each for each in taints if not each.key.startswith(KUBERNETES_TAINTS) and each.key not in rules.taints]

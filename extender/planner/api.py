@@ -19,7 +19,7 @@ from extender.planner.actions import ACTIONS
 from extender.planner.actions.evicting import ATTEMPTS as SEARCHES_OF_A_CYCLE
 from extender.planner.actions.evicting import ATTEMPTS_PER_QUEUE as SEARCHES_OF_A_QUEUE
 from extender.planner.actions.obstacles import LIMIT as PLACED_SLOTS
-from extender.planner.configuration.tables import Table, defaults, hook_table, tables
+from extender.planner.configuration.tables import DocumentedTable, defaults, hook_table, tables
 from extender.planner.cycle import report_of
 from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.config import SchedulerConfig
@@ -31,12 +31,12 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.nodes import natural
 
 __all__ = [
-    "FEED", "PLACED_SLOTS", "SEARCHES_OF_A_CYCLE", "SEARCHES_OF_A_QUEUE", "GangView", "PublishedInputs",
-    "ReservationRules", "SchedulerConfig", "Table", "defaults", "documentation", "hook_table", "natives_of", "natural",
-    "published_inputs", "report_of",
+    "FEED", "PLACED_SLOTS", "SEARCHES_OF_A_CYCLE", "SEARCHES_OF_A_QUEUE", "DocumentedTable", "GangView",
+    "PublishedInputs", "ReservationRules", "SchedulerConfig", "defaults", "documentation", "hook_table", "natives_of",
+    "natural", "published_inputs", "report_of",
 ]  # fmt: skip
 
 
-def documentation() -> dict[str, Table]:
+def documentation() -> dict[str, DocumentedTable]:
     """Return the tables of docs/scheduler-configuration.md, of Muster's own plugins and actions alone."""
     return tables(Registry(PLUGINS, ACTIONS, installed=False))

@@ -19,8 +19,8 @@ from extender.planner.state.amounts import MAX_SUM, Amounts, row_along, sum_alon
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
-from extender.planner.topology.parts import Part, part_of
-from extender.planner.topology.requests import Request, Units, request_of, units_of
+from extender.planner.topology.parts import SlotGroup, part_of
+from extender.planner.topology.requests import TopologyRequest, Units, request_of, units_of
 from muster.api.limits import LimitError
 from muster.resources.vector import vector
 
@@ -56,7 +56,7 @@ class Ask:
     """Ranks that want a node, in order."""
     minimum: Mapping[str, int]
     """Pod set → how many of them must get one for the gang to have its minimum; of independent pods one."""
-    topology: Request | LimitError | None
+    topology: TopologyRequest | LimitError | None
     """Its topology request, or why that is not evaluated; None for most gangs."""
     units: Units
     amounts: Amounts
@@ -89,17 +89,17 @@ class Ask:
         return {name: len(ranks) for name, ranks in self.open.items()} if self.gang.independent else self.minimum
 
     @property
-    def request(self) -> Request | None:
+    def request(self) -> TopologyRequest | None:
         """The topology request, None for most gangs. Raises LimitError for one that asks for too much."""
         if isinstance(self.topology, LimitError):
             raise LimitError(str(self.topology))
         return self.topology
 
-    def part(self, slots: Ranks, there: Columns | None = None, *, least: int | None = None) -> Part:
+    def part(self, slots: Ranks, there: Columns | None = None, *, least: int | None = None) -> SlotGroup:
         """Return these slots as a tree of parts, a single one for a gang without a request. Raises as `request`."""
         request = self.request
         if request is None:
-            return Part("", slots, {}, least=least)
+            return SlotGroup("", slots, {}, least=least)
         return part_of(self.gang, request, slots, there, least=least)
 
     # -- the choice among ranks -------------------------------------------------------------------------------------
@@ -171,12 +171,12 @@ class Asks:
 
 
 def _ask_of(gang: GangView, snapshot: Along, hooks: Hooks) -> Ask:
-    topology: Request | LimitError | None
+    topology: TopologyRequest | LimitError | None
     try:
         topology = request_of(gang)
     except LimitError as error:
         topology = LimitError(str(error))  # without the frames of this one
-    units = units_of(gang.pod_sets, topology if isinstance(topology, Request) else None)
+    units = units_of(gang.pod_sets, topology if isinstance(topology, TopologyRequest) else None)
     ask = Ask(gang, snapshot.axis, gang.open_slots, _minimum_of(gang), topology, units, _NOTHING, ())
     members = ask.members(hooks, ask.minimum)
     amounts = amounts_of_members(snapshot, gang, members)

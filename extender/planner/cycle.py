@@ -14,11 +14,11 @@ from extender.planner.actions.elsewhere import Elsewhere, WithdrawNotices
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.ask import Asks
 from extender.planner.configuration.build import Assembly, examine
-from extender.planner.configuration.resolve import Report
+from extender.planner.configuration.resolve import ConfigurationReport
 from extender.planner.framework import config
 from extender.planner.framework.answers import Causes
 from extender.planner.framework.decisions import Unschedulable
-from extender.planner.framework.registry import Action, Plugin, Registry
+from extender.planner.framework.registry import Action, PlannerPlugin, Registry
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, Snapshot
 from extender.planner.memory import Refusals, avoided_after, still_avoided
@@ -43,7 +43,7 @@ class Parts:
         self._last = (Elsewhere(), WithdrawNotices(), AskForNodes())
         self._assembly = Assembly(registry())
 
-    def of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
+    def of(self, configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
         """Return the actions and plugins of a configuration. Raises ValueError with all its errors at once."""
         actions, plugins = self._assembly.build(configuration)
         place = next((number for number, action in enumerate(actions, 1) if action.name == "allocate"), len(actions))
@@ -52,12 +52,12 @@ class Parts:
         return [self._first, *actions[:place], self._recall, *spares, *actions[place:], *self._last], plugins
 
 
-def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
+def parts_of(configuration: config.SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
     """Return new actions and plugins of a configuration. Raises ValueError with all its errors at once."""
     return Parts().of(configuration)
 
 
-def report_of(text: str) -> Report:
+def report_of(text: str) -> ConfigurationReport:
     """Report the differences, parts without effect, and errors in the text of a configuration."""
     return examine(text, registry())
 
@@ -71,7 +71,7 @@ def registry() -> Registry:
     return Registry(PLUGINS, ACTIONS)
 
 
-def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[Plugin]) -> Session:
+def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[PlannerPlugin]) -> Session:
     """Run one cycle and return its session with the decisions: plugins register hooks, actions decide in turn."""
     session = Session(inputs)
     session.actions = frozenset(action.name for action in actions)

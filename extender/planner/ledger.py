@@ -53,7 +53,7 @@ ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]
 """One user of a claim: if its pod leaves, its gang, and the devices as amounts; the smallest stands for its queue."""
 
 
-class Kind(StrEnum):
+class EntryKind(StrEnum):
     """The kind of an entry, by its holder."""
 
     BOUND = "bound"
@@ -64,10 +64,10 @@ class Kind(StrEnum):
     ALLOCATED = "allocated"
 
 
-class Entry(Struct, frozen=True, gc=False):
+class LedgerEntry(Struct, frozen=True, gc=False):
     """The room of one holder on a node and in a queue; in no reference cycle, so it needs no garbage collection."""
 
-    kind: Kind
+    kind: EntryKind
     node: str
     """Empty: the entry is of a queue alone."""
     cls: PodClass
@@ -81,7 +81,7 @@ class Entry(Struct, frozen=True, gc=False):
     @property
     def marks(self) -> tuple[Mark, ...]:
         """Marks that it is counted under on its node."""
-        return self.cls.counted_under(leaving=self.kind is Kind.LEAVING)
+        return self.cls.counted_under(leaving=self.kind is EntryKind.LEAVING)
 
 
 class Ledger:
@@ -92,7 +92,7 @@ class Ledger:
     """
 
     def __init__(self, classes: ClassTable, queues: Mapping[str, Queue] = MappingProxyType({})) -> None:
-        self.entries: dict[Hashable, Entry] = {}
+        self.entries: dict[Hashable, LedgerEntry] = {}
         self.nodes = NodeTable(lambda: ((entry.node, entry.cls) for entry in self.entries.values()))
         self.queues = QueueUse(queues)
         self.placed: Counter[str] = Counter()
@@ -110,7 +110,7 @@ class Ledger:
         self._by_node: dict[str, set[Hashable]] = {}
         self._by_gang: dict[str, set[Hashable]] = {}
 
-    def open(self, holder: Hashable, entry: Entry) -> None:
+    def open(self, holder: Hashable, entry: LedgerEntry) -> None:
         """Open the holder's entry, in place of its former one."""
         known = self.entries.get(holder)
         if known is not None:
@@ -118,14 +118,14 @@ class Ledger:
                 return
             self.close(holder)
         self.entries[holder] = entry
-        if entry.kind is Kind.ASSUMED:
+        if entry.kind is EntryKind.ASSUMED:
             self.assumed[holder] = None
         self._by_node.setdefault(entry.node, set()).add(holder)
         if entry.gang is not None:
             self._by_gang.setdefault(entry.gang, set()).add(holder)
         self._count(entry, 1)
 
-    def close(self, holder: Hashable) -> Entry | None:
+    def close(self, holder: Hashable) -> LedgerEntry | None:
         """Close the holder's entry and return it; None if it has none."""
         entry = self.entries.pop(holder, None)
         if entry is not None:
@@ -184,9 +184,9 @@ class Ledger:
         for entry in users:
             self._count_named(entry, 1)
 
-    def _count(self, entry: Entry, sign: int) -> None:
+    def _count(self, entry: LedgerEntry, sign: int) -> None:
         self._add(entry, sign)
-        if entry.kind is Kind.PLACED and entry.gang and entry.node:
+        if entry.kind is EntryKind.PLACED and entry.gang and entry.node:
             tally(self.placed, entry.gang, sign)
         for claim in entry.cls.claims:
             tally(self.claim_users, claim.key, sign)
@@ -194,14 +194,14 @@ class Ledger:
             self._count_shared(shared, entry.node, sign)
         self._count_named(entry, sign)
 
-    def _add(self, entry: Entry, sign: int) -> None:
+    def _add(self, entry: LedgerEntry, sign: int) -> None:
         self.nodes.count(entry.node, entry.cls, entry.devices, entry.marks, sign)
         self._add_to_queue(entry, sign)
 
-    def _add_to_queue(self, entry: Entry, sign: int) -> None:
+    def _add_to_queue(self, entry: LedgerEntry, sign: int) -> None:
         if entry.queue:
             taken = self.nodes.taken(entry.cls, self.nodes.index.get(entry.node))
-            leaving = entry.kind is Kind.LEAVING
+            leaving = entry.kind is EntryKind.LEAVING
             self.queues.count(entry.gang, entry.queue, taken, sign, leaving=leaving, user=entry.user)
             if entry.node and (gpus := taken.get(GPU, 0)):
                 queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
@@ -218,20 +218,20 @@ class Ledger:
         elif sign > 0:
             known = self.entries.get(holder)
             at = known.node if known is not None and known.node in users else node
-            self.open(holder, Entry(Kind.ALLOCATED, at, self._classes.of_amounts(dict(shared.rows))))
+            self.open(holder, LedgerEntry(EntryKind.ALLOCATED, at, self._classes.of_amounts(dict(shared.rows))))
 
-    def _count_named(self, entry: Entry, sign: int) -> None:
+    def _count_named(self, entry: LedgerEntry, sign: int) -> None:
         """Count a user more (or less) of the claims that it names; the first in a queue opens an entry there."""
         for claim in entry.cls.needs.named:
             queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
             queues = self.device_users.setdefault(claim.key, {})
             users = queues.setdefault(queue, Counter())
-            tally(users, (entry.kind is Kind.LEAVING, entry.gang or "", claim.rows), sign)
+            tally(users, (entry.kind is EntryKind.LEAVING, entry.gang or "", claim.rows), sign)
             holder = ("claim", claim.key, queue)
             if users and queue:
                 leaving, gang, rows = min(users)
-                kind = Kind.LEAVING if leaving else Kind.ALLOCATED
-                self.open(holder, Entry(kind, "", self._classes.of_amounts(dict(rows)), gang or None, queue))
+                kind = EntryKind.LEAVING if leaving else EntryKind.ALLOCATED
+                self.open(holder, LedgerEntry(kind, "", self._classes.of_amounts(dict(rows)), gang or None, queue))
             elif queue:
                 self.close(holder)
             if not users:
@@ -246,9 +246,9 @@ class Ledger:
     def follow(self, pod: PodRecord) -> None:
         """Open an entry for a pod on a node, else close it; one that is assumed stays until its binding is answered."""
         if pod.uses_node:
-            kind = Kind.LEAVING if pod.terminating else Kind.BOUND
+            kind = EntryKind.LEAVING if pod.terminating else EntryKind.BOUND
             queue = (pod.queue or DEFAULT_QUEUE) if pod.gang or pod.ours else ""
-            self.open(pod.uid, Entry(kind, pod.node, pod.cls, pod.gang, queue, pod.devices, pod.creator))
+            self.open(pod.uid, LedgerEntry(kind, pod.node, pod.cls, pod.gang, queue, pod.devices, pod.creator))
         elif pod.node or pod.uid not in self.assumed:
             self.left(pod.uid)
 
@@ -263,7 +263,7 @@ class Ledger:
         self, holder: str, queue: str, cls: PodClass, *, node: str = "", devices: tuple[int, ...] = (), user: str = ""
     ) -> None:
         """Count a write as done until it is answered; `holder` is the UID of a pod, or the key of a gang."""
-        self.open(holder, Entry(Kind.ASSUMED, node, cls, None, queue, devices, user))
+        self.open(holder, LedgerEntry(EntryKind.ASSUMED, node, cls, None, queue, devices, user))
 
     def answered(self, holder: str) -> bool:
         """Close the entry of a write that is answered; True if there was one: its outcome has another entry by now."""

@@ -20,7 +20,7 @@ from extender.planner.state.amounts import clipped, tally
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import Vector, vector
-from muster.volcano.queuelimits import Budget, QueueLimits, Window, limits_of
+from muster.volcano.queuelimits import QueueLimits, UsageBudget, UsageWindow, limits_of
 
 K = TypeVar("K", bound=Hashable)
 
@@ -48,7 +48,7 @@ class Excess(NamedTuple):
     limit: int
     until: float = 0.0
     """End of the window, or of the budget's period."""
-    budget: Budget | None = None
+    budget: UsageBudget | None = None
 
 
 class Limits:
@@ -81,11 +81,11 @@ class LimitedUse:
 
     def __init__(self, limits: Limits, used: Used | None = None) -> None:
         self.limits = limits
-        self.spent: Mapping[str, Sequence[tuple[Budget, float]]] = {}
+        self.spent: Mapping[str, Sequence[tuple[UsageBudget, float]]] = {}
         """Queue → enforced budgets that are used up, with the end of the period; only the planner knows them."""
         self.used: Used = used or {}
         self._now = 0.0
-        self._open: dict[str, list[tuple[Window, float]]] = {}
+        self._open: dict[str, list[tuple[UsageWindow, float]]] = {}
 
     def copy(self) -> "LimitedUse":
         """Return a copy, with the same limits."""

@@ -9,7 +9,7 @@ from extender.planner.state.gangs import GangView
 from muster.api.muster.standing import rough_place, rough_start
 
 
-class Standing(NamedTuple):
+class QueuePosition(NamedTuple):
     """What a PodGroup says of its gang, as rough as it is written (`muster.api.muster.standing`)."""
 
     place: int = 0
@@ -35,13 +35,13 @@ def waiting_by_queue(session: Session) -> Counter[str]:
     return Counter(gang.queue for gang in session.snapshot.gangs if waits(session, gang))
 
 
-def standings(session: Session) -> dict[str, Standing]:
+def standings(session: Session) -> dict[str, QueuePosition]:
     """Return the standing of each gang that waits, by its key."""
     places: Counter[str] = Counter()
     found = {}
     for gang in waiting(session):
         places[gang.queue] += 1
-        found[gang.key] = Standing(rough_place(places[gang.queue]), rough_start(_expected(gang)))
+        found[gang.key] = QueuePosition(rough_place(places[gang.queue]), rough_start(_expected(gang)))
     return found
 
 

@@ -14,7 +14,7 @@ from extender.explain.clusterdump import kind_name, scrubbed
 from extender.planner.state.feed import FEED
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
-from muster.api.muster.usage import Usage
+from muster.api.muster.usage import PublishedUsage
 
 FORMAT: Final = "muster-recording/v1"
 RESOURCES: Final[dict[str, Resource[Any]]] = {
@@ -23,13 +23,13 @@ RESOURCES: Final[dict[str, Resource[Any]]] = {
 """The kinds of a recording, as kubectl calls them."""
 
 
-class Line(Struct, tag_field="is", omit_defaults=True, rename="camel", kw_only=True):
+class RecordLine(Struct, tag_field="is", omit_defaults=True, rename="camel", kw_only=True):
     """What all lines have; `at` is in seconds since the epoch."""
 
     at: float = 0.0
 
 
-class Head(Line, tag="head"):
+class Head(RecordLine, tag="head"):
     """The first line of a file."""
 
     format: str
@@ -48,18 +48,18 @@ class Head(Line, tag="head"):
     """False: recorded without a planner (`muster record`), so that there are no decisions."""
 
 
-class Known(Line, tag="known"):
+class KnownLine(RecordLine, tag="known"):
     """An object that exists when the file begins. `Put` is one that came or changed since."""
 
     kind: str
     object: Raw
 
 
-class Whole(Line, tag="whole"):
+class ObjectsEndLine(RecordLine, tag="whole"):
     """The end of the objects with which a file begins: those that were known before and are not among them are gone."""
 
 
-class Put(Line, tag="put"):
+class Put(RecordLine, tag="put"):
     """An object that came or changed."""
 
     kind: str
@@ -68,7 +68,7 @@ class Put(Line, tag="put"):
     """The planner's own write, told before the watch tells the same."""
 
 
-class Gone(Line, tag="gone"):
+class GoneLine(RecordLine, tag="gone"):
     """An object that is gone."""
 
     kind: str
@@ -76,7 +76,7 @@ class Gone(Line, tag="gone"):
     own: bool = False
 
 
-class Bound(Line, tag="bound"):
+class Bound(RecordLine, tag="bound"):
     """A pod that Muster has bound, before the watch tells."""
 
     uid: str
@@ -84,18 +84,18 @@ class Bound(Line, tag="bound"):
     devices: tuple[int, ...] = ()
 
 
-class Config(Line, tag="config"):
+class ConfigLine(RecordLine, tag="config"):
     """Another scheduler configuration is used from the next cycle on."""
 
     text: str
 
 
-class Look(Line, tag="look"):
+class SnapshotLine(RecordLine, tag="look"):
     """The planner has copied its state for a cycle: what is told later counts for the next one."""
 
 
-class Cycle(Line, tag="cycle"):
-    """The cycle on the copy of the last `Look`: its time in `at`, the inputs that no watch tells, and its decisions."""
+class Cycle(RecordLine, tag="cycle"):
+    """The cycle on the copy of the last `SnapshotLine`: its time in `at`, inputs of no watch, and decisions."""
 
     arrived: dict[str, list[tuple[str, int]]] = {}
     """Gang UID → slots of members that wait for the others at the barrier."""
@@ -105,26 +105,28 @@ class Cycle(Line, tag="cycle"):
     """Nodes that do not exist any more."""
     served: bool | None = None
     """Whether the cluster has ProvisioningRequests."""
-    usage: Usage | None = None
+    usage: PublishedUsage | None = None
     """What queues have used, where one of them has a budget."""
     decided: list[tuple[str, ...]] = []
     """As `record.words` has them."""
 
 
-class Lost(Line, tag="lost"):
+class Lost(RecordLine, tag="lost"):
     """Changes that came faster than they could be written: the next file begins anew with all that is known."""
 
     changes: int
     since: float = 0.0
 
 
-class End(Line, tag="end"):
+class EndLine(RecordLine, tag="end"):
     """The end of a file that was closed in order; without it the process was killed, or still writes."""
 
     why: str = ""
 
 
-AnyLine = Head | Known | Whole | Put | Gone | Bound | Config | Look | Cycle | Lost | End
+AnyLine = (
+    Head | KnownLine | ObjectsEndLine | Put | GoneLine | Bound | ConfigLine | SnapshotLine | Cycle | Lost | EndLine
+)
 
 _VERSION = re.compile(rb',"resourceVersion":"[^"]*"')
 _encode = msgspec.json.Encoder().encode

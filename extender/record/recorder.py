@@ -45,7 +45,7 @@ class Waiting(NamedTuple):
     own: bool
 
 
-class Recorder:
+class PlannerRecorder:
     """Records into a ring; `saw`, `gone` and `say` are for any thread, and never wait.
 
     A file begins with the first cycle, when the caches are filled and this replica leads; before that, and while there
@@ -110,7 +110,7 @@ class Recorder:
             self._lost += 1
             if isinstance(each, Waiting):
                 self._overflow[each.kind, each.key] = each
-            elif isinstance(each, lines.Config):
+            elif isinstance(each, lines.ConfigLine):
                 self._head.config = each.text
 
     def _run(self) -> None:
@@ -152,9 +152,9 @@ class Recorder:
         line = self._line(each) if isinstance(each, Waiting) else each
         if line is None:
             return
-        if isinstance(line, lines.Config):
+        if isinstance(line, lines.ConfigLine):
             self._head.config = line.text
-        elif isinstance(line, lines.Look):
+        elif isinstance(line, lines.SnapshotLine):
             self._awake, self._looked_s = True, line.at
         if self._awake and (not self._writing or self._due()):
             self._begin(line.at)
@@ -189,7 +189,7 @@ class Recorder:
         known = self._known[each.kind]
         if each.item is None:
             known.pop(each.key, None)
-            return lines.Gone(at=each.at, kind=each.kind, key=each.key, own=each.own)
+            return lines.GoneLine(at=each.at, kind=each.kind, key=each.key, own=each.own)
         text, before = lines.packed(each.item), known.get(each.key)
         known[each.key] = text
         if before is not None and not each.own and lines.alike(before, text):
@@ -211,15 +211,15 @@ class Recorder:
         self._head.number += 1
         for kind, objects in self._known.items():
             for number, text in enumerate(objects.values(), 1):
-                self._ring.write(lines.Known(kind=kind, object=text))
+                self._ring.write(lines.KnownLine(kind=kind, object=text))
                 if number % SLICE == 0:
                     self._pause()
-        self._ring.write(lines.Whole(at=at))
+        self._ring.write(lines.ObjectsEndLine(at=at))
         self._writing = True
 
     def _end(self, why: str) -> None:
         if self._writing:
             at = self._wall_s() if why else self._last_s  # the next file goes on at the time of its first change
-            self._ring.write(lines.End(at=at, why=why))
+            self._ring.write(lines.EndLine(at=at, why=why))
             self._ring.close()
         self._writing = False

@@ -7,7 +7,7 @@ from extender.record.reading import Recording
 from muster.api.kubernetes.meta import format_time
 
 
-class Gap(Struct, rename="camel"):
+class RecordingGap(Struct, rename="camel"):
     """A stretch for which changes are missing."""
 
     since: str
@@ -33,7 +33,7 @@ class RecordingStatus(Struct, rename="camel"):
     decisions: int = 0
     lost: int = 0
     """Changes that were lost."""
-    gaps: list[Gap] = []
+    gaps: list[RecordingGap] = []
     cuts: dict[str, str] = {}
     """Files that end before their end."""
 
@@ -59,10 +59,10 @@ def status_of(recording: Recording) -> RecordingStatus:
                 found.lost += changes
                 why = f"{changes} changes came too fast, or the disk did not take them"
                 found.gaps.append(_gap(since, at, why))
-            case lines.Known(kind=kind, object=text) | lines.Put(kind=kind, object=text) if kind in objects:
+            case lines.KnownLine(kind=kind, object=text) | lines.Put(kind=kind, object=text) if kind in objects:
                 objects[kind].add(lines.unpacked(kind, text).metadata.key)
                 found.changes += isinstance(line, lines.Put)
-            case lines.Gone(kind=kind, key=key) if kind in objects:
+            case lines.GoneLine(kind=kind, key=key) if kind in objects:
                 objects[kind].discard(key)
                 found.changes += 1
         if line.at:
@@ -75,5 +75,5 @@ def status_of(recording: Recording) -> RecordingStatus:
     return found
 
 
-def _gap(since: float, until: float, why: str) -> Gap:
-    return Gap(format_time(since), format_time(until), why)
+def _gap(since: float, until: float, why: str) -> RecordingGap:
+    return RecordingGap(format_time(since), format_time(until), why)

@@ -6,14 +6,14 @@ from typing import Any
 from extender.explain.clusterdump import kind_name
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.record import lines
-from extender.record.recorder import Recorder
+from extender.record.recorder import PlannerRecorder
 from extender.record.words import words_of
 from muster.api.base import Resource
 from muster.api.kubernetes import autoscaling, core, meta, scheduling
 from muster.api.muster.gang import native_gang
-from muster.api.muster.node_faults import Rules
+from muster.api.muster.node_faults import FaultRules
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.names import BUDGET
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, Queue
@@ -22,7 +22,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, Queue
 class Tap:
     """Notes what the planner is told and what it decides, for a recorder."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: PlannerRecorder) -> None:
         self.recorder = recorder
         self._requests: dict[str, autoscaling.ProvisioningRequest] = {}
 
@@ -44,7 +44,7 @@ class Tap:
 
         return noted
 
-    def state(self, looks: int, later: Callable[[], None], *, pool: str, rules: Rules) -> State:
+    def state(self, looks: int, later: Callable[[], None], *, pool: str, rules: FaultRules) -> PlannerState:
         """Return an empty state that notes what this process writes into it."""
         state = TappedState(looks, later, pool=pool, rules=rules)
         state.tap = self
@@ -52,7 +52,7 @@ class Tap:
 
     def looked(self) -> None:
         """Note that the state is copied for a cycle as it is now. Runs where the state is changed."""
-        self.recorder.say(lines.Look())
+        self.recorder.say(lines.SnapshotLine())
 
     def decided(self, session: Session) -> None:
         """Note the inputs of a cycle that no watch tells, and its decisions."""
@@ -82,7 +82,7 @@ class Tap:
         self._requests = now
 
 
-class TappedState(State):
+class TappedState(PlannerState):
     """A state that notes what this process writes; what the watches tell is noted by whoever hands it over.
 
     A write about an object that the watch has shown to be gone is none: the state leaves it out, too.

@@ -44,13 +44,13 @@ def _placed(place: decisions.Place) -> Iterator[Words]:
 
 
 _SAID: dict[type[Decision], tuple[str, Callable[[Any], Iterable[Words]]]] = {
-    decisions.Enqueue: ("enqueue", lambda _: [()]),
+    decisions.AdmitGang: ("enqueue", lambda _: [()]),
     decisions.Place: ("place", _placed),
     decisions.ClosePlacement: ("close", lambda close: [(close.phase,)]),
     decisions.Reserve: ("reserve", lambda reserve: [(nodes_words(reserve.pod_sets),)]),
     decisions.Unreserve: ("unreserve", lambda _: [()]),
     decisions.Evict: ("evict", lambda evict: [(_pod(evict.pod),)]),
-    decisions.Repair: ("repair", lambda repair: [(_pod(pod),) for pod in repair.pods]),
+    decisions.EvictForFaults: ("repair", lambda repair: [(_pod(pod),) for pod in repair.pods]),
     decisions.MakeRoom: ("make-room", _victims),
     decisions.RoomIsThere: ("room-is-there", lambda _: [()]),
     decisions.Release: ("release", lambda release: [(_pod(release.pod), release.node)]),

@@ -9,7 +9,7 @@ from extender.explain.clusterdump import kind_name
 from extender.explain.report import UnknownNameError, near_names
 from extender.explain.whatif import changed_queue, copies, queue_of_change
 from extender.replay.told import rules_from
-from extender.replay.workloads import Change, History
+from extender.replay.workloads import History, ReplayedChange
 from muster.api import names
 from muster.api.kubernetes.core import NODES
 from muster.api.kubernetes.meta import ObjectMeta
@@ -20,7 +20,7 @@ _QUEUES, _NODES = kind_name(QUEUES), kind_name(NODES)
 _GROUPS = frozenset({kind_name(POD_GROUPS), kind_name(NATIVE_POD_GROUPS)})
 
 
-class Changes:
+class WhatIfChanges:
     """What is different in a what-if; called with each object as it is told, it returns the object to tell instead."""
 
     def __init__(
@@ -57,7 +57,7 @@ class Changes:
                 queue = changed_queue(queue, edit)
         return queue
 
-    def added(self, history: History) -> list[Change]:
+    def added(self, history: History) -> list[ReplayedChange]:
         """Return what is there from the beginning besides. Raises UnknownNameError, and ValueError for bad values."""
         there = {change.key: change.item for change in history.before if change.kind == _QUEUES}
         later = {change.key for change in history.changes if change.kind == _QUEUES}
@@ -68,20 +68,20 @@ class Changes:
             if name not in self._names:
                 raise _unknown("queue", name, self._names)
         new = [
-            Change(history.since_s, _QUEUES, name, replace(given, status=QueueStatus(state="Open")))
+            ReplayedChange(history.since_s, _QUEUES, name, replace(given, status=QueueStatus(state="Open")))
             for name, given in self._queues.items()
             if name not in there
         ]
         return [*new, *self._more_nodes(history)]
 
-    def _more_nodes(self, history: History) -> list[Change]:
+    def _more_nodes(self, history: History) -> list[ReplayedChange]:
         known = {change.key: change.item for change in history.before if change.kind == _NODES}
         made = []
         for name, number in self._nodes.items():
             if name not in known:
                 raise _unknown("node", name, known)
             made += copies(known[name], number, rules_from(history.head.settings))
-        return [Change(history.since_s, _NODES, node.metadata.name, node) for node in made]
+        return [ReplayedChange(history.since_s, _NODES, node.metadata.name, node) for node in made]
 
     _names: frozenset[str] = frozenset()
     """The queues of the recording, and the new ones."""

@@ -15,7 +15,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot, take
 from extender.record import lines
 from extender.record.words import Words, words_of
-from extender.replay.told import Told, decide, planning_of
+from extender.replay.told import ReplayedWorld, decide, planning_of
 from muster.api.kubernetes.meta import format_time
 
 SHOWN = 50
@@ -73,7 +73,7 @@ class _Checking:
         self._report = report
         self._config = config
         self._session = ""
-        self._told = Told(lines.Head(format=lines.FORMAT))
+        self._told = ReplayedWorld(lines.Head(format=lines.FORMAT))
         self._planning = planning_of("", {})
         self._snapshot: Snapshot | None = None
 
@@ -85,9 +85,9 @@ class _Checking:
         match line:
             case lines.Head():
                 self._begin(line)
-            case lines.Config(text=text) if self._config is None:
+            case lines.ConfigLine(text=text) if self._config is None:
                 self._planning.configure(parse(text))
-            case lines.Look():
+            case lines.SnapshotLine():
                 self._snapshot = take(self._told.state)
             case lines.Cycle() if self._snapshot is not None:
                 self._compare(line, decide(self._planning, self._snapshot, self._told, line))
@@ -103,7 +103,7 @@ class _Checking:
         if head.session == self._session:
             return
         self._session = head.session
-        self._told = Told(head)
+        self._told = ReplayedWorld(head)
         self._planning = planning_of(head.config if self._config is None else self._config, head.settings)
         self._snapshot = None
         if head.version not in self._report.versions:

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.record import lines
-from extender.replay.told import Told
+from extender.replay.told import ReplayedWorld
 
 ALL = ""
 """In place of a queue's name: all queues together."""
@@ -50,10 +50,10 @@ class QueueFigures(Struct, rename="camel"):
     """Resource → part of what all nodes offered that was in use, over the time."""
 
 
-class Meter:
+class ReplayMeter:
     """Sums up over time what queues use and what nodes offer, by resource."""
 
-    def __init__(self, state: State, since_s: float) -> None:
+    def __init__(self, state: PlannerState, since_s: float) -> None:
         self.state = state
         self._at = since_s
         self._used: dict[tuple[str, str], float] = {}
@@ -85,20 +85,20 @@ class Meter:
         return found
 
 
-def used_then(recording: Iterable[lines.AnyLine]) -> Meter | None:
+def used_then(recording: Iterable[lines.AnyLine]) -> ReplayMeter | None:
     """Return what was in use by the recording itself; None if it never shows the whole cluster."""
-    told: Told | None = None
-    meter: Meter | None = None
+    told: ReplayedWorld | None = None
+    meter: ReplayMeter | None = None
     session = ""
     for line in recording:
         if isinstance(line, lines.Head) and line.session != session:
-            session, told = line.session, Told(line)
+            session, told = line.session, ReplayedWorld(line)
             if meter is not None:
                 meter.go_on(line.at)
         elif told is not None:
-            whole = isinstance(line, lines.Whole)
+            whole = isinstance(line, lines.ObjectsEndLine)
             if whole and meter is None:
-                meter = Meter(told.state, line.at)
+                meter = ReplayMeter(told.state, line.at)
             elif whole and meter is not None and meter.state is not told.state:
                 meter.go_on(line.at)
                 meter.state = told.state
@@ -108,7 +108,7 @@ def used_then(recording: Iterable[lines.AnyLine]) -> Meter | None:
     return meter
 
 
-def figures_of(fates: Iterable[Fate], meter: Meter | None, until_s: float) -> list[QueueFigures]:
+def figures_of(fates: Iterable[Fate], meter: ReplayMeter | None, until_s: float) -> list[QueueFigures]:
     """Return the figures of all queues together, then of each queue by its name."""
     by_queue: dict[str, list[Fate]] = {ALL: []}
     for fate in fates:
@@ -123,7 +123,7 @@ def wait_s(fate: Fate, until_s: float) -> float:
     return max(min(ends, default=until_s) - fate.came_s, 0.0)
 
 
-def _figures(queue: str, fates: list[Fate], meter: Meter | None, until_s: float) -> QueueFigures:
+def _figures(queue: str, fates: list[Fate], meter: ReplayMeter | None, until_s: float) -> QueueFigures:
     came = [fate for fate in fates if not fate.ran_before]
     waits = sorted(wait_s(fate, until_s) for fate in came)
     return QueueFigures(

@@ -9,8 +9,8 @@ from typing import Any
 
 from extender.explain.clusterdump import kind_name
 from extender.record import lines
-from extender.replay.workloads import Change, History
-from extender.simulate.members import Member, Workload
+from extender.replay.workloads import History, ReplayedChange
+from extender.simulate.members import SimulatedPod, SimulatedWorkload
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import Object, readable_time
@@ -50,13 +50,13 @@ class _Reader:
         self.history: History | None = None
         self._session, self._head_s = "", 0.0
         self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in lines.RESOURCES}
-        self._gangs: dict[str, Workload] = {}
+        self._gangs: dict[str, SimulatedWorkload] = {}
         """The present gang of each key."""
         self._jobs: dict[str, Job] = {}
         """By UID."""
         self._pods_of: dict[str, dict[str, Pod]] = {}
         """Key of a gang → its pods by key; they may come before their PodGroup."""
-        self._by_uid: dict[str, Member] = {}
+        self._by_uid: dict[str, SimulatedPod] = {}
         """Members by their pods: the name of a slot may be written on a pod later."""
         self._evicted: set[str] = set()
         """UIDs of pods whose eviction has been counted."""
@@ -75,13 +75,13 @@ class _Reader:
         if line.at:
             history.until_s = max(history.until_s, line.at)
         match line:
-            case lines.Known(kind=kind, object=text) | lines.Put(kind=kind, object=text) if kind in self._objects:
+            case lines.KnownLine(kind=kind, object=text) | lines.Put(kind=kind, object=text) if kind in self._objects:
                 self._put(line.at or self._head_s, kind, lines.unpacked(kind, text))
-            case lines.Gone(kind=kind, key=key) if kind in self._objects:
+            case lines.GoneLine(kind=kind, key=key) if kind in self._objects:
                 self._gone(line.at, kind, key)
-            case lines.Whole():
+            case lines.ObjectsEndLine():
                 self._whole(line.at)
-            case lines.Config(at=at, text=text):
+            case lines.ConfigLine(at=at, text=text):
                 history.configs.append((at, text))
             case _:
                 self._more(history, line)
@@ -93,7 +93,7 @@ class _Reader:
             case lines.Lost(changes=changes):
                 history.lost += changes
 
-    def of_gang(self, change: Change) -> bool:
+    def of_gang(self, change: ReplayedChange) -> bool:
         """Return True for a change of a pod that was a member of a gang, then or later."""
         return change.kind == _PODS and change.key in self._members
 
@@ -125,7 +125,7 @@ class _Reader:
         history.since_s = at
         for kind, objects in self._objects.items():
             if kind not in _OF_GANGS or kind == _PODS:
-                history.before += [Change(at, kind, key, each) for key, each in objects.items()]
+                history.before += [ReplayedChange(at, kind, key, each) for key, each in objects.items()]
         for workload in history.workloads:
             workload.ran_before = workload.is_there = workload.running >= workload.minimum
             workload.started_s = at if workload.ran_before else None
@@ -154,7 +154,7 @@ class _Reader:
         elif isinstance(item, Pod):
             self._any_pod(at, item)
         elif kind not in _OF_GANGS:
-            self._changed(Change(at, kind, key, item))
+            self._changed(ReplayedChange(at, kind, key, item))
 
     def _gone(self, at: float, kind: str, key: str) -> None:
         item = self._objects[kind].pop(key, None)
@@ -170,22 +170,22 @@ class _Reader:
         elif isinstance(item, Pod):
             of = _gang_of(item)
             self._pods_of.get(of, {}).pop(key, None)
-            self._changed(Change(at, kind, key, None))
+            self._changed(ReplayedChange(at, kind, key, None))
             if of in self._gangs:
                 self._pod_gone(at, self._gangs[of], item)
         elif kind not in _OF_GANGS:
-            self._changed(Change(at, kind, key, None))
+            self._changed(ReplayedChange(at, kind, key, None))
 
     def _any_pod(self, at: float, pod: Pod) -> None:
         """Take in a pod, of a gang or not; `of_gang` sorts them when all is read, as its PodGroup may come later."""
         of = _gang_of(pod)
-        self._changed(Change(at, _PODS, pod.metadata.key, pod))
+        self._changed(ReplayedChange(at, _PODS, pod.metadata.key, pod))
         if of:
             self._pods_of.setdefault(of, {})[pod.metadata.key] = pod
         if of in self._gangs:
             self._pod(at, self._gangs[of], pod)
 
-    def _changed(self, change: Change) -> None:
+    def _changed(self, change: ReplayedChange) -> None:
         if self.history is not None and self.history.since_s:
             self.history.changes.append(change)
 
@@ -204,7 +204,7 @@ class _Reader:
         owner = item.metadata.controller
         came = readable_time(item.metadata.creation_timestamp)
         before = self.history is not None and not self.history.since_s
-        gang = Workload(key, kind, item, came if before and came else at, _queue(item), minimum=_minimum(item))
+        gang = SimulatedWorkload(key, kind, item, came if before and came else at, _queue(item), minimum=_minimum(item))
         gang.job = self._jobs.get(owner.uid) if owner else None
         self._gangs[key] = gang
         if self.history is not None:
@@ -212,7 +212,7 @@ class _Reader:
         for pod in self._pods_of.get(key, {}).values():
             self._pod(at, gang, pod)
 
-    def _pod(self, at: float, gang: Workload, pod: Pod) -> None:
+    def _pod(self, at: float, gang: SimulatedWorkload, pod: Pod) -> None:
         """Take in a pod of a gang: a new member, a successor, or news of one that is known."""
         self._members.add(pod.metadata.key)
         name: object = slot_of(pod.metadata) or pod.metadata.name
@@ -222,14 +222,14 @@ class _Reader:
             if vacant is not None:
                 member = gang.members[name] = gang.members.pop(vacant)
         if member is None:
-            member = gang.members[name] = Member(pod, at, pod.metadata.uid)
+            member = gang.members[name] = SimulatedPod(pod, at, pod.metadata.uid)
         elif member.uid != pod.metadata.uid:
             member.uid, member.node, member.since_s, member.ended_s = pod.metadata.uid, "", None, None
             member.vacant = False
         self._by_uid[pod.metadata.uid] = member
         self._follow(at, gang, member, pod)
 
-    def _follow(self, at: float, gang: Workload, member: Member, pod: Pod) -> None:
+    def _follow(self, at: float, gang: SimulatedWorkload, member: SimulatedPod, pod: Pod) -> None:
         if pod.spec.node_name and not member.node:
             member.node, member.since_s = pod.spec.node_name, _since_s(pod, at)
             if gang.started_s is None and gang.running >= gang.minimum:
@@ -243,7 +243,7 @@ class _Reader:
             if ran not in gang.checkpoints:
                 gang.checkpoints.append(ran)
 
-    def _pod_gone(self, at: float, gang: Workload, pod: Pod) -> None:
+    def _pod_gone(self, at: float, gang: SimulatedWorkload, pod: Pod) -> None:
         for member in gang.members.values():
             if member.uid == pod.metadata.uid:
                 member.vacant = member.vacant or not pod.finished
@@ -284,7 +284,7 @@ def _gang_key(kind: str, item: Any) -> str:
     return meta.key if kind == _GROUPS else f"{meta.namespace}/{native_gang(meta.name)}"
 
 
-def _plain_key(workload: Workload) -> str:
+def _plain_key(workload: SimulatedWorkload) -> str:
     key: str = workload.group.metadata.key
     return key
 

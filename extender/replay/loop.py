@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import Any
 
 from extender.planner.framework.config import parse
-from extender.replay.figures import Meter
-from extender.replay.told import Told, planning_of
-from extender.replay.workloads import Change, History
+from extender.replay.figures import ReplayMeter
+from extender.replay.told import ReplayedWorld, planning_of
+from extender.replay.workloads import History, ReplayedChange
 from extender.simulate.loop import Simulation
-from extender.simulate.members import Workload
+from extender.simulate.members import SimulatedWorkload
 
 
 class Loop(Simulation):
@@ -28,13 +28,13 @@ class Loop(Simulation):
         """
         head = history.head
         planning = planning_of(head.config if config is None else config, head.settings)
-        super().__init__(Told(head), planning, history.usual_s, history.since_s)
+        super().__init__(ReplayedWorld(head), planning, history.usual_s, history.since_s)
         self.history = history
         self._config = config
         self._changed = changed
-        self.meter = Meter(self.world.state, history.since_s)
+        self.meter = ReplayMeter(self.world.state, history.since_s)
 
-    def run(self, extra: list[Change] | None = None) -> "Loop":
+    def run(self, extra: list[ReplayedChange] | None = None) -> "Loop":
         """Play all, with more changes at the beginning; return itself."""
         history = self.history
         for change in [*history.before, *(extra or [])]:
@@ -56,7 +56,7 @@ class Loop(Simulation):
         self.meter.go_on(until_s)
         super().go_on(until_s)
 
-    def _change(self, change: Change) -> None:
+    def _change(self, change: ReplayedChange) -> None:
         """Tell of a change of an object that is no workload's."""
         item = change.item if change.item is None else self._changed(change.kind, change.item)
         if item is None:
@@ -64,7 +64,7 @@ class Loop(Simulation):
         else:
             self.world.tell(change.kind, item)
 
-    def _comes(self, workload: Workload, came: float) -> None:
+    def _comes(self, workload: SimulatedWorkload, came: float) -> None:
         group = self._changed(workload.kind, workload.group)
         if group is not None:
             self.come(dataclasses.replace(workload, group=group), came)

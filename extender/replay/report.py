@@ -13,8 +13,8 @@ from extender.record import lines
 from extender.replay.figures import Fate, QueueFigures, figures_of, used_then, wait_s
 from extender.replay.history import history_of
 from extender.replay.loop import Loop
-from extender.replay.workloads import Change, History
-from extender.simulate.members import Workload
+from extender.replay.workloads import History, ReplayedChange
+from extender.simulate.members import SimulatedWorkload
 from muster.api.kubernetes.meta import format_time
 
 MOST = 10
@@ -62,7 +62,7 @@ def what_if(
     *,
     config: str | None,
     changed: Callable[[str, Any], Any],
-    added: Callable[[History], list[Change]],
+    added: Callable[[History], list[ReplayedChange]],
 ) -> ReplayReport:
     """Replay a recording as it was and with a change; `recording` is read twice.
 
@@ -92,11 +92,11 @@ def what_if(
     )
 
 
-def _outside(workload: Workload, history: History) -> bool:
+def _outside(workload: SimulatedWorkload, history: History) -> bool:
     return workload.left_s is not None and workload.left_s <= max(workload.came_s, history.since_s)
 
 
-def _recorded(workload: Workload, history: History) -> Fate:
+def _recorded(workload: SimulatedWorkload, history: History) -> Fate:
     return Fate(
         workload.key,
         workload.title,

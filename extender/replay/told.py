@@ -8,26 +8,26 @@ from extender.planner.cycle import Planning
 from extender.planner.framework import config
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.planner.timing import timing_of
 from extender.record import lines
-from extender.simulate.world import World
+from extender.simulate.world import RecordedState
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.configuration import Suspects
 from muster.api.muster.gang import Slot
-from muster.api.muster.node_faults import CONDITIONS, TAINTS, Rules, changed, rules_of
+from muster.api.muster.node_faults import CONDITIONS, TAINTS, FaultRules, changed, rules_of
 from muster.api.volcano.scheduling import POD_GROUPS
 
-_WRITTEN: dict[str, Callable[[State, Any], object]] = {
-    kind_name(PODS): State.on_pod_written,
-    kind_name(POD_GROUPS): State.on_pod_group_written,
-    kind_name(NATIVE_POD_GROUPS): State.on_native_written,
+_WRITTEN: dict[str, Callable[[PlannerState, Any], object]] = {
+    kind_name(PODS): PlannerState.on_pod_written,
+    kind_name(POD_GROUPS): PlannerState.on_pod_group_written,
+    kind_name(NATIVE_POD_GROUPS): PlannerState.on_native_written,
 }
 """How the state takes the planner's own writes; those of Placements as all others."""
 
 
-def rules_from(settings: Mapping[str, Any]) -> Rules:
+def rules_from(settings: Mapping[str, Any]) -> FaultRules:
     """Return the rules by which nodes are suspect, of the settings in a recording."""
     return rules_of(
         changed(CONDITIONS, tuple(settings.get("suspectConditions", ()))),
@@ -48,23 +48,23 @@ def _changes(published: Iterable[str], known: Iterable[str]) -> list[str]:
     return [*sorted(listed - {*known}), *(f"-{each}" for each in known if each not in listed)]
 
 
-class Told(World):
+class ReplayedWorld(RecordedState):
     """A world as a recording tells it."""
 
     def __init__(self, head: lines.Head) -> None:
-        super().__init__(State(pool=head.pool, rules=rules_from(head.settings)))
+        super().__init__(PlannerState(pool=head.pool, rules=rules_from(head.settings)))
         self._among: set[tuple[str, str]] = set()
         """Objects with which the present file begins."""
 
     def take(self, line: lines.AnyLine) -> None:
         """Take in a line that tells of an object; others change nothing."""
         match line:
-            case lines.Known(kind=kind, object=text) if kind in self.objects:
+            case lines.KnownLine(kind=kind, object=text) if kind in self.objects:
                 item = lines.unpacked(kind, text)
                 self._among.add((kind, item.metadata.key))
                 if self.objects[kind].get(item.metadata.key) != item:
                     self.tell(kind, item)
-            case lines.Whole():
+            case lines.ObjectsEndLine():
                 self._whole()
             case lines.Put(kind=kind, object=text, own=own) if kind in self.objects:
                 item = lines.unpacked(kind, text)
@@ -73,7 +73,7 @@ class Told(World):
                     _WRITTEN[kind](self.state, item)
                 else:
                     self.tell(kind, item)
-            case lines.Gone(kind=kind, key=key) if kind in self.objects:
+            case lines.GoneLine(kind=kind, key=key) if kind in self.objects:
                 self.forget(kind, key)
             case lines.Bound(uid=uid, node=node, devices=devices):
                 self.state.assume(uid, node, devices)
@@ -91,7 +91,7 @@ def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:
     return Planning(config.parse(text), timing_of(settings)[0])
 
 
-def decide(planning: Planning, snapshot: Snapshot, told: Told, cycle: lines.Cycle) -> Session:
+def decide(planning: Planning, snapshot: Snapshot, told: ReplayedWorld, cycle: lines.Cycle) -> Session:
     """Run a recorded cycle on a snapshot, with the inputs that no watch tells; its decisions are not carried out."""
     given: dict[str, Any] = {} if cycle.avoided is None else {"avoided": cycle.avoided}
     return planning.run(

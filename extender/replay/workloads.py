@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from extender.record import lines
-from extender.simulate.members import Workload
+from extender.simulate.members import SimulatedWorkload
 from muster.resources.runtime import declared_s
 
 
-class Change(NamedTuple):
+class ReplayedChange(NamedTuple):
     """A change of an object that is no workload's: of a node, a queue, a pod of somebody else."""
 
     at: float
@@ -26,17 +26,17 @@ class History:
     since_s: float = 0.0
     """From here on the recording shows the whole cluster, in seconds since the epoch."""
     until_s: float = 0.0
-    workloads: list[Workload] = field(default_factory=list)
+    workloads: list[SimulatedWorkload] = field(default_factory=list)
     """In the order in which they came."""
-    before: list[Change] = field(default_factory=list)
+    before: list[ReplayedChange] = field(default_factory=list)
     """What existed when the recording began, apart from workloads."""
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ReplayedChange] = field(default_factory=list)
     configs: list[tuple[float, str]] = field(default_factory=list)
     """Changes of the scheduler configuration."""
     lost: int = 0
     _usual: dict[str, float] = field(default_factory=dict)
 
-    def usual_s(self, workload: Workload) -> float | None:
+    def usual_s(self, workload: SimulatedWorkload) -> float | None:
         """Return how long a gang that never ran would have run: as it says itself, else as others of its queue did.
 
         That is their median, else that of all gangs; None: nobody knows, and it runs to the end.

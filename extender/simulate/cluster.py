@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from extender.explain.clusterdump import kind_name
 from extender.planner.state.podshape import pin_of
-from extender.simulate.members import Member, Workload, ended_pod, members_of, running_pod, waiting_pod
-from extender.simulate.world import World
+from extender.simulate.members import SimulatedPod, SimulatedWorkload, ended_pod, members_of, running_pod, waiting_pod
+from extender.simulate.world import RecordedState
 from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.muster.placement import PLACEMENTS
@@ -22,10 +22,10 @@ _PODS, _GROUPS, _JOBS, _PLACEMENTS = kind_name(PODS), kind_name(POD_GROUPS), kin
 
 
 @dataclass(slots=True)
-class Run:
+class SimulatedRun:
     """One member in the simulation."""
 
-    member: Member
+    member: SimulatedPod
     runs_s: float | None
     """Time that it takes; None: it does not end within the simulation."""
     pod: Pod
@@ -37,9 +37,9 @@ class Run:
 class Playing:
     """One gang in the simulation, and what became of it."""
 
-    workload: Workload
+    workload: SimulatedWorkload
     came_s: float
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: dict[str, SimulatedRun] = field(default_factory=dict)
     """By name of the pod."""
     life: int = 0
     first_start_s: float | None = None
@@ -53,10 +53,10 @@ class Playing:
     """It was deleted before it started, as then."""
 
 
-class Cluster:
+class SimulatedCluster:
     """What there is at the simulated time `now`, and what will happen at which time."""
 
-    def __init__(self, world: World, usual_s: Callable[[Workload], float | None], now: float) -> None:
+    def __init__(self, world: RecordedState, usual_s: Callable[[SimulatedWorkload], float | None], now: float) -> None:
         """Begin at `now`; `usual_s` returns how long a gang runs that never ran, None: to the end."""
         self.world = world
         self._usual_s = usual_s
@@ -78,7 +78,7 @@ class Cluster:
         """Return the version of the next object that is written."""
         return next(self._versions)
 
-    def come(self, workload: Workload, came: float) -> None:
+    def come(self, workload: SimulatedWorkload, came: float) -> None:
         """Let a gang come: waiting, or as it is if it is there when the simulation begins."""
         playing = self.gangs[workload.key] = Playing(workload, came)
         self.all.append(playing)
@@ -97,9 +97,9 @@ class Cluster:
         if workload.left_s is not None:
             self.at(workload.left_s, lambda: self._left(playing))
 
-    def _member(self, playing: Playing, member: Member) -> None:
+    def _member(self, playing: Playing, member: SimulatedPod) -> None:
         workload = playing.workload
-        run = Run(member, self._runs_s(workload, member), member.pod)
+        run = SimulatedRun(member, self._runs_s(workload, member), member.pod)
         playing.runs[member.pod.metadata.name] = run
         if workload.is_there and member.at_start is not None:
             self._as_it_is(playing, run, member.at_start)
@@ -108,11 +108,11 @@ class Cluster:
         else:
             self.at(member.created_s, lambda: self._gate(playing, run))
 
-    def _runs_s(self, workload: Workload, member: Member) -> float | None:
+    def _runs_s(self, workload: SimulatedWorkload, member: SimulatedPod) -> float | None:
         """Return how long a member ran; None, to the end of the simulation, if nobody has seen its end."""
         return member.runs_s if member.runs_s is not None or member.censored else self._usual_s(workload)
 
-    def _as_it_is(self, playing: Playing, run: Run, pod: Pod) -> None:
+    def _as_it_is(self, playing: Playing, run: SimulatedRun, pod: Pod) -> None:
         """Let a member begin as it is: on its node, on its way to the node that it is pinned to, or waiting."""
         run.pod, run.ended = pod, pod.finished
         self.world.tell(_PODS, pod)
@@ -122,7 +122,7 @@ class Cluster:
         elif (pin := pin_of(pod.metadata)) and not pod.spec.scheduling_gates:
             self.bind(playing, run, pin, None)
 
-    def _gate(self, playing: Playing, run: Run) -> None:
+    def _gate(self, playing: Playing, run: SimulatedRun) -> None:
         """Make the pod of a member anew: gated, with a UID of its own."""
         if playing.ended_s is not None:
             return
@@ -131,19 +131,19 @@ class Cluster:
         self.world.tell(_PODS, run.pod)
         self.touched = True
 
-    def bind(self, playing: Playing, run: Run, node: str, epoch: int | None) -> None:
+    def bind(self, playing: Playing, run: SimulatedRun, node: str, epoch: int | None) -> None:
         """Let a member run on a node from now on, for its time less what its last checkpoint has saved."""
         run.pod = running_pod(run.pod, node, self.version(), self.now, epoch)
         run.since_s = self.now
         self.world.tell(_PODS, run.pod)
         self._end_later(playing, run, None if run.runs_s is None else max(run.runs_s - playing.done_s, 0.0))
 
-    def _end_later(self, playing: Playing, run: Run, in_s: float | None) -> None:
+    def _end_later(self, playing: Playing, run: SimulatedRun, in_s: float | None) -> None:
         uid = run.pod.metadata.uid
         if in_s is not None:
             self.at(self.now + in_s, lambda: self._end(playing, run, uid))
 
-    def _end(self, playing: Playing, run: Run, uid: str) -> None:
+    def _end(self, playing: Playing, run: SimulatedRun, uid: str) -> None:
         """End a member, unless it was evicted meanwhile; with the last one the gang goes."""
         if run.pod.metadata.uid != uid or run.ended or playing.ended_s is not None:
             return

@@ -10,7 +10,7 @@ from extender.explain.clusterdump import kind_name
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.simulate.cluster import Cluster
+from extender.simulate.cluster import SimulatedCluster
 from extender.simulate.members import annotated_pod
 from muster.api import names
 from muster.api.kubernetes.core import PODS
@@ -31,10 +31,10 @@ def placement_after(known: Placement | None, place: decisions.Place, session: Se
     return replace(_new(gang), spec=wanted.spec, status=wanted.status)
 
 
-class Effects:
+class SimulatedEffects:
     """Carries the decisions of cycles out on one cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
 
     def carry_out(self, session: Session) -> None:
@@ -106,7 +106,7 @@ class Effects:
             self._write(known, content.reserved(reserve, PlacementContent.of(known)))
 
     def _enqueue(self, session: Session) -> None:
-        for enqueue in session.decided(decisions.Enqueue):
+        for enqueue in session.decided(decisions.AdmitGang):
             playing = self._cluster.gangs.get(enqueue.gang.key)
             if playing is not None:
                 self._cluster.phase(playing, "Inqueue")
@@ -122,7 +122,7 @@ class Effects:
         gone: dict[str, list[str]] = {}
         for evict in session.decided(decisions.Evict):
             gone.setdefault(evict.gang.key, []).append(evict.pod.name)
-        for repair in session.decided(decisions.Repair):
+        for repair in session.decided(decisions.EvictForFaults):
             gone.setdefault(repair.gang.key, []).extend(pod.name for pod in repair.pods)
         for room in session.decided(decisions.MakeRoom):
             for victim, pod in room.victims:

@@ -9,10 +9,10 @@ from heapq import heappop
 
 from extender.planner.cycle import Planning
 from extender.planner.framework.snapshot import take
-from extender.simulate.cluster import Cluster
-from extender.simulate.effects import Effects
-from extender.simulate.members import Workload
-from extender.simulate.world import World
+from extender.simulate.cluster import SimulatedCluster
+from extender.simulate.effects import SimulatedEffects
+from extender.simulate.members import SimulatedWorkload
+from extender.simulate.world import RecordedState
 
 SOON_S = 1.0
 TICK_S = 30.0
@@ -23,16 +23,16 @@ MOST_ROUNDS = 100
 """Cycles at one moment; more would be two decisions that undo each other."""
 
 
-class Simulation(Cluster):
+class Simulation(SimulatedCluster):
     """One forward simulation over the planner's own cycle."""
 
     def __init__(
-        self, world: World, planning: Planning, usual_s: Callable[[Workload], float | None], now: float
+        self, world: RecordedState, planning: Planning, usual_s: Callable[[SimulatedWorkload], float | None], now: float
     ) -> None:
         """Begin at `now` with what the world has; `usual_s` returns how long a gang runs that never ran."""
         super().__init__(world, usual_s, now)
         self.planning = planning
-        self._effects = Effects(self)
+        self._effects = SimulatedEffects(self)
         self._tick_at: float | None = None
         self._pause_s = TICK_S
         self.cycles = 0

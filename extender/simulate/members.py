@@ -24,7 +24,7 @@ _WRITTEN = frozenset(
 
 
 @dataclass(slots=True)
-class Member:
+class SimulatedPod:
     """One pod of a gang, and its successors."""
 
     pod: Pod
@@ -53,7 +53,7 @@ class Member:
 
 
 @dataclass(slots=True)
-class Workload:
+class SimulatedWorkload:
     """A gang: one life of a PodGroup, as it is known before it is simulated."""
 
     key: str
@@ -65,7 +65,7 @@ class Workload:
     came_s: float
     queue: str = ""
     job: Job | None = None
-    members: dict[object, Member] = field(default_factory=dict)
+    members: dict[object, SimulatedPod] = field(default_factory=dict)
     """By slot, or by the name of a pod without one."""
     left_s: float | None = None
     """Time when its PodGroup went; None if it stayed."""
@@ -97,7 +97,7 @@ class Workload:
         return sum(member.since_s is not None and member.ended_s is None for member in self.members.values())
 
 
-def members_of(workload: Workload) -> dict[object, Member]:
+def members_of(workload: SimulatedWorkload) -> dict[object, SimulatedPod]:
     """Return the members of a gang: those that were seen, and those that its Job would have made."""
     found = dict(workload.members)
     job = workload.job
@@ -108,17 +108,17 @@ def members_of(workload: Workload) -> dict[object, Member]:
         made = _made(workload, pods.pod(job, slot))
         place = slot_of(made.metadata) or made.metadata.name
         if place not in found and slot.task.name not in later:
-            found[place] = Member(made, workload.came_s, "")
+            found[place] = SimulatedPod(made, workload.came_s, "")
     return found
 
 
-def _made(workload: Workload, manifest: dict[str, Any]) -> Pod:
+def _made(workload: SimulatedWorkload, manifest: dict[str, Any]) -> Pod:
     pod = msgspec.convert(manifest, Pod)
     annotations = {**pod.metadata.annotations, names.GROUP_NAME: workload.group.metadata.name}
     return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
 
 
-def waiting_pod(member: Member, uid: str, version: int, now: float) -> Pod:
+def waiting_pod(member: SimulatedPod, uid: str, version: int, now: float) -> Pod:
     """Return the pod of a member as it waits for a placement, without what was written on it then."""
     pod = member.pod
     meta, spec = pod.metadata, pod.spec

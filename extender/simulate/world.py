@@ -6,16 +6,16 @@ from typing import Any
 from extender.explain.clusterdump import READ, kind_name
 from extender.planner.scaleup.requests import newest
 from extender.planner.state.feed import FEED
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
 
 _FED = {kind_name(fed.resource): fed for fed in FEED}
 
 
-class World:
+class RecordedState:
     """A state and the objects that it was told of, by kind and key."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: PlannerState) -> None:
         self.state = state
         self.objects: dict[str, dict[str, Any]] = {kind_name(resource): {} for resource in READ}
 

@@ -9,10 +9,10 @@ import numpy as np
 import structlog
 from prometheus_client import Counter, Histogram
 
-from extender.barrier import Barrier, Outcome
+from extender.barrier import Barrier, MeetingOutcome
 from extender.cluster import Live
 from extender.planner.framework.session import Session
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangphase import ACTIVE, once_whole
@@ -40,9 +40,12 @@ LAG_S = 1.0
 LASTS = 200
 """Members whose binding lasts about a second, so that phase Binding is worth a write."""
 
-_LASTING = {None, Reason.NOT_OURS, Reason.NOT_ASKED}
+_LASTING = {None, VerbReason.NOT_OURS, VerbReason.NOT_ASKED}
 """Answers that the watches will not change, so that they are not worth a wait."""
-_NOT_RELEASED = {Outcome.TIMED_OUT: Reason.BARRIER_TIMEOUT, Outcome.CANCELLED: Reason.PLACEMENT_OVER}
+_NOT_RELEASED = {
+    MeetingOutcome.TIMED_OUT: VerbReason.BARRIER_TIMEOUT,
+    MeetingOutcome.CANCELLED: VerbReason.PLACEMENT_OVER,
+}
 
 
 class Binder:
@@ -95,7 +98,7 @@ class Bind:
         _calls(kind, reason).inc()
         return ExtenderBindingResult(error=reason or "")
 
-    async def _bind(self, args: ExtenderBindingArgs) -> tuple[str, Reason | None]:
+    async def _bind(self, args: ExtenderBindingArgs) -> tuple[str, VerbReason | None]:
         """Return the kind of the pod for the metrics, and the reason if it was not bound."""
         reason = unavailable(self._cluster, self._active)
         if reason:
@@ -106,12 +109,12 @@ class Bind:
             reason = self._objection(args)
         record = self._cluster.state.pods.get(args.pod_uid)
         if record is None:
-            return "plain", Reason.NOT_SEEN
+            return "plain", VerbReason.NOT_SEEN
         if record.gang:
             return "gang", reason or await self._bind_member(args, record, record.gang)
         return "plain", reason or await self._bind_plain(args, record)
 
-    async def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> Reason | None:
+    async def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> VerbReason | None:
         """Bind a pod without a gang, unless others have taken its room or filled its queue since filter was asked."""
         queue, state = record.queue or DEFAULT_QUEUE, self._cluster.state
         ledger = state.ledger
@@ -121,13 +124,13 @@ class Bind:
                 return barred
             asked = requests_of(state, record, queue)
             if ledger.queues.limited.exceeded(queue, record.creator, asked, self._wall_s()):
-                return Reason.QUEUE_FULL_NOW
+                return VerbReason.QUEUE_FULL_NOW
             column = np.array([state.nodes.index.get(args.node, -1)])
             if not nodes_with_room(state, record, record.cls.asked, column, self._wall_s())[0].all():
-                return Reason.ROOM_TAKEN
+                return VerbReason.ROOM_TAKEN
         devices = self._gpus.choose(record, args.node)
         if devices is None:
-            return Reason.ROOM_TAKEN
+            return VerbReason.ROOM_TAKEN
         if not record.node:
             ledger.assume(record.uid, queue, record.cls, node=args.node, devices=devices, user=record.creator)
         try:
@@ -135,11 +138,11 @@ class Bind:
         finally:
             self._cluster.change(lambda state: state.ledger.answered(record.uid))
 
-    async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> Reason | None:
+    async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> VerbReason | None:
         """Hold the call until enough members of this epoch have come, check everything again, and bind."""
         placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
         if placement is None or record.slot is None:
-            return Reason.NOT_SEEN
+            return VerbReason.NOT_SEEN
         epoch, gang_uid = placement.spec.epoch, placement.spec.pod_group_uid
         if not started and not self._goes_on(key, placement):
             outcome = await self._barrier.join(
@@ -150,7 +153,7 @@ class Bind:
                 pod_uid=args.pod_uid,
                 on_arrival=self._cluster.changed if holds_back(placement) else lambda: None,  # else no cycle asks
             )
-            if outcome is not Outcome.RELEASED:
+            if outcome is not MeetingOutcome.RELEASED:
                 return _NOT_RELEASED[outcome]
             reason = unavailable(self._cluster, self._active) or self._still(key, epoch, args)
             if reason:
@@ -159,7 +162,7 @@ class Bind:
         extra = session.hooks.bind_request_mutate.call(record, args.node) if session is not None else {}
         devices = devices_of(placement, record.slot) if record.cls.gpu else ()
         if record.cls.gpu is not None and not devices:
-            return Reason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
+            return VerbReason.PLACEMENT_OVER  # it was planned as a pod that shares nothing
         given = self._gpus.told(record, args.node, devices)
         marks = {GROUP_NAME: placement.metadata.name, EPOCH: str(epoch), **self._queue_of(key)}
         if any(loan.node == args.node for loan in placement.spec.borrows):
@@ -195,22 +198,22 @@ class Bind:
         told = eviction.annotations_for(evictable) if evictable and not record.evictable else {}
         return {key: value for key, value in told.items() if value is not None} | consumption(request)
 
-    def _objection(self, args: ExtenderBindingArgs) -> Reason | None:
+    def _objection(self, args: ExtenderBindingArgs) -> VerbReason | None:
         """Return the reason against binding this pod to this node now, if one is known."""
         state = self._cluster.state
         record = state.pods.get(args.pod_uid)
         if record is None:
-            return Reason.NOT_SEEN
+            return VerbReason.NOT_SEEN
         if not record.ours:
-            return Reason.NOT_OURS
+            return VerbReason.NOT_OURS
         if not record.gang:
             allowed = record.node == args.node or state.answers.passed(record.uid, state.nodes.index.get(args.node))
-            return None if allowed else Reason.NOT_ASKED
+            return None if allowed else VerbReason.NOT_ASKED
         if record.slot is None:
             state.refresh_gang(record.gang)  # gives it a slot
         with_slot = state.pods.get(args.pod_uid, record)
         if not with_slot.node and state.pod_table.slot_taken(record.gang, with_slot.slot):
-            return Reason.SLOT_TAKEN
+            return VerbReason.SLOT_TAKEN
         return _refusal(state.placement_of(record.gang), with_slot, args.node)
 
     def _enough(self, key: str, epoch: int, held: Mapping[Slot, str]) -> bool:
@@ -239,34 +242,34 @@ class Bind:
             self._on_release(placement, gang.taken)
         return True
 
-    def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> Reason | None:
+    def _still(self, key: str, epoch: int, args: ExtenderBindingArgs) -> VerbReason | None:
         """Return the reason against a binding after the wait, such as another placement than before."""
         placement = self._cluster.state.placement_of(key)
         over = placement is None or placement.spec.epoch != epoch or args.pod_uid not in self._cluster.state.pods
-        return Reason.PLACEMENT_OVER if over else self._objection(args)
+        return VerbReason.PLACEMENT_OVER if over else self._objection(args)
 
     async def _post(
         self, args: ExtenderBindingArgs, annotations: dict[str, str], devices: tuple[int, ...]
-    ) -> Reason | None:
+    ) -> VerbReason | None:
         try:
             with BIND_TIME.time():
                 await self._binder.bind(args.pod_namespace, args.pod_name, args.pod_uid, args.node, annotations)
         except APIError as error:
             name = f"{args.pod_namespace}/{args.pod_name}"
             log.warning("binding failed", pod=name, uid=args.pod_uid, error=str(error))
-            return Reason.BIND_FAILED
+            return VerbReason.BIND_FAILED
         self._cluster.change(lambda state: state.assume(args.pod_uid, args.node, devices))
         return None
 
 
-def _refusal(placement: Placement | None, record: PodRecord, node: str) -> Reason | None:
+def _refusal(placement: Placement | None, record: PodRecord, node: str) -> VerbReason | None:
     """Return the reason of the placement against binding this member to this node, if there is one."""
     if placement is None or record.slot is None:
-        return Reason.NOT_SEEN
+        return VerbReason.NOT_SEEN
     if record.epoch is not None and record.epoch > placement.spec.epoch:
-        return Reason.NOT_SEEN
+        return VerbReason.NOT_SEEN
     if record.node:
-        return None if record.node == node else Reason.WRONG_NODE
+        return None if record.node == node else VerbReason.WRONG_NODE
     if placement.status.phase not in ACTIVE or record.epoch not in {None, placement.spec.epoch}:
-        return Reason.PLACEMENT_OVER
-    return None if node_of(placement, record.slot.pod_set, record.slot.rank) == node else Reason.WRONG_NODE
+        return VerbReason.PLACEMENT_OVER
+    return None if node_of(placement, record.slot.pod_set, record.slot.rank) == node else VerbReason.WRONG_NODE

@@ -15,7 +15,7 @@ from prometheus_client import Counter
 
 from extender.cluster import Live
 from extender.planner.reasons.queues import OVER_CAPABILITY
-from extender.planner.reasons.verbs import Reason, Verdict
+from extender.planner.reasons.verbs import CallResult, VerbReason
 from extender.planner.state.gangphase import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.pods import PodRecord
@@ -36,7 +36,7 @@ FILTERS = Counter("muster_filter_total", "Filter calls", ["pod", "verdict", "rea
 FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls", ["pod"])
 _names = cache(FILTER_NAMES.labels)
 _calls = counted(FILTERS)
-Answer = list[str] | Reason
+Answer = list[str] | VerbReason
 """The nodes that pass, of those that were named; or the reason why none does."""
 
 
@@ -56,10 +56,10 @@ class Filter:
         _names(kind).inc(len(nodes))
         answer: Answer | None = unavailable(self._cluster, self._active)
         if pool_of_scheduler(args.pod.spec.scheduler_name) not in {None, self._cluster.state.pool}:
-            answer = Reason.OTHER_POOL
+            answer = VerbReason.OTHER_POOL
         if answer is None:
             answer = self._placed(args, gang, nodes)
-        _calls(kind, answer if isinstance(answer, Reason) else None).inc()
+        _calls(kind, answer if isinstance(answer, VerbReason) else None).inc()
         return _result(answer, nodes)
 
     def _placed(self, args: ExtenderArgs, gang: str | None, nodes: list[str]) -> Answer:
@@ -70,7 +70,7 @@ class Filter:
         """
         if gang:
             return self._member(args, gang, nodes)
-        return Reason.NOT_SEEN if _is_to_be_named(args.pod) else self._plain(args, nodes)
+        return VerbReason.NOT_SEEN if _is_to_be_named(args.pod) else self._plain(args, nodes)
 
     def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
         """Return the node of the member's slot; without an epoch its gate was lifted before there was a placement."""
@@ -79,15 +79,15 @@ class Filter:
         placement = self._cluster.state.placement_of(key)
         record = self._cluster.state.pods.get(meta.uid)
         if key not in self._cluster.state.groups:
-            return Reason.NOT_SEEN
+            return VerbReason.NOT_SEEN
         epoch = epoch_of(meta)
         if epoch is not None and (placement is None or placement.spec.epoch < epoch):
-            return Reason.NOT_SEEN
+            return VerbReason.NOT_SEEN
         if placement is None or placement.status.phase not in ACTIVE or epoch not in {None, placement.spec.epoch}:
-            return Reason.WAITS_FOR_GANG
+            return VerbReason.WAITS_FOR_GANG
         slot = slot_of(meta) or (record.slot if record else None)
         node = node_of(placement, slot.pod_set, slot.rank) if slot else None
-        return [node] if node in nodes else Reason.NOT_PLANNED_HERE
+        return [node] if node in nodes else VerbReason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
         """Leave out the nodes whose room is in the ledger, reserved room included. Bind may use the others."""
@@ -102,7 +102,7 @@ class Filter:
         asked = requests_of(state, record, queue) if record else requests
         user = record.creator if record else ""
         if not counted and (full := state.ledger.queues.limited.exceeded(queue, user, asked, now)):
-            return Reason.QUEUE_FULL if full.reason == OVER_CAPABILITY else Reason.LIMIT_REACHED
+            return VerbReason.QUEUE_FULL if full.reason == OVER_CAPABILITY else VerbReason.LIMIT_REACHED
         columns = np.fromiter(map(table.index.get, nodes, repeat(-1)), dtype=np.int64, count=len(nodes))
         fits, none = nodes_with_room(state, record, requests, columns, now)
         if share is not None or table.devices.pods.any():
@@ -138,8 +138,8 @@ def _gpus_fit(
 
 def _result(answer: Answer, nodes: list[str]) -> ExtenderFilterResult:
     """Return the answer for kube-scheduler; nodes left out count as unresolvable, so one entry has the reason."""
-    if not isinstance(answer, Reason):
+    if not isinstance(answer, VerbReason):
         return ExtenderFilterResult(node_names=answer)
-    if answer.verdict is Verdict.ERROR:
+    if answer.verdict is CallResult.ERROR:
         return ExtenderFilterResult(error=answer)
     return ExtenderFilterResult(failed_and_unresolvable_nodes=dict.fromkeys(nodes[:1], answer))

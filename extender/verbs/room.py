@@ -13,33 +13,33 @@ from prometheus_client import Counter
 
 from extender.cluster import Live
 from extender.planner.framework.session import Session
-from extender.planner.reasons.verbs import Reason, Verdict
+from extender.planner.reasons.verbs import CallResult, VerbReason
 from extender.planner.state.pods import PodRecord
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.muster.placement import text_of_devices
 from muster.api.names import DEFAULT_QUEUE, GPU_DEVICES_CHOSEN, GPU_PORTION, VOLCANO_GPU_INDEX, VOLCANO_PREDICATE_TIME
 from muster.resources.gpus import format_portion
 from muster.resources.vector import Vector, add
 
 
-def counted(metric: Counter) -> Callable[[str, Reason | None], Counter]:
+def counted(metric: Counter) -> Callable[[str, VerbReason | None], Counter]:
     """Return the counters of calls by kind of pod and reason, each looked up once: prometheus_client takes a lock."""
 
-    def counter(kind: str, reason: Reason | None) -> Counter:
-        verdict, tag = (reason.verdict, reason.tag) if reason else (Verdict.PASSED, "")
+    def counter(kind: str, reason: VerbReason | None) -> Counter:
+        verdict, tag = (reason.verdict, reason.tag) if reason else (CallResult.PASSED, "")
         return metric.labels(kind, verdict, tag)
 
     return cache(counter)
 
 
-def unavailable(cluster: Live, active: Callable[[], bool]) -> Reason | None:
+def unavailable(cluster: Live, active: Callable[[], bool]) -> VerbReason | None:
     """Return the reason why this replica cannot answer now: another one leads, or its caches are not filled yet."""
     if not active():
-        return Reason.NOT_LEADING
-    return None if cluster.synced else Reason.NOT_SYNCED
+        return VerbReason.NOT_LEADING
+    return None if cluster.synced else VerbReason.NOT_SYNCED
 
 
-def not_for_namespace(state: State, queue: str, namespace: str) -> Reason | None:
+def not_for_namespace(state: PlannerState, queue: str, namespace: str) -> VerbReason | None:
     """Return the reason to refuse a pod without a gang whose queue is not for its namespace, as its label may be new.
 
     Without the namespace, which the watch brings a moment later, that is not certain.
@@ -48,16 +48,16 @@ def not_for_namespace(state: State, queue: str, namespace: str) -> Reason | None
     if not found:
         return None
     if found.pools:
-        return Reason.QUEUE_OF_OTHER_POOL
-    return Reason.QUEUE_NOT_FOR_NAMESPACE if namespace in state.classes.queries.namespaces else Reason.NOT_SEEN
+        return VerbReason.QUEUE_OF_OTHER_POOL
+    return VerbReason.QUEUE_NOT_FOR_NAMESPACE if namespace in state.classes.queries.namespaces else VerbReason.NOT_SEEN
 
 
 Mask = NDArray[np.bool_]
 
 
 def nodes_with_room(
-    state: State, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
-) -> tuple[Mask, Reason]:
+    state: PlannerState, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
+) -> tuple[Mask, VerbReason]:
     """Return the columns (-1: an unknown node) that take the pod, and the reason to give if none does."""
     table = state.nodes
     claimed = dict(record.cls.needs.rows) if record else {}
@@ -73,20 +73,20 @@ def nodes_with_room(
         free[:, columns == part[0]] += part[1][wanted, None]
     here = columns >= 0
     fits: Mask = (free >= row[wanted, None]).all(axis=0) & here
-    none = Reason.HELD_BY_GANG
+    none = VerbReason.HELD_BY_GANG
     if table.faults:
         sound = ~np.isin(columns, table.suspects)
-        none = Reason.SUSPECT if fits.any() and not (fits & sound).any() else none
+        none = VerbReason.SUSPECT if fits.any() and not (fits & sound).any() else none
         fits &= sound
     runtime_s = record.runtime.expected_s(None) if record else None
     queue = (record.queue or DEFAULT_QUEUE) if record and record.ours else ""
     reserved = state.ledger.reserved.amounts(columns, wanted, now, runtime_s, queue)
     if reserved is None or not fits.any():
         return fits, none
-    return (free - reserved >= row[wanted, None]).all(axis=0) & here, Reason.KEPT_FOR_GANG
+    return (free - reserved >= row[wanted, None]).all(axis=0) & here, VerbReason.KEPT_FOR_GANG
 
 
-def requests_of(state: State, record: PodRecord, queue: str) -> Vector:
+def requests_of(state: PlannerState, record: PodRecord, queue: str) -> Vector:
     """Return what a pod without a gang takes from its queue: of claims that it names, those new to the queue."""
     asked = record.cls.requests
     for claim in record.cls.needs.named:

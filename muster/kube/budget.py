@@ -63,14 +63,14 @@ class _Namespace:
             self.bytes -= known.bytes
 
 
-class Verdict(NamedTuple):
+class LimitVerdict(NamedTuple):
     """The keys of objects that have to go, and why the object itself is not taken; empty if it is."""
 
     gone: tuple[str, ...] = ()
     refusal: str = ""
 
 
-class Budget(Generic[T]):
+class MemoryLimit(Generic[T]):
     """The budget of one kind, for each namespace and each object; objects of the cluster have none.
 
     An object that is kept as a text weighs its bytes, others what `weigh` says.
@@ -92,29 +92,31 @@ class Budget(Generic[T]):
         self._freed: set[str] = set()
         """Namespaces with left-out objects in which something was dropped or became smaller."""
 
-    def take(self, obj: T, packed: Any = None) -> Verdict:
+    def take(self, obj: T, packed: Any = None) -> LimitVerdict:
         """Weigh an object that is new or has changed, kept as `packed`. A known one that is refused stays as it was."""
         meta = obj.metadata
         if not meta.namespace:
-            return Verdict()
+            return LimitVerdict()
         weight_bytes = len(packed) if isinstance(packed, bytes) else self._weigh(obj)
         one = _Weighed(meta.creation_timestamp or "", meta.key, weight_bytes)
         if one.bytes > self._of_object:
             self._forget_left_out(one.key)
-            return Verdict(refusal=f"it takes {one.bytes} bytes of memory, and an object may take {self._of_object}")
+            return LimitVerdict(
+                refusal=f"it takes {one.bytes} bytes of memory, and an object may take {self._of_object}"
+            )
         space = self._namespaces.setdefault(meta.namespace, _Namespace())
         with self._measured(space):
             newer = self._to_go(space, one)
             if newer is None:
                 space.left_out[one.key] = one
-                return Verdict(refusal=self.refusal)
+                return LimitVerdict(refusal=self.refusal)
             for each in newer:
                 space.drop(each.key)
                 space.left_out[each.key] = each
             space.keep(one)
             if space.left_out:
                 self._freed.add(meta.namespace)
-        return Verdict(tuple(each.key for each in newer))
+        return LimitVerdict(tuple(each.key for each in newer))
 
     @property
     def refusal(self) -> str:

@@ -7,7 +7,7 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 
-from muster.kube.config import Config, Options, load_config
+from muster.kube.config import ClientConfig, ClientOptions, load_config
 from muster.kube.errors import Unreachable
 from muster.kube.loop import background_loop, refuse_to_wait_on, wait_for
 from muster.kube.loopclient import LoopClient
@@ -17,7 +17,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Steps(Iterator[R], Generic[R]):
+class LoopIterator(Iterator[R], Generic[R]):
     """The items of a watch or an asynchronous generator of the loop, for a thread that waits for each."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, source: Any, where: str) -> None:
@@ -56,26 +56,26 @@ def _blocking(
 
 def _stepwise(
     call: Callable[Concatenate[LoopClient, P], AsyncGenerator[R]],
-) -> Callable[Concatenate["Client", P], Steps[R]]:
+) -> Callable[Concatenate["Client", P], LoopIterator[R]]:
     """Return the call for a thread, which gets the items one by one; nothing is sent before the first is asked for."""
 
     @wraps(call)
-    def stepwise(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Steps[R]:
+    def stepwise(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> LoopIterator[R]:
         refuse_to_wait_on(self.loop, call.__name__)
-        return Steps(self.loop, call(self.on_loop, *args, **kwargs), call.__name__)
+        return LoopIterator(self.loop, call(self.on_loop, *args, **kwargs), call.__name__)
 
     return stepwise
 
 
 def _opening(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, Watch[R]]],
-) -> Callable[Concatenate["Client", P], Steps[tuple[str, R]]]:
+) -> Callable[Concatenate["Client", P], LoopIterator[tuple[str, R]]]:
     """Return the call for a thread, which gets the events one by one from a stream that is open when it returns."""
     opened = _blocking(call)
 
     @wraps(call)
-    def opening(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> Steps[tuple[str, R]]:
-        return Steps(self.loop, opened(self, *args, **kwargs), call.__name__)
+    def opening(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> LoopIterator[tuple[str, R]]:
+        return LoopIterator(self.loop, opened(self, *args, **kwargs), call.__name__)
 
     return opening
 
@@ -104,7 +104,7 @@ class Client:
     request = _blocking(LoopClient.request)
 
     def __init__(
-        self, config: Config, *, loop: asyncio.AbstractEventLoop | None = None, **options: Unpack[Options]
+        self, config: ClientConfig, *, loop: asyncio.AbstractEventLoop | None = None, **options: Unpack[ClientOptions]
     ) -> None:
         self.server = config.server
         self.namespace = config.namespace
@@ -115,7 +115,7 @@ class Client:
         """By loop; those of loops that this process does not run belong to the one that it was forked from."""
 
     @classmethod
-    def load(cls, kubeconfig: Path | str | None = None, **options: Unpack[Options]) -> "Client":
+    def load(cls, kubeconfig: Path | str | None = None, **options: Unpack[ClientOptions]) -> "Client":
         """Return a client for this kubeconfig; "" means in-cluster, None in-cluster or else the user's default."""
         return cls(load_config(kubeconfig), **options)
 

@@ -83,7 +83,7 @@ def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     return _decoders[kind]
 
 
-class Page(Generic[T]):
+class ListPage(Generic[T]):
     """A list, or a part of one: its metadata and its objects.
 
     An object is decoded when it is its turn: done with one before the next is asked for, each is where the last one
@@ -102,13 +102,13 @@ class Page(Generic[T]):
         self._items = items
 
     @classmethod
-    def read(cls, res: Resource[T], body: bytes) -> "Page[T]":
+    def read(cls, res: Resource[T], body: bytes) -> "ListPage[T]":
         """Read an answer; msgspec.DecodeError for what is no list, RecursionError if an object is too deep."""
         content = _raw_lists.decode(body)
         return cls(res, content.metadata, content.items or [], len(body))
 
     @classmethod
-    def cut(cls, res: Resource[T], body: bytes) -> "Page[T]":
+    def cut(cls, res: Resource[T], body: bytes) -> "ListPage[T]":
         """Read an answer whose objects may be nested at any depth; some 0.3 s for a megabyte, so not on a loop."""
         outer = dict(parts(body))
         metadata = decoder(ListMeta).decode(outer.get(b"metadata", b""))

@@ -1,8 +1,8 @@
 """The address of the API server and the credentials for it, from a kubeconfig file or the service account of a pod.
 
 The `kubernetes` package reads both, with all that belongs to them: several files, programs to run, logins, proxies.
-Here one small `Config` is made of its findings, and sentences of its errors. These quote nothing of a kubeconfig but
-names: the package's own may quote a whole entry, with the secrets in it.
+Here one small `ClientConfig` is made of its findings, and sentences of its errors. These quote nothing of a kubeconfig
+but names: the package's own may quote a whole entry, with the secrets in it.
 """
 
 import os
@@ -39,7 +39,7 @@ _loading = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
+class ClientConfig:
     """The way to an API server.
 
     `authorization` gives the value of the Authorization header for the next request, and may have to read a file or run
@@ -57,7 +57,7 @@ class Config:
     """TLS shows a certificate of the user, which counts beside any `authorization`."""
 
 
-class Options(TypedDict, total=False):
+class ClientOptions(TypedDict, total=False):
     """The options of a client.
 
     At most `connections` requests are under way at once, the others wait for their turn; streams do not count.
@@ -71,7 +71,7 @@ class Options(TypedDict, total=False):
     on_warning: Callable[[str], None] | None
 
 
-def load_config(kubeconfig: Path | str | None = None) -> Config:
+def load_config(kubeconfig: Path | str | None = None) -> ClientConfig:
     """Read a kubeconfig; "" means the pod's service account, None that if there is one, else the user's default."""
     in_cluster = kubeconfig == "" or (kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ)
     files = str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
@@ -150,7 +150,7 @@ def _named(who: str, name: str, entries: list[_Entry], what: str) -> _Entry:
     return known[name]
 
 
-def _of_pod() -> Config:
+def _of_pod() -> ClientConfig:
     found = Configuration()
     try:
         load_incluster_config(client_configuration=found)
@@ -159,7 +159,7 @@ def _of_pod() -> Config:
     return _config(found, _Credentials(found.api_key[_TOKEN], partial(_header, found)), None)
 
 
-def _of_files(files: str) -> Config:
+def _of_files(files: str) -> ClientConfig:
     merger = _merged(files)
     context = _context(merger)
     user = merger.config["users"].get_with_name(context.user, safe=True) if context.user else None
@@ -233,10 +233,10 @@ def _header(found: Any) -> str | None:
     return header
 
 
-def _config(found: Any, credentials: "_Credentials | None", namespace: str | None) -> Config:
+def _config(found: Any, credentials: "_Credentials | None", namespace: str | None) -> ClientConfig:
     server: str = found.host
     proxied = found.proxy and not should_bypass_proxies(server, found.no_proxy or "")
-    return Config(
+    return ClientConfig(
         server=server,
         tls=_tls(found),
         server_name=found.tls_server_name or None,

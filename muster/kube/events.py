@@ -59,7 +59,7 @@ class _Pending(msgspec.Struct, gc=False):
     times: int = 1
 
 
-class Recorder:
+class EventWriter:
     """Writes events in the name of `component`. `wall_s` gives seconds since the epoch."""
 
     def __init__(self, client: Client, component: str, *, wall_s: Callable[[], float] = time.time) -> None:

@@ -14,7 +14,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.extensions import DEFINITIONS, CustomResourceDefinition
 from muster.kube.client import Client
 from muster.kube.reflector import Reflector
-from muster.kube.store import Handler, Store
+from muster.kube.store import Handler, ObjectStore
 
 log = structlog.get_logger()
 PATIENCE_S = 10.0
@@ -90,7 +90,7 @@ class OptionalReflector:
 
     def _begin(self, resource: Resource[Any]) -> None:
         objects: Reflector[Any] = Reflector(
-            self._client, resource, store=Store(packed=resource.type), longest_delay_s=self._longest_delay_s
+            self._client, resource, store=ObjectStore(packed=resource.type), longest_delay_s=self._longest_delay_s
         )
 
         def told(old: Any, new: Any) -> None:

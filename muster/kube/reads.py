@@ -14,8 +14,8 @@ import msgspec
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object
-from muster.kube.codec import UNREADABLE, Identity, Page, decoder, leave_out
-from muster.kube.config import Config, Options
+from muster.kube.codec import UNREADABLE, Identity, ListPage, decoder, leave_out
+from muster.kube.config import ClientConfig, ClientOptions
 from muster.kube.errors import TooLarge, Undecodable, Unreachable
 from muster.kube.lean import lean
 from muster.kube.loop import TimeSlice
@@ -56,7 +56,7 @@ class Selectors(TypedDict, total=False):
 class Reads:
     """Calls to one API server, on one event loop, that change nothing."""
 
-    def __init__(self, config: Config, **options: Unpack[Options]) -> None:
+    def __init__(self, config: ClientConfig, **options: Unpack[ClientOptions]) -> None:
         self._transport = Transport(config, **options)
         self.server_time_s = self._transport.server_time_s
         self.close = self._transport.close
@@ -79,7 +79,7 @@ class Reads:
         first: int = FIRST_OBJECTS,
         timeout_s: float | None = None,
         **selectors: Unpack[Selectors],
-    ) -> AsyncGenerator[Page[T]]:
+    ) -> AsyncGenerator[ListPage[T]]:
         """List in pages, the first of at most `first` objects; all show one resource version.
 
         A page has as many objects as come to some 16 MiB, going by the page before it, but at most ten times as many as
@@ -88,7 +88,7 @@ class Reads:
         """
         path, selected = res.path(namespace), _selected(**selectors)
 
-        async def page(more: str, limit: int) -> tuple[Page[T], int]:
+        async def page(more: str, limit: int) -> tuple[ListPage[T], int]:
             query = selected | {"limit": str(limit)} | ({"continue": more} if more else {})
             try:
                 body = await self._send("list", res, "GET", path, query=query, timeout_s=timeout_s)
@@ -98,7 +98,7 @@ class Reads:
                 return await self._passed_over(res, path, query, error, timeout_s), limit
             return await _page_of(res, body, f"GET {path}"), limit
 
-        ahead: asyncio.Task[tuple[Page[T], int]] | None = asyncio.create_task(page("", first))
+        ahead: asyncio.Task[tuple[ListPage[T], int]] | None = asyncio.create_task(page("", first))
         try:
             while ahead is not None:
                 now, limit = await ahead
@@ -171,19 +171,19 @@ class Reads:
 
     async def _passed_over(
         self, res: Resource[T], path: str, query: Mapping[str, str], error: TooLarge, timeout_s: float | None
-    ) -> Page[T]:
+    ) -> ListPage[T]:
         """Return, for a page whose only object is too large, an empty one from where the list goes on."""
         body = await self._send("list", res, "GET", path, accept=_METADATA, query=query, timeout_s=timeout_s)
         try:
             any_kind: Resource[Any] = res
-            found: Page[Object] = Page.read(replace(any_kind, type=Object), body)
+            found: ListPage[Object] = ListPage.read(replace(any_kind, type=Object), body)
         except UNREADABLE:
             raise error from None
         if len(found) > 1:  # a server that knows no pages
             raise error
         metas = [each.metadata for each in found]
         left_out = [leave_out(res, Identity(meta.namespace, meta.name, meta.resource_version), error) for meta in metas]
-        return Page(res, found.metadata, [], len(body), *left_out)
+        return ListPage(res, found.metadata, [], len(body), *left_out)
 
     async def _typed(
         self, res: Resource[T], verb: str, method: str, path: str, content: object = None, **call: Unpack[Call]
@@ -208,13 +208,13 @@ def given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-async def _page_of(res: Resource[T], body: bytes, where: str) -> Page[T]:
+async def _page_of(res: Resource[T], body: bytes, where: str) -> ListPage[T]:
     """Read the page of an answer; one with an object nested too deeply is cut in a thread, as that takes long."""
     try:
         try:
-            return Page.read(res, body)
+            return ListPage.read(res, body)
         except RecursionError:
-            return await asyncio.to_thread(Page.cut, res, body)
+            return await asyncio.to_thread(ListPage.cut, res, body)
     except msgspec.DecodeError as error:
         raise _undecodable(f"a list of {res.plural}", error, where) from error
 
@@ -223,7 +223,7 @@ def _undecodable(what: str, error: Exception, where: str) -> Undecodable:
     return Undecodable(f"not {what} as we know it: {error}", status=200, where=where)
 
 
-def _objects_after(page: Page[Any], limit: int) -> int:
+def _objects_after(page: ListPage[Any], limit: int) -> int:
     """Return the limit of the next page, after one of at most `limit` objects."""
     if not len(page):
         return limit

@@ -23,13 +23,13 @@ from prometheus_client import Counter
 
 from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
-from muster.kube.budget import Budget
+from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Backoff, Gone, NotFound, TooManyRequests, Unreachable
 from muster.kube.loop import TimeSlice, refuse_to_wait_on, runs_on
 from muster.kube.readable import Readable
 from muster.kube.reads import Selectors
-from muster.kube.store import Handler, Mirror, Store
+from muster.kube.store import Handler, Mirror, ObjectStore
 
 T = TypeVar("T", bound=Object)
 
@@ -68,9 +68,9 @@ class Reflector(Readable, Generic[T]):
         client: Client,
         resource: Resource[T],
         *,
-        store: Store[T] | None = None,
+        store: ObjectStore[T] | None = None,
         keep: Callable[[T], T] | None = None,
-        budget: Budget[T] | None = None,
+        budget: MemoryLimit[T] | None = None,
         wants: Callable[[T], bool] | None = None,
         namespace: str | None = None,
         label_selector: str = "",
@@ -80,7 +80,7 @@ class Reflector(Readable, Generic[T]):
         may_be_absent: bool = False,
     ) -> None:
         super().__init__(resource.plural)
-        self.store: Store[T] = Store() if store is None else store
+        self.store: ObjectStore[T] = ObjectStore() if store is None else store
         self.mirror = Mirror(resource.plural, self.store, keep, budget, wants)
         self._may_be_absent = may_be_absent
         self.relists = 0
@@ -270,7 +270,7 @@ class Reflector(Readable, Generic[T]):
         finally:
             watch.close()
 
-    async def _read_left_out(self, budget: Budget[T]) -> None:
+    async def _read_left_out(self, budget: MemoryLimit[T]) -> None:
         """Read objects again that the budget has left out, once there is room for them, until this is cancelled."""
         while True:
             await asyncio.sleep(AGAIN_S * (1 + self._random()))
@@ -282,7 +282,7 @@ class Reflector(Readable, Generic[T]):
                 except Exception:  # a defect must not leave out objects for good
                     log.exception("reading what was left out failed", resource=self._resource.plural, name=key)
 
-    async def _read(self, key: str, budget: Budget[T]) -> None:
+    async def _read(self, key: str, budget: MemoryLimit[T]) -> None:
         """Read one object by a list, as some processes have no other right; an empty list means that it is gone."""
         namespace, _, name = key.rpartition("/")
         fields = filter(None, (self._selectors["field_selector"], f"metadata.name={name}"))

@@ -9,7 +9,7 @@ import structlog
 from prometheus_client import Counter
 
 from muster.api.kubernetes.meta import Object
-from muster.kube.budget import Budget
+from muster.kube.budget import MemoryLimit
 from muster.kube.codec import UNDECODABLE, Identity, decoder, leave_out
 
 T = TypeVar("T", bound=Object)
@@ -23,7 +23,7 @@ Handler = Callable[[T | None, T | None], None]
 """Called for a change with the old object, if there was one, and the new one, if there is one."""
 
 
-class Store(Generic[T]):
+class ObjectStore(Generic[T]):
     """Objects by key (`namespace/name`, or `name`). Thread safe.
 
     Objects are shared, not copied: readers must not change them.
@@ -141,9 +141,9 @@ class Mirror(Generic[T]):
     def __init__(
         self,
         plural: str,
-        store: Store[T],
+        store: ObjectStore[T],
         keep: Callable[[T], T] | None = None,
-        budget: Budget[T] | None = None,
+        budget: MemoryLimit[T] | None = None,
         wants: Callable[[T], bool] | None = None,
     ) -> None:
         self.store = store

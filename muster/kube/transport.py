@@ -19,7 +19,7 @@ import aiohttp
 from prometheus_client import Counter, Histogram
 from yarl import URL
 
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import TooLarge, Unreachable, error_of, warnings_of
 
 REQUESTS = Counter(
@@ -58,7 +58,7 @@ class Transport:
 
     def __init__(
         self,
-        config: Config,
+        config: ClientConfig,
         *,
         user_agent: str = "muster",
         connections: int = 64,

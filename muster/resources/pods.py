@@ -143,34 +143,34 @@ def _of_pods(amounts: Vector) -> Vector:
 _COMPUTE = (CPU, "memory", "ephemeral-storage")
 
 
-class Usage(NamedTuple):
+class PodUsage(NamedTuple):
     """Requests and limits of some pods; `requests` also counts the pods."""
 
     requests: Vector
     limits: Vector
 
-    def __add__(self, other: object) -> "Usage":
-        if not isinstance(other, Usage):
+    def __add__(self, other: object) -> "PodUsage":
+        if not isinstance(other, PodUsage):
             return NotImplemented
-        return Usage(add(self.requests, other.requests), add(self.limits, other.limits))
+        return PodUsage(add(self.requests, other.requests), add(self.limits, other.limits))
 
-    def times(self, count: int) -> "Usage":
+    def times(self, count: int) -> "PodUsage":
         """Return the usage of `count` such pods."""
-        return Usage(scale(self.requests, count), scale(self.limits, count))
+        return PodUsage(scale(self.requests, count), scale(self.limits, count))
 
 
-NOTHING = Usage({PODS: 0}, {})
+NOTHING = PodUsage({PODS: 0}, {})
 
 
-def template_usage(template: Mapping[str, Any]) -> Usage:
+def template_usage(template: Mapping[str, Any]) -> PodUsage:
     """Return the usage of one pod of a template; ValueError names a quantity that is wrong."""
     return pod_usage(convert(template.get("spec") or {}, PodSpec))
 
 
-def pod_usage(spec: PodSpec) -> Usage:
+def pod_usage(spec: PodSpec) -> PodUsage:
     """Return the usage of one pod."""
     limits = pod_requests(_limits_as_requests(spec))
-    return Usage(pod_requests(spec), {name: amount for name, amount in limits.items() if name != PODS})
+    return PodUsage(pod_requests(spec), {name: amount for name, amount in limits.items() if name != PODS})
 
 
 def _limits_as_requests(spec: PodSpec) -> PodSpec:
@@ -189,7 +189,7 @@ def _limited(container: Container) -> Container:
     return structs.replace(container, resources=ResourceRequirements(requests=container.resources.limits))
 
 
-def quota(usage: Usage) -> dict[str, str]:
+def quota(usage: PodUsage) -> dict[str, str]:
     """Return the usage under the names of a quota: plain, `requests.` and `limits.` names, `pods` and `count/pods`."""
     requests = to_quantities(usage.requests)
     limits = to_quantities(usage.limits)

@@ -123,7 +123,7 @@ def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[Field
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class RestartBudget:
     """How often a gang may be restarted in a time."""
 
     restarts: int
@@ -134,7 +134,7 @@ class Budget:
         return self.text
 
 
-def restart_budget(annotations: Mapping[str, str]) -> Budget | None:
+def restart_budget(annotations: Mapping[str, str]) -> RestartBudget | None:
     """Return the budget in the annotation `muster.dev/restart-budget`, `5 in 1h`; None without one that can be read."""
     text = annotations.get(RESTART_BUDGET, "")
     found = _BUDGET.fullmatch(text.strip()) if len(text) <= _MAX_CHARS else None
@@ -147,7 +147,7 @@ def restart_budget(annotations: Mapping[str, str]) -> Budget | None:
     restarts = whole_number(found[1], RESTARTS.value)
     if restarts is None or not 0 < within_s <= SECONDS.value:
         return None
-    return Budget(restarts, within_s, f"{restarts} in {found[2]}")
+    return RestartBudget(restarts, within_s, f"{restarts} in {found[2]}")
 
 
 def budget_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:

@@ -11,14 +11,14 @@ from muster.runtime.info import Info
 from muster.runtime.plan import Compiled, Component, Plan
 
 
-class Plugin(Protocol):
+class RuntimePlugin(Protocol):
     """Every plugin has a name, which is the provenance of its additions."""
 
     name: str
 
 
 @runtime_checkable
-class CustomValidation(Plugin, Protocol):
+class CustomValidation(RuntimePlugin, Protocol):
     """Checks a workload when it is submitted."""
 
     def validate(self, info: Info) -> Findings:
@@ -26,7 +26,7 @@ class CustomValidation(Plugin, Protocol):
 
 
 @runtime_checkable
-class EnforceMLPolicy(Plugin, Protocol):
+class EnforceMLPolicy(RuntimePlugin, Protocol):
     """Sets counts, slots, env and ports of one framework."""
 
     framework: str
@@ -36,7 +36,7 @@ class EnforceMLPolicy(Plugin, Protocol):
 
 
 @runtime_checkable
-class EnforcePodGroupPolicy(Plugin, Protocol):
+class EnforcePodGroupPolicy(RuntimePlugin, Protocol):
     """Marks the pods as members of a gang."""
 
     def enforce_pod_group_policy(self, info: Info) -> None:
@@ -44,7 +44,7 @@ class EnforcePodGroupPolicy(Plugin, Protocol):
 
 
 @runtime_checkable
-class EnforcePodSpec(Plugin, Protocol):
+class EnforcePodSpec(RuntimePlugin, Protocol):
     """Adds parts of pods that belong to neither a framework nor a gang."""
 
     def enforce_pod_spec(self, info: Info) -> None:
@@ -52,7 +52,7 @@ class EnforcePodSpec(Plugin, Protocol):
 
 
 @runtime_checkable
-class PodNetwork(Plugin, Protocol):
+class PodNetwork(RuntimePlugin, Protocol):
     """Sets the host names of the pods."""
 
     def identify_pod_network(self, info: Info) -> None:
@@ -60,7 +60,7 @@ class PodNetwork(Plugin, Protocol):
 
 
 @runtime_checkable
-class ComponentBuilder(Plugin, Protocol):
+class ComponentBuilder(RuntimePlugin, Protocol):
     """Builds the objects that a workload needs beside its pods, or that make its pods."""
 
     def build(self, plan: Plan) -> Iterable[Component]:
@@ -68,7 +68,7 @@ class ComponentBuilder(Plugin, Protocol):
 
 
 @runtime_checkable
-class WatchExtension(Plugin, Protocol):
+class WatchExtension(RuntimePlugin, Protocol):
     """Names the kinds whose changes concern its workloads."""
 
     def watched(self) -> Iterable[str]:
@@ -76,7 +76,7 @@ class WatchExtension(Plugin, Protocol):
 
 
 @runtime_checkable
-class TrainJobStatus(Plugin, Protocol):
+class TrainJobStatusPlugin(RuntimePlugin, Protocol):
     """Computes the status of a workload from its components; at most one plugin does."""
 
     def status(self, components: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
@@ -89,7 +89,7 @@ class Framework:
     ValueError for two plugins of one name or one framework, or two that compute a status: all found at start-up.
     """
 
-    def __init__(self, plugins: Sequence[Plugin]) -> None:
+    def __init__(self, plugins: Sequence[RuntimePlugin]) -> None:
         self.plugins = tuple(plugins)
         self.validations = [plugin for plugin in plugins if isinstance(plugin, CustomValidation)]
         self.ml_policies = [plugin for plugin in plugins if isinstance(plugin, EnforceMLPolicy)]
@@ -98,7 +98,7 @@ class Framework:
         self.pod_networks = [plugin for plugin in plugins if isinstance(plugin, PodNetwork)]
         self.component_builders = [plugin for plugin in plugins if isinstance(plugin, ComponentBuilder)]
         self.watch_extensions = [plugin for plugin in plugins if isinstance(plugin, WatchExtension)]
-        self.status = _only([plugin for plugin in plugins if isinstance(plugin, TrainJobStatus)])
+        self.status = _only([plugin for plugin in plugins if isinstance(plugin, TrainJobStatusPlugin)])
         self.frameworks = sorted(policy.framework for policy in self.ml_policies)
         _unique("set up the same framework", self.frameworks)
         _unique("have the same name", [plugin.name for plugin in plugins])
@@ -151,7 +151,7 @@ def _unique(what: str, names: Sequence[str]) -> None:
         raise ValueError(f"two plugins {what}: {', '.join(twice)}")
 
 
-def _only(plugins: Sequence[TrainJobStatus]) -> TrainJobStatus | None:
+def _only(plugins: Sequence[TrainJobStatusPlugin]) -> TrainJobStatusPlugin | None:
     if len(plugins) > 1:
         raise ValueError(f"only one plugin can compute a status, not {' and '.join(plugin.name for plugin in plugins)}")
     return plugins[0] if plugins else None

@@ -13,7 +13,7 @@ from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.endpoints import Endpoints
 from muster.resources.pods import pod_requests
 from muster.resources.vector import CPU, WHOLE, Vector, unit, vector
-from muster.runtime.plan import ContainerPlan, EnvVar, Gang, InitPlan, Mount, Plan, PodSetPlan, Role, Volume
+from muster.runtime.plan import ContainerPlan, GangShape, InitPlan, Mount, Plan, PlannedEnvVar, PodSetPlan, Role, Volume
 from muster.runtime.settings import Setting
 from muster.workloads.adapter import FieldPath, Owner, Value
 
@@ -55,7 +55,7 @@ class Variable:
 
 
 @dataclass(slots=True)
-class Container:
+class ShapedContainer:
     """One container: the user's (`given`, with its field path), and the additions of plugins."""
 
     path: str
@@ -109,8 +109,8 @@ class PodSet:
     rank: Value
     hosts: Callable[[int], Endpoints]
     subdomain: str
-    target: Container | None
-    containers: list[Container]
+    target: ShapedContainer | None
+    containers: list[ShapedContainer]
     spec: PodSpec = field(default_factory=PodSpec)
     role: Role = "trainer"
     jobs: int = 1
@@ -170,7 +170,7 @@ class PodSet:
         if self.target and (number, "TCP") not in taken and number not in self.target.ports:
             self.target.ports.append(number)
 
-    def container(self, name: str) -> Container | None:
+    def container(self, name: str) -> ShapedContainer | None:
         """Return a container or init container by name."""
         return next((container for container in self.containers if container.name == name), None)
 
@@ -197,8 +197,8 @@ class Info:
     pod_sets: list[PodSet]
     settings: Mapping[str, Setting] = field(default_factory=dict)
     user_env: UserEnv = field(default_factory=UserEnv)
-    injections: list[Container] = field(default_factory=list)
-    gang: Gang | None = None
+    injections: list[ShapedContainer] = field(default_factory=list)
+    gang: GangShape | None = None
     target: str = ""
     train_job: TrainJob | None = None
     runtime: TrainingRuntime | ClusterTrainingRuntime | None = None
@@ -280,10 +280,10 @@ def _freeze(pod_set: PodSet) -> PodSetPlan:
     )
 
 
-def _freeze_container(container: Container) -> ContainerPlan:
+def _freeze_container(container: ShapedContainer) -> ContainerPlan:
     return ContainerPlan(
         name=container.name,
-        env=tuple(EnvVar(each.name, resolved(each.value), each.plugin, each.source) for each in container.env),
+        env=tuple(PlannedEnvVar(each.name, resolved(each.value), each.plugin, each.source) for each in container.env),
         ports=tuple(container.ports),
         mounts=tuple(container.mounts),
         command=None if container.command is None else tuple(text(word) for word in container.command),

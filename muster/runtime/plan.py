@@ -18,7 +18,7 @@ Role = Literal["trainer", "launcher", "dataset-initializer", "model-initializer"
 
 
 @dataclass(frozen=True, slots=True)
-class EnvVar:
+class PlannedEnvVar:
     """One variable with its provenance: the plugin that sets it, and the source of its value."""
 
     name: str
@@ -75,7 +75,7 @@ class ContainerPlan:
     """The additions to one container, in order. `command` and `readiness` are None if the container keeps its own."""
 
     name: str
-    env: tuple[EnvVar, ...] = ()
+    env: tuple[PlannedEnvVar, ...] = ()
     ports: tuple[int, ...] = ()
     mounts: tuple[Mount, ...] = ()
     command: tuple[str, ...] | None = None
@@ -136,7 +136,7 @@ class PodSetPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
+class GangShape:
     """Pods that start together. `pod_sets` are the members; `minimum` counts those that exist from the beginning."""
 
     plugin: str
@@ -157,7 +157,7 @@ class Plan:
     framework: str
     pod_sets: tuple[PodSetPlan, ...]
     owner: Owner = field(default_factory=Owner)
-    gang: Gang | None = None
+    gang: GangShape | None = None
     settings: Mapping[str, Setting] = field(default_factory=dict)
     target: str = ""
     base: Mapping[str, Any] = field(default_factory=dict)

@@ -8,36 +8,36 @@ A third party's package names its plugin class in its metadata, and Muster finds
 
 from importlib.metadata import EntryPoint, entry_points
 
-from muster.runtime.framework import Framework, Plugin
-from muster.runtime.plugins.jobset import JobSet
-from muster.runtime.plugins.mpi import MPI
+from muster.runtime.framework import Framework, RuntimePlugin
+from muster.runtime.plugins.jobset import JobSetPlugin
+from muster.runtime.plugins.mpi import MPIRuntime
 from muster.runtime.plugins.muster_job import MusterJob
 from muster.runtime.plugins.pod_groups import CoScheduling, Volcano
-from muster.runtime.plugins.rules import Rules
-from muster.runtime.plugins.simple import JAX, PlainML, TensorFlow, XGBoost
+from muster.runtime.plugins.rules import TrainJobRules
+from muster.runtime.plugins.simple import JAX, PlainML, TensorFlowRuntime, XGBoost
 from muster.runtime.plugins.torch import Torch
 
 ENTRY_POINTS = "muster.runtime"
 
 
-def plugins() -> list[Plugin]:
+def plugins() -> list[RuntimePlugin]:
     """Return a new instance of each built-in plugin, in fixed order."""
     return [
-        Rules(),
+        TrainJobRules(),
         Torch(),
-        MPI(),
+        MPIRuntime(),
         JAX(),
         XGBoost(),
-        TensorFlow(),
+        TensorFlowRuntime(),
         PlainML(),
         CoScheduling(),
         Volcano(),
-        JobSet(),
+        JobSetPlugin(),
         MusterJob(),
     ]
 
 
-def framework(*more: Plugin) -> Framework:
+def framework(*more: RuntimePlugin) -> Framework:
     """Return the framework with all plugins, those of other packages by name, and `more` at the end.
 
     RuntimeError names a plugin that cannot be loaded, at start-up.
@@ -46,9 +46,9 @@ def framework(*more: Plugin) -> Framework:
     return Framework([*plugins(), *map(_load, found), *more])
 
 
-def _load(entry: EntryPoint) -> Plugin:
+def _load(entry: EntryPoint) -> RuntimePlugin:
     try:
-        plugin: Plugin = entry.load()()
+        plugin: RuntimePlugin = entry.load()()
     except Exception as error:
         raise RuntimeError(f"plugin {entry.name} ({entry.value}) cannot be loaded: {error}") from error
     if not isinstance(getattr(plugin, "name", None), str):

@@ -24,7 +24,7 @@ from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, MLPolicy
 from muster.api.kubernetes.core import EnvVar, PodSpec
 from muster.api.muster.creator import passed_on
 from muster.runtime.framework import Framework
-from muster.runtime.info import Container, Info, PodSet, UserEnv
+from muster.runtime.info import Info, PodSet, ShapedContainer, UserEnv
 from muster.runtime.plan import Compiled, Role
 from muster.runtime.settings import nodes_of, of_train_job
 from muster.runtime.template import by_key, patched, with_trainer
@@ -103,7 +103,7 @@ def pod_template(job: Mapping[str, Any]) -> JSON:
     return template
 
 
-def injections(info: Info) -> list[tuple[str, str, Container | None]]:
+def injections(info: Info) -> list[tuple[str, str, ShapedContainer | None]]:
     """Return the runtime's targets of envInjection: pod set, container, and the container itself if there is one."""
     policy = info.runtime.spec.ml_policy if info.runtime else None
     targets = policy.torch.env_injection.targets if policy and policy.torch and policy.torch.env_injection else []

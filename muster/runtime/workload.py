@@ -11,7 +11,7 @@ from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import DEFAULT_POD_SET
 from muster.resources.gpus import share_errors
-from muster.runtime.info import Container, Info, PodSet, UserEnv
+from muster.runtime.info import Info, PodSet, ShapedContainer, UserEnv
 from muster.runtime.settings import INJECT_INTO, Setting, from_annotations
 from muster.workloads.adapter import Adapter, own_rank
 from muster.workloads.sample import mapping
@@ -85,16 +85,17 @@ def has_fs_group(template: Mapping[str, Any]) -> bool:
     return mapping(mapping(template.get("spec")).get("securityContext")).get("fsGroup") is not None
 
 
-def containers_of(spec: PodSpec, path: str) -> list[Container]:
+def containers_of(spec: PodSpec, path: str) -> list[ShapedContainer]:
     """Return all containers, then the init containers."""
-    main = [Container(f"{path}.containers[{index}]", each) for index, each in enumerate(spec.containers)]
+    main = [ShapedContainer(f"{path}.containers[{index}]", each) for index, each in enumerate(spec.containers)]
     init = [
-        Container(f"{path}.initContainers[{index}]", each, init=True) for index, each in enumerate(spec.init_containers)
+        ShapedContainer(f"{path}.initContainers[{index}]", each, init=True)
+        for index, each in enumerate(spec.init_containers)
     ]
     return main + init
 
 
-def _named(containers: Sequence[Container], name: str, path: str) -> Container:
+def _named(containers: Sequence[ShapedContainer], name: str, path: str) -> ShapedContainer:
     for container in containers:
         if container.name == name and not container.init:
             return container
@@ -104,7 +105,9 @@ def _named(containers: Sequence[Container], name: str, path: str) -> Container:
     )
 
 
-def _injections(containers: Sequence[Container], settings: Mapping[str, Setting], path: str) -> list[Container]:
+def _injections(
+    containers: Sequence[ShapedContainer], settings: Mapping[str, Setting], path: str
+) -> list[ShapedContainer]:
     """Return further containers that get the framework's variables, by name, separated by commas."""
     setting = settings.get(INJECT_INTO)
     if setting is None:

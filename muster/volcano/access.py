@@ -22,7 +22,7 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 @dataclass(frozen=True, slots=True)
-class Barrier:
+class NamespaceObstacle:
     """The queue, itself or one above, that leaves out a namespace, with its selector."""
 
     queue: str
@@ -47,10 +47,10 @@ class Barrier:
 
 def barrier(
     queue: str, namespace: str, labels: Mapping[str, str], get: Callable[[str], Queue | None]
-) -> Barrier | None:
+) -> NamespaceObstacle | None:
     """Return the first queue, from this one upwards, that leaves out a namespace; None if it may use the queue."""
     if (locked := locked_to(labels)) and locked != queue:
-        return Barrier(queue, "", locked=locked)
+        return NamespaceObstacle(queue, "", locked=locked)
     labels = {NAME_LABEL: namespace, **labels}
     for known in lineage(queue, get):
         text = known.metadata.annotations.get(names.NAMESPACE_SELECTOR)
@@ -58,9 +58,9 @@ def barrier(
             continue
         try:
             if not selects(read_selector(text), labels):
-                return Barrier(known.metadata.name, text)
+                return NamespaceObstacle(known.metadata.name, text)
         except ValueError as error:
-            return Barrier(known.metadata.name, text, str(error))
+            return NamespaceObstacle(known.metadata.name, text, str(error))
     return None
 
 

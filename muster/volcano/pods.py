@@ -17,7 +17,7 @@ from muster.api.muster.placement import Placement, pin_of
 from muster.api.muster.pools import in_pool, pool_of_scheduler
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest, add_env, containers, mount
-from muster.volcano.plugins.base import Plugin
+from muster.volcano.plugins.base import JobPlugin
 from muster.volcano.podgroup import group_name
 from muster.volcano.tasks import PodSlot, owner_of, partition_of, queue_of, scheduler_of
 
@@ -28,7 +28,7 @@ DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 
 
-def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[Plugin]) -> Manifest:
+def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manifest:
     """Return the pod with the Job's volumes and the additions of its plugins, before it is pinned or gated.
 
     Its label says if the review of its Job covers it: not if template or plugins add annotations that need a review.

@@ -39,7 +39,7 @@ _HOURS: Final = re.compile(r"([01][0-9]|2[0-4]):([0-5][0-9])-([01][0-9]|2[0-4]):
 _WEEK: Final = 7
 
 
-class Window(NamedTuple):
+class UsageWindow(NamedTuple):
     """One window, and the most that the queue may use within it."""
 
     days: frozenset[int]
@@ -72,7 +72,7 @@ class Window(NamedTuple):
         return (midnight + timedelta(minutes=minutes)).replace(tzinfo=self.zone).astimezone(UTC).timestamp()
 
 
-def read_window(days: str, hours: str, zone: str | None, limits: Vector) -> Window:
+def read_window(days: str, hours: str, zone: str | None, limits: Vector) -> UsageWindow:
     """Return the window; ValueError says which word cannot be read, and how to write it."""
     found = _HOURS.fullmatch(hours)
     begin, end = (int(found[each]) * 60 + int(found[each + 1]) for each in (1, 3)) if found else (0, 0)
@@ -83,7 +83,7 @@ def read_window(days: str, hours: str, zone: str | None, limits: Vector) -> Wind
     except ScheduleError:
         raise ValueError(f"{zone!r} is none of IANA's time zones, such as Europe/Berlin; {_WINDOW_EXAMPLE}") from None
     text = " ".join(filter(None, (days, hours, zone or "UTC")))
-    return Window(_days(days), begin, end if end > begin else end + _MINUTES, known, limits, text)
+    return UsageWindow(_days(days), begin, end if end > begin else end + _MINUTES, known, limits, text)
 
 
 def _days(text: str) -> frozenset[int]:
@@ -97,7 +97,7 @@ def _days(text: str) -> frozenset[int]:
     return frozenset(found)
 
 
-class Budget(NamedTuple):
+class UsageBudget(NamedTuple):
     """The most that is held of one resource in each period."""
 
     resource: str
@@ -113,8 +113,8 @@ class QueueLimits(NamedTuple):
     """The most that one user may use, in milli-CPU or base units."""
     by_model: Mapping[str, int] = {}
     """GPU model → the most of it, in thousandths of GPUs."""
-    windows: tuple[Window, ...] = ()
-    budgets: tuple[Budget, ...] = ()
+    windows: tuple[UsageWindow, ...] = ()
+    budgets: tuple[UsageBudget, ...] = ()
     """Each counts for itself."""
     enforced: bool = False
     """False: exceeded budgets are only reported."""
@@ -177,8 +177,8 @@ def _read_models(text: str) -> dict[str, int]:
     return _amounts(text, _MODEL, "H100=64,A100=128", "nvidia.com/gpu")
 
 
-def _read_budgets(text: str) -> tuple[Budget, ...]:
-    found: dict[tuple[str, Period], Budget] = {}
+def _read_budgets(text: str) -> tuple[UsageBudget, ...]:
+    found: dict[tuple[str, Period], UsageBudget] = {}
     for name, number in _pairs(text, _RESOURCE, _EXAMPLE):
         hours, _, of = number.partition("h/")
         period = next((each for each in PERIODS if each == of), None)
@@ -188,7 +188,7 @@ def _read_budgets(text: str) -> tuple[Budget, ...]:
             )
         if (name, period) in found:
             raise ValueError(f"{name!r} has two budgets per {period}; name it once")
-        found[name, period] = Budget(name, period, _amount(name, hours) * HOUR_S)
+        found[name, period] = UsageBudget(name, period, _amount(name, hours) * HOUR_S)
     return (*found.values(),)
 
 
@@ -198,7 +198,7 @@ def _is_enforced(text: str) -> bool:
     return text == "enforce"
 
 
-def _read_windows(text: str) -> tuple[Window, ...]:
+def _read_windows(text: str) -> tuple[UsageWindow, ...]:
     parts = [part for part in (each.strip() for each in text.split(";", LIMIT_WINDOWS.value + 1)) if part]
     for error in LIMIT_WINDOWS.exceeded_by("it", len(parts)):
         raise ValueError(error.message)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from muster.api import names
-from muster.api.kubernetes.endpoints import Endpoints, Run
+from muster.api.kubernetes.endpoints import Endpoints, NumberedNames
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.volcano.batch import JOBS, Job, JobSpec, TaskSpec, is_job
 
@@ -99,9 +99,9 @@ def _prefix(job: str, task: str) -> str:
     return f"{job}-{task}-"
 
 
-def pod_hosts(job: str, task: str, count: int, subdomain: str) -> Run:
+def pod_hosts(job: str, task: str, count: int, subdomain: str) -> NumberedNames:
     """Return the host names of `count` pods of a task in rank order, if each is its pod's own name."""
-    return Run(_prefix(job, task), f".{subdomain}", count)
+    return NumberedNames(_prefix(job, task), f".{subdomain}", count)
 
 
 def subdomain(job: Job, task: TaskSpec) -> str:

@@ -6,7 +6,7 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.apps import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, ReplicaSet, StatefulSet
 from muster.api.kubernetes.core import REPLICATION_CONTROLLERS
-from muster.api.kubernetes.endpoints import Endpoints, Run
+from muster.api.kubernetes.endpoints import Endpoints, NumberedNames
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
@@ -58,7 +58,7 @@ class StatefulSetAdapter(Adapter):
 
     def endpoints(self) -> Endpoints:
         """Return `<stateful set>-<ordinal>.<service>`."""
-        return Run(f"{self.owner.name}-", f".{self.subdomain()}", self.size(), self._start)
+        return NumberedNames(f"{self.owner.name}-", f".{self.subdomain()}", self.size(), self._start)
 
     @property
     def _minimum(self) -> int:

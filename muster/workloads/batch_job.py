@@ -8,7 +8,7 @@ import msgspec
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes.core import CRON_JOBS, INDEXED_JOBS, IndexedJob
-from muster.api.kubernetes.endpoints import Endpoints, Run
+from muster.api.kubernetes.endpoints import Endpoints, NumberedNames
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
@@ -61,7 +61,7 @@ class IndexedJobAdapter(Adapter):
 
     def endpoints(self) -> Endpoints:
         """Return `<job>-<index>.<subdomain>`: the Job controller sets the host names."""
-        return Run(f"{self._job.metadata.name}-", f".{self.subdomain()}", self.size())
+        return NumberedNames(f"{self._job.metadata.name}-", f".{self.subdomain()}", self.size())
 
 
 def _at_once(job: IndexedJob, least: int = 1) -> int:

@@ -10,7 +10,7 @@ from muster.api.base import Resource
 from muster.api.fields import FieldError
 from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob
-from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
+from muster.api.kubernetes.endpoints import Endpoints, Joined, NumberedNames
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import whole_number
 from muster.api.unchecked import find
@@ -19,7 +19,17 @@ from muster.workloads import batch_job
 from muster.workloads.adapter import Owner, Value
 from muster.workloads.batch_job import IndexedJobAdapter
 from muster.workloads.evicted_jobs import unforgiven_parts
-from muster.workloads.kind import TEMPLATE, Admission, AskedPod, GangRules, Place, Ranks, WorkloadKind, World, dotted
+from muster.workloads.kind import (
+    TEMPLATE,
+    Admission,
+    AskedPod,
+    FrameworkWorld,
+    GangRules,
+    Place,
+    Ranks,
+    WorkloadKind,
+    dotted,
+)
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of
 
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
@@ -32,19 +42,19 @@ _BY_NODE_SELECTOR = "alpha.jobset.sigs.k8s.io/node-selector"
 _TEMPLATES = ("spec", "replicatedJobs", "*", "template", "spec", "template")
 
 
-class JobSet(Object):
+class RawJobSet(Object):
     """A JobSet as raw JSON: its CRD is not Muster's, and a newer one may have fields that Muster does not know."""
 
     spec: JSON = msgspec.field(default_factory=dict)
     status: JSON = msgspec.field(default_factory=dict)
 
 
-_RESOURCE = Resource(JOB_SETS.group, JOB_SETS.version, JOB_SETS.plural, JOB_SETS.kind, JobSet)
+_RESOURCE = Resource(JOB_SETS.group, JOB_SETS.version, JOB_SETS.plural, JOB_SETS.kind, RawJobSet)
 
 
 def hosts(jobset: str, replicated_job: str, subdomain: str, *, jobs: int, pods: int) -> Endpoints:
     """Return the host names of a replicated job's pods in rank order: `jobs` Jobs, of `pods` pods each."""
-    runs = tuple(Run(f"{jobset}-{replicated_job}-{job}-", f".{subdomain}", pods) for job in range(jobs))
+    runs = tuple(NumberedNames(f"{jobset}-{replicated_job}-{job}-", f".{subdomain}", pods) for job in range(jobs))
     return runs[0] if len(runs) == 1 else Joined(runs)
 
 
@@ -182,7 +192,7 @@ JOB_SET = WorkloadKind(
     remade_s=JOB_BACK_OFF_MOST_S,
     ranks=Ranks(_adapter, INDEXED_JOBS, name_label=JOBSET_NAME, called="a JobSet"),
     gang=GangRules(),  # without a framework each of its Jobs is a gang, with labels and annotations of the JobSet
-    world=World(
+    world=FrameworkWorld(
         _world,
         GangRules(
             wants_none=lambda jobset: jobset.spec.get("suspend") is True,

@@ -67,7 +67,7 @@ class GangRules:
 
 
 @dataclass(frozen=True, slots=True)
-class World:
+class FrameworkWorld:
     """The world of a framework if it is not the pods of one controller: parts of a workload that are one gang."""
 
     group: Callable[[ObjectMeta], str]
@@ -147,7 +147,7 @@ class WorkloadKind:
     """The reason for which its pods have no ranks, as the beginning of a sentence."""
     gang: GangRules | None = None
     """The rules for the gang of its pods, or of its parts; None if only the pods' own labels count."""
-    world: World | None = None
+    world: FrameworkWorld | None = None
     """Pods that are one world of a framework; None if those of one controller are."""
     admission: Admission = Admission()
     """What admission does with it beside."""

@@ -8,11 +8,11 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.fields import FieldError
 from muster.api.kubernetes.apps import STATEFUL_SETS, StatefulSet
-from muster.api.kubernetes.endpoints import Endpoints, Joined, Run
+from muster.api.kubernetes.endpoints import Endpoints, Joined, NumberedNames
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import Admission, AskedPod, GangRules, Place, Ranks, WorkloadKind, World
+from muster.workloads.kind import Admission, AskedPod, FrameworkWorld, GangRules, Place, Ranks, WorkloadKind
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
@@ -69,7 +69,7 @@ class LeaderWorkerSetAdapter(Adapter):
         """Return `<set>-<group>.<subdomain>` for the leader, `<set>-<group>-<index>.<subdomain>` for workers."""
         leader = f"{self._name}-{self._pod.labels.get(LWS_GROUP, '')}"
         suffix = f".{self.subdomain()}"
-        workers = Run(f"{leader}-", suffix, max(self.size() - 1, 0), start=1)
+        workers = NumberedNames(f"{leader}-", suffix, max(self.size() - 1, 0), start=1)
         return Joined(((f"{leader}{suffix}",), workers))
 
 
@@ -143,7 +143,7 @@ LEADER_WORKER_SET = WorkloadKind(
     labelled=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
     # A group without pods has been scaled away, or is about to be created again.
-    world=World(_world, GangRules(wants_none=lambda _workload: True)),
+    world=FrameworkWorld(_world, GangRules(wants_none=lambda _workload: True)),
     admission=Admission(mistakes=_mistakes),
     samples=_samples,
 )

@@ -12,7 +12,7 @@ from typing import Any, Final
 import yaml
 
 from muster.chart import CHART
-from musterctl.chart.roles import WHOLE, Rule, rights_of_commands
+from musterctl.chart.roles import WHOLE, RoleRule, rights_of_commands
 from webhook.conditions import in_a_group
 from webhook.config import ResourceGroup
 from webhook.registration import configurations
@@ -82,7 +82,7 @@ def value_rows() -> Iterator[tuple[str, ...]]:
         yield f"`{path}`", f"`{default}`", f"{node['description']}{allowed}"
 
 
-def rule_rows(rules: Iterable[Rule]) -> Iterator[tuple[str, ...]]:
+def rule_rows(rules: Iterable[RoleRule]) -> Iterator[tuple[str, ...]]:
     """Yield a row for each rule of a role: resources, verbs, and why."""
     for rule in rules:
         group = rule.api_groups[0]

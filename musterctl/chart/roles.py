@@ -38,7 +38,7 @@ WHOLE: Final = "whole"
 _FOR_READERS: Final = ("why", "implicit")
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+class RoleRule(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Verbs on resources, and the reason for them."""
 
     why: str
@@ -82,15 +82,15 @@ OWN_EXTENDER: Final = Account("muster-extender", (EXTENDER,))
 
 
 @cache
-def tables(of: str) -> dict[tuple[str, str], tuple[Rule, ...]]:
+def tables(of: str) -> dict[tuple[str, str], tuple[RoleRule, ...]]:
     """The rules of a process, or of USERS, by kind and name of the role that has them."""
     found = [each for each in _manifests(of) if "rules" in each]
     return {
-        (each["kind"], each["metadata"]["name"]): msgspec.convert(each["rules"], tuple[Rule, ...]) for each in found
+        (each["kind"], each["metadata"]["name"]): msgspec.convert(each["rules"], tuple[RoleRule, ...]) for each in found
     }
 
 
-def named_tables() -> dict[str, tuple[Rule, ...]]:
+def named_tables() -> dict[str, tuple[RoleRule, ...]]:
     """The rules of every role in the chart, by kind and name as docs/rights.md marks them."""
     files = (path.stem for path in sorted((FILES / "roles").glob("*.yaml")))
     return {
@@ -100,7 +100,7 @@ def named_tables() -> dict[str, tuple[Rule, ...]]:
     }
 
 
-def rules(of: str) -> tuple[Rule, ...]:
+def rules(of: str) -> tuple[RoleRule, ...]:
     """Every rule of a process, or of USERS."""
     return tuple(rule for table in tables(of).values() for rule in table)
 

@@ -31,7 +31,7 @@ secret_namespace_option = click.option(
 )
 
 
-class Entry(msgspec.Struct, omit_defaults=True):
+class CertificateEntry(msgspec.Struct, omit_defaults=True):
     """A certificate or an authority, as `-o json` shows it; times are RFC 3339."""
 
     subject: str
@@ -42,13 +42,13 @@ class Entry(msgspec.Struct, omit_defaults=True):
     role: str = ""
 
 
-class Status(msgspec.Struct):
+class CertificateStatus(msgspec.Struct):
     """The certificates of a cluster, as `muster certs status` finds them."""
 
     secret: str
     kept_by_muster: bool
-    certificates: dict[str, Entry]
-    authorities: list[Entry]
+    certificates: dict[str, CertificateEntry]
+    authorities: list[CertificateEntry]
     webhooks: dict[str, str]
     asked_for: str
     problems: list[str]
@@ -138,11 +138,11 @@ def _bundles(called: Called) -> Bundles:
     }
 
 
-def _of_plane(where: str, _: CertificateSecret | None, bundles: Bundles, now_s: float) -> Status:
+def _of_plane(where: str, _: CertificateSecret | None, bundles: Bundles, now_s: float) -> CertificateStatus:
     """Return the status where webhooks are called by URL: `muster up` made their certificates, without a Secret."""
     role = "trusted when the webhooks are called"
     trusted = dict.fromkeys(authority for webhooks in bundles.values() for bundle in webhooks for authority in bundle)
-    return Status(
+    return CertificateStatus(
         secret=f"{where} is not there, as `muster up` keeps the certificates",
         kept_by_muster=False,
         certificates={},
@@ -153,12 +153,12 @@ def _of_plane(where: str, _: CertificateSecret | None, bundles: Bundles, now_s: 
     )
 
 
-def _status(where: str, secret: CertificateSecret | None, bundles: Bundles, now_s: float) -> Status:
+def _status(where: str, secret: CertificateSecret | None, bundles: Bundles, now_s: float) -> CertificateStatus:
     content = _content(secret) if secret else None
     shown = content or Content()
     leaves = {name: pair.certificate for name, pair in shown.leaves.items()}
     missing = [f"there is no {name}" for name, webhooks in bundles.items() if not webhooks]
-    return Status(
+    return CertificateStatus(
         secret=where,
         kept_by_muster=shown.ours and secret is not None,
         certificates={name: _entry(each, shown) for name, each in leaves.items()},
@@ -176,9 +176,9 @@ def _trusts(bundle: tuple[Certificate, ...], leaves: dict[str, Certificate]) -> 
     return bool(leaves) and all(any(leaf.signed_by(each) for each in bundle) for leaf in leaves.values())
 
 
-def _entry(certificate: Certificate, content: Content) -> Entry:
+def _entry(certificate: Certificate, content: Content) -> CertificateEntry:
     signer = None if certificate.is_authority else content.signer_of(certificate)
-    return Entry(
+    return CertificateEntry(
         subject=certificate.subject,
         fingerprint=certificate.fingerprint,
         expires=format_time(certificate.ends_s),
@@ -196,7 +196,7 @@ def _role(authority: Certificate, content: Content) -> str:
     return "old: goes when no replica needs it"
 
 
-def _lines(report: Status) -> Iterator[str]:
+def _lines(report: CertificateStatus) -> Iterator[str]:
     keeper = "kept by Muster" if report.kept_by_muster else "not kept by Muster"
     yield f"Secret:       {report.secret} ({keeper})"
     yield "Certificates:" if report.certificates else "Certificates: none"

@@ -16,7 +16,7 @@ from rich.live import Live
 from rich.text import Text
 
 from gangs.nodes import node_rows
-from gangs.rows import Row, rows
+from gangs.rows import GangRow, rows
 from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS
 from muster.api.muster.node_faults import DEFAULT_RULES
@@ -48,7 +48,7 @@ class Story:
 
     def __init__(self) -> None:
         self.seen: dict[str, str] = {}
-        self._wanted: dict[str, Callable[[dict[str, Row]], str]] = {
+        self._wanted: dict[str, Callable[[dict[str, GangRow]], str]] = {
             f"{FIRST} runs whole": lambda rows: _whole(rows, FIRST),
             f"{SECOND} waits with no pod bound and says why": _second_waits,
             f"{INDEXED} (two labels, plain kubectl) runs whole": lambda rows: _whole(rows, INDEXED),
@@ -60,7 +60,7 @@ class Story:
         }
         self.broken = ""
 
-    def watch(self, rows: dict[str, Row]) -> None:
+    def watch(self, rows: dict[str, GangRow]) -> None:
         """Ticks off what can be seen at this moment, and notes if the second gang was let in too early."""
         for sentence, check in self._wanted.items():
             if sentence not in self.seen and (proof := check(rows)):
@@ -75,17 +75,17 @@ class Story:
         return [sentence for sentence in self._wanted if sentence not in self.seen]
 
 
-def _whole(rows: dict[str, Row], name: str) -> str:
+def _whole(rows: dict[str, GangRow], name: str) -> str:
     row = rows.get(name)
     return f"{row.running} of {row.minimum} pods run" if row and row.running >= row.minimum > 0 else ""
 
 
-def _completed(rows: dict[str, Row], name: str) -> str:
+def _completed(rows: dict[str, GangRow], name: str) -> str:
     row = rows.get(name)
     return f"it is {row.state}" if row and row.state == "Completed" else ""
 
 
-def _second_waits(rows: dict[str, Row]) -> str:
+def _second_waits(rows: dict[str, GangRow]) -> str:
     first, second = rows.get(FIRST), rows.get(SECOND)
     if not first or not second or first.running < first.minimum:
         return ""
@@ -173,7 +173,7 @@ def _submit(plane: Plane, console: Console) -> None:
 
 def _show(client: Client, console: Console) -> Story:
     """The live tables, until everything has happened or the time is up; each change where they cannot be redrawn."""
-    story, deadline, before = Story(), time.monotonic() + TIMEOUT_S, dict[str, Row]()
+    story, deadline, before = Story(), time.monotonic() + TIMEOUT_S, dict[str, GangRow]()
     with Live(console=console, refresh_per_second=8, transient=False) as live:
         while story.missing and not story.broken and time.monotonic() < deadline:
             objects = read(client, NAMESPACE)

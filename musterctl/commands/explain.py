@@ -15,7 +15,7 @@ from extender.explain.find import gang_named
 from extender.explain.own import places
 from extender.explain.pools import in_pool, pool_of_object
 from extender.explain.report import UnknownNameError
-from extender.explain.text import Line, lines_of
+from extender.explain.text import TextLine, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
 from muster.api import names
@@ -31,7 +31,7 @@ from musterctl.cluster import whole
 from musterctl.options import server_options
 from musterctl.output.report import NONE_LINES, place_lines, print_report, topology_lines
 from musterctl.planningoptions import dump_options, planned_namespace_option, recovery_option, report_options
-from musterctl.reader import Reader
+from musterctl.reader import ClusterReader
 from musterctl.webclient import WebServer
 from webhook.objects.names import meant_labels
 
@@ -44,7 +44,7 @@ from webhook.objects.names import meant_labels
 @server_options
 @report_options
 def explain(
-    *, kind: str, object_name: str, namespace: str, output: str, read: Reader, server: WebServer | None
+    *, kind: str, object_name: str, namespace: str, output: str, read: ClusterReader, server: WebServer | None
 ) -> None:
     """Explains why a job, gang or pod is where it is.
 
@@ -70,11 +70,11 @@ def explain(
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     pod = dump.pod(space, object_name) if kind == "pod" else None
-    hints = [Line("", text, "hint") for text in _slips(f"Pod {object_name}", pod.metadata.labels)] if pod else []
+    hints = [TextLine("", text, "hint") for text in _slips(f"Pod {object_name}", pod.metadata.labels)] if pod else []
     print_report(report, [*lines_of(report, dump.taken_at), *hints], output)
 
 
-def _explain_there(server: WebServer, read: Reader, kind: str, name: str, namespace: str, output: str) -> bool:
+def _explain_there(server: WebServer, read: ClusterReader, kind: str, name: str, namespace: str, output: str) -> bool:
     """Print the report of the page; False, with a word on standard error, if that does not answer."""
     try:
         report = server.explain(read.where, kind, namespace, name)
@@ -90,7 +90,7 @@ def _explain_there(server: WebServer, read: Reader, kind: str, name: str, namesp
 @click.command()
 @click.option("-o", "--output", "file", type=click.Path(dir_okay=False, path_type=Path), help="- is standard output.")
 @dump_options
-def snapshot(*, file: Path | None, read: Reader) -> None:
+def snapshot(*, file: Path | None, read: ClusterReader) -> None:
     """Writes the planner's input to a file, for --snapshot.
 
     The file holds no Secrets and no environment of containers.
@@ -124,7 +124,7 @@ def snapshot(*, file: Path | None, read: Reader) -> None:
 @click.option("--nodes", is_flag=True, help="Show nodes as well.")
 @report_options
 def topo(
-    *, topology_name: str | None, gang: str, resources: tuple[str, ...], nodes: bool, output: str, read: Reader
+    *, topology_name: str | None, gang: str, resources: tuple[str, ...], nodes: bool, output: str, read: ClusterReader
 ) -> None:
     """Draws topologies with the resources of each domain.
 

@@ -8,8 +8,8 @@ import click
 import msgspec
 
 from gangs.words import nodes_words, short
-from history.answers import NO_GANGS, Asked, silence
-from history.read import Gang, Gap, Happening
+from history.answers import NO_GANGS, GangQuery, silence
+from history.read import GangEvent, GangHistory, Outage
 from muster.api.volcano.scheduling import QUEUES
 from musterctl import completion
 from musterctl.cluster import Where, namespace_in
@@ -59,7 +59,9 @@ def list_history(
     source: Source, namespace: str | None, queue: str | None, since_s: float, output: str, *, ended: bool | None = None
 ) -> None:
     """Print gangs, the last submitted first, and below them the times for which nothing was recorded."""
-    found = source.gangs(Asked(namespace=namespace, queue=queue, since=max(0.0, time.time() - since_s), ended=ended))
+    found = source.gangs(
+        GangQuery(namespace=namespace, queue=queue, since=max(0.0, time.time() - since_s), ended=ended)
+    )
     if output != "table":
         show_object(msgspec.to_builtins(found), output)
         return
@@ -91,7 +93,7 @@ def clock(at: float | None) -> str:
     return "-" if at is None else f"{datetime.fromtimestamp(at).astimezone():%Y-%m-%d %H:%M:%S}"
 
 
-def gap_words(gap: Gap) -> str:
+def gap_words(gap: Outage) -> str:
     """Return what is said of a time for which nothing was recorded."""
     return f"not recorded from {clock(gap.since)} for {short(gap.until - gap.since)}: {gap.text}"
 
@@ -102,7 +104,7 @@ def tell_silence(source: Source, what: str) -> None:
         click.echo(said, err=True)
 
 
-_COLUMNS: list[tuple[str, Callable[[Gang], str]]] = [
+_COLUMNS: list[tuple[str, Callable[[GangHistory], str]]] = [
     ("NAME", lambda gang: f"{gang.kind} {gang.name}"),
     ("QUEUE", lambda gang: gang.queue),
     ("USER", lambda gang: gang.user or "-"),
@@ -115,7 +117,7 @@ _COLUMNS: list[tuple[str, Callable[[Gang], str]]] = [
     ("GPU-HOURS", lambda gang: f"{gang.gpu_seconds / 3600:.2f}"),
     ("NODES", lambda gang: nodes_words(gang.nodes)),
 ]
-_STORY: list[tuple[str, Callable[[Happening], str]]] = [
+_STORY: list[tuple[str, Callable[[GangEvent], str]]] = [
     ("TIME", lambda one: clock(one.at)),
     ("EPOCH", lambda one: str(one.epoch or "-")),
     ("WHAT", lambda one: one.what),

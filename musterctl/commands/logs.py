@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from gangs.members import UnknownGangError, begun, container_of, members, named
-from gangs.rows import Row, rows
+from gangs.rows import GangRow, rows
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.states import WAITING
 from muster.kube.client import Client
@@ -102,7 +102,7 @@ def show_logs(
         sys.exit(1)
 
 
-def _chosen(row: Row, pods: Sequence[Pod], rank: int, *, every: bool) -> list[Pod]:
+def _chosen(row: GangRow, pods: Sequence[Pod], rank: int, *, every: bool) -> list[Pod]:
     """Return the pods with a log that are asked for; UnknownGangError says why there is none."""
     if every and (found := begun(pods)):
         return found

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from gangs.forecast import with_starts
-from gangs.rows import Objects, Row, difference, rows
+from gangs.rows import GangRow, RowSources, difference, rows
 from muster.api.base import Resource
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from muster.kube.client import Client, Steps
+from muster.kube.client import Client, LoopIterator
 from muster.kube.errors import APIError, Forbidden, Gone, NotFound
 from musterctl import completion
 from musterctl.chart.roles import VIEW_CLUSTER
@@ -121,7 +121,7 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
             sys.exit(INTERRUPTED)
 
 
-def changes(client: Client, shown: Shown, objects: Objects) -> Iterator[list[Row]]:
+def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[GangRow]]:
     """Yield gangs that have changed since these objects were read, those that are gone with that as their state.
 
     PodGroups of both kinds are watched; after a change of any everything is read anew, at most once a second.
@@ -142,7 +142,7 @@ def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> 
     Native PodGroups are left out where their user may list them, but not watch. Raises APIError as a watch does.
     """
     news: SimpleQueue[APIError | None] = SimpleQueue()
-    watches: list[Steps[Any]] = []
+    watches: list[LoopIterator[Any]] = []
     try:
         for kind, version in versions.items():
             try:
@@ -162,7 +162,7 @@ def wait_for_news(client: Client, namespace: str | None, versions: Versions) -> 
         raise error
 
 
-def _tell(watch: Steps[Any], news: SimpleQueue[APIError | None]) -> None:
+def _tell(watch: LoopIterator[Any], news: SimpleQueue[APIError | None]) -> None:
     """Put None once the watch shows a change or has ended, or else the error."""
     try:
         next((kind for kind, _ in watch if kind != "BOOKMARK"), None)

@@ -20,7 +20,7 @@ from musterctl.options import listing_options, namespace_option, object_output_o
 from musterctl.output.listing import Column, Listing, age, from_spec, from_status, show_object, without_managers
 from musterctl.output.report import own_queue_lines, print_report, queue_lines, top_lines
 from musterctl.planningoptions import report_options
-from musterctl.reader import Reader
+from musterctl.reader import ClusterReader
 
 WATCH_S = 5
 """Seconds between two reads of a whole cluster."""
@@ -149,7 +149,7 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
 @click.option("--resource", default="", help="Resource to compare by.  [default: the one that each queue has most of]")
 @click.option("-w", "--watch", is_flag=True, help=f"Show it again every {WATCH_S} seconds until interrupted.")
 @report_options
-def top(*, resource: str, watch: bool, output: str, read: Reader) -> None:
+def top(*, resource: str, watch: bool, output: str, read: ClusterReader) -> None:
     """Shows usage and share of every queue, and its waiting gangs.
 
     A queue is shown with what is in the queues below it. Without the right to list the whole cluster the Queues say
@@ -158,7 +158,7 @@ def top(*, resource: str, watch: bool, output: str, read: Reader) -> None:
     again(lambda: _show_top(resource, output, read), watch=watch)
 
 
-def _show_top(resource: str, output: str, read: Reader) -> None:
+def _show_top(resource: str, output: str, read: ClusterReader) -> None:
     try:
         reports = reports_for(read)
     except Forbidden as error:
@@ -171,7 +171,7 @@ def _show_top(resource: str, output: str, read: Reader) -> None:
 @queue.command("explain")
 @one_argument
 @report_options
-def explain_queue(*, queue_name: str, output: str, read: Reader) -> None:
+def explain_queue(*, queue_name: str, output: str, read: ClusterReader) -> None:
     """Explains the amounts of a queue, and why gangs wait in it."""
     try:
         reports = {report.queue: report for report in reports_for(read)}

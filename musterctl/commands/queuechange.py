@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from gangs.rows import Objects, Row, rows
+from gangs.rows import GangRow, RowSources, rows
 from muster.api.grammar import listed
 from muster.api.kubernetes.core import NODES
 from muster.api.muster.states import ENDED
@@ -133,12 +133,12 @@ one_argument = name_argument(QUEUES, "queue_name")
 names_argument = name_argument(QUEUES, "queue_names", several=True)
 
 
-def rows_of(groups: Sequence[PodGroup]) -> list[Row]:
+def rows_of(groups: Sequence[PodGroup]) -> list[GangRow]:
     """Return the rows of these gangs, made of their PodGroups alone."""
-    return rows(Objects(groups=list(groups), pods=None, placements=None, jobs=None, train_jobs=None))
+    return rows(RowSources(groups=list(groups), pods=None, placements=None, jobs=None, train_jobs=None))
 
 
-def called(row: Row) -> str:
+def called(row: GangRow) -> str:
     """Return a gang as its owner calls it, with its namespace: `Job team/longrun`."""
     return f"{row.kind} {row.namespace}/{row.name}"
 

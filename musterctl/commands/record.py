@@ -9,10 +9,10 @@ from pathlib import Path
 import click
 from msgspec import to_builtins
 
-from extender.cluster import Cluster
+from extender.cluster import LiveCluster
 from extender.record.lines import FORMAT, Head
 from extender.record.reading import Recording, RecordingError
-from extender.record.recorder import Recorder
+from extender.record.recorder import PlannerRecorder
 from extender.record.ring import Ring, RingError
 from extender.record.status import status_of
 from extender.record.tap import Tap
@@ -79,9 +79,9 @@ def _record(client: Client, ring: Ring, pool: str, for_s: float | None) -> None:
     settings |= to_builtins(inputs[pool].timing) if pool in inputs else {}
     config = config_of(told.get(pool), pool)
     head = Head(format=FORMAT, version=version("muster"), pool=pool, config=config, settings=settings, planner=False)
-    recorder = Recorder(ring, head, wall_s=time.time)
+    recorder = PlannerRecorder(ring, head, wall_s=time.time)
     tap = Tap(recorder)
-    cluster = Cluster(client, wake=lambda: None, pool=pool, tap=tap)
+    cluster = LiveCluster(client, wake=lambda: None, pool=pool, tap=tap)
     client.loop.call_soon_threadsafe(cluster.start)
     recorder.start()
     try:

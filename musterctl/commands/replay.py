@@ -9,7 +9,7 @@ import yaml
 
 from extender.explain.report import UnknownNameError
 from extender.record.reading import Recording, RecordingError
-from extender.replay.changes import Changes
+from extender.replay.changes import WhatIfChanges
 from extender.replay.check import check
 from extender.replay.report import what_if
 from muster.api.volcano.scheduling import QUEUES, Queue
@@ -74,7 +74,7 @@ def replay(
             raise SystemExit(1 if checked.different_cycles else 0)
         nodes = {like: add_nodes} if like and add_nodes else {}
         given = {queue.metadata.name: queue for file in queue_files for queue in _queues(file)}
-        change = Changes(queues=given, edits=edits, without=without, nodes=nodes)
+        change = WhatIfChanges(queues=given, edits=edits, without=without, nodes=nodes)
         report = what_if(read, config=config, changed=change, added=change.added)
     except (RecordingError, UnknownNameError, ValueError) as error:
         raise click.ClickException(str(error)) from error

@@ -9,8 +9,8 @@ from extender.explain.own import demands
 from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import changed_shares, queue_reports, told_reports
 from extender.explain.report import UnknownNameError
-from extender.explain.text import Line
-from extender.explain.whatif import Change, WhatIf, changed
+from extender.explain.text import TextLine
+from extender.explain.whatif import DumpChange, WhatIf, changed
 from extender.simulate.placing import simulate as run
 from muster.api.kubernetes.core import NAMESPACES, NODES, PRIORITY_CLASSES
 from muster.api.volcano.batch import JOBS
@@ -20,7 +20,7 @@ from musterctl.allowed import dump_for, user_of
 from musterctl.options import admission_config_option, documents
 from musterctl.output.report import demand_lines, print_report, simulated_lines
 from musterctl.planningoptions import planned_namespace_option, recovery_option, report_options
-from musterctl.reader import Reader
+from musterctl.reader import ClusterReader
 from webhook.config import ResourceGroup, parse
 from webhook.offline.manifests import ManifestError
 from webhook.offline.submission import Submission
@@ -58,7 +58,7 @@ def simulate(
     namespace: str | None,
     admission_config: str | None,
     output: str,
-    read: Reader,
+    read: ClusterReader,
 ) -> None:
     """Shows which gangs would start or wait after changes.
 
@@ -72,7 +72,7 @@ def simulate(
     if not dump.whole and (add_nodes or cordon or without or queues):
         raise click.UsageError("these changes can be tried by those who may list the whole cluster; you may use -f")
     submission = _read(files, dump, space, parse(admission_config or ""), user_of(read.client()) if files else "")
-    change = Change(
+    change = DumpChange(
         space,
         without=list(without),
         cordoned=list(cordon),
@@ -98,7 +98,7 @@ def simulate(
     before = [report for each in olds for report in queue_reports(each)]
     gangs_after = [gang for each in worlds for gang in run(each, new)]
     told = {"queues": shares} if queues else {}
-    lines: list[Line | str] = [*changed_shares(before, shares), *simulated_lines(gangs_after, submission.ignored)]
+    lines: list[TextLine | str] = [*changed_shares(before, shares), *simulated_lines(gangs_after, submission.ignored)]
     print_report({"ignored": submission.ignored, "gangs": gangs_after} | told, lines, output)
 
 

@@ -21,13 +21,13 @@ from muster.api.muster.pools import LONGEST_NAME, is_pool_name
 from muster.resources import quantity
 from musterctl.chart.files import DEFAULT_EXTENDER_PORT
 from musterctl.commands.plane import show, show_kind
-from musterctl.kind.cluster import KindCluster, Wish
+from musterctl.kind.cluster import KindCluster, KindOptions
 from musterctl.options import admission_config_option, name_option
 from musterctl.plane import binaries, state
 from musterctl.plane.health import supervise
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import Options
+from musterctl.plane.state import PlaneOptions
 from musterctl.planningoptions import planning_config_option
 from musterctl.running import published_in
 
@@ -128,7 +128,7 @@ def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image:
 
 def _kind(name: str, chosen: Mapping[str, Any], image: str) -> None:
     """Makes or renews a kind cluster; options of planes that have no meaning there are refused."""
-    useless = [f"--{option.replace('_', '-')}" for option in chosen if option not in Wish.__struct_fields__]
+    useless = [f"--{option.replace('_', '-')}" for option in chosen if option not in KindOptions.__struct_fields__]
     if useless:
         raise click.UsageError(f"{', '.join(useless)}: not with --provider kind; the chart's values say such things")
     if name in state.names():
@@ -163,7 +163,7 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
         if not plane.attached or any(part.alive for part in plane.parts.values()):
             raise LocalError(f"plane {name} exists with {', '.join(differences)}; `muster down --name {name}` ends it")
         plane.remove()
-    options = Options(**chosen)
+    options = PlaneOptions(**chosen)
     _check(options, chosen)
     wanted = set(state.ALL)
     if options.kubeconfig:
@@ -173,7 +173,7 @@ def plane_of(name: str, chosen: Mapping[str, Any] | None = None, *, bound: bool 
     return Plane(folder, wanted, options, bound=bound)
 
 
-def _check(options: Options, chosen: Mapping[str, Any]) -> None:
+def _check(options: PlaneOptions, chosen: Mapping[str, Any]) -> None:
     """Refuses options that do not go together."""
     if options.kubeconfig and (useless := [f"--{option}" for option in _OF_PLANES if option in chosen]):
         raise click.UsageError(f"{', '.join(useless)}: with --kubeconfig nodes and version are those of that cluster")
@@ -187,7 +187,7 @@ def _check(options: Options, chosen: Mapping[str, Any]) -> None:
         raise click.UsageError("--no-scheduler goes with --kubeconfig: a plane of our own needs its scheduler")
 
 
-def _differences(options: Options, chosen: Mapping[str, Any]) -> list[str]:
+def _differences(options: PlaneOptions, chosen: Mapping[str, Any]) -> list[str]:
     """Return the chosen options that differ from those of an existing plane, as `option value` of the plane."""
     stored = msgspec.structs.asdict(options)
     if options.admission_config:

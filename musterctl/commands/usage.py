@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from history.answers import NO_USAGE, AskedUsage
-from history.usage import KEYS, Row, Seconds, cell, hours
+from history.usage import KEYS, Seconds, UsageRow, cell, hours
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import CPU, PODS
 from musterctl.cluster import Where
@@ -67,7 +67,7 @@ def usage(
     tell_silence(source, NO_USAGE)
 
 
-def _csv(by: tuple[str, ...], found: list[Row]) -> None:
+def _csv(by: tuple[str, ...], found: list[UsageRow]) -> None:
     writer = csv.writer(sys.stdout)
     writer.writerow([*by, "resource", *(f"{name}_hours" for name in _AMOUNTS)])
     for row in found:
@@ -76,7 +76,7 @@ def _csv(by: tuple[str, ...], found: list[Row]) -> None:
             writer.writerow([*map(cell, row.key), resource, *told])
 
 
-def _table(by: tuple[str, ...], found: list[Row]) -> None:
+def _table(by: tuple[str, ...], found: list[UsageRow]) -> None:
     if not found:
         click.echo("Nothing was asked for in that time.", err=True)
         return

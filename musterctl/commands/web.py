@@ -8,7 +8,7 @@ from contextlib import closing
 import click
 import structlog
 
-from history.store import STORE_VARIABLE, Store, StoreError
+from history.store import STORE_VARIABLE, HistoryStore, StoreError
 from musterctl.cluster import Where, known_plane
 from musterctl.options import where_options
 from musterctl.plane import state
@@ -49,11 +49,11 @@ def web(*, port: int, no_open: bool, namespace: str | None, store: str | None, w
             ) from error
 
 
-def history_of(where: Where, store: str | None) -> Store | None:
+def history_of(where: Where, store: str | None) -> HistoryStore | None:
     """Return the store that is named, else that of a local plane; None for another cluster."""
     folder = known_plane(where)
     url = store or (state.history_of(folder) if folder else None)
     try:
-        return Store.for_serving(url) if url else None
+        return HistoryStore.for_serving(url) if url else None
     except StoreError as error:
         raise click.ClickException(str(error)) from error

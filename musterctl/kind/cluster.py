@@ -37,7 +37,7 @@ _WAIT: Final = "300s"
 Report = Callable[[str], None]
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class KindOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a kind cluster."""
 
     nodes: int = 3
@@ -48,7 +48,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """A whole version; empty means that of kind."""
 
 
-def configuration(wish: Wish) -> dict[str, Any]:
+def configuration(wish: KindOptions) -> dict[str, Any]:
     """The document for `kind create cluster --config`."""
     image = {"image": node_image(wish.kubernetes)} if wish.kubernetes else {}
     workers = [
@@ -83,7 +83,7 @@ def node_image(version: str) -> str:
 class Made(msgspec.Struct, frozen=True, kw_only=True):
     """The content of kind.json."""
 
-    wish: Wish
+    wish: KindOptions
     engine: str
 
 
@@ -146,11 +146,11 @@ class KindCluster:
                 "rollout", "status", f"--namespace={SYSTEM_NAMESPACE}", f"--timeout={_WAIT}", f"deployment/{deployment}"
             )
 
-    def _wish(self, chosen: Mapping[str, Any]) -> Wish:
+    def _wish(self, chosen: Mapping[str, Any]) -> KindOptions:
         """The options for the cluster; one that exists must have been made with those that were chosen."""
         found = self.made()
         if found is None:
-            return Wish(**chosen)
+            return KindOptions(**chosen)
         different = [name for name, value in chosen.items() if getattr(found.wish, name) != value]
         if different:
             had = ", ".join(f"{name} {getattr(found.wish, name) or 'unset'}" for name in different)

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import NamedTuple
 
-from gangs.rows import Row
+from gangs.rows import GangRow
 from gangs.words import nodes_words, plain, short
 from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.states import ENDED, WAITING
 from musterctl.output.listing import Printer, since
 
-Column = tuple[str, Callable[[Row], str]]
+Column = tuple[str, Callable[[GangRow], str]]
 _DAY_S = 24 * 3600
 _ALL = 100_000
 """Characters for all nodes of a gang."""
@@ -31,7 +31,7 @@ class Shown(NamedTuple):
     start: bool = False
     """Gangs that wait, with the intervals of their starts."""
 
-    def has(self, row: Row) -> bool:
+    def has(self, row: GangRow) -> bool:
         """Return True for a gang that is to be shown."""
         if self.start and row.state not in WAITING:
             return False
@@ -39,7 +39,7 @@ class Shown(NamedTuple):
         return ours and (self.ended or row.state not in ENDED)
 
 
-def printer(shown: Shown) -> Printer[Row]:
+def printer(shown: Shown) -> Printer[GangRow]:
     """Return what prints these gangs."""
     all_columns = [*([_NAMESPACE] if shown.namespace is None else []), *columns(shown)]
     return Printer(
@@ -74,7 +74,7 @@ def columns(shown: Shown) -> list[Column]:
 _NAMESPACE: Column = ("NAMESPACE", lambda row: row.namespace)
 
 
-def start(row: Row) -> str:
+def start(row: GangRow) -> str:
     """Return the time until the expected start: `in 30m`; `unknown` for a gang that waits without one."""
     at = readable_time(row.expected_start)
     if at is None:
@@ -82,13 +82,13 @@ def start(row: Row) -> str:
     return f"in {short(at - time.time())}" if at > time.time() else "now"
 
 
-def start_time(row: Row) -> str:
+def start_time(row: GangRow) -> str:
     """Return the expected start as a time of day with the time until then: `10:34 (in 30m)`."""
     at = readable_time(row.expected_start)
     return start(row) if at is None else f"{_clock(at)} ({start(row)})"
 
 
-def start_interval(row: Row) -> str:
+def start_interval(row: GangRow) -> str:
     """Return when a gang starts in 80 of 100 cases: `10:34-12:05 (in 30m-2h)`."""
     early, late = readable_time(row.earliest_start), readable_time(row.latest_start)
     if early is None:

@@ -19,7 +19,7 @@ from muster.api.kubernetes.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.errors import Gone
 from musterctl.cluster import JSON, failing_as, reference, whole
-from musterctl.output.table import Table
+from musterctl.output.table import PrintedTable
 from webhook.offline.manifests import as_yaml
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Printer(Generic[T]):
         data: Callable[[T], JSON] = msgspec.to_builtins,
     ) -> None:
         self._cells = [cell for _, cell in columns]
-        self._table = Table([title for title, _ in columns])
+        self._table = PrintedTable([title for title, _ in columns])
         self._output = output
         self._names = names
         self._together = together

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from extender.explain.text import Line, Tone
+from extender.explain.text import TextLine, Tone
 from extender.record.status import RecordingStatus
 from extender.replay.check import CheckReport
 from extender.replay.figures import QueueFigures
@@ -18,7 +18,7 @@ _WORDS = 4
 """Decisions that it shows of each side of one."""
 
 
-def check_lines(report: CheckReport) -> Iterator[Line]:
+def check_lines(report: CheckReport) -> Iterator[TextLine]:
     """Yield the lines of a comparison of decisions."""
     total = sum(report.decisions.values())
     versions = ", ".join(report.versions) or "unknown"
@@ -42,14 +42,14 @@ def check_lines(report: CheckReport) -> Iterator[Line]:
         yield _line("hint", f"{report.different_cycles - _DIFFERENCES} more cycles differ; -o json lists more of them")
 
 
-def _decisions(words: Sequence[Sequence[str]], label: str) -> Iterator[Line]:
+def _decisions(words: Sequence[Sequence[str]], label: str) -> Iterator[TextLine]:
     for each in words[:_WORDS]:
         yield _line("plain", " ".join(each), label)
     if len(words) > _WORDS:
         yield _line("plain", f"and {len(words) - _WORDS} more", label)
 
 
-def replay_lines(report: ReplayReport) -> Iterator[Line]:
+def replay_lines(report: ReplayReport) -> Iterator[TextLine]:
     """Yield the lines of a what-if: a table of all queues and of each, then the gangs whose wait differs most."""
     yield _line("title", f"Replayed from {report.since} to {report.until}")
     yield from (_line("plain", row) for row in _table(report))
@@ -103,7 +103,7 @@ def _row(figures: QueueFigures | None, queue: str, label: str, resources: Sequen
     ]
 
 
-def _waited(gangs: Sequence[Waited], what: str) -> Iterator[Line]:
+def _waited(gangs: Sequence[Waited], what: str) -> Iterator[TextLine]:
     if gangs:
         yield _line("title", f"Gangs that {what} with the change")
     for each in gangs:
@@ -111,7 +111,7 @@ def _waited(gangs: Sequence[Waited], what: str) -> Iterator[Line]:
         yield _line("plain", f"{each.workload} (queue {each.queue}): {duration(each.before_s)} -> {after}")
 
 
-def cut_lines(cuts: Mapping[Path, str]) -> Iterator[Line]:
+def cut_lines(cuts: Mapping[Path, str]) -> Iterator[TextLine]:
     """Yield a line for each file that ends before its end."""
     for path, why in sorted(cuts.items()):
         yield _line("hint", f"{path.name}: {why}")
@@ -121,11 +121,11 @@ def _short(resource: str) -> str:
     return resource.rpartition("/")[2].upper()
 
 
-def _line(tone: Tone, text: str, label: str = "") -> Line:
-    return Line(label, text, tone)
+def _line(tone: Tone, text: str, label: str = "") -> TextLine:
+    return TextLine(label, text, tone)
 
 
-def status_lines(status: RecordingStatus) -> Iterator[Line]:
+def status_lines(status: RecordingStatus) -> Iterator[TextLine]:
     """Yield the lines about what is in a recording."""
     versions = ", ".join(status.versions)
     yield _line("title", f"Recorded from {status.since} to {status.until} by Muster {versions}")

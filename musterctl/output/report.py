@@ -10,9 +10,9 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from extender.explain.own import Demand, GangPlaces
+from extender.explain.own import GangPlaces, QueueDemand
 from extender.explain.queues import OwnQueue, QueueReport
-from extender.explain.text import Line
+from extender.explain.text import TextLine
 from extender.explain.topology import DomainReport, SparesThere, TopologyReport
 from extender.simulate.placing import SimulatedGang
 from gangs.words import ranks_words
@@ -33,7 +33,7 @@ NONE_LINES = (
 )
 
 
-def print_report(report: Any, lines: Iterable[Line | str], output: str) -> None:
+def print_report(report: Any, lines: Iterable[TextLine | str], output: str) -> None:
     """Print the lines of a report, or with the output `json` or `yaml` the report itself."""
     if output == "text":
         print_lines(lines)
@@ -41,7 +41,7 @@ def print_report(report: Any, lines: Iterable[Line | str], output: str) -> None:
         print_data(report, output)
 
 
-def print_lines(lines: Iterable[Line | str]) -> None:
+def print_lines(lines: Iterable[TextLine | str]) -> None:
     """Print label and text in two columns; without colour and broken lines if the output is no terminal."""
     console = Console(highlight=False)
     for line in lines:
@@ -68,52 +68,52 @@ def print_data(report: Any, output: str) -> None:
         click.echo(msgspec.json.format(text, indent=2).decode())
 
 
-def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Iterator[Line]:
+def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Iterator[TextLine]:
     """Yield the lines of a simulation: nodes or reason of each gang, then the objects that were left out."""
     if not gangs_after:
-        yield Line("", "no gang waits")
+        yield TextLine("", "no gang waits")
     for outcome in gangs_after:
         who = outcome.workload + (" (submitted)" if outcome.submitted else "")
         if outcome.placed:
             pods = "1 pod" if outcome.slots == 1 else f"{outcome.slots} pods"
-            yield Line("", f"{who} would start: {pods}", "good")
+            yield TextLine("", f"{who} would start: {pods}", "good")
             for nodes in outcome.nodes:
-                yield Line("on", nodes)
+                yield TextLine("on", nodes)
         elif outcome.why:
-            yield Line("", f"{who} would wait", "bad")
-            yield Line("why", outcome.why.message)
+            yield TextLine("", f"{who} would wait", "bad")
+            yield TextLine("why", outcome.why.message)
             queue = outcome.why.queue
-            yield Line("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")
+            yield TextLine("queue", f"{queue.name}, place {queue.place} of {queue.waiting} in it")
     yield from _left_out(ignored)
 
 
-def demand_lines(demands: Sequence[Demand], ignored: Sequence[str]) -> Iterator[Line]:
+def demand_lines(demands: Sequence[QueueDemand], ignored: Sequence[str]) -> Iterator[TextLine]:
     """Yield the lines of what new gangs would ask of their queues."""
     for demand in demands:
-        yield Line("", f"{demand.workload} (submitted) would ask for nodes", "title")
+        yield TextLine("", f"{demand.workload} (submitted) would ask for nodes", "title")
         for pod_set in demand.pod_sets:
-            yield Line("needs", pod_set)
-        yield Line("", f"{demand.min_member} of them start together")
+            yield TextLine("needs", pod_set)
+        yield TextLine("", f"{demand.min_member} of them start together")
         waits = "" if demand.waiting is None else f", {demand.waiting} gangs wait in it now"
-        yield Line("queue", demand.queue + waits)
+        yield TextLine("queue", demand.queue + waits)
         for remark in demand.remarks:
-            yield Line("", remark)
+            yield TextLine("", remark)
     yield from _left_out(ignored)
 
 
-def place_lines(gangs: Sequence[GangPlaces]) -> Iterator[Line]:
+def place_lines(gangs: Sequence[GangPlaces]) -> Iterator[TextLine]:
     """Yield the nodes of gangs in rank order."""
     if not gangs:
-        yield Line("", "no gang has nodes")
+        yield TextLine("", "no gang has nodes")
     for gang in gangs:
-        yield Line("", gang.workload, "title")
+        yield TextLine("", gang.workload, "title")
         for nodes in gang.nodes or ["no node yet"]:
-            yield Line("on", nodes)
+            yield TextLine("on", nodes)
 
 
-def _left_out(ignored: Iterable[str]) -> Iterator[Line]:
+def _left_out(ignored: Iterable[str]) -> Iterator[TextLine]:
     for what in ignored:
-        yield Line("left out", f"{what}: there is nothing to place")
+        yield TextLine("left out", f"{what}: there is nothing to place")
 
 
 def top_lines(reports: Sequence[QueueReport], resource: str) -> Iterator[str]:

@@ -46,7 +46,7 @@ def drawn(
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-class Table:
+class PrintedTable:
     """Prints rows below headings; rows that come later keep the columns' widths where they can."""
 
     def __init__(self, titles: Sequence[str]) -> None:
@@ -64,4 +64,4 @@ class Table:
 
 def show_rows(columns: Sequence[tuple[str, Callable[[Any], str]]], rows: Sequence[Any]) -> None:
     """Print a row for each of `rows`, with a heading and a cell of each column."""
-    Table([title for title, _ in columns]).show([[of(row) for _, of in columns] for row in rows])
+    PrintedTable([title for title, _ in columns]).show([[of(row) for _, of in columns] for row in rows])

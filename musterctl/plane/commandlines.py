@@ -20,7 +20,7 @@ from musterctl.plane import state
 from musterctl.plane.machine import LOOPBACK
 from musterctl.plane.pki import Pki, admission_control, webhook_callers
 from musterctl.plane.rights import CLUSTER_LEASE
-from musterctl.plane.state import Options
+from musterctl.plane.state import PlaneOptions
 from webhook.settings import WebhookSettings
 
 _TEMPLATES: Final[dict[str, list[str]]] = files.document(Path(__file__).with_name("arguments.yaml"))
@@ -45,7 +45,7 @@ class CommandLines:
     """The plane as command lines depend on it."""
 
     folder: Path
-    options: Options
+    options: PlaneOptions
     ports: dict[str, int]
     pki: Pki
     binaries: Callable[[], dict[str, Path]]

@@ -9,10 +9,10 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import APIError
 from musterctl.plane.machine import LocalError
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 _POLL_S: Final = 0.05
 _ANSWER_S: Final = 2.0
@@ -21,7 +21,7 @@ _PAUSE_S: Final = 10.0
 _RENEW_S: Final = 1800.0
 
 
-def wait_until(part: Part, trouble: Callable[[], str], timeout_s: float) -> None:
+def wait_until(part: PlaneProcess, trouble: Callable[[], str], timeout_s: float) -> None:
     """Returns when there is no trouble that the part has to end; raises LocalError if it dies or is late."""
     deadline = time.monotonic() + timeout_s
     while True:
@@ -42,7 +42,7 @@ def trouble_at(url: str, ca_file: Path) -> str:
     """Empty if the URL answers 200, else what is wrong."""
     parts = urlsplit(url)
     tls = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
-    with closing(Client(Config(f"{parts.scheme}://{parts.netloc}", tls), timeout_s=_ANSWER_S)) as client:
+    with closing(Client(ClientConfig(f"{parts.scheme}://{parts.netloc}", tls), timeout_s=_ANSWER_S)) as client:
         try:
             client.request("GET", parts.path)
         except APIError as error:
@@ -50,7 +50,7 @@ def trouble_at(url: str, ca_file: Path) -> str:
     return ""
 
 
-def supervise(parts: Mapping[str, Part], report: Callable[[str], None], renew: Callable[[], None]) -> None:
+def supervise(parts: Mapping[str, PlaneProcess], report: Callable[[str], None], renew: Callable[[], None]) -> None:
     """Report what dies and start it again, soon deaths later, for ever; call `renew` for tokens every half hour."""
     renewed_s = time.monotonic()
     not_before_s = dict.fromkeys(parts, 0.0)

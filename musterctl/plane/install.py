@@ -21,7 +21,7 @@ from musterctl.chart import roles as chart
 from musterctl.chart.files import CRDS, FILES, RUNTIMES, document, manifests, policies
 from musterctl.plane import rights
 from musterctl.plane.machine import LOOPBACK, LocalError
-from musterctl.plane.state import Options
+from musterctl.plane.state import PlaneOptions
 
 TRAINER_NAMESPACE: Final = "kubeflow-system"
 RACK: Final = f"{DOMAIN}/rack"
@@ -81,7 +81,7 @@ def trainer_version(client: Client) -> None:
         _create(client, each)
 
 
-def nodes(client: Client, options: Options, kubelet_port: int) -> None:
+def nodes(client: Client, options: PlaneOptions, kubelet_port: int) -> None:
     """Create those of the plane's nodes that do not exist; what plays their kubelets is at this port of loopback."""
     existing = {node.metadata.name for node in client.list(core.NODES)}
     missing = [node for node in node_objects(options, kubelet_port) if node["metadata"]["name"] not in existing]
@@ -136,7 +136,7 @@ def _resource(manifest: dict[str, Any]) -> Resource[meta.Object]:
     return Resource(group, version, plural, kind, meta.Object, namespaced="namespace" in manifest["metadata"])
 
 
-def node_objects(options: Options, kubelet_port: int = 0) -> list[dict[str, Any]]:
+def node_objects(options: PlaneOptions, kubelet_port: int = 0) -> list[dict[str, Any]]:
     """Return the simulated nodes of a plane; consecutive nodes share a rack and a pool, consecutive racks a block."""
     return [_node(index, options, kubelet_port) for index in range(options.nodes)]
 
@@ -151,7 +151,7 @@ def run_of(index: int, count: int, runs: int) -> int:
     return index * runs // count
 
 
-def _node(index: int, options: Options, kubelet_port: int) -> dict[str, Any]:
+def _node(index: int, options: PlaneOptions, kubelet_port: int) -> dict[str, Any]:
     """One node without taints; kwok makes it Ready."""
     name = name_of(index)
     amounts = {"cpu": options.cpu, "memory": options.memory, "pods": "110", "ephemeral-storage": "1Ti"}

@@ -17,8 +17,8 @@ from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.health import trouble_at, wait_until
 from musterctl.plane.machine import LocalError, locked
 from musterctl.plane.pki import ADMIN, Pki
-from musterctl.plane.process import Part, kill_leftovers, start_guard
-from musterctl.plane.state import Options
+from musterctl.plane.process import PlaneProcess, kill_leftovers, start_guard
+from musterctl.plane.state import PlaneOptions
 from webhook import config, registration
 
 _START_TIMEOUT_S: Final = 60.0
@@ -40,7 +40,7 @@ class Plane:
         self,
         root: Path,
         wanted: Collection[str] = state.COMPONENTS,
-        options: Options | None = None,
+        options: PlaneOptions | None = None,
         *,
         bound: bool = False,
         arguments: Mapping[str, Sequence[str]] | None = None,
@@ -51,7 +51,7 @@ class Plane:
         names = state.parts_of(wanted, options.pool if options else ())
         found = state.load(self.root)
         self.is_new = found is None
-        self.state = found or state.create(self.root, options or Options(), names)
+        self.state = found or state.create(self.root, options or PlaneOptions(), names)
         self._pki = Pki(self.root)
         self.commandlines = CommandLines(
             folder=self.root,
@@ -63,7 +63,7 @@ class Plane:
             settings={} if settings is None else settings,
             played=state.KWOK in self.state.parts,
         )
-        self.parts = {name: Part(name, self.root, self._command_of(name)) for name in self.state.parts}
+        self.parts = {name: PlaneProcess(name, self.root, self._command_of(name)) for name in self.state.parts}
         self._bound = bound
         self._guard: subprocess.Popen[bytes] | None = None
 
@@ -109,7 +109,7 @@ class Plane:
         command = [str(self.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments]
         return subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
 
-    def part(self, name: str) -> Part:
+    def part(self, name: str) -> PlaneProcess:
         """The part of that name; LocalError names the parts that there are."""
         if name not in self.parts:
             raise LocalError(f"this plane has no part {name!r}; it has {', '.join(self.parts)}")

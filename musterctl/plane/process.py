@@ -26,7 +26,7 @@ _KILL_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.01
 
 
-class Part:
+class PlaneProcess:
     """One program of a plane in `folder`, as `command()` says how to start it, with a pid file and a log there."""
 
     def __init__(self, name: str, folder: Path, command: Callable[[], list[str]], *, grace_s: float = 10.0) -> None:
@@ -213,7 +213,7 @@ def _guard(folders: Sequence[Path]) -> None:
     for folder in folders:
         pid_files = sorted((folder / "run").glob("*.pid"), key=lambda path: path.stat().st_mtime_ns, reverse=True)
         for path in pid_files:
-            Part(path.stem, folder, list).stop()
+            PlaneProcess(path.stem, folder, list).stop()
         kill_leftovers(folder)
 
 

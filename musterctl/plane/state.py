@@ -101,7 +101,7 @@ def program_of(part: str) -> str:
     return SCHEDULER if base_of(part) == MUSTER_SCHEDULER else part
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class PlaneOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options that a plane was made with, and keeps for its life, but for the configuration of its planner."""
 
     nodes: int = 8
@@ -131,10 +131,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     extender_port: int = 0
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class PlaneState(msgspec.Struct, frozen=True, kw_only=True):
     """The content of `plane.json`: options, and the parts and ports that were chosen when the plane was made."""
 
-    options: Options
+    options: PlaneOptions
     parts: tuple[str, ...]
     ports: dict[str, int]
 
@@ -164,10 +164,10 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in home().glob("*/plane.json"))
 
 
-def load(folder: Path) -> State | None:
+def load(folder: Path) -> PlaneState | None:
     """The state of the plane in that folder, or None if there is none."""
     try:
-        return msgspec.json.decode((folder / "plane.json").read_bytes(), type=State)
+        return msgspec.json.decode((folder / "plane.json").read_bytes(), type=PlaneState)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as error:
@@ -176,18 +176,18 @@ def load(folder: Path) -> State | None:
         ) from error
 
 
-def create(folder: Path, options: Options, parts: tuple[str, ...]) -> State:
+def create(folder: Path, options: PlaneOptions, parts: tuple[str, ...]) -> PlaneState:
     """Chooses ports, and writes the state of a new plane."""
     wished = {"webhook": options.webhook_port, "extender": options.extender_port}
     given = {name: port for name, port in wished.items() if port}
     ports = (*PORTS, *(in_pool(port, pool) for pool in options.pool for port in _OF_A_PAIR_PORTS))
     chosen = free_ports(len(ports), taken=given.values())
-    state = State(options=options, parts=parts, ports=dict(zip(ports, chosen, strict=True)) | given)
+    state = PlaneState(options=options, parts=parts, ports=dict(zip(ports, chosen, strict=True)) | given)
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     save(folder, state)
     return state
 
 
-def save(folder: Path, state: State) -> None:
+def save(folder: Path, state: PlaneState) -> None:
     """Writes the state of a plane."""
     write_private(folder / "plane.json", msgspec.json.format(msgspec.json.encode(state)))

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import msgspec
 
 from extender.cluster import name_only
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.kubernetes.core import Node, Pod
-from muster.kube.store import Store
+from muster.kube.store import ObjectStore
 from tests.bench.usual import node, pod, resident_mib
 
 NODES, PODS = 5_000, 50_000
@@ -18,7 +18,7 @@ BUDGET_MIB = 350
 
 def run() -> Iterator[str]:
     """Resident memory before and after, in one process."""
-    state, store = State(), Store[Pod]()
+    state, store = PlannerState(), ObjectStore[Pod]()
     for index in range(NODES):
         state.on_node(None, msgspec.convert(node(index), Node))
     decode = msgspec.json.Decoder(Pod).decode

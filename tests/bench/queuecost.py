@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import Options
+from musterctl.plane.state import PlaneOptions
 from tests.bench.throughput import NODE_COUNT, PARTS, make_nodes, measure
 
 ROUNDS = 2
@@ -21,7 +21,7 @@ def run() -> Iterator[str]:
     """Both in turns, each on a plane of its own."""
     for number in range(ROUNDS):
         for what, config in (("without queues", WITHOUT), ("with queues", "")):
-            options = Options(planning_config=config)
+            options = PlaneOptions(planning_config=config)
             with (
                 tempfile.TemporaryDirectory() as folder,
                 Plane(Path(folder) / "plane", PARTS, options, bound=True) as plane,

@@ -8,7 +8,7 @@ from extender_world import World
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.progress import TrackPlacements
-from extender.planner.plugins.order import Elastic, Gang, Priority
+from extender.planner.plugins.order import Elastic, GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from tests.bench.timing import Result, cpu_ms
@@ -33,7 +33,7 @@ def run() -> Iterator[Result]:
 def world_of(queues: int) -> World:
     """Full nodes, and gangs of one GPU each that wait in queues of two levels."""
     world = World(checked=False)
-    world.plugins = [Gang({}), Priority({}), Elastic({}), Proportion({}), Predicates({})]
+    world.plugins = [GangPlugin({}), Priority({}), Elastic({}), Proportion({}), Predicates({})]
     world.nodes(NODES, gpus=8)
     for number in range(queues):
         if number % PER_DEPARTMENT == 0:

@@ -18,8 +18,8 @@ from muster.api.kubernetes.core import Node, Pod
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.client import Client
-from muster.kube.config import Config
-from muster.kube.store import Store
+from muster.kube.config import ClientConfig
+from muster.kube.store import ObjectStore
 from tests.bench.usual import node, pod, resident_mib
 
 SIZES = ((100, 1_000), (1_000, 10_000), (5_000, 50_000))
@@ -42,9 +42,9 @@ def _asked(process: str, nodes: int, pods: int) -> str:
 def fill_extender(nodes: int, pods: int) -> object:
     """The extender's state and the cache of its pods."""
     from extender.cluster import name_only
-    from extender.planner.state.state import State
+    from extender.planner.state.state import PlannerState
 
-    state, store = State(), Store[Pod]()
+    state, store = PlannerState(), ObjectStore[Pod]()
     for index in range(nodes):
         state.on_node(None, msgspec.convert(node(index), Node))
     for one in _pods(nodes, pods):
@@ -58,7 +58,7 @@ def fill_controller(nodes: int, pods: int) -> object:
     from controller.app import Controller
     from controller.caches import kept
 
-    one = Controller(Client(Config(server="http://127.0.0.1:9")), workers=3)
+    one = Controller(Client(ClientConfig(server="http://127.0.0.1:9")), workers=3)
     for each in _pods(nodes, pods):
         one.reflectors["pods"].store.put(kept(each))
     for number in range(pods // GANG):

@@ -12,7 +12,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.actions.search import SlotSearch
 from extender.planner.framework import decisions
-from extender.planner.framework.registry import Plugin
+from extender.planner.framework.registry import PlannerPlugin
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.scores import NodePlacement
 from tests.bench.timing import Result, cpu_ms
@@ -96,7 +96,7 @@ def _who_can_start() -> Iterator[str]:
             yield f"gangs of a whole rack that start at once, {used:.0%} of GPUs in use, {what}: {share:.0f} %"
 
 
-def _share_started(seed: int, wish: str, plugins: list[Plugin], used: float) -> float:
+def _share_started(seed: int, wish: str, plugins: list[PlannerPlugin], used: float) -> float:
     """One stream with so much in use: a gang that finds no place goes away, others go at random."""
     random, world = Random(seed), Racks(4, 8, 4, checked=False)  # noqa: S311 - drawn again by its seed
     world.plugins = [*world.plugins, *plugins]

@@ -19,14 +19,14 @@ import msgspec
 from extender_world import World
 
 from extender.planner.actions.fill import fill
-from extender.planner.framework.registry import Plugin
+from extender.planner.framework.registry import PlannerPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.fragmentation import Fragmentation
 from extender.planner.plugins.nodeorder import NodeOrder
 from extender.planner.plugins.scores import GpuPack, GpuSharingOrder, GpuSpread, NodePlacement
-from extender.planner.plugins.worth import Kind, kind_of
+from extender.planner.plugins.worth import PodKind, kind_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
@@ -70,7 +70,7 @@ class Outcome:
     """Of the gangs of 8 and more GPUs the part that started, in %."""
 
 
-POLICIES: dict[str, Callable[[], list[Plugin]]] = {
+POLICIES: dict[str, Callable[[], list[PlannerPlugin]]] = {
     "spread": lambda: [NodePlacement({"gpu": "spread", "cpu": "spread"}), GpuSpread({})],
     "leastrequested": lambda: [NodeOrder({})],
     "binpack": lambda: [NodePlacement({}), GpuPack({}), GpuSharingOrder({})],
@@ -152,7 +152,7 @@ def arrivals(tasks: list[Task], total: int, seed: int) -> Iterator[Task]:
 class Replay:
     """One session over the cluster, into which tasks come."""
 
-    def __init__(self, nodes: list[Node], plugins: list[Plugin]) -> None:
+    def __init__(self, nodes: list[Node], plugins: list[PlannerPlugin]) -> None:
         world = World(checked=False)
         for node in nodes:
             world.state.on_node(None, node)
@@ -161,9 +161,9 @@ class Replay:
         self._learner = next((plugin for plugin in plugins if isinstance(plugin, Fragmentation)), None)
         for plugin in plugins:
             plugin.on_session_open(self.session)
-        self._known: dict[Task, tuple[PodClass, Kind]] = {}
+        self._known: dict[Task, tuple[PodClass, PodKind]] = {}
 
-    def class_of(self, task: Task) -> tuple[PodClass, Kind]:
+    def class_of(self, task: Task) -> tuple[PodClass, PodKind]:
         """The class that pods of a task are of."""
         if task not in self._known:
             requests: dict[str, Any] = {"cpu": f"{task.cpu}m", "memory": f"{task.memory}Mi"}
@@ -192,7 +192,9 @@ class Replay:
         return True
 
 
-def replay(nodes: list[Node], tasks: list[Task], seed: int, plugins: list[Plugin], *, gangs: bool = False) -> Outcome:
+def replay(
+    nodes: list[Node], tasks: list[Task], seed: int, plugins: list[PlannerPlugin], *, gangs: bool = False
+) -> Outcome:
     """Lets tasks come; as `gangs` each comes as 1, 2, 4 or 8 of its kind at once."""
     replayed = Replay(nodes, plugins)
     total = sum(int(node.status.allocatable["nvidia.com/gpu"]) for node in nodes) * WHOLE

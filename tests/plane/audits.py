@@ -14,7 +14,7 @@ import yaml
 
 from muster.api.names import SYSTEM_NAMESPACE
 from musterctl.chart import roles
-from musterctl.chart.roles import Rule
+from musterctl.chart.roles import RoleRule
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER
 
@@ -174,7 +174,7 @@ def forbidden(plane: Plane) -> list[str]:
     return sorted(f"{use.process} may not {use.verb} {use.resource} ({use.group or 'core'})" for use in wanted)
 
 
-def uses_of(rules: Iterable[Rule], process: str) -> set[Use]:
+def uses_of(rules: Iterable[RoleRule], process: str) -> set[Use]:
     """What some rules allow a process."""
     return {
         Use(process, group, resource, verb)

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from certs.authority import KeyPair
+from certs.authority import CertificatePair
 from certs.certificate import read_bundle, write_bundle
 from certs.content import Content, read
-from certs.rotation import Terms, Wanted
+from certs.rotation import Terms, WantedCertificate
 from controller.certificates import CertificateOptions, Keeper
 from muster.api import names
 from muster.api.kubernetes.core import PODS
@@ -30,7 +30,7 @@ QUICK = Terms(authority_life_s=365 * DAY_S, life_s=90 * DAY_S, trust_wait_s=2, l
 @contextmanager
 def kept(client: Client, terms: Terms = QUICK) -> Iterator[None]:
     """Looks after the webhook's certificate, as a controller that leads."""
-    wanted = Wanted(name="tls", common_name="muster-webhook", names=frozenset({"127.0.0.1"}))
+    wanted = WantedCertificate(name="tls", common_name="muster-webhook", names=frozenset({"127.0.0.1"}))
     options = CertificateOptions(secret=SECRET[0], issuer="own", wanted=(wanted,), terms=terms)
     keeper = Keeper(client, options, SECRET[1])
     keeper.start()
@@ -87,7 +87,7 @@ def kubelet(client: Client, folder: Path, name: str, delay_s: float) -> Iterator
                 for secret in reflector.store.list():
                     data = secret.data or {}
                     if data.get("tls.crt") and data.get("tls.key"):
-                        KeyPair(data["tls.crt"], data["tls.key"]).save(folder, name)
+                        CertificatePair(data["tls.crt"], data["tls.key"]).save(folder, name)
 
     thread = threading.Thread(target=run, daemon=True)
     reflector.start()

@@ -20,7 +20,7 @@ from musterctl.commands.up import change_planning, wait_planning
 from musterctl.plane.install import node_objects
 from musterctl.plane.machine import write_private
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import KWOK, Options
+from musterctl.plane.state import KWOK, PlaneOptions
 
 JSON = dict[str, Any]
 
@@ -85,7 +85,7 @@ class Baseline:
     def lay_out(self, wanted: Mapping[str, Any]) -> None:
         """Give the plane these options for nodes and planner, which its running extender takes up."""
         plane, before = self._plane, self._plane.state.options
-        options = msgspec.structs.replace(Options(kubernetes=before.kubernetes), **wanted)
+        options = msgspec.structs.replace(PlaneOptions(kubernetes=before.kubernetes), **wanted)
         if options == before:
             return
         plane.state = msgspec.structs.replace(plane.state, options=options)
@@ -112,7 +112,7 @@ class Baseline:
 
 def _restore_nodes(client: Client, plane: Plane) -> None:
     """Make lost nodes again, and give the others their labels, taints and amounts back."""
-    options: Options = plane.state.options
+    options: PlaneOptions = plane.state.options
     there = {each["metadata"]["name"]: each for each in _listed(client, NODES)}
     for wanted in node_objects(options, plane.state.ports[KWOK]):
         found = there.pop(wanted["metadata"]["name"], None)

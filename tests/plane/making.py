@@ -16,7 +16,7 @@ from planes import PLANES
 from sharing import one_start_at_a_time
 
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import COMPONENTS, Options
+from musterctl.plane.state import COMPONENTS, PlaneOptions
 
 os.environ.setdefault("GOGC", "400")
 """Inherited by the programs of Kubernetes: kube-apiserver takes a fifth less CPU, and more memory."""
@@ -63,7 +63,7 @@ def _maker(folder: Path, config: pytest.Config) -> Iterator[Callable[..., Plane]
         more = audits.arguments(root, traced=traced)
         for part, each in (arguments or {}).items():
             more[part] = [*more.get(part, ()), *each]
-        asked = Options(**{"kubernetes": KUBERNETES, **options})
+        asked = PlaneOptions(**{"kubernetes": KUBERNETES, **options})
         with one_start_at_a_time(config):  # a plane chooses free ports when it is made, and takes them at its start
             one = Plane(root, wanted, asked, bound=True, arguments=with_gates(more), settings=settings)
             made.append(one)

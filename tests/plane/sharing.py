@@ -26,7 +26,7 @@ from musterctl.plane import state
 from musterctl.plane.machine import locked
 from musterctl.plane.plane import Plane
 from musterctl.plane.process import start_guard
-from musterctl.plane.state import API_SERVER, COMPONENTS, ETCD, Options
+from musterctl.plane.state import API_SERVER, COMPONENTS, ETCD, PlaneOptions
 
 PARTS: Final = {API: (ETCD, API_SERVER)}
 """Parts of a plane, if not all."""
@@ -59,7 +59,7 @@ def obtain(config: pytest.Config, name: str, kubernetes: str) -> tuple[Plane, Ba
 
 def _obtain(config: pytest.Config, name: str, kubernetes: str) -> tuple[Plane, Baseline]:
     root = folder_of_run(config) / name
-    options = Options(kubernetes=kubernetes)
+    options = PlaneOptions(kubernetes=kubernetes)
     with one_start_at_a_time(config):
         wanted = PARTS.get(name, COMPONENTS)
         plane = Plane(root, wanted, options, arguments=with_gates(audits.arguments(root)))

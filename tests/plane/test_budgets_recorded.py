@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from gang_jobs import RECOVERY_S, job, metric
 
 from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, PODS
-from muster.api.muster.usage import KEY, Usage, read_usage
+from muster.api.muster.usage import KEY, PublishedUsage, read_usage
 from muster.api.names import BUDGET, BUDGET_MODE, SYSTEM_NAMESPACE, USAGE
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
@@ -77,12 +77,12 @@ class World:
         series = f'muster_queue_budget_ratio{{period="{period}",queue="{queue}",resource="{GPU}"}}'
         return metric(self.plane, "extender", series)
 
-    def published(self) -> Usage:
+    def published(self) -> PublishedUsage:
         """What the recorder has published; without any that can be read it counts until 0."""
         try:
             return read_usage(self.client.get(whole(CONFIG_MAPS), USAGE, SYSTEM_NAMESPACE)["data"])
         except (NotFound, ValueError):
-            return Usage(0.0)
+            return PublishedUsage(0.0)
 
     def muster(self, *words: str) -> str:
         """What a command prints."""

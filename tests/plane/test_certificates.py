@@ -31,7 +31,7 @@ from muster.kube.client import Client
 from muster.process.settings import read, text_of
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import API_SERVER, COMPONENTS, CONTROLLER, ETCD, WEBHOOK, Options
+from musterctl.plane.state import API_SERVER, COMPONENTS, CONTROLLER, ETCD, WEBHOOK, PlaneOptions
 from webhook import registration
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
@@ -49,7 +49,7 @@ def watched(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[Callable[..
     with ExitStack() as stack:
 
         def start(terms: Terms, parts: Collection[str]) -> tuple[Plane, Client, Load, Looker]:
-            plane = Plane(tmp_path / "plane", parts, Options(nodes=32))
+            plane = Plane(tmp_path / "plane", parts, PlaneOptions(nodes=32))
             pytestconfig.stash[PLANES].append(plane)
             stack.callback(pytestconfig.stash[PLANES].remove, plane)
             stack.enter_context(plane)

@@ -33,7 +33,7 @@ from history.folding import fold_namespace
 from history.model import DAY_MS, EVERYTHING, What
 from history.retain import tidy
 from history.schema import HOLDINGS, METADATA
-from history.store import Store
+from history.store import HistoryStore
 from history.usage import SEEN, usage
 from muster.api.kubernetes.core import CONFIG_MAPS, PRIORITY_CLASSES
 from muster.api.names import SYSTEM_NAMESPACE, USAGE
@@ -133,7 +133,7 @@ def done(client: Client) -> bool:
 
 
 def agrees(
-    store: Store, audited: list[held_by_audit.Held], queue_of: dict[str, str], until: float, *, strictly: bool
+    store: HistoryStore, audited: list[held_by_audit.Held], queue_of: dict[str, str], until: float, *, strictly: bool
 ) -> None:
     """Held seconds are those of the audit log within 0.1 %, or as near as its own times tell.
 
@@ -171,7 +171,7 @@ def survives(plane: Plane, url: str, wait_for: Callable[..., Any], like: Storm =
     storm(plane, client, random.Random(seed), like)  # noqa: S311 - no secret
     wait_for(lambda: done(client), like.ends_s, "all gangs to end")
     until = time.time()
-    with closing(Store.for_reading(url)) as store:
+    with closing(HistoryStore.for_reading(url)) as store:
         wait_for(lambda: int(store.note(SEEN) or 0) > (until + 1) * 1000, 60, "the recorder to have looked")
         jobs = {each.metadata.name: each for each in client.list(JOBS, NAMESPACE)}
         queue_of = {name: each.spec.queue for name, each in jobs.items()}
@@ -310,7 +310,7 @@ def database() -> Iterator[str]:
 @pytest.mark.long
 def test_steps_of_the_schema_in_postgresql(database: str) -> None:
     """The tables of a new store are those of the steps, and what is written is read."""
-    with closing(Store.for_writing(database)) as store, store.engine.connect() as connection:
+    with closing(HistoryStore.for_writing(database)) as store, store.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), METADATA) == []
         assert read.gangs(store, EVERYTHING) == []
         assert store.megabytes() > 0

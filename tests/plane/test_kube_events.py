@@ -8,7 +8,7 @@ import pytest
 from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, NAMESPACES
 from muster.api.kubernetes.meta import parse_time
 from muster.kube.client import Client
-from muster.kube.events import Recorder
+from muster.kube.events import EventWriter
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.api]
@@ -35,15 +35,17 @@ def client(plane: Plane) -> Iterator[Client]:
 
 
 @pytest.fixture
-def recorder(client: Client) -> Iterator[Recorder]:
+def recorder(client: Client) -> Iterator[EventWriter]:
     """A recorder that writes."""
-    recorder = Recorder(client, "muster-test", wall_s=Clock())
+    recorder = EventWriter(client, "muster-test", wall_s=Clock())
     recorder.start()
     yield recorder
     recorder.stop()
 
 
-def test_an_event_says_what_happened_to_what(client: Client, recorder: Recorder, namespace: str, kubectl: Any) -> None:
+def test_an_event_says_what_happened_to_what(
+    client: Client, recorder: EventWriter, namespace: str, kubectl: Any
+) -> None:
     """With all fields that kubectl and dashboards read."""
     about = client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace)
     recorder.event(about, "Warning", "Broken", "it broke")
@@ -59,7 +61,7 @@ def test_an_event_says_what_happened_to_what(client: Client, recorder: Recorder,
     assert "it broke" in kubectl("describe", "configmap", "a", "--namespace", namespace)
 
 
-def test_repeats_are_one_event_that_counts(client: Client, recorder: Recorder, namespace: str) -> None:
+def test_repeats_are_one_event_that_counts(client: Client, recorder: EventWriter, namespace: str) -> None:
     """Whether they come before or after the first was written; another message is another event."""
     about = client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace)
     for _ in range(2):
@@ -77,7 +79,7 @@ def test_repeats_are_one_event_that_counts(client: Client, recorder: Recorder, n
     assert last - first == 4
 
 
-def test_an_event_that_expired_is_written_anew(client: Client, recorder: Recorder, namespace: str) -> None:
+def test_an_event_that_expired_is_written_anew(client: Client, recorder: EventWriter, namespace: str) -> None:
     """The API server forgets events after an hour; the next repeat starts a new one."""
     about = client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace)
     recorder.event(about, "Normal", "Ticked", "tick")
@@ -91,7 +93,7 @@ def test_an_event_that_expired_is_written_anew(client: Client, recorder: Recorde
 
 
 def test_cluster_scoped_objects_have_their_events_in_default(
-    client: Client, recorder: Recorder, namespace: str
+    client: Client, recorder: EventWriter, namespace: str
 ) -> None:
     """Where kubectl describe looks for them."""
     recorder.event(client.get(NAMESPACES, namespace), "Normal", "Seen", "hello")
@@ -100,7 +102,7 @@ def test_cluster_scoped_objects_have_their_events_in_default(
     assert event.message == "hello"
 
 
-def test_a_recorder_never_fails_its_caller(client: Client, recorder: Recorder, namespace: str) -> None:
+def test_a_recorder_never_fails_its_caller(client: Client, recorder: EventWriter, namespace: str) -> None:
     """An event that is refused is counted and left; the next is written; a full queue drops."""
     about = client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace)
     nowhere = client.create(CONFIG_MAPS, {"metadata": {"name": "b"}}, namespace)
@@ -115,7 +117,7 @@ def test_a_recorder_never_fails_its_caller(client: Client, recorder: Recorder, n
     recorder.event(client.get(CONFIG_MAPS, "a", namespace), "Normal", "After", "the thread lives")
     assert recorder.flush(10)
     assert "the thread lives" in {event.message for event in client.list(EVENTS, namespace)}
-    full = Recorder(client, "muster-test")
+    full = EventWriter(client, "muster-test")
     for number in range(2000):
         full.event(about, "Normal", "Flood", str(number))
     assert len(full._pending) == 1000

@@ -9,7 +9,7 @@ import pytest
 
 from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS
 from muster.kube.errors import Unreachable
-from muster.kube.events import Recorder
+from muster.kube.events import EventWriter
 from muster.kube.lease import Elector
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
@@ -26,7 +26,7 @@ def test_a_frozen_api_server_stops_leaders_and_loses_no_events(
         client, "default", "lease", "me", lease_duration_s=3, renew_deadline_s=2, retry_period_s=0.3,
         on_started=lambda: story.append("on"), on_stopped=lambda: story.append("off"),
     )  # fmt: skip
-    recorder = Recorder(client, "muster-test")
+    recorder = EventWriter(client, "muster-test")
     about = client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, "default")
     elector.start()
     recorder.start()

@@ -26,7 +26,7 @@ from muster.kube.reads import FIRST_OBJECTS
 from muster.kube.reflector import Reflector
 from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 from musterctl.plane.state import API_SERVER
 
 pytestmark = [pytest.mark.plane, pytest.mark.api]
@@ -178,7 +178,7 @@ def start_anew(plane: Plane, wait_for: WaitFor) -> Iterator[Callable[[], int]]:
         other = (f"--secure-port={plane.state.ports[API_SERVER]}", f"--secure-port={port}")
         return [each.replace(*other) for each in plane.commandlines.command(API_SERVER)]
 
-    part = Part(f"another-{API_SERVER}", plane.root, command)
+    part = PlaneProcess(f"another-{API_SERVER}", plane.root, command)
 
     def start() -> int:
         part.start()

@@ -16,7 +16,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.feed import FEED
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Pod
 from muster.api.kubernetes.storage import CLAIMS, STORAGE_CLASSES, VOLUMES
@@ -93,7 +93,7 @@ def judged_trials(client: Client) -> list[Pod]:
     return found if all(map(judged, found)) else []
 
 
-def ours(state: State, pods: list[Pod]) -> tuple[dict[str, set[str]], dict[str, dict[str, str]]]:
+def ours(state: PlannerState, pods: list[Pod]) -> tuple[dict[str, set[str]], dict[str, dict[str, str]]]:
     """Per pod UID the nodes that our predicates accept, and why they refuse the others."""
     session = Session(CycleInputs(snapshot=take(state), now=0.0))
     Predicates({}).on_session_open(session)
@@ -122,7 +122,7 @@ def run_worlds(plane: Plane, wait_for: WaitFor, folder: Path, seed: int, worlds:
         populate(client, Generator(chance, number), chance)
         with Oracle() as oracle, trial_scheduler(plane, oracle, folder):
             pods = wait_for(partial(judged_trials, client), 60, "kube-scheduler to judge every trial pod")
-        state = State()
+        state = PlannerState()
         for fed in FEED:
             for one in [] if fed.optional or fed.resource in NATIVE_KINDS else client.list(fed.resource):
                 if fed.resource is PODS and one.spec.scheduler_name == TRIAL:  # of others' pods fewer terms count

@@ -10,14 +10,14 @@ import pytest
 from train_jobs import RAW_MAPS, TrainStory, runtime, train_job
 
 from controller.trainjob.obstacle import Obstacle
-from controller.trainjob.runtimes import Runtimes
+from controller.trainjob.runtimes import RuntimeFinder
 from muster.api import names
 from muster.api.kubeflow.trainer import TRAIN_JOBS, WEBHOOK_VALIDATION, TrainJob
 from muster.api.kubeflow.trainingruntime import TRAINING_RUNTIMES
 from muster.api.kubernetes.core import CONFIG_MAPS, PODS
 from muster.kube.errors import Forbidden
-from muster.kube.events import Recorder
-from muster.kube.store import Store
+from muster.kube.events import EventWriter
+from muster.kube.store import ObjectStore
 from muster.workloads.adapter import Owner
 from musterctl.plane.plane import Plane
 
@@ -115,6 +115,6 @@ def test_a_runtime_that_admission_did_not_check(story: TrainStory, namespace: st
     with pytest.raises(Forbidden, match=rf"spec\.runtimeRef.*{why}"):
         story.create(manifest)
     manifest["metadata"] |= {"namespace": namespace, "uid": "of-none"}
-    runtimes = Runtimes(client, Recorder(client, "test"), Store())
+    runtimes = RuntimeFinder(client, EventWriter(client, "test"), ObjectStore())
     with pytest.raises(Obstacle, match=why):
         runtimes.of(msgspec.convert(manifest, TrainJob))

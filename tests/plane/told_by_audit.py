@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from history.model import What
 from history.schema import HAPPENINGS
-from history.store import Store
+from history.store import HistoryStore
 from muster.api.muster.placement import Placement, noted
 from muster.api.volcano.scheduling import EVICTED, PodGroup
 from musterctl.plane.plane import Plane
@@ -92,7 +92,7 @@ def _of_job(job: dict[str, Any]) -> Iterator[Happened]:
 _READ = {"podgroups": _of_group, "placements": _of_placement, "jobs": _of_job}
 
 
-def told(store: Store) -> Counter[Happened]:
+def told(store: HistoryStore) -> Counter[Happened]:
     """Everything of the same kinds that the history tells, and how often."""
     columns = (HAPPENINGS.c[name] for name in ("what", "run", "epoch", "subject"))
     with store.engine.connect() as connection:

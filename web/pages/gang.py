@@ -17,7 +17,7 @@ from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
 from gangs.members import UnknownGangError, begun, container_of, members, named
 from gangs.nodes import rack_of
-from gangs.rows import Objects, Row
+from gangs.rows import GangRow, RowSources
 from history.read import gangs, story
 from history.store import StoreError
 from muster.api import names
@@ -29,9 +29,9 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import APIError
 from web.actions import actions_for
-from web.asked import Asked
+from web.asked import RequestContext
 from web.rights import listing
-from web.views.gang import Button, GangObjects, Step, gang_view
+from web.views.gang import Button, GangObjects, GangStep, gang_view
 from web.views.gangs import Filters, filters, gangs_view
 from web.views.parts import moment, page_number
 from web.views.past import steps_of
@@ -48,15 +48,15 @@ _RANK_DIGITS: Final = 6
 class _Found(NamedTuple):
     """A gang that the caller may see, with its objects."""
 
-    row: Row
-    objects: Objects
+    row: GangRow
+    objects: RowSources
     group: PodGroup | None
     placement: Placement | None
     job: Job | None
     pods: list[Pod]
 
 
-def listed(asked: Asked) -> Response:
+def listed(asked: RequestContext) -> Response:
     """Return one part of the list of the gangs that the caller may see."""
     rows = asked.view.rows()
     told = asked.site.forecasts.told(rows) if asked.caller.everything else rows
@@ -64,7 +64,7 @@ def listed(asked: Asked) -> Response:
     return asked.page("gangs.html", view=shown, everything=Filters(ended=True).address(), live="gangs")
 
 
-def show(asked: Asked) -> Response:
+def show(asked: RequestContext) -> Response:
     """Return the page of one gang; the way to its story, if only the history knows it any more."""
     now = asked.site.now()
     try:
@@ -95,7 +95,7 @@ def show(asked: Asked) -> Response:
     return asked.page("gang.html", view=shown, live=f"gang/{found.row.namespace}")
 
 
-def why(asked: Asked) -> Response:
+def why(asked: RequestContext) -> Response:
     """Return the page that explains a gang by the planner's own cycle, with what would help."""
     found, now = _found(asked), asked.site.now()
     if not found.row.gang:
@@ -111,7 +111,7 @@ def why(asked: Asked) -> Response:
     )
 
 
-def log(asked: Asked) -> Response:
+def log(asked: RequestContext) -> Response:
     """Return the page with the latest lines of a member's log."""
     found = _found(asked)
     namespace, name, rank = found.row.namespace, asked.path["name"], asked.path["rank"]
@@ -158,7 +158,7 @@ def _reading_logs(namespace: str) -> ResourceAttributes:
     return replace(listing(PODS, namespace, "get"), subresource="log")
 
 
-def _found(asked: Asked) -> _Found:
+def _found(asked: RequestContext) -> _Found:
     """Return the gang of the address; HTTPException 404 for one that is not there or may not be seen."""
     namespace, name = asked.path["namespace"], asked.path["name"]
     try:
@@ -178,7 +178,7 @@ def _found(asked: Asked) -> _Found:
     return _Found(row, objects, group, placement, job, members(objects, row))
 
 
-def _is_past(asked: Asked) -> bool:
+def _is_past(asked: RequestContext) -> bool:
     store, (namespace, name) = asked.site.history, (asked.path["namespace"], asked.path["name"])
     if store is None or not asked.caller.scope.has(namespace):
         return False
@@ -188,7 +188,7 @@ def _is_past(asked: Asked) -> bool:
         return False
 
 
-def _happened(asked: Asked, row: Row, now: float) -> list[Step] | None:
+def _happened(asked: RequestContext, row: GangRow, now: float) -> list[GangStep] | None:
     """Return the story of the gang in the history; None where it has none, or cannot be read."""
     store = asked.site.history
     if store is None:
@@ -219,7 +219,7 @@ def _told(found: _Found, now: float) -> GangReport | None:
     return None
 
 
-def _events(asked: Asked, found: _Found) -> list[Event] | None:
+def _events(asked: RequestContext, found: _Found) -> list[Event] | None:
     """Return the Events about the gang, its workload and some of its pods; None where they cannot be listed."""
     events: dict[str, Event] = {}
     pods = sorted(found.pods, key=lambda pod: pod.status.phase == "Running")[:EVENTS_OF_PODS]

@@ -5,11 +5,11 @@ from starlette.responses import Response
 from history.answers import looked
 from history.read import gangs, gaps, story
 from history.usage import KEYS, usage
-from web.asked import Asked
+from web.asked import RequestContext
 from web.views.past import DAYS, GANGS, Period, history_view, past_gang, period, steps_of, usage_csv, usage_view
 
 
-def show(asked: Asked) -> Response:
+def show(asked: RequestContext) -> Response:
     """Return the list of gangs that lived in a time."""
     store, wanted, now = asked.site.history, _period(asked), asked.site.now()
     if store is None:
@@ -20,7 +20,7 @@ def show(asked: Asked) -> Response:
     return asked.page("history.html", view=shown, days=DAYS)
 
 
-def one(asked: Asked) -> Response:
+def one(asked: RequestContext) -> Response:
     """Return the story of one gang: of the UID that is asked for, else of the last one of its name."""
     store, now, scope = asked.site.history, asked.site.now(), asked.caller.scope
     namespace, name, uid = asked.path["namespace"], asked.path["name"], asked.query.get("uid", "")
@@ -34,7 +34,7 @@ def one(asked: Asked) -> Response:
     return asked.page("story.html", gang=past_gang(found[0], now), steps=steps_of(happened, now))
 
 
-def used(asked: Asked) -> Response:
+def used(asked: RequestContext) -> Response:
     """Return the table of usage, or the same as CSV."""
     store, wanted, now = asked.site.history, _period(asked), asked.site.now()
     if store is None:
@@ -48,5 +48,5 @@ def used(asked: Asked) -> Response:
     return asked.page("usage.html", view=shown, days=DAYS, keys=KEYS)
 
 
-def _period(asked: Asked) -> Period:
+def _period(asked: RequestContext) -> Period:
     return period(asked.query, asked.query.getlist("by"))

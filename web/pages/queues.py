@@ -11,12 +11,12 @@ from starlette.responses import Response
 from extender.explain.queues import limit_words
 from history.answers import NO_BUDGETS, looked, silence
 from history.model import EVERYTHING
-from history.store import Store, StoreError
-from history.usage import Row, usage
+from history.store import HistoryStore, StoreError
+from history.usage import UsageRow, usage
 from muster.api.muster.usage import Period, period_of
 from muster.resources.vector import Vector, unit
 from muster.volcano.queuelimits import limits_of
-from web.asked import Asked
+from web.asked import RequestContext
 from web.site import Site
 from web.views.parts import page_number
 from web.views.past import day_of
@@ -27,14 +27,14 @@ _MINUTE_S: Final = 60.0
 """What was used is added up so often."""
 
 
-def show(asked: Asked) -> Response:
+def show(asked: RequestContext) -> Response:
     """Return the page of the queues that the caller may see."""
     now, view = asked.site.now(), asked.view
     shown = _tree(asked, now) if asked.caller.queues else own_queues_view(view.own_queues(), now)
     return asked.page("queues.html", view=shown, live="queues")
 
 
-def _tree(asked: Asked, now: float) -> QueuesView:
+def _tree(asked: RequestContext, now: float) -> QueuesView:
     view, objects = asked.view, asked.view.queue_objects()
     reports = [
         replace(each, limits=limit_words(objects[each.queue], now)) if each.queue in objects else each
@@ -48,7 +48,9 @@ def _tree(asked: Asked, now: float) -> QueuesView:
     return queues_view(reports, view.rows(), asked.caller.scope, now, page, limits=limits, used=used, silence=gone)
 
 
-def _used(asked: Asked, now: float, periods: AbstractSet[Period]) -> Mapping[Period, Mapping[str, Vector]] | None:
+def _used(
+    asked: RequestContext, now: float, periods: AbstractSet[Period]
+) -> Mapping[Period, Mapping[str, Vector]] | None:
     """Return what each queue has held in these periods; None without a history. It names nobody but queues."""
     store = asked.site.history
     if store is None:
@@ -66,7 +68,7 @@ def _used(asked: Asked, now: float, periods: AbstractSet[Period]) -> Mapping[Per
         return None
 
 
-def _silence(store: Store, now: float) -> str:
+def _silence(store: HistoryStore, now: float) -> str:
     try:
         return silence(looked(store), now, NO_BUDGETS, day_of)
     except StoreError as error:
@@ -74,6 +76,6 @@ def _silence(store: Store, now: float) -> str:
         return ""
 
 
-def _rows(site: Site, store: Store, period: Period, now: float) -> list[Row]:
+def _rows(site: Site, store: HistoryStore, period: Period, now: float) -> list[UsageRow]:
     since = period_of(period, now).begin
     return site.spent[period].value(int(now // _MINUTE_S), lambda: usage(store, EVERYTHING, ("queue",), since=since))

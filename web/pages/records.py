@@ -9,10 +9,10 @@ from starlette.responses import PlainTextResponse, Response
 
 from extender.explain.text import lines_of
 from history.answers import QueryError, answers
-from web.asked import Asked
+from web.asked import RequestContext
 
 
-def show(asked: Asked) -> Response:
+def show(asked: RequestContext) -> Response:
     """Return the answer to /api/history, /api/history/NAMESPACE/NAME, /api/usage or /api/recorder, for its caller."""
     store = asked.site.history
     if store is None:
@@ -31,7 +31,7 @@ KINDS: Final = ("job", "gang", "pod")
 _LABEL: Final = 12
 
 
-def explained(asked: Asked) -> Response:
+def explained(asked: RequestContext) -> Response:
     """Return the report of /api/explain/NAMESPACE/NAME, as `-o json` prints it, or with `?output=text` in lines."""
     namespace, name, kind = asked.path["namespace"], asked.path["name"], asked.query.get("kind", "job")
     if kind not in KINDS:

@@ -14,7 +14,7 @@ from muster.api.kubernetes import core, scheduling
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
-from web.asked import Asked
+from web.asked import RequestContext
 from web.site import Site
 from web.views.topology import STATES, SuspectLine, suspects_among, topology_view
 
@@ -25,7 +25,7 @@ class _Made(NamedTuple):
     suspects: list[SuspectLine]
 
 
-def show(asked: Asked) -> Response:
+def show(asked: RequestContext) -> Response:
     """Return the page of the nodes; for who may not list them it has the reservations of his gangs alone."""
     now, caller, view = asked.site.now(), asked.caller, asked.view
     whole = caller.everything

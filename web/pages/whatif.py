@@ -8,20 +8,20 @@ from starlette.responses import Response
 from extender.explain.clusterdump import ClusterDump, kind_name
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from web.asked import Asked
+from web.asked import RequestContext
 from web.slow import Turns
-from web.views.whatif import OBJECTS, YAML_BYTES, Answer, Trial, trial, tried
+from web.views.whatif import OBJECTS, YAML_BYTES, Trial, TrialResult, trial, tried
 
 _turns: Final = Turns("try something")
 """One trial at a time: each may think for seconds, and other pages want the processor, too."""
 
 
-def show(asked: Asked) -> Response:
+def show(asked: RequestContext) -> Response:
     """Return the form."""
     return _page(asked, Trial(namespace=asked.query.get("namespace", "")), None)
 
 
-def answer(asked: Asked) -> Response:
+def answer(asked: RequestContext) -> Response:
     """Try what the form says, and return the outcome above it."""
     found, namespaces = None, _namespaces(asked)
     wanted = trial(asked.form, namespaces)
@@ -32,7 +32,7 @@ def answer(asked: Asked) -> Response:
     return _page(asked, wanted, found)
 
 
-def _page(asked: Asked, wanted: Trial, found: Answer | None) -> Response:
+def _page(asked: RequestContext, wanted: Trial, found: TrialResult | None) -> Response:
     return asked.page(
         "whatif.html",
         status=HTTPStatus.UNPROCESSABLE_ENTITY if wanted.errors else HTTPStatus.OK,
@@ -45,14 +45,14 @@ def _page(asked: Asked, wanted: Trial, found: Answer | None) -> Response:
     )
 
 
-def _namespaces(asked: Asked) -> list[str]:
+def _namespaces(asked: RequestContext) -> list[str]:
     """Return the namespaces to choose from, `default` first: those that exist, as far as the caller may see them."""
     there = {each.metadata.name for each in asked.site.caches.all(NAMESPACES)} | set(asked.view.namespaces)
     mine = sorted(each for each in there if asked.caller.scope.has(each))
     return sorted(mine, key=lambda each: each != "default")
 
 
-def _dump(asked: Asked) -> ClusterDump:
+def _dump(asked: RequestContext) -> ClusterDump:
     """Return the cluster; for who may not see all of it what a new gang's demands are compared with."""
     whole = asked.site.explainer.dump()
     if asked.caller.everything:

@@ -10,9 +10,9 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from extender.explain.report import GangReport
-from extender.explain.text import Line, lines_of
+from extender.explain.text import TextLine, lines_of
 from gangs.members import begun
-from gangs.rows import Row
+from gangs.rows import GangRow
 from gangs.words import plain
 from muster.api.kubernetes.core import Event, Pod
 from muster.api.kubernetes.meta import readable_time
@@ -22,7 +22,7 @@ from muster.api.muster.states import ENDED
 from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.table import slot_of
 from web.views.gangs import GangLine, address, line
-from web.views.parts import Moment, Part, moment, part_of
+from web.views.parts import ListPart, Moment, moment, part_of
 from web.views.places import RackOfNodes, racks
 
 MEMBERS = 200
@@ -33,7 +33,7 @@ _MOST_CHARS = 1_000
 """Of a text that others write into an Event."""
 
 
-class Step(Struct, frozen=True):
+class GangStep(Struct, frozen=True):
     """Something that happened to the gang."""
 
     at: Moment | None
@@ -77,7 +77,7 @@ class Button(Struct, frozen=True):
     address: str
 
 
-class GangView(Struct, frozen=True):
+class GangPage(Struct, frozen=True):
     """The page."""
 
     line: GangLine
@@ -85,12 +85,12 @@ class GangView(Struct, frozen=True):
     user: str
     """Who created it; empty if nobody knows."""
     epoch: int
-    told: list[Line]
+    told: list[TextLine]
     help: list[str]
-    steps: list[Step]
+    steps: list[GangStep]
     racks: list[RackOfNodes]
     members: list[MemberLine]
-    part: Part
+    part: ListPart
     """Of the members."""
     events: list[EventLine] | None
     """None for who may not list them."""
@@ -102,14 +102,14 @@ class GangView(Struct, frozen=True):
 class GangObjects(Struct, frozen=True):
     """What is known of one gang; None and empty for what may not be read or is not there."""
 
-    row: Row
+    row: GangRow
     group: PodGroup | None = None
     placement: Placement | None = None
     pods: Sequence[Pod] = ()
     """By rank, as `gangs.members.members` returns them."""
     events: Sequence[Event] | None = None
     report: GangReport | None = None
-    happened: Sequence[Step] | None = None
+    happened: Sequence[GangStep] | None = None
     """Of the history, where there is one; else what the objects say."""
     user: str = ""
     buttons: Sequence[Button] = ()
@@ -121,7 +121,7 @@ class GangObjects(Struct, frozen=True):
 
 def gang_view(
     of: GangObjects, rack_of_node: Mapping[str, str], now: float, *, page: int = 1, name: str = ""
-) -> GangView:
+) -> GangPage:
     """Return the page of one gang; `name` is what its address calls it.
 
     `rack_of_node` is empty for who may not list nodes: his map has no racks.
@@ -129,7 +129,7 @@ def gang_view(
     here = f"/gangs/{quote(of.row.namespace, safe='')}/{quote(name, safe='')}" if name else address(of.row)
     shown, part = part_of(of.pods, MEMBERS, page, lambda number: f"{here}?page={number}#members")
     told = lines_of(of.report, now) if of.report else []
-    return GangView(
+    return GangPage(
         line=line(of.row, now),
         message=plain(of.row.message),
         user=of.user,
@@ -146,42 +146,44 @@ def gang_view(
     )
 
 
-def _steps(of: GangObjects, now: float) -> Iterable[Step]:
+def _steps(of: GangObjects, now: float) -> Iterable[GangStep]:
     """Yield what the objects say that happened, the first first; what they do not date comes last."""
-    found = [Step(moment(of.row.created, now), "submitted", f"{of.row.title} was submitted to queue {of.row.queue}")]
+    found = [
+        GangStep(moment(of.row.created, now), "submitted", f"{of.row.title} was submitted to queue {of.row.queue}")
+    ]
     if of.group is not None:
         for each in of.group.status.conditions:
             if each.status == "True":
                 what = "started" if each.type == "Scheduled" else "waits"
-                found.append(Step(moment(each.last_transition_time, now), what, plain(each.message or each.reason)))
+                found.append(GangStep(moment(each.last_transition_time, now), what, plain(each.message or each.reason)))
     found += _of_placement(of.placement, now) if of.placement else []
     found += _of_pods(of.pods, now)
     if of.row.state in ENDED:
-        found.append(Step(_ended(of.pods, now), "ended", plain(of.row.message) or f"it is {of.row.state}"))
+        found.append(GangStep(_ended(of.pods, now), "ended", plain(of.row.message) or f"it is {of.row.state}"))
     return sorted(found, key=lambda step: (step.at is None, step.at.at if step.at else ""))
 
 
-def _of_placement(placement: Placement, now: float) -> Iterable[Step]:
+def _of_placement(placement: Placement, now: float) -> Iterable[GangStep]:
     status, epoch = placement.status, placement.spec.epoch
     if status.phase == "Reserved":
         text = plain(status.message) or "nodes are reserved for it"
-        yield Step(moment(status.reserved_at, now), "reserved", text, epoch)
+        yield GangStep(moment(status.reserved_at, now), "reserved", text, epoch)
         if expected := moment(status.expected_at, now):
-            yield Step(expected, "expected", "it is expected to start", epoch)
+            yield GangStep(expected, "expected", "it is expected to start", epoch)
         return
     if started := moment(status.started_at, now):
-        yield Step(started, "whole", "all pods that start together had their nodes", epoch)
+        yield GangStep(started, "whole", "all pods that start together had their nodes", epoch)
     else:
         text = f"placement {epoch} is {status.phase}" + (f": {plain(status.message)}" if status.message else "")
-        yield Step(moment(placement.metadata.creation_timestamp, now), "planned", text, epoch)
+        yield GangStep(moment(placement.metadata.creation_timestamp, now), "planned", text, epoch)
 
 
-def _of_pods(pods: Sequence[Pod], now: float) -> Iterable[Step]:
+def _of_pods(pods: Sequence[Pod], now: float) -> Iterable[GangStep]:
     times = sorted(at for pod in pods if (at := readable_time(pod.status.start_time)) is not None)
     if times:
-        yield Step(moment(times[0], now), "first pod", "the first of its pods began")
+        yield GangStep(moment(times[0], now), "first pod", "the first of its pods began")
         if len(times) > 1 and times[-1] > times[0]:
-            yield Step(moment(times[-1], now), "last pod", f"the last of {len(times)} pods began")
+            yield GangStep(moment(times[-1], now), "last pod", f"the last of {len(times)} pods began")
 
 
 def _ended(pods: Sequence[Pod], now: float) -> Moment | None:

@@ -7,11 +7,11 @@ from urllib.parse import quote, urlencode
 
 from msgspec import Struct
 
-from gangs.rows import Row
+from gangs.rows import GangRow
 from gangs.words import nodes_words, plain
 from history.model import Scope
 from muster.api.muster.states import ENDED, WAITING, State
-from web.views.parts import Moment, Part, moment, page_number, part_of
+from web.views.parts import ListPart, Moment, moment, page_number, part_of
 
 PAGE_ROWS = 200
 """Rows of one page: a few screens, and a tenth of a second for a browser."""
@@ -34,7 +34,7 @@ class Filters(Struct, frozen=True):
     """Gangs that have ended, too; those of an ended state are shown anyway."""
     page: int = 1
 
-    def has(self, row: Row) -> bool:
+    def has(self, row: GangRow) -> bool:
         """Return True for a gang that is to be shown."""
         if self.state not in {"", row.state} or (not self.state and not self.ended and row.state in ENDED):
             return False
@@ -54,7 +54,7 @@ class Filters(Struct, frozen=True):
 class GangLine(Struct, frozen=True):
     """One row."""
 
-    row: Row
+    row: GangRow
     address: str
     tone: str
     """good, bad or wait; empty for the others. The state stands beside it."""
@@ -69,7 +69,7 @@ class GangLine(Struct, frozen=True):
     reason: str
 
 
-class Choice(Struct, frozen=True):
+class FilterOption(Struct, frozen=True):
     """A filter, and what it can be set to."""
 
     name: str
@@ -82,9 +82,9 @@ class GangsView(Struct, frozen=True):
     """The page."""
 
     lines: list[GangLine]
-    part: Part
+    part: ListPart
     """Of the gangs that the filters let through."""
-    choices: list[Choice]
+    choices: list[FilterOption]
     filters: Filters
     all: int
     """Gangs that the caller may see."""
@@ -96,7 +96,7 @@ def filters(query: Mapping[str, str]) -> Filters:
     return Filters(**texts, ended=query.get("ended") in {"on", "true", "1"}, page=page_number(query.get("page", "")))
 
 
-def gangs_view(rows: Sequence[Row], scope: Scope, chosen: Filters, now: float) -> GangsView:
+def gangs_view(rows: Sequence[GangRow], scope: Scope, chosen: Filters, now: float) -> GangsView:
     """Return one page of the gangs in scope."""
     mine = [row for row in rows if scope.has(row.namespace)]
     found = [row for row in mine if chosen.has(row)]
@@ -105,7 +105,7 @@ def gangs_view(rows: Sequence[Row], scope: Scope, chosen: Filters, now: float) -
     return GangsView([line(row, now, twice) for row in shown], part, _choices(mine, chosen), chosen, len(mine))
 
 
-def line(row: Row, now: float, twice: frozenset[tuple[str, str]] = frozenset()) -> GangLine:
+def line(row: GangRow, now: float, twice: frozenset[tuple[str, str]] = frozenset()) -> GangLine:
     """Return one row; `twice` are names that several gangs of a namespace have."""
     early = (row.expected_start or row.earliest_start) if row.state in WAITING else ""
     late = row.latest_start if early and row.latest_start != early else ""
@@ -122,7 +122,7 @@ def line(row: Row, now: float, twice: frozenset[tuple[str, str]] = frozenset()) 
     )
 
 
-def _known_by(row: Row) -> str:
+def _known_by(row: GangRow) -> str:
     return f"by {row.start_known_by}" if row.latest_start else f"or later, by {row.start_known_by}"
 
 
@@ -131,19 +131,19 @@ def tone(state: str) -> str:
     return "wait" if state in WAITING else _TONES.get(state, "")
 
 
-def address(row: Row, twice: frozenset[tuple[str, str]] = frozenset()) -> str:
+def address(row: GangRow, twice: frozenset[tuple[str, str]] = frozenset()) -> str:
     """Return the address of a gang's page: by its workload's name, else by that of its PodGroup."""
     name = row.gang if (row.namespace, row.name) in twice and row.gang else row.name
     return f"/gangs/{quote(row.namespace, safe='')}/{quote(name, safe='')}"
 
 
-def shared_names(rows: Iterable[Row]) -> frozenset[tuple[str, str]]:
+def shared_names(rows: Iterable[GangRow]) -> frozenset[tuple[str, str]]:
     """Return the namespaces and names of workloads that several gangs have, as the ones of a JobSet."""
     counts = Counter((row.namespace, row.name) for row in rows)
     return frozenset(key for key, count in counts.items() if count > 1)
 
 
-def _choices(rows: Sequence[Row], chosen: Filters) -> list[Choice]:
+def _choices(rows: Sequence[GangRow], chosen: Filters) -> list[FilterOption]:
     there: dict[str, Iterable[str]] = {
         "queue": sorted({row.queue for row in rows if row.queue}),
         "namespace": sorted({row.namespace for row in rows}),
@@ -151,7 +151,7 @@ def _choices(rows: Sequence[Row], chosen: Filters) -> list[Choice]:
         "state": STATES,
     }
     return [
-        Choice(
+        FilterOption(
             name,
             name.capitalize(),
             [*dict.fromkeys((*values, *filter(None, [getattr(chosen, name)])))],

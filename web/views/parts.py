@@ -93,7 +93,7 @@ def _length(amount: int, longest: int) -> int:
     return min(WHOLE, max(0, amount * WHOLE // longest))
 
 
-class Part(Struct, frozen=True):
+class ListPart(Struct, frozen=True):
     """One part of a list that is too long for a page."""
 
     first: int
@@ -105,13 +105,13 @@ class Part(Struct, frozen=True):
     after: str
 
 
-def part_of(items: Sequence[T], most: int, page: int, address: Callable[[int], str]) -> tuple[Sequence[T], Part]:
+def part_of(items: Sequence[T], most: int, page: int, address: Callable[[int], str]) -> tuple[Sequence[T], ListPart]:
     """Return the entries of a page of the list, or of its last page; `address` returns that of another page."""
     page = min(max(1, page), max(1, -(-len(items) // most)))
     end = page * most
     shown = items[end - most : end]
     before, after = address(page - 1) if page > 1 else "", address(page + 1) if end < len(items) else ""
-    return shown, Part(end - most + 1 if shown else 0, len(shown), len(items), before, after)
+    return shown, ListPart(end - most + 1 if shown else 0, len(shown), len(items), before, after)
 
 
 def page_number(text: str) -> int:

@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from gangs.words import nodes_words, plain
 from history.answers import NO_GANGS, NO_USAGE, silence
-from history.read import Gang, Gap, Happening
-from history.usage import HOUR_S, KEYS, Row, Seconds, cell, hours, is_bytewise
-from web.views.gang import Step
+from history.read import GangEvent, GangHistory, Outage
+from history.usage import HOUR_S, KEYS, Seconds, UsageRow, cell, hours, is_bytewise
+from web.views.gang import GangStep
 from web.views.gangs import tone
 from web.views.parts import WHOLE, Moment, moment
 
@@ -55,7 +55,7 @@ class Period(Struct, frozen=True):
 class PastGang(Struct, frozen=True):
     """One gang of the history."""
 
-    of: Gang
+    of: GangHistory
     title: str
     address: str
     tone: str
@@ -119,7 +119,7 @@ def period(query: Mapping[str, str], by: Sequence[str] = ()) -> Period:
 
 
 def history_view(
-    gangs: Sequence[Gang], gaps: Sequence[Gap], asked: Period, now: float, *, looked: float
+    gangs: Sequence[GangHistory], gaps: Sequence[Outage], asked: Period, now: float, *, looked: float
 ) -> HistoryView:
     """Return the list of gangs, with the times for which nothing was recorded."""
     return HistoryView(
@@ -131,10 +131,10 @@ def history_view(
     )
 
 
-def steps_of(happenings: Sequence[Happening], now: float) -> list[Step]:
+def steps_of(happenings: Sequence[GangEvent], now: float) -> list[GangStep]:
     """Return what happened as steps of a timeline."""
     return [
-        Step(moment(each.at, now), str(each.what), plain(each.text), each.epoch, _nodes(each.nodes))
+        GangStep(moment(each.at, now), str(each.what), plain(each.text), each.epoch, _nodes(each.nodes))
         for each in happenings
     ]
 
@@ -143,7 +143,7 @@ def _nodes(nodes: Sequence[str]) -> str:
     return nodes_words(nodes) if nodes else ""
 
 
-def past_gang(gang: Gang, now: float) -> PastGang:
+def past_gang(gang: GangHistory, now: float) -> PastGang:
     """Return one gang as a row."""
     place = f"/history/{quote(gang.namespace, safe='')}/{quote(gang.name, safe='')}"
     return PastGang(
@@ -160,7 +160,7 @@ def past_gang(gang: Gang, now: float) -> PastGang:
     )
 
 
-def usage_view(rows: Sequence[Row], asked: Period, now: float, *, looked: float) -> UsageView:
+def usage_view(rows: Sequence[UsageRow], asked: Period, now: float, *, looked: float) -> UsageView:
     """Return the table of usage: GPUs first under each key."""
     lines = [_line(row, resource) for row in rows for resource in sorted(row.resources, key=_order)]
     return UsageView(
@@ -179,7 +179,7 @@ def day_of(at: float) -> str:
     return found.day if found else "?"
 
 
-def usage_csv(rows: Sequence[Row], by: Sequence[str]) -> str:
+def usage_csv(rows: Sequence[UsageRow], by: Sequence[str]) -> str:
     """Return all usage as CSV, in hours; a text that a spreadsheet would reckon with gets a quote before it."""
     out = io.StringIO()
     writer = csv.writer(out)
@@ -196,7 +196,7 @@ def unit_of(resource: str) -> str:
     return "GiB h" if is_bytewise(resource) else "h"
 
 
-def _line(row: Row, resource: str) -> UsageLine:
+def _line(row: UsageRow, resource: str) -> UsageLine:
     each = row.resources[resource]
     asked, held, used, lost = map(_number, _hours(resource, each))
     share = round(WHOLE * each.used / each.held) if each.held else 0
@@ -216,5 +216,5 @@ def _number(hours: float) -> str:
     return f"{hours:,.0f}" if hours >= WHOLE else f"{hours:.3g}"
 
 
-def _gap(gap: Gap) -> str:
+def _gap(gap: Outage) -> str:
     return f"{day_of(gap.since)} to {day_of(gap.until)}: {plain(gap.text)}"

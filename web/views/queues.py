@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from msgspec import Struct
 
 from extender.explain.queues import OwnQueue, QueueReport
-from gangs.rows import Row
+from gangs.rows import GangRow
 from gangs.words import plain
 from history.model import Scope
 from muster.api.muster.states import WAITING
@@ -16,7 +16,7 @@ from muster.api.muster.usage import Period
 from muster.resources.vector import CPU, PODS, Vector, add, amount_words, unit
 from muster.volcano.queuelimits import NONE, QueueLimits
 from web.views.gangs import address, shared_names
-from web.views.parts import Bar, Moment, Part, bar, moment, part_of
+from web.views.parts import Bar, ListPart, Moment, bar, moment, part_of
 
 PAGE_QUEUES = 100
 """Queues of one page."""
@@ -93,7 +93,7 @@ class QueuesView(Struct, frozen=True):
     """In place of `lines` for who may not list queues."""
     waits: int
     """Gangs in scope that wait."""
-    part: Part | None = None
+    part: ListPart | None = None
     """Of the queues; None for who may not list them."""
     silence: str = ""
     """What is said of a recorder that is gone, where there are budgets; empty while it looks."""
@@ -101,7 +101,7 @@ class QueuesView(Struct, frozen=True):
 
 def queues_view(
     reports: Sequence[QueueReport],
-    rows: Sequence[Row],
+    rows: Sequence[GangRow],
     scope: Scope,
     now: float,
     page: int = 1,
@@ -116,7 +116,7 @@ def queues_view(
     history.
     """
     spent = None if used is None else {period: spent_below(reports, each) for period, each in used.items()}
-    waiters: dict[str, list[Row]] = defaultdict(list)
+    waiters: dict[str, list[GangRow]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (-(row.priority or 0), row.created)):
         if row.state in WAITING and scope.has(row.namespace):
             waiters[row.queue].append(row)
@@ -140,7 +140,7 @@ def own_queues_view(queues: Sequence[OwnQueue], now: float) -> QueuesView:
 
 def _line(
     report: QueueReport,
-    waiters: Sequence[Row],
+    waiters: Sequence[GangRow],
     budgets: Iterable[BudgetLine],
     scope: Scope,
     twice: frozenset[tuple[str, str]],

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from extender.explain.topology import DomainReport, SparesThere, TopologyReport
 from extender.planner.api import natural
 from gangs.nodes import NodeRow
-from gangs.rows import Row
+from gangs.rows import GangRow
 from gangs.words import nodes_words, plain
 from history.model import Scope
 from muster.api.kubernetes.core import Node
-from muster.api.muster.node_faults import Rules, fault_of
+from muster.api.muster.node_faults import FaultRules, fault_of
 from muster.api.muster.placement import Placement, slots_of
 from muster.api.muster.pools import pool_of
 from muster.resources.vector import amount_words
@@ -31,7 +31,7 @@ SUSPECTS = 200
 _NODE_CHARS = 120
 
 
-class Counted(Struct, frozen=True):
+class NodeStateCount(Struct, frozen=True):
     """So many nodes of a rack have one state."""
 
     state: str
@@ -52,7 +52,7 @@ class RackLine(Struct, frozen=True):
     free: str
     whole: int
     """Nodes with all their GPUs free."""
-    states: list[Counted]
+    states: list[NodeStateCount]
     label: str
 
 
@@ -123,7 +123,7 @@ def topology_view(
     reports: Sequence[TopologyReport],
     suspects: Sequence[SuspectLine],
     placements: Iterable[Placement],
-    rows: Sequence[Row],
+    rows: Sequence[GangRow],
     scope: Scope,
     now: float,
     *,
@@ -148,7 +148,7 @@ def topology_view(
 
 
 def suspects_among(
-    nodes: Iterable[Node], rows: Iterable[NodeRow], rules_in: Callable[[str], Rules], now: float
+    nodes: Iterable[Node], rows: Iterable[NodeRow], rules_in: Callable[[str], FaultRules], now: float
 ) -> list[SuspectLine]:
     """Return the nodes with a fault or a cordon, and what says so; `rows` tell their racks."""
     racks = {row.name: row.rack for row in rows}
@@ -180,7 +180,7 @@ def _rack(rack: str, model: str, rows: Sequence[NodeRow]) -> RackLine:
         names = [row.name for row in rows if row.state == state]
         if names:
             width = len(names) * WHOLE // len(rows)
-            counted.append(Counted(state, len(names), at, width, nodes_words(names, _NODE_CHARS)))
+            counted.append(NodeStateCount(state, len(names), at, width, nodes_words(names, _NODE_CHARS)))
             at += width
     usable = [row for row in rows if row.state in _HEALTHY]
     return RackLine(
@@ -246,7 +246,7 @@ def _spares(there: SparesThere, scope: Scope) -> str:
     return f"{there.seats} seats{of}" + (f", {there.lent} lent{to}" if there.lent else "")
 
 
-def _reservations(placements: Sequence[Placement], rows: Sequence[Row], now: float) -> list[ReservationLine]:
+def _reservations(placements: Sequence[Placement], rows: Sequence[GangRow], now: float) -> list[ReservationLine]:
     known = {(row.namespace, row.gang): row for row in rows if row.gang}
     twice = shared_names(rows)
     found = []

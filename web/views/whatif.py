@@ -10,11 +10,11 @@ import yaml
 from msgspec import Struct
 
 from extender.explain.clusterdump import ClusterDump
-from extender.explain.own import Demand, demands
+from extender.explain.own import QueueDemand, demands
 from extender.explain.pools import in_pool, pools_of
 from extender.explain.queues import QueueReport, changed_shares, queue_reports, told_reports
 from extender.explain.report import UnknownNameError
-from extender.explain.whatif import Change, WhatIf, changed
+from extender.explain.whatif import DumpChange, WhatIf, changed
 from extender.simulate.placing import SimulatedGang, simulate
 from gangs.words import plain
 from history.model import Scope
@@ -60,7 +60,7 @@ class Trial:
         return not (self.manifests or self.add_nodes or self.cordon or self.queues)
 
 
-class Outcome(Struct, frozen=True):
+class GangOutcome(Struct, frozen=True):
     """What became of one gang."""
 
     title: str
@@ -73,12 +73,12 @@ class Outcome(Struct, frozen=True):
     """Its queue and place, for one that waits."""
 
 
-class Answer(Struct, frozen=True):
+class TrialResult(Struct, frozen=True):
     """The result of a trial."""
 
-    gangs: list[Outcome]
+    gangs: list[GangOutcome]
     more: int
-    asked: list[Demand]
+    asked: list[QueueDemand]
     """What new gangs would ask of their queues, for who may not see the cluster."""
     shares: list[str]
     ignored: list[str]
@@ -171,7 +171,7 @@ def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
         raise ManifestError(f"spec.parallelism: {pods} pods in all, and at most {JOB_PODS} are tried at once")
 
 
-def tried(asked: Trial, dump: ClusterDump, scope: Scope, *, whole: bool) -> Answer | None:
+def tried(asked: Trial, dump: ClusterDump, scope: Scope, *, whole: bool) -> TrialResult | None:
     """Return the outcome; None with the reason in the errors of the trial's fields.
 
     `whole`: the caller may see the whole cluster. Who may not is told what his gangs would ask of their queues.
@@ -192,7 +192,7 @@ def tried(asked: Trial, dump: ClusterDump, scope: Scope, *, whole: bool) -> Answ
         return None
     if not whole:
         known = {report.queue: report for report in told_reports(dump.of(QUEUES))}
-        return Answer([], 0, demands(WhatIf(after), new, known), [], submission.ignored)
+        return TrialResult([], 0, demands(WhatIf(after), new, known), [], submission.ignored)
     try:
         worlds = [WhatIf(in_pool(after, pool)) for pool in pools_of(after)]
         shares = list(changed_shares(_reports(dump), _reports(after))) if asked.queues else []
@@ -202,7 +202,7 @@ def tried(asked: Trial, dump: ClusterDump, scope: Scope, *, whole: bool) -> Answ
         return None
     mine = [each for each in outcomes if scope.has(each.gang.partition("/")[0])]
     mine.sort(key=lambda each: not each.submitted)
-    return Answer(
+    return TrialResult(
         [_outcome(each) for each in mine[:OUTCOMES]], max(0, len(mine) - OUTCOMES), [], shares, submission.ignored
     )
 
@@ -219,8 +219,8 @@ def _submission(asked: Trial, dump: ClusterDump) -> Submission:
     return submission
 
 
-def _change(asked: Trial, submission: Submission) -> Change:
-    return Change(
+def _change(asked: Trial, submission: Submission) -> DumpChange:
+    return DumpChange(
         asked.namespace,
         cordoned=words(asked.cordon),
         queues=words(asked.queues),
@@ -239,9 +239,9 @@ def _field_of(asked: Trial, why: str, dump: ClusterDump) -> str:
     return "queues" if asked.queues else "form"
 
 
-def _outcome(gang: SimulatedGang) -> Outcome:
+def _outcome(gang: SimulatedGang) -> GangOutcome:
     queue, why = "", ""
     if gang.why is not None:
         why = plain(gang.why.message)
         queue = f"{gang.why.queue.name}, place {gang.why.queue.place} of {gang.why.queue.waiting} in it"
-    return Outcome(gang.workload, gang.submitted, gang.placed, gang.slots, gang.nodes, why, queue)
+    return GangOutcome(gang.workload, gang.submitted, gang.placed, gang.slots, gang.nodes, why, queue)

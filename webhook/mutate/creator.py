@@ -23,7 +23,7 @@ from muster.api.muster.creator import written
 from muster.api.unchecked import find
 from muster.workloads.table import KINDS
 from webhook.patch import Operation, Patch, Why, pointer
-from webhook.review import Handler, MalformedError, Verdict, generic
+from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 
 _PLACE: Final = ("metadata", "annotations")
 _COPIED: Final = {
@@ -38,7 +38,7 @@ _WHY: Final = Why("who created it", "the user of the request")
 def signed(handler: Handler) -> Handler:
     """Return the handler with the creator in its patches; an object that it refuses, or of no shape, is left to it."""
 
-    def with_creator(request: AdmissionRequest) -> Verdict:
+    def with_creator(request: AdmissionRequest) -> ReviewVerdict:
         verdict = handler(request)
         if verdict.errors:
             return verdict
@@ -49,7 +49,7 @@ def signed(handler: Handler) -> Handler:
             return verdict
         if not added:
             return verdict
-        return Verdict(
+        return ReviewVerdict(
             patch=[*verdict.patch, *added],
             warnings=verdict.warnings,
             reasons=[*verdict.reasons, *(_WHY for _ in added)],

@@ -14,7 +14,7 @@ from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.plugins.registry import required
 from muster.volcano.tasks import max_retry, minimum, queue_of, scheduler_of, task_max_retry, task_name, total_minimum
 from webhook.config import ResourceGroup
-from webhook.lookup import Lookups, Queues
+from webhook.lookup import Lookups, QueueTreeView
 from webhook.mutate.optin import set_queue
 from webhook.mutate.reapply import Reapply, keep_record, remember, restore
 from webhook.mutate.resourcegroup import assign_groups, group_of_template
@@ -22,7 +22,7 @@ from webhook.mutate.scheduling import mark
 from webhook.objects.canonical import same
 from webhook.objects.pools import scheduler_in
 from webhook.patch import Patch, Why
-from webhook.review import Handler, MalformedError, Verdict, generic
+from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 
 JSON = dict[str, Any]
 _DEFAULT = Why("left out", "default")
@@ -37,19 +37,19 @@ def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[Resource
     Job's shape passes unchanged: the API server's schema names every wrong field next.
     """
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: AdmissionRequest) -> ReviewVerdict:
         try:
             document = generic(request.object)
             job = _read(document)
             old = generic(request.old_object) if request.operation == "UPDATE" else None
             if old is not None and job.metadata.deletion_timestamp:
-                return Verdict()
+                return ReviewVerdict()
             patch = _completed(job, document, old, request.namespace, groups, marks=marks)
             queue = set_queue(job, old, request.namespace, lookups.namespaces, patch)
             _set_scheduler(job, old, queue, lookups.queues, patch)
         except (MalformedError, msgspec.ValidationError):
-            return Verdict()
-        return Verdict.of(patch)
+            return ReviewVerdict()
+        return ReviewVerdict.of(patch)
 
     return review
 
@@ -119,7 +119,7 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
         patch.set("spec", "plugins", plugin, value=[], why=_IMPLIED)
 
 
-def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: Queues, patch: Patch) -> None:
+def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView, patch: Patch) -> None:
     """Write the scheduler of the queue's node pool; an update that names none of a pool's gets back the old one."""
     wanted, was = scheduler_of(job.spec), find(old, ("spec", "schedulerName"))
     if old is None:

@@ -33,7 +33,7 @@ from webhook.mutate.shape import shape
 from webhook.objects.names import unknown_keys, unknown_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.patch import Why
-from webhook.review import Handler, Verdict, generic
+from webhook.review import Handler, ReviewVerdict, generic
 
 _REFUSED_WITH = "evictionResponders"
 """A field with which the API server refuses members of a group."""
@@ -44,7 +44,7 @@ def reviewer(
 ) -> Handler:
     """Return the handler for pods, on CREATE. A second review of a pod changes nothing."""
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: AdmissionRequest) -> ReviewVerdict:
         return mutate(generic(request.object), request.namespace, lookups, framework, marks=marks, groups=groups)
 
     return review
@@ -58,11 +58,11 @@ def mutate(
     *,
     marks: bool = False,
     groups: Sequence[ResourceGroup] = (),
-) -> Verdict:
+) -> ReviewVerdict:
     """Return a patch, or errors; `namespace` is the review's, as the pod's own may be empty."""
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if optin.opted_out(meta.labels):
-        return Verdict()
+        return ReviewVerdict()
     review = PodReview.of(pod, meta, namespace)
     if meta.controller is None:  # a controller's pods have no reader of warnings; its workload was warned
         review.warnings += unknown_keys(pod.get("metadata"))

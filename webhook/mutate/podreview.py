@@ -16,7 +16,7 @@ from muster.api.muster.pools import DEFAULT_POOL, in_pool
 from webhook.config import ResourceGroup
 from webhook.mutate.optin import OptIn
 from webhook.patch import Patch
-from webhook.review import Verdict
+from webhook.review import ReviewVerdict
 
 JSON = dict[str, Any]
 
@@ -69,8 +69,8 @@ class PodReview:
         return in_pool(own, self.pool) if own in names.SCHEDULERS else own
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReviewVerdict:
         """The patch with its reasons, or all errors; warnings either way."""
         if self.errors:
-            return Verdict(errors=self.errors, warnings=self.warnings)
-        return Verdict.of(self.patch, self.warnings)
+            return ReviewVerdict(errors=self.errors, warnings=self.warnings)
+        return ReviewVerdict.of(self.patch, self.warnings)

@@ -12,7 +12,7 @@ from muster.volcano.access import pool_of_queue
 from webhook.lookup import Lookups
 from webhook.mutate.optin import ANNOTATED, annotated_queue, in_default_queue
 from webhook.patch import Patch, Why
-from webhook.review import Handler, MalformedError, Verdict, generic
+from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 
 _DEFAULT = Why("left out", "default")
 _ROOTED = Why("every path begins at the root", "default")
@@ -24,33 +24,33 @@ def reviewer(lookups: Lookups) -> Handler:
     A namespace that cannot be read changes nothing: a gang in the default queue runs, a refused one waits.
     """
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: AdmissionRequest) -> ReviewVerdict:
         try:
             group = generic(request.object)
             metadata = msgspec.convert(mapping(group.get("metadata")), ObjectMeta)
             if is_job(metadata.controller):
-                return Verdict()
+                return ReviewVerdict()
             own = mapping(group.get("spec")).get("queue")
             queue = annotated_queue(request.namespace, lookups.namespaces) if in_default_queue(own) else ""
             pool = pool_of_queue(queue or own or names.DEFAULT_QUEUE, lookups.queues.get)
         except (MalformedError, msgspec.ValidationError, APIError):
-            return Verdict()  # the API server's schema refuses a malformed one
+            return ReviewVerdict()  # the API server's schema refuses a malformed one
         patch = Patch(group)
         if queue:
             patch.set("spec", "queue", value=queue, why=ANNOTATED)
         if pool and names.NODE_POOL not in metadata.labels:
             patch.set("metadata", "labels", names.NODE_POOL, value=pool, why=Why("the pool of its queue", "default"))
-        return Verdict.of(patch)
+        return ReviewVerdict.of(patch)
 
     return review
 
 
-def review_queue(request: AdmissionRequest) -> Verdict:
+def review_queue(request: AdmissionRequest) -> ReviewVerdict:
     """Fill in defaults on CREATE; an object without a Queue's shape is left to the API server's schema."""
     try:
         queue = generic(request.object)
     except MalformedError:
-        return Verdict()
+        return ReviewVerdict()
     patch, spec = Patch(queue), mapping(queue.get("spec"))
     annotations = mapping(mapping(queue.get("metadata")).get("annotations"))
     if not spec.get("weight"):
@@ -61,4 +61,4 @@ def review_queue(request: AdmissionRequest) -> Verdict:
     if isinstance(path, str) and path and path.split("/")[0] != names.ROOT_QUEUE:
         patch.set("metadata", "annotations", names.HIERARCHY, value=f"{names.ROOT_QUEUE}/{path}", why=_ROOTED)
         patch.set("metadata", "annotations", names.HIERARCHY_WEIGHTS, value=f"1/{weights}", why=_ROOTED)
-    return Verdict.of(patch)
+    return ReviewVerdict.of(patch)

@@ -10,19 +10,19 @@ from muster.api.kubeflow.trainer import RuntimeRef
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.meta import ObjectMeta, format_time
 from muster.kube.errors import APIError
-from webhook.lookup import Namespaces, Runtimes
+from webhook.lookup import Namespaces, TrainingRuntimes
 from webhook.mutate import optin
 from webhook.patch import Patch, Why
-from webhook.review import Handler, MalformedError, Verdict, generic
+from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 
 JSON = dict[str, Any]
 _PATCHES = "runtimePatches"
 
 
-def reviewer(namespaces: Namespaces, runtimes: Runtimes, wall_s: Callable[[], float]) -> Handler:
+def reviewer(namespaces: Namespaces, runtimes: TrainingRuntimes, wall_s: Callable[[], float]) -> Handler:
     """Return the handler for TrainJobs, on CREATE and UPDATE; an object of another shape is left to the schema."""
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: AdmissionRequest) -> ReviewVerdict:
         try:
             job = generic(request.object)
             old = generic(request.old_object) if request.operation == "UPDATE" else {}
@@ -34,8 +34,8 @@ def reviewer(namespaces: Namespaces, runtimes: Runtimes, wall_s: Callable[[], fl
                 warnings = _inherit(meta, request.namespace, namespaces, patch)
                 _note_version(job, request.namespace, runtimes, patch)
         except (MalformedError, msgspec.ValidationError):
-            return Verdict()
-        return Verdict.of(patch, warnings)
+            return ReviewVerdict()
+        return ReviewVerdict.of(patch, warnings)
 
     return review
 
@@ -69,7 +69,7 @@ def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Pa
     return [optin.set_back(own.path, own.queue, opt_in.queue)] if own and opt_in else []
 
 
-def _note_version(job: JSON, namespace: str, runtimes: Runtimes, patch: Patch) -> None:
+def _note_version(job: JSON, namespace: str, runtimes: TrainingRuntimes, patch: Patch) -> None:
     """Note the version of the runtime that a new TrainJob is checked against; validation reports a missing one."""
     reference = msgspec.convert(msgspec.convert(job.get("spec") or {}, JSON).get("runtimeRef") or {}, RuntimeRef)
     try:

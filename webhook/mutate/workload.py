@@ -15,7 +15,7 @@ from muster.workloads.table import KINDS
 from webhook.lookup import Namespaces
 from webhook.mutate import optin
 from webhook.patch import Patch, Why, pointer
-from webhook.review import Handler, Verdict, generic
+from webhook.review import Handler, ReviewVerdict, generic
 
 JSON = Mapping[str, Any]
 
@@ -27,10 +27,10 @@ _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in LABELLED
 def reviewer(namespaces: Namespaces) -> Handler:
     """Return the handler for workloads, on CREATE."""
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: AdmissionRequest) -> ReviewVerdict:
         kind = _BY_NAME.get((request.kind.group, request.kind.kind))
         if kind is None:
-            return Verdict()
+            return ReviewVerdict()
         workload = generic(request.object)
         own_queue, patch = kind.admission.own_queue, Patch(workload)
         with_queue = own_queue and not _has_own_label(workload, kind)
@@ -43,7 +43,7 @@ def reviewer(namespaces: Namespaces) -> Handler:
             for place, value, reason, source in kind.admission.additions(workload):
                 patch.set(*place, value=value, why=Why(reason, source))
             warnings += kind.admission.warnings(workload, opting_in)
-        return Verdict.of(patch, warnings)
+        return ReviewVerdict.of(patch, warnings)
 
     return review
 

@@ -19,15 +19,15 @@ from muster.resources.near import EVERYWHERE, near_resource
 from muster.resources.pods import pod_requests
 from muster.resources.vector import amount_words, vector
 from muster.volcano.access import pool_of_queue, root_of
-from webhook.lookup import Queues
+from webhook.lookup import QueueTreeView
 
 
-def scheduler_in(scheduler: str, queue: str, queues: Queues) -> str:
+def scheduler_in(scheduler: str, queue: str, queues: QueueTreeView) -> str:
     """Return the scheduler of pods of the queue that name this one; APIError if the queue is not known."""
     return in_pool(scheduler, pool_of_queue(queue, queues.get)) if scheduler in names.SCHEDULERS else scheduler
 
 
-def wrong_scheduler(path: str, scheduler: str, queue: str, queues: Queues) -> list[FieldError]:
+def wrong_scheduler(path: str, scheduler: str, queue: str, queues: QueueTreeView) -> list[FieldError]:
     """Refuse a scheduler of another pool than that of the queue; one that is not Muster's is somebody else's matter."""
     if not is_musters(scheduler) or scheduler in names.SCHEDULERS:
         return []  # a name of the default pool is replaced
@@ -41,7 +41,7 @@ def wrong_scheduler(path: str, scheduler: str, queue: str, queues: Queues) -> li
     return [FieldError(path, message, scheduler)]
 
 
-def wrong_label(pool: str, queue: str, queues: Queues) -> list[FieldError]:
+def wrong_label(pool: str, queue: str, queues: QueueTreeView) -> list[FieldError]:
     """Refuse a PodGroup whose label names another pool than that of its queue."""
     of_queue = pool_of_queue(queue, queues.get)
     if pool == of_queue:
@@ -57,7 +57,7 @@ _CLAIMED = "deviceclass.resource.kubernetes.io/"
 """Beginning of names that stand for devices of a class, which no node lists."""
 
 
-def beyond_every_node(path: str, spec: PodSpec, queue: str, queues: Queues) -> list[str]:
+def beyond_every_node(path: str, spec: PodSpec, queue: str, queues: QueueTreeView) -> list[str]:
     """Return a warning for each resource of which a pod in this queue asks for more than any node of its pool has."""
     with suppress(APIError, ValueError):  # a warning is not worth a refusal; wrong quantities the API server refuses
         named = pool_of_queue(queue, queues.get) != DEFAULT_POOL

@@ -12,7 +12,7 @@ from muster.api.kubernetes import admission, meta, reviews
 from muster.api.names import CLOSE_QUEUE, ROOT_QUEUE
 from muster.api.volcano import batch, scheduling
 from webhook.apiserver import Rights
-from webhook.review import Handler, Verdict, decode
+from webhook.review import Handler, ReviewVerdict, decode
 
 _VERB = "update"
 
@@ -20,14 +20,14 @@ _VERB = "update"
 def reviewer(rights: Rights | None) -> Handler:
     """Return the handler for Commands whose action or target is new; without `rights` (offline) every one passes."""
 
-    def review(request: admission.AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         command = decode(request.object, batch.Command)
         action = _action(command.target, request.namespace)
         if rights is None or action is None or (request.operation == "UPDATE" and _same(request, command)):
-            return Verdict()
+            return ReviewVerdict()
         if rights.allows(request.user_info, action):
-            return Verdict(errors=_impossible(command))
-        return Verdict(errors=[_refusal(request.user_info, command.action, action)], refusal=HTTPStatus.FORBIDDEN)
+            return ReviewVerdict(errors=_impossible(command))
+        return ReviewVerdict(errors=[_refusal(request.user_info, command.action, action)], refusal=HTTPStatus.FORBIDDEN)
 
     return review
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 from muster.api import names
 from muster.api.kubernetes import admission, core, meta
 from muster.kube.errors import APIError
-from webhook.lookup import NamespaceQueues, Queues
+from webhook.lookup import NamespaceQueues, QueueTreeView
 from webhook.objects.names import unknown_keys, unusable_queue
-from webhook.review import Handler, Verdict, decode
+from webhook.review import Handler, ReviewVerdict, decode
 
 _PATH = f"metadata.labels[{names.QUEUE}]"
 _OF_NAMESPACES = frozenset({names.QUEUE, names.QUEUE_LOCKED, names.MANAGED})
@@ -28,13 +28,15 @@ class _Itself:
         return self._metadata
 
 
-def reviewer(queues: Queues) -> Handler:
+def reviewer(queues: QueueTreeView) -> Handler:
     """Return the handler for namespaces, on CREATE and UPDATE."""
 
-    def review(request: admission.AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         metadata = decode(request.object, core.Namespace).metadata
         usable = NamespaceQueues(queues, _Itself(metadata), metadata.name)
-        return Verdict(warnings=[*unknown_keys({"labels": _unknown(metadata.labels)}), *_no_queue(metadata, usable)])
+        return ReviewVerdict(
+            warnings=[*unknown_keys({"labels": _unknown(metadata.labels)}), *_no_queue(metadata, usable)]
+        )
 
     return review
 

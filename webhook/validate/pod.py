@@ -21,7 +21,7 @@ from muster.runtime.framework import Framework
 from muster.runtime.settings import from_annotations
 from muster.runtime.workload import describe, template_of
 from muster.workloads.adapter import Adapter
-from webhook.review import Verdict, decode
+from webhook.review import ReviewVerdict, decode
 
 _BUDGET = re.compile(r"[1-9][0-9]*|[1-9][0-9]?%")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -29,11 +29,11 @@ Templates = Sequence[tuple[Mapping[str, str], str, int | None]]
 """Annotations of each template, their path, and the number of its pods, None where it is unknown."""
 
 
-def review(request: admission.AdmissionRequest) -> Verdict:
+def review(request: admission.AdmissionRequest) -> ReviewVerdict:
     """Review a new pod that `conditions.NEEDS_A_CHECK` selects; a controller's topology was checked in its workload."""
     pod = decode(request.object, core.Pod)
     annotations, path = pod.metadata.annotations, "metadata.annotations"
-    return Verdict(
+    return ReviewVerdict(
         errors=[
             *check_budgets(annotations, path),
             *([] if pod.metadata.controller else _mistakes(annotations, path)),

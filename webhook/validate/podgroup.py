@@ -26,7 +26,7 @@ from muster.volcano.tasks import queue_of
 from webhook.lookup import Lookups, NamespaceQueues, Owners
 from webhook.objects.names import unknown_queue, unusable_queue
 from webhook.objects.pools import wrong_label
-from webhook.review import Handler, Verdict, decode
+from webhook.review import Handler, ReviewVerdict, decode
 
 _SYSTEM = "system-"
 
@@ -34,22 +34,22 @@ _SYSTEM = "system-"
 def reviewer(lookups: Lookups) -> Handler:
     """Return the handler for PodGroups, on CREATE, and on UPDATE for those that move."""
 
-    def review(request: admission.AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         group = decode(request.object, scheduling.PodGroup)
         usable = lookups.queues_for(request.namespace)
         if request.operation != "UPDATE":
-            return Verdict(errors=[*too_long(request.object), *check(group, usable)], warnings=warn(group))
+            return ReviewVerdict(errors=[*too_long(request.object), *check(group, usable)], warnings=warn(group))
         old = decode(request.old_object, scheduling.PodGroup)
         if group.metadata.deletion_timestamp or (_queue(group) == _queue(old) and _pool(group) == _pool(old)):
-            return Verdict()
+            return ReviewVerdict()
         if _pool(group) != _pool(old):
             message = (
                 f"must stay as it is: the gang is of {words(_pool(old))}; create its workload anew in another queue"
             )
-            return Verdict(
+            return ReviewVerdict(
                 errors=[FieldError(f"metadata.labels[{names.NODE_POOL}]", message, _pool(group), "Forbidden")]
             )
-        return Verdict(errors=_move_errors(old, group, request.namespace, usable, lookups.owners))
+        return ReviewVerdict(errors=_move_errors(old, group, request.namespace, usable, lookups.owners))
 
     return review
 

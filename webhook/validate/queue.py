@@ -19,8 +19,8 @@ from muster.resources.runtime import notice_mistakes
 from muster.volcano import queuelimits
 from muster.volcano.access import pool_of_queue, root_of
 from muster.volcano.queuelimits import read_weights
-from webhook.lookup import Queues
-from webhook.review import Handler, Verdict, decode
+from webhook.lookup import QueueTreeView
+from webhook.review import Handler, ReviewVerdict, decode
 from webhook.senders import listed
 from webhook.validate.queueamounts import check_neighbours, check_own, quantities_of, read_amounts
 
@@ -31,21 +31,21 @@ _POOL = f"metadata.labels[{names.NODE_POOL}]"
 _AT_THE_TOP = frozenset({"", names.ROOT_QUEUE})
 
 
-def reviewer(queues: Queues) -> Handler:
+def reviewer(queues: QueueTreeView) -> Handler:
     """Return the handler for Queues, on CREATE, UPDATE and DELETE."""
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: AdmissionRequest) -> ReviewVerdict:
         if request.operation == "DELETE":
-            return Verdict(errors=list(check_delete(request.name, queues)))
+            return ReviewVerdict(errors=list(check_delete(request.name, queues)))
         queue = decode(request.object, Queue)
         if request.operation == "UPDATE":
-            return Verdict(errors=list(check_update(decode(request.old_object, Queue), queue, queues)))
-        return Verdict(errors=[*check_pool(queue, queues), *check(queue, queues)])
+            return ReviewVerdict(errors=list(check_update(decode(request.old_object, Queue), queue, queues)))
+        return ReviewVerdict(errors=[*check_pool(queue, queues), *check(queue, queues)])
 
     return review
 
 
-def check_delete(name: str, queues: Queues) -> Iterator[FieldError]:
+def check_delete(name: str, queues: QueueTreeView) -> Iterator[FieldError]:
     """Refuse to delete the two queues that always exist, and queues with queues below them."""
     if name in {names.ROOT_QUEUE, names.DEFAULT_QUEUE}:
         yield FieldError("metadata.name", f"`{name}` queue can not be deleted; Muster needs it", reason="Forbidden")
@@ -55,13 +55,13 @@ def check_delete(name: str, queues: Queues) -> Iterator[FieldError]:
         yield FieldError("metadata.name", message, reason="Forbidden")
 
 
-def _is_below(child: str, name: str, queues: Queues) -> bool:
+def _is_below(child: str, name: str, queues: QueueTreeView) -> bool:
     """Ask the API server whether a child in the cache is one still: the cache hears of a deletion a moment later."""
     found = queues.live(child)
     return found is not None and found.spec.parent == name
 
 
-def check_update(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]:
+def check_update(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
     """Check a changed queue, unless nothing has changed that is checked; amounts of the root are fixed."""
     yield from [] if new.metadata.deletion_timestamp else check_pool_change(old, new, queues)
     kept = all(
@@ -86,7 +86,7 @@ def check_update(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]
     yield from check(new, queues, moved=old.spec.parent != new.spec.parent)
 
 
-def check(queue: Queue, queues: Queues, *, moved: bool = True) -> Iterator[FieldError]:
+def check(queue: Queue, queues: QueueTreeView, *, moved: bool = True) -> Iterator[FieldError]:
     """Yield everything that is wrong with a queue; `moved`: it is new at its place in the tree."""
     amounts, errors = read_amounts(queue)
     yield from errors
@@ -101,7 +101,7 @@ def check(queue: Queue, queues: Queues, *, moved: bool = True) -> Iterator[Field
         yield from check_neighbours(queue, amounts, queues)
 
 
-def check_parent(queue: Queue, queues: Queues, *, moved: bool) -> Iterator[FieldError]:
+def check_parent(queue: Queue, queues: QueueTreeView, *, moved: bool) -> Iterator[FieldError]:
     """Check that the chain of parents ends at the root after a few steps, and that a new parent has no pods."""
     name, parent = queue.metadata.name, queue.spec.parent
     if name == names.ROOT_QUEUE or parent in _AT_THE_TOP:
@@ -129,14 +129,14 @@ def check_parent(queue: Queue, queues: Queues, *, moved: bool) -> Iterator[Field
         yield FieldError("spec.parent", message, queue.spec.parent)
 
 
-def _is_used_leaf(name: str, child: str, queues: Queues) -> bool:
+def _is_used_leaf(name: str, child: str, queues: QueueTreeView) -> bool:
     """Return True for a queue with pods that has no other child than this one."""
     found = queues.get(name)
     pods = found.status.allocated.get("pods", 0) if found else 0
     return str(pods) != "0" and not set(queues.children(name)) - {child}
 
 
-def check_hierarchy(queue: Queue, queues: Queues) -> Iterator[FieldError]:
+def check_hierarchy(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
     """Check the hierarchy annotations: a weight above 0 for each name, and no path that leads through another queue."""
     path = queue.metadata.annotations.get(names.HIERARCHY, "")
     weights = queue.metadata.annotations.get(names.HIERARCHY_WEIGHTS, "")
@@ -175,7 +175,7 @@ def _positive(text: str) -> bool:
         return False
 
 
-def _below(name: str, queues: Queues) -> Iterator[Queue]:
+def _below(name: str, queues: QueueTreeView) -> Iterator[Queue]:
     """Yield the queue and all queues below it, each once."""
     waiting, met = [name], set[str]()
     while waiting:
@@ -188,7 +188,7 @@ def _below(name: str, queues: Queues) -> Iterator[Queue]:
             waiting += queues.children(name)
 
 
-def check_pool(queue: Queue, queues: Queues) -> Iterator[FieldError]:
+def check_pool(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
     """Check the label of a queue against that of its root queue."""
     label = queue.metadata.labels.get(names.NODE_POOL)
     if label is None:
@@ -211,12 +211,12 @@ def check_pool(queue: Queue, queues: Queues) -> Iterator[FieldError]:
             yield FieldError(_POOL, message, label)
 
 
-def _with(queue: Queue, queues: Queues) -> Callable[[str], Queue | None]:
+def _with(queue: Queue, queues: QueueTreeView) -> Callable[[str], Queue | None]:
     """Return the look-up of queues by name in a tree with this queue as it is given."""
     return lambda name: queue if name == queue.metadata.name else queues.get(name)
 
 
-def check_pool_change(old: Queue, new: Queue, queues: Queues) -> Iterator[FieldError]:
+def check_pool_change(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
     """Refuse another pool for queues with gangs, by the label or by another parent; and labels below that say another.
 
     An update that leaves label and parent alone is not checked.

@@ -8,7 +8,7 @@ from muster.api.kubernetes.core import Quantities
 from muster.api.volcano.scheduling import Queue
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU, MILLI, WHOLE
-from webhook.lookup import Queues
+from webhook.lookup import QueueTreeView
 
 CAPABILITY = "spec.capability"
 DESERVED = "spec.deserved"
@@ -59,7 +59,7 @@ def check_own(amounts: Amounts) -> Iterator[FieldError]:
             yield FieldError(f"{DESERVED}[{name}]", message, _shown(name, amount))
 
 
-def check_neighbours(queue: Queue, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
+def check_neighbours(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> Iterator[FieldError]:
     """Check amounts against the queues above, beside and below, whose chain of parents is known to be sound."""
     yield from _check_capability_above(queue, amounts, queues)
     if queue.metadata.name == names.ROOT_QUEUE:
@@ -69,7 +69,7 @@ def check_neighbours(queue: Queue, amounts: Amounts, queues: Queues) -> Iterator
         yield from _check_sums(queue, amounts, path, queues)
 
 
-def _check_capability_above(queue: Queue, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
+def _check_capability_above(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> Iterator[FieldError]:
     """Check that no capability exceeds that of the nearest queue above that names the resource."""
     for name, amount in amounts[CAPABILITY].items():
         for above in _ancestors(queue, queues):
@@ -81,7 +81,7 @@ def _check_capability_above(queue: Queue, amounts: Amounts, queues: Queues) -> I
                 break
 
 
-def _check_capability_below(name: str, amounts: Amounts, queues: Queues) -> Iterator[FieldError]:
+def _check_capability_below(name: str, amounts: Amounts, queues: QueueTreeView) -> Iterator[FieldError]:
     """Check that no queue below has more capability, down to the first queue on each way that names the resource."""
     for resource, limit in amounts[CAPABILITY].items():
         waiting = queues.children(name)
@@ -96,7 +96,7 @@ def _check_capability_below(name: str, amounts: Amounts, queues: Queues) -> Iter
                 yield FieldError(f"{CAPABILITY}[{resource}]", message, _shown(resource, limit))
 
 
-def _check_sums(queue: Queue, amounts: Amounts, path: str, queues: Queues) -> Iterator[FieldError]:
+def _check_sums(queue: Queue, amounts: Amounts, path: str, queues: QueueTreeView) -> Iterator[FieldError]:
     """Check that the children of a queue together have no more than it has, as far as it names the resource."""
     name, parent = queue.metadata.name, queue.spec.parent
     above = queues.get(parent) if parent not in {"", names.ROOT_QUEUE} else None
@@ -124,7 +124,7 @@ def _sum_phrase(path: str, resource: str, total: int, limit: int) -> str:
     return f"sum of children's {field} {amounts[0]} exceeds parent's {field} limit {amounts[1]}"
 
 
-def _sum(children: list[str], path: str, resource: str, queues: Queues) -> int:
+def _sum(children: list[str], path: str, resource: str, queues: QueueTreeView) -> int:
     return sum(_amount(queues.get(child), path, resource) or 0 for child in children)
 
 
@@ -132,7 +132,7 @@ def _amount(queue: Queue | None, path: str, resource: str) -> int | None:
     return read_amounts(queue)[0][path].get(resource) if queue else None
 
 
-def _ancestors(queue: Queue, queues: Queues) -> Iterator[Queue]:
+def _ancestors(queue: Queue, queues: QueueTreeView) -> Iterator[Queue]:
     """Yield the queues above, the root last."""
     above: Queue | None = queue
     while above and above.metadata.name != names.ROOT_QUEUE:

@@ -32,7 +32,7 @@ from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node
-from webhook.review import Handler, Verdict, decode
+from webhook.review import Handler, ReviewVerdict, decode
 from webhook.validate.volcano_job.templates import missing_class
 
 Against = Callable[[trainer.TrainJob, Runtime], Findings]
@@ -59,7 +59,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
     """Return the handler for TrainJobs, on CREATE and UPDATE."""
     against = partial(_check_against, framework=framework, target=target)
 
-    def review(request: admission.AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         job = _read(request.object)
         if request.operation == "UPDATE":
             findings = check_update(
@@ -67,7 +67,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
             )
         else:
             findings = check(job, request.namespace, lookups, against)
-        return Verdict(errors=findings.errors, warnings=findings.warnings, refusal=HTTPStatus.FORBIDDEN)
+        return ReviewVerdict(errors=findings.errors, warnings=findings.warnings, refusal=HTTPStatus.FORBIDDEN)
 
     return review
 
@@ -252,17 +252,17 @@ def runtime_reviewer(
 ) -> Handler:
     """Return the handler for one of the two kinds, on CREATE and UPDATE."""
 
-    def review(request: admission.AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         runtime = decode(request.object, kind)
         policy, warnings = runtime.spec.ml_policy, []
         if policy and policy.flux is not None:
             warnings.append("spec.mlPolicy.flux: Muster does not run Flux; TrainJobs of this runtime will be refused")
         if request.operation == "UPDATE" and _same_runtime(request, kind):
-            return Verdict(warnings=warnings)  # only metadata has changed
+            return ReviewVerdict(warnings=warnings)  # only metadata has changed
         if request.operation == "CREATE":
             warnings += deprecation(runtime, f"{kind.__name__} {request.name or runtime.metadata.name}")
         errors = [*_check_policy(request.object), *check_runtime(runtime, target)]
-        return Verdict(errors=errors, warnings=warnings, refusal=HTTPStatus.FORBIDDEN)
+        return ReviewVerdict(errors=errors, warnings=warnings, refusal=HTTPStatus.FORBIDDEN)
 
     return review
 

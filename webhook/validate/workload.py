@@ -24,7 +24,7 @@ from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
 from webhook.lookup import Lookups, NamespaceQueues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
-from webhook.review import Handler, MalformedError, Verdict, generic
+from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 from webhook.validate.oversights import Labelled, no_service, oversights
 from webhook.validate.pod import check_annotations, check_framework
 
@@ -38,18 +38,18 @@ _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in VALIDATE
 def reviewer(lookups: Lookups, framework: Framework) -> Handler:
     """Return the handler for workloads, on CREATE and UPDATE."""
 
-    def review(request: AdmissionRequest) -> Verdict:
+    def review(request: AdmissionRequest) -> ReviewVerdict:
         kind = _BY_NAME.get((request.kind.group, request.kind.kind))
         workload = generic(request.object)
         if kind is None or mapping(workload.get("metadata")).get("deletionTimestamp"):
-            return Verdict()
+            return ReviewVerdict()
         usable = lookups.queues_for(request.namespace)
         findings = check(kind, workload, usable, framework)
         if request.operation == "UPDATE":
             findings = findings.since(check(kind, generic(request.old_object), usable, framework))
         elif lookups.services and kind.admission.service_name:
             findings.warnings += no_service(kind, workload, request.namespace, lookups.services)
-        return Verdict.found(findings)
+        return ReviewVerdict.found(findings)
 
     return review
 

@@ -16,14 +16,14 @@ import msgspec
 from msgspec import structs
 
 from controller.job.rules import notes
-from controller.job.rules.events import POD_EVICTED, POD_FAILED, POD_PENDING, UNKNOWN, Request
+from controller.job.rules.events import POD_EVICTED, POD_FAILED, POD_PENDING, UNKNOWN, JobEvent
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import readable_time
 from muster.api.kubernetes.pod_problems import DISRUPTED
 from muster.api.limits import CHECKPOINT_CHARS, whole_number
 from muster.api.volcano.batch import Job, JobStatus
-from muster.resources.runtime import Budget, restart_budget
+from muster.resources.runtime import RestartBudget, restart_budget
 from muster.volcano.tasks import max_retry
 
 Fault = Literal["infrastructure", "user", "unknown"]
@@ -49,12 +49,12 @@ class Restarts(msgspec.Struct, omit_defaults=True):
     """Why the Job fails; empty while it continues."""
 
 
-def budget_of(job: Job) -> Budget | None:
+def budget_of(job: Job) -> RestartBudget | None:
     """Return the budget of a Job; None without one that can be read."""
     return restart_budget(job.metadata.annotations)
 
 
-def charged(job: Job, status: JobStatus, request: Request, fault: Fault, now_s: float) -> JobStatus:
+def charged(job: Job, status: JobStatus, request: JobEvent, fault: Fault, now_s: float) -> JobStatus:
     """Return the status of a Job that is about to be restarted: the restart is counted, or the budget is spent.
 
     A restart that the infrastructure has caused uses up neither the budget nor one of maxRetry. What a user asks for by
@@ -99,20 +99,20 @@ def _noted(status: JobStatus, restarts: Restarts) -> JobStatus:
     return notes.noted(status, notes.RESTARTS, msgspec.json.encode(restarts).decode() if known else "")
 
 
-def _cause(request: Request) -> str:
+def _cause(request: JobEvent) -> str:
     codes = ", ".join(map(str, request.exit_codes))
     words = f"exit code {codes}" if codes else request.event
     return (f"{words} ({request.reason})" if request.reason else words)[:_WORDS_CHARS]
 
 
-def _words(budget: Budget, past: list[tuple[float, str]]) -> str:
+def _words(budget: RestartBudget, past: list[tuple[float, str]]) -> str:
     causes = Counter(why for _, why in past)
     told = ", ".join(f"{why} ({times} times)" if times > 1 else why for why, times in causes.items())
     return f"the restart budget is spent, {budget}, and it failed once more: {told}"
 
 
 def fault_of(
-    request: Request, pods: Sequence[Pod], now_s: float, infrastructure_codes: frozenset[int] = frozenset()
+    request: JobEvent, pods: Sequence[Pod], now_s: float, infrastructure_codes: frozenset[int] = frozenset()
 ) -> Fault:
     """Return the fault behind an event; `pods` are all of the Job as they are now.
 

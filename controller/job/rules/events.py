@@ -31,7 +31,7 @@ _REASON_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class JobEvent:
     """One event of a Job, with the facts by which a later pass checks that it is still true.
 
     `since_s` is the time of the event in seconds since the epoch, where an object's timestamp has it: timeouts count
@@ -57,7 +57,7 @@ class Request:
     command_order: int = 0
 
 
-SYNC = Request()
+SYNC = JobEvent()
 """No event in particular: compare the pods that exist with those that are wanted."""
 
 
@@ -76,7 +76,7 @@ def present(pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in pods if not pod.metadata.deletion_timestamp]
 
 
-def pod_changed(old: Pod | None, new: Pod | None) -> Request:
+def pod_changed(old: Pod | None, new: Pod | None) -> JobEvent:
     """Return the request to a pod's Job for this change; `new` None means that the pod is gone."""
     pod = new or old
     assert pod is not None, "a change has an old or a new side"  # noqa: S101 - says what handlers promise
@@ -84,7 +84,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> Request:
     created_s = parse_time(pod.metadata.creation_timestamp)
     if event == OUT_OF_SYNC or names.OUT_OF_SYNC in pod.metadata.annotations:
         return SYNC
-    return Request(
+    return JobEvent(
         event=event,
         job_uid=pod.metadata.controller.uid if pod.metadata.controller else "",
         job_version=version_of(pod),
@@ -120,7 +120,7 @@ def _changed(old: Pod | None, new: Pod) -> str:
     )
 
 
-def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:
+def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[JobEvent]:
     """Return evictions that no watch showed: a task has fewer pods, and fewer started ones, than at the last count."""
     if job.status.state.phase not in {"Pending", "Running"}:
         return []
@@ -137,8 +137,8 @@ def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[Request]:
     return result
 
 
-def _eviction(job: Job, lost: PodSlot) -> Request:
-    return Request(
+def _eviction(job: Job, lost: PodSlot) -> JobEvent:
+    return JobEvent(
         event=POD_EVICTED,
         job_uid=job.metadata.uid,
         job_version=job.status.version,
@@ -189,21 +189,21 @@ def _statuses(pod: Pod) -> Sequence[ContainerStatus]:
     return [*pod.status.init_container_statuses, *pod.status.container_statuses]
 
 
-def group_changed(old: PodGroup | None, new: PodGroup | None) -> Request | None:
+def group_changed(old: PodGroup | None, new: PodGroup | None) -> JobEvent | None:
     """Return the request to a PodGroup's Job for this change; None for a change that does not concern the Job."""
     if old and new and old.status == new.status:
         return None
     if new and new.status.phase == "Unknown" and not (old and old.status.phase == "Unknown"):
-        return Request(event=UNKNOWN, group_uid=new.metadata.uid)
+        return JobEvent(event=UNKNOWN, group_uid=new.metadata.uid)
     return SYNC
 
 
-def command_issued(command: Command) -> tuple[str, Request] | None:
+def command_issued(command: Command) -> tuple[str, JobEvent] | None:
     """Return the key of the Job that a Command is for and the request to it; None if it is not for a Job."""
     target, meta = command.target, command.metadata
     if target is None or not is_job(target):
         return None
-    request = Request(
+    request = JobEvent(
         event=COMMAND_ISSUED,
         action=command.action,
         job_uid=target.uid,

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from controller.job.rules import events, notes
 from controller.job.rules.budget import no_restart_left
-from controller.job.rules.events import Request
+from controller.job.rules.events import JobEvent
 from controller.job.rules.phases import SYNCED
 from muster.api import names
 from muster.api.kubernetes.core import Pod
@@ -40,7 +40,7 @@ INTERNAL = frozenset({events.OUT_OF_SYNC, events.COMMAND_ISSUED, events.POD_RUNN
 ANY = "*"
 
 
-class Action(StrEnum):
+class PolicyAction(StrEnum):
     """Every action of policies and Commands."""
 
     SYNC_JOB = "SyncJob"
@@ -54,7 +54,7 @@ class Action(StrEnum):
     RESUME_JOB = "ResumeJob"
 
 
-TARGETED = frozenset({Action.RESTART_TASK, Action.RESTART_POD, Action.RESTART_PARTITION})
+TARGETED = frozenset({PolicyAction.RESTART_TASK, PolicyAction.RESTART_POD, PolicyAction.RESTART_PARTITION})
 """Actions that restart a part of the Job."""
 
 
@@ -65,10 +65,10 @@ class Match(NamedTuple):
     delay_s: float = 0.0
 
 
-SYNC = Match(Action.SYNC_JOB)
+SYNC = Match(PolicyAction.SYNC_JOB)
 
 
-def match(job: Job, request: Request) -> Match:
+def match(job: Job, request: JobEvent) -> Match:
     """Return the action for `request`; a sync for one of an older version of the Job, or another Job of its name."""
     if request.action:
         return Match(request.action)
@@ -85,7 +85,7 @@ def match(job: Job, request: Request) -> Match:
     return SYNC
 
 
-def _fits(policy: LifecyclePolicy, request: Request) -> bool:
+def _fits(policy: LifecyclePolicy, request: JobEvent) -> bool:
     """Return True if the policy is for this event. A pod that is merely pending counts only after a timeout."""
     wanted = policy.all_events
     named = request.event in wanted or (ANY in wanted and request.event != "")
@@ -94,7 +94,7 @@ def _fits(policy: LifecyclePolicy, request: Request) -> bool:
     return bool(policy.exit_code) and policy.exit_code in request.exit_codes
 
 
-class Effect(StrEnum):
+class PodEffect(StrEnum):
     """The pods that a cell of the table creates or deletes."""
 
     SYNC = "sync"  # create those that are missing, delete the surplus
@@ -103,35 +103,35 @@ class Effect(StrEnum):
     KILL_TARGET = "kill target"  # delete the pods of one task, pod or partition
 
 
-class Step(NamedTuple):
+class PolicyCell(NamedTuple):
     """One cell of the table."""
 
-    effect: Effect
+    effect: PodEffect
     enter: Phase | None = None  # None: the phase stays
     retry: bool = False  # uses up one of maxRetry
 
 
-_STOP: dict[str, Step] = {
-    Action.ABORT_JOB: Step(Effect.KILL_SOFT, "Aborting"),
-    Action.TERMINATE_JOB: Step(Effect.KILL_SOFT, "Terminating"),
-    Action.COMPLETE_JOB: Step(Effect.KILL_SOFT, "Completing"),
+_STOP: dict[str, PolicyCell] = {
+    PolicyAction.ABORT_JOB: PolicyCell(PodEffect.KILL_SOFT, "Aborting"),
+    PolicyAction.TERMINATE_JOB: PolicyCell(PodEffect.KILL_SOFT, "Terminating"),
+    PolicyAction.COMPLETE_JOB: PolicyCell(PodEffect.KILL_SOFT, "Completing"),
 }
-_LIVE: dict[str, Step] = {
-    **dict.fromkeys(Action, Step(Effect.SYNC)),
+_LIVE: dict[str, PolicyCell] = {
+    **dict.fromkeys(PolicyAction, PolicyCell(PodEffect.SYNC)),
     **_STOP,
-    **dict.fromkeys(TARGETED, Step(Effect.KILL_TARGET, "Restarting", retry=True)),
-    Action.RESTART_JOB: Step(Effect.KILL_ALL, "Restarting", retry=True),
+    **dict.fromkeys(TARGETED, PolicyCell(PodEffect.KILL_TARGET, "Restarting", retry=True)),
+    PolicyAction.RESTART_JOB: PolicyCell(PodEffect.KILL_ALL, "Restarting", retry=True),
 }
-_RESTARTING: dict[str, Step] = {
-    **dict.fromkeys(Action, Step(Effect.SYNC)),
+_RESTARTING: dict[str, PolicyCell] = {
+    **dict.fromkeys(PolicyAction, PolicyCell(PodEffect.SYNC)),
     **_STOP,
-    **dict.fromkeys(TARGETED, Step(Effect.KILL_TARGET)),
-    Action.RESTART_JOB: Step(Effect.KILL_ALL),
+    **dict.fromkeys(TARGETED, PolicyCell(PodEffect.KILL_TARGET)),
+    PolicyAction.RESTART_JOB: PolicyCell(PodEffect.KILL_ALL),
 }
-_DRAIN: dict[str, Step] = dict.fromkeys(Action, Step(Effect.KILL_SOFT))
-_ABORT: dict[str, Step] = {**_DRAIN, Action.RESUME_JOB: Step(Effect.KILL_SOFT, "Restarting")}
+_DRAIN: dict[str, PolicyCell] = dict.fromkeys(PolicyAction, PolicyCell(PodEffect.KILL_SOFT))
+_ABORT: dict[str, PolicyCell] = {**_DRAIN, PolicyAction.RESUME_JOB: PolicyCell(PodEffect.KILL_SOFT, "Restarting")}
 
-TABLE: dict[Phase, dict[str, Step]] = {
+TABLE: dict[Phase, dict[str, PolicyCell]] = {
     "": _LIVE,
     "Pending": _LIVE,
     "Running": _LIVE,
@@ -145,10 +145,10 @@ TABLE: dict[Phase, dict[str, Step]] = {
 """Cells by phase and action."""
 
 
-def step(phase: Phase, action: str) -> Step:
+def step(phase: Phase, action: str) -> PolicyCell:
     """Return the cell of `action` in `phase`; an unknown action is a sync."""
     row = TABLE[phase]
-    return row.get(action, row[Action.SYNC_JOB])
+    return row.get(action, row[PolicyAction.SYNC_JOB])
 
 
 WHOLE = "job"
@@ -156,7 +156,7 @@ UNFINISHED = "unfinished"
 """The whole Job but its finished pods: a Job that is resumed continues where it was."""
 
 
-class Target(NamedTuple):
+class RestartTarget(NamedTuple):
     """The part of a Job that is restarted: all of it, or one task, partition or pod."""
 
     kind: str = WHOLE
@@ -170,23 +170,23 @@ class Target(NamedTuple):
         """True if no part of the Job is spared but finished pods."""
         return self.kind in {WHOLE, UNFINISHED}
 
-    def covers(self, request: Request) -> bool:
+    def covers(self, request: JobEvent) -> bool:
         """Return True if the live object has every wanted field, and lists with equal elements; it may have others."""
         return self.whole or self in _parts(request.task, request.partition, request.pod_uid, request.pod)
 
 
-def target_of(action: str, request: Request) -> Target:
+def target_of(action: str, request: JobEvent) -> RestartTarget:
     """Return the target of an action that an event has led to."""
-    if action == Action.RESTART_TASK:
-        return Target("task", request.task)
-    if action == Action.RESTART_PARTITION:
-        return Target("partition", f"{request.task}/{request.partition}")
-    if action == Action.RESTART_POD:
-        return Target("pod", request.pod_uid or request.pod)
-    return Target(UNFINISHED) if action == Action.RESUME_JOB else Target()
+    if action == PolicyAction.RESTART_TASK:
+        return RestartTarget("task", request.task)
+    if action == PolicyAction.RESTART_PARTITION:
+        return RestartTarget("partition", f"{request.task}/{request.partition}")
+    if action == PolicyAction.RESTART_POD:
+        return RestartTarget("pod", request.pod_uid or request.pod)
+    return RestartTarget(UNFINISHED) if action == PolicyAction.RESUME_JOB else RestartTarget()
 
 
-def restarting(status: JobStatus, target: Target) -> JobStatus:
+def restarting(status: JobStatus, target: RestartTarget) -> JobStatus:
     """Return the status with the target noted: the whole Job (in place of its parts), or one part more."""
     noted = notes.words(status, notes.RESTART)
     if target.kind == WHOLE or (target.kind == UNFINISHED and WHOLE not in noted):
@@ -196,10 +196,10 @@ def restarting(status: JobStatus, target: Target) -> JobStatus:
     return notes.noted(status, notes.RESTART, ",".join(noted))
 
 
-def restart_targets(status: JobStatus) -> list[Target]:
+def restart_targets(status: JobStatus) -> list[RestartTarget]:
     """Return the targets that are being restarted, as the status notes them; empty if there are none."""
     split = (word.partition("/") for word in notes.words(status, notes.RESTART))
-    return [Target(kind, name) for kind, _, name in split]
+    return [RestartTarget(kind, name) for kind, _, name in split]
 
 
 def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
@@ -219,16 +219,20 @@ def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
     return [pod for pod in outdated if not (spared and pod.finished)]
 
 
-def is_whole(targets: Sequence[Target]) -> bool:
+def is_whole(targets: Sequence[RestartTarget]) -> bool:
     """Return True if the whole Job is restarted: without a target there is nothing to spare."""
     return not targets or any(target.whole for target in targets)
 
 
-def _parts_of(pod: Pod) -> Iterable[Target]:
+def _parts_of(pod: Pod) -> Iterable[RestartTarget]:
     meta = pod.metadata
     return _parts(events.task_of(pod), meta.labels.get(names.PARTITION_ID, ""), meta.uid, meta.name)
 
 
-def _parts(task: str, partition: str, *pod: str) -> Iterable[Target]:
+def _parts(task: str, partition: str, *pod: str) -> Iterable[RestartTarget]:
     """Return every part of a Job that a pod, known by UID and name, belongs to."""
-    return Target("task", task), Target("partition", f"{task}/{partition}"), *(Target("pod", name) for name in pod)
+    return (
+        RestartTarget("task", task),
+        RestartTarget("partition", f"{task}/{partition}"),
+        *(RestartTarget("pod", name) for name in pod),
+    )

@@ -15,14 +15,14 @@ from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import PodSlot, minimum, slots, total_replicas
 
 
-class Decision(NamedTuple):
+class SyncDecision(NamedTuple):
     """The slots whose pods are to be created, and the pods to delete."""
 
     create: list[PodSlot]
     delete: list[Pod]
 
 
-def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
+def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> SyncDecision:
     """Return the missing slots (none unless the gang may start) and the pods to delete.
 
     These are surplus, marked by a kill, or of an earlier version. The name of a terminating pod stays taken.
@@ -38,9 +38,9 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> Decision:
     for pod in pods:
         wanted.pop(pod.metadata.name, None)
     if not may_create or not wanted:
-        return Decision([], delete)
+        return SyncDecision([], delete)
     ready = {task.name: dependencies_ready(job.spec, task, pods) for task in job.spec.tasks}
-    return Decision([slot for slot in wanted.values() if ready[slot.task.name]], delete)
+    return SyncDecision([slot for slot in wanted.values() if ready[slot.task.name]], delete)
 
 
 def half_deleted(pods: Iterable[Pod]) -> list[Pod]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from controller.job.rules import notes
-from controller.job.rules.events import POD_EVICTED, POD_FAILED, POD_PENDING, SYNC, UNKNOWN, Request
+from controller.job.rules.events import POD_EVICTED, POD_FAILED, POD_PENDING, SYNC, UNKNOWN, JobEvent
 from controller.job.rules.phases import STOPPED_PHASES
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import format_time, parse_time
@@ -33,7 +33,7 @@ class Timer:
     """At `due_s` (seconds since the epoch) the action of `request` is to be carried out."""
 
     due_s: float
-    request: Request
+    request: JobEvent
 
     @property
     def key(self) -> tuple[str, str, str, str]:
@@ -63,7 +63,9 @@ def timers_of(status: JobStatus) -> list[Timer]:
     if not note:
         return []
     try:
-        return [Timer(due_s, request) for due_s, request in msgspec.json.decode(note, type=list[tuple[float, Request]])]
+        return [
+            Timer(due_s, request) for due_s, request in msgspec.json.decode(note, type=list[tuple[float, JobEvent]])
+        ]
     except msgspec.DecodeError:
         return []
 
@@ -79,7 +81,7 @@ def expires_s(job: Job) -> float | None:
     return ended + ttl_s
 
 
-def still_true(request: Request, job: Job, pods: Mapping[str, Pod], group_phase: str) -> bool:
+def still_true(request: JobEvent, job: Job, pods: Mapping[str, Pod], group_phase: str) -> bool:
     """Return True if the event still holds: a pod that is back after it failed or was evicted is no failure."""
     if job.status.state.phase not in _ACTING:
         return False
@@ -142,7 +144,7 @@ def left_s(status: JobStatus, now_s: float) -> float:
     return max(0.0, found.until_s - now_s) if found else 0.0
 
 
-def restarted(status: JobStatus, request: Request, now_s: float, ran_s: float) -> JobStatus:
+def restarted(status: JobStatus, request: JobEvent, now_s: float, ran_s: float) -> JobStatus:
     """Return the status after a restart by `request` of a Job that was `ran_s` in its phase; new pods may wait."""
     quick = not request.command and status.retry_count > AT_ONCE and ran_s < QUICK_S
     delayed = bool(request.refused) or quick

@@ -22,7 +22,7 @@ MAX_RETRY, SPENT = "MaxRetryReached", "RestartBudgetSpent"
 """The reason of a Job that has failed since it had no restart left."""
 
 
-class Outcome(NamedTuple):
+class EndCondition(NamedTuple):
     """The condition that ends a TrainJob."""
 
     type: End
@@ -30,23 +30,23 @@ class Outcome(NamedTuple):
     message: str
 
 
-COMPLETE = Outcome("Complete", "AllJobsCompleted", "jobset completed successfully")
-DEADLINE = Outcome("Failed", "DeadlineExceeded", "TrainJob exceeded its active deadline")
+COMPLETE = EndCondition("Complete", "AllJobsCompleted", "jobset completed successfully")
+DEADLINE = EndCondition("Failed", "DeadlineExceeded", "TrainJob exceeded its active deadline")
 _FAILED = "jobset failed due to one or more job failures"
 _NO_RESTART_LEFT = "jobset failed due to reaching max number of restarts"
 
 
-def outcome(children: Children) -> Outcome | None:
+def outcome(children: Children) -> EndCondition | None:
     """Return the end of a TrainJob by its initializers and its Job; None while it runs."""
     for name, job in children.initializers.items():
         if has(job, "Failed"):
             failed = next(each for each in job.status.get("conditions") or [] if each.get("type") == "Failed")
             why = failed.get("message") or failed.get("reason") or "its condition has no message"
-            return Outcome("Failed", "FailedJobs", f"{_FAILED}: initializer {name}: {why}")
+            return EndCondition("Failed", "FailedJobs", f"{_FAILED}: initializer {name}: {why}")
     return _of_job(children.job, children.pods) if children.job else None
 
 
-def _of_job(job: Job, pods: Iterable[Pod]) -> Outcome | None:
+def _of_job(job: Job, pods: Iterable[Pod]) -> EndCondition | None:
     state = job.status.state
     if state.phase == "Completed":
         return COMPLETE
@@ -54,8 +54,8 @@ def _of_job(job: Job, pods: Iterable[Pod]) -> Outcome | None:
         return None
     why = _failures(pods) or state.message
     if state.reason in {MAX_RETRY, SPENT}:
-        return Outcome("Failed", "ReachedMaxRestarts", f"{_NO_RESTART_LEFT} ({state.message}): {why}")
-    return Outcome("Failed", "FailedJobs", f"{_FAILED}: {why}")
+        return EndCondition("Failed", "ReachedMaxRestarts", f"{_NO_RESTART_LEFT} ({state.message}): {why}")
+    return EndCondition("Failed", "FailedJobs", f"{_FAILED}: {why}")
 
 
 def _failures(pods: Iterable[Pod]) -> str:
@@ -84,7 +84,7 @@ class Ending(Wire):
     message: str = ""
 
 
-class Part(Wire):
+class StatusPart(Wire):
     """The part of a TrainJob's status that a plugin may compute."""
 
     conditions: list[Ending] = field(default_factory=list)
@@ -94,7 +94,7 @@ class Part(Wire):
 class Computed(NamedTuple):
     """The end and the counts of jobs that a JobSet or a plugin has computed."""
 
-    end: Outcome | None = None
+    end: EndCondition | None = None
     counts: tuple[ReplicatedJobStatus, ...] = ()
 
     def with_counts(self, others: Iterable[ReplicatedJobStatus]) -> list[ReplicatedJobStatus]:
@@ -113,14 +113,14 @@ def of_job_set(job_set: JobSet | None) -> Computed:
 
 def computed(status: Mapping[str, Any] | None) -> Computed:
     """Read a plugin's part of a TrainJob's status. msgspec.ValidationError if it is malformed."""
-    found = msgspec.convert(status or {}, Part)
+    found = msgspec.convert(status or {}, StatusPart)
     return Computed(_end(found.conditions, {end: end for end in ENDS.values()}), tuple(found.jobs_status))
 
 
-def _end(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -> Outcome | None:
+def _end(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -> EndCondition | None:
     for each in conditions:
         if each.type in ends and each.status == "True":
-            return Outcome(ends[each.type], each.reason, each.message)
+            return EndCondition(ends[each.type], each.reason, each.message)
     return None
 
 

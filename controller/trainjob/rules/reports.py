@@ -31,7 +31,7 @@ _REASONS = {
 }
 
 
-class Target(NamedTuple):
+class ReportTarget(NamedTuple):
     """The TrainJob that a report is about."""
 
     namespace: str
@@ -43,7 +43,7 @@ class Target(NamedTuple):
         return f"{_BASE}/namespaces/{self.namespace}/trainjobs/{self.name}/status"
 
 
-class Report(Wire):
+class ProgressReport(Wire):
     """The body of a report."""
 
     trainer_status: TrainerStatus | None = None
@@ -57,12 +57,12 @@ class RefusedError(Exception):
         self.status = status
 
 
-def target_of(path: str) -> Target:
+def target_of(path: str) -> ReportTarget:
     """Return the TrainJob that a path names."""
     found = _PATH.fullmatch(path)
     if found is None:
         raise RefusedError(HTTPStatus.NOT_FOUND, "there is only POST /apis/…/namespaces/…/trainjobs/…/status")
-    return Target(found["namespace"], found["name"])
+    return ReportTarget(found["namespace"], found["name"])
 
 
 def token_of(header: str) -> str:
@@ -73,7 +73,7 @@ def token_of(header: str) -> str:
     return token.strip()
 
 
-def admit(review: TokenReviewStatus, target: Target) -> None:
+def admit(review: TokenReviewStatus, target: ReportTarget) -> None:
     """Raise RefusedError unless the token was made for this TrainJob in its own namespace."""
     if not review.authenticated or target.audience not in review.audiences:
         raise RefusedError(HTTPStatus.FORBIDDEN, f"the token was not made for TrainJob {target.name}, or has expired")
@@ -85,7 +85,7 @@ def admit(review: TokenReviewStatus, target: Target) -> None:
 def read(body: bytes) -> TrainerStatus | None:
     """Return the reported status; None for an empty report, which changes nothing."""
     try:
-        return msgspec.json.decode(body or b"{}", type=Report).trainer_status
+        return msgspec.json.decode(body or b"{}", type=ProgressReport).trainer_status
     except msgspec.ValidationError as error:
         raise RefusedError(HTTPStatus.UNPROCESSABLE_ENTITY, f"not a report: {error}") from error
     except msgspec.DecodeError as error:

@@ -14,7 +14,7 @@ from typing import Literal
 from controller.job.rules.status import UNSCHEDULABLE, unschedulable
 from controller.job.rules.status import obstacle as obstacle_of
 from controller.trainjob.rules.children import Children, has, initializer_name
-from controller.trainjob.rules.outcome import Outcome
+from controller.trainjob.rules.outcome import EndCondition
 from muster.api import names
 from muster.api.kubeflow.jobset import ReplicatedJobStatus
 from muster.api.kubeflow.trainer import TrainJob
@@ -39,7 +39,7 @@ def conditions(
     trains: bool = False,
     obstacle: str = "",
     waits: str = "",
-    end: Outcome | None = None,
+    end: EndCondition | None = None,
 ) -> list[Condition]:
     """Return the conditions now.
 

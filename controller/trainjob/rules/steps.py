@@ -50,7 +50,7 @@ class Suspend(NamedTuple):
     suspend: bool
 
 
-class Command(NamedTuple):
+class SendCommand(NamedTuple):
     """Send this Command to the controller of Jobs."""
 
     job: Job
@@ -63,7 +63,7 @@ class Clear(NamedTuple):
     pods: Sequence[Pod]
 
 
-class Change(NamedTuple):
+class PatchJob(NamedTuple):
     """Bring numbers and notes of a Job up to date, by a JSON patch that tests its assumptions."""
 
     job: Job
@@ -77,7 +77,7 @@ class Delete(NamedTuple):
     why: str
 
 
-Step = Create | Ensure | Suspend | Command | Clear | Change | Delete
+Step = Create | Ensure | Suspend | SendCommand | Clear | PatchJob | Delete
 
 
 def decide(train_job: TrainJob, plan: Plan, components: Sequence[Component], children: Children) -> list[Step]:
@@ -137,9 +137,9 @@ def _train(train_job: TrainJob, component: Component, children: Children, *, may
         return
     operations = changes(job, component.manifest, since)
     if operations:
-        yield Change(job, operations)
+        yield PatchJob(job, operations)
     if suspend and phase not in {"Aborting", "Aborted", "Completing", "Terminating"}:
-        yield Command(job, "AbortJob")
+        yield SendCommand(job, "AbortJob")
     elif not suspend and phase == "Aborted":
         yield from _resume(job, children.pods)
 
@@ -150,7 +150,7 @@ def _resume(job: Job, pods: Sequence[Pod]) -> Iterator[Step]:
     if ended:
         yield Clear(ended)
     elif not pods:
-        yield Command(job, "ResumeJob")
+        yield SendCommand(job, "ResumeJob")
 
 
 def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:

@@ -19,7 +19,7 @@ from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.moves import Unit, keep_untouched, solve_moves, stays, units_of, whole_node
 from extender.planner.victims.order import by_cost
-from extender.planner.victims.pieces import Piece
+from extender.planner.victims.pieces import EvictableUnit
 from extender.planner.victims.solver import Search
 from muster.api.muster.reason import Reason
 
@@ -47,7 +47,7 @@ class Consolidate(Evicting):
         wanted = sum(session.snapshot.row_of(need.cls) * need.pods for need in asker.needs)
         return not asker.queue_full and bool((free >= wanted).all())
 
-    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return pieces with few pods on nodes that nearly have room first."""
         found = [
             piece
@@ -65,15 +65,15 @@ class Consolidate(Evicting):
         """Return True for few enough pods."""
         return sum(len(chunk.pods) for chunk in scenario.chunks) <= MOST_MOVED
 
-    def reason(self, gang: GangView, _found: Sequence[Piece]) -> Reason:
+    def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
         """Return the reason for the owners of moved gangs."""
         return reasons.placements.moved(queue=gang.queue)
 
-    def solve(self, search: Search, pieces: list[Piece]) -> list[Piece] | None:
+    def solve(self, search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
         """Return the pieces that move."""
         return solve_moves(search, pieces)
 
-    def _placed(self, search: SlotSearch, pieces: Sequence[Piece]) -> Sequence[Piece] | None:
+    def _placed(self, search: SlotSearch, pieces: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
         """Place the gang without these pieces, and those that cannot stay elsewhere."""
         if search.minimum() is not None:
             return None
@@ -116,10 +116,10 @@ def _all_moved(session: Session, statement: Statement, units: list[Unit]) -> boo
     return True
 
 
-def _apart(pieces: Sequence[Piece]) -> list[Unit]:
+def _apart(pieces: Sequence[EvictableUnit]) -> list[Unit]:
     """Return the pieces as they stay or move: all of a gang whose rest is among them, else each by itself."""
     whole = {piece.gang.key for piece in pieces if piece.rest}
-    units: dict[Hashable, list[Piece]] = {}
+    units: dict[Hashable, list[EvictableUnit]] = {}
     for piece in pieces:
         units.setdefault(piece.gang.key if piece.gang.key in whole else id(piece), []).append(piece)
     return [tuple(unit) for unit in units.values()]

@@ -23,7 +23,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of, seats_of
 from extender.planner.victims.order import across_queues, by_cost
-from extender.planner.victims.pieces import Piece, seat_pieces
+from extender.planner.victims.pieces import EvictableUnit, seat_pieces
 from extender.planner.victims.room import helpful
 from muster.api.muster.placement import SpareSeats
 from muster.api.muster.reason import NOTHING, Reason
@@ -42,7 +42,7 @@ class Preempt(Evicting):
         """Return True if a running gang of its queue has a lower priority."""
         return self.lowest.get(gang.queue, gang.priority) < gang.priority
 
-    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return pieces of the gang's queue, the cheapest first."""
         gang = asker.gang
 
@@ -56,7 +56,7 @@ class Preempt(Evicting):
         own = by_cost(self.victims_of(session, asker, lower), session.now)
         return [*own, *self._of_others(session, asker, own)]
 
-    def _of_others(self, session: Session, asker: Asker, own: Sequence[Piece]) -> list[Piece]:
+    def _of_others(self, session: Session, asker: Asker, own: Sequence[EvictableUnit]) -> list[EvictableUnit]:
         """Return pieces of other queues, for what the gang wants beyond the pieces of its own queue."""
         if not own or asker.at_own_limit or Reclaim.name not in session.actions:
             return []
@@ -76,7 +76,7 @@ class Preempt(Evicting):
         beyond = replace(scenario, requested=left, chunks=others)
         return not others or session.hooks.reclaim_scenario_validator.call(beyond)
 
-    def reason(self, gang: GangView, found: Sequence[Piece]) -> Reason:
+    def reason(self, gang: GangView, found: Sequence[EvictableUnit]) -> Reason:
         """Return the reason for the owners of the victims."""
         if any(piece.gang.queue != gang.queue for piece in found):
             return reasons.placements.reclaimed(queue=gang.queue)
@@ -98,7 +98,7 @@ class Reclaim(Evicting):
         wanted = session.amounts(asker.ask)
         return not asker.at_own_limit and bool(session.hooks.can_reclaim_resources.call(asker.gang, wanted))
 
-    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return pieces of other queues, first from the queue that is furthest over its share."""
         return _reclaimable(self, session, asker)
 
@@ -124,7 +124,7 @@ class Reclaim(Evicting):
         """Return True if all plugins agree."""
         return session.hooks.reclaim_scenario_validator.call(scenario)
 
-    def reason(self, gang: GangView, _found: Sequence[Piece]) -> Reason:
+    def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
         """Return the reason for the owners of the victims."""
         return reasons.placements.reclaimed(queue=gang.queue)
 
@@ -141,9 +141,9 @@ class SparesAlone(Evicting):
         if session.decided(decisions.Unschedulable) and session.keepers:
             super().execute(session)
 
-    def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[Piece]:
+    def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[EvictableUnit]:
         """Return the spares of all allowed gangs that would help the asker."""
-        found: list[Piece] = []
+        found: list[EvictableUnit] = []
         for gang in session.keepers:
             if gang is not asker.gang and allowed(gang):
                 pieces = seat_pieces(session, gang)
@@ -183,11 +183,11 @@ class Recall(Evicting):
         """Return True for a gang whose spares are lent."""
         return gang.started and any(_borrows(victim, gang) for victim in self.running) if seats_of(gang) else False
 
-    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return pieces of the borrowers, the cheapest first."""
         return by_cost(self.victims_of(session, asker, lambda victim: _borrows(victim, asker.gang)), session.now)
 
-    def reason(self, gang: GangView, _found: Sequence[Piece]) -> Reason:
+    def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
         """Return the reason for the owners of the victims."""
         return reasons.placements.recalled(queue=gang.queue)
 
@@ -202,7 +202,7 @@ class Recall(Evicting):
         return [seats for seats in kept if seats.node not in taken]
 
 
-def _reclaimable(action: Evicting, session: Session, asker: Asker) -> list[Piece]:
+def _reclaimable(action: Evicting, session: Session, asker: Asker) -> list[EvictableUnit]:
     """Return pieces of other queues, first from the queue that is furthest over its share."""
     session.hooks.on_job_solution_start.call(asker.gang)
 

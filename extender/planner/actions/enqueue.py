@@ -60,7 +60,7 @@ class Enqueue:
             return
         session.enqueued.add(gang.key)
         session.hooks.job_enqueued.call(gang)
-        session.decide(decisions.Enqueue(gang))
+        session.decide(decisions.AdmitGang(gang))
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
         """Return the refusal by a closed queue, a cluster that is too small, full queues, or a vote of a plugin."""

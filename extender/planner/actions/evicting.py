@@ -33,7 +33,14 @@ from extender.planner.state.gangphase import GangPhase
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of
 from extender.planner.victims.notices import latest_end, notices_for
-from extender.planner.victims.pieces import Catalogue, DisruptionBudgets, Piece, decide_given, permitted, seat_pieces
+from extender.planner.victims.pieces import (
+    Catalogue,
+    DisruptionBudgets,
+    EvictableUnit,
+    decide_given,
+    permitted,
+    seat_pieces,
+)
 from extender.planner.victims.room import Need, domains_of, helpful, needs_of
 from extender.planner.victims.solver import Search, solve
 from muster.api.muster.placement import SpareSeats
@@ -160,7 +167,7 @@ class Evicting:
         """Return True if the gang may ask for room in this way at all."""
         return True
 
-    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return the pieces that may be victims, in the order in which they are taken."""
         raise NotImplementedError
 
@@ -168,7 +175,7 @@ class Evicting:
         """Return True if plugins agree."""
         return True
 
-    def reason(self, gang: GangView, found: Sequence[Piece]) -> Reason:
+    def reason(self, gang: GangView, found: Sequence[EvictableUnit]) -> Reason:
         """Return the sentence for the owners of victims."""
         raise NotImplementedError
 
@@ -184,9 +191,9 @@ class Evicting:
 
     # -- one gang ---------------------------------------------------------------------------------------------------
 
-    def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[Piece]:
+    def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[EvictableUnit]:
         """Return the pieces of all allowed gangs that would help the asker."""
-        found: list[Piece] = []
+        found: list[EvictableUnit] = []
         leaving = leaving_pods(session)
         useful = None if asker.queue_full else np.logical_or.reduce([need.usable for need in asker.needs])
         for gang in self.running:
@@ -223,7 +230,7 @@ class Evicting:
                     return True
         return False
 
-    def _search(self, session: Session, asker: Asker, pieces: list[Piece]) -> list[Piece] | None:
+    def _search(self, session: Session, asker: Asker, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
         """Return the victims, with everything decided; None if nothing helps."""
         gang, statement, ask = asker.gang, Statement(session), asker.ask
         slots = SlotSearch(session, statement, ask)
@@ -249,19 +256,19 @@ class Evicting:
         self._decide(session, statement, gang, found)
         return found
 
-    def solve(self, search: Search, pieces: list[Piece]) -> list[Piece] | None:
+    def solve(self, search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
         """Return the pieces that go; empty if none has to, None if nothing helps."""
         return solve(search, pieces)
 
-    def _placed(self, search: SlotSearch, pieces: Sequence[Piece]) -> Sequence[Piece] | None:
+    def _placed(self, search: SlotSearch, pieces: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
         """Place the gang without these pieces; return those of them that have to go, None without room."""
         return pieces if search.minimum() is None else None
 
-    def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[Piece]) -> None:
+    def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[EvictableUnit]) -> None:
         operations = statement.commit_victims()
         if gang.key not in session.enqueued and gang.group.status.phase in {"", "Pending"}:
             session.enqueued.add(gang.key)
-            session.decide(decisions.Enqueue(gang))
+            session.decide(decisions.AdmitGang(gang))
         session.withdraw(gang, decisions.Unschedulable, decisions.Reserve, decisions.Unreserve)
         if session.kept is not None:
             session.kept.over(gang)

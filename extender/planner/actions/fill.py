@@ -20,7 +20,7 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView
-from extender.planner.topology.parts import Part
+from extender.planner.topology.parts import SlotGroup
 from muster.resources.topology import NOTHING
 
 ATTEMPTS = 64
@@ -30,7 +30,7 @@ FAILURES = 64
 """Node sets that may fail for one gang, as amounts say where it fits nearly always."""
 RETRACED = 16
 """Most sibling parts that are placed again when a later one fails; of more each is final."""
-_Todo = tuple[Part, NodeSet]
+_Todo = tuple[SlotGroup, NodeSet]
 """A part to be placed, and the nodes around it."""
 FillSlots = Callable[[Mapping[str, Sequence[int]], NodeSet], bool]
 """Places all these slots, by pod set, within a node set; on failure the caller rolls back."""
@@ -179,7 +179,7 @@ class PartSearch:
     fill: FillSlots
     failures: int = FAILURES
 
-    def place(self, part: Part) -> bool:
+    def place(self, part: SlotGroup) -> bool:
         """Place the whole part on the statement; False, and nothing placed, without room."""
         return self._place_all([(part, EVERYWHERE)])
 
@@ -210,7 +210,7 @@ class PartSearch:
                 break
         return False
 
-    def _leaf(self, part: Part, nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
+    def _leaf(self, part: SlotGroup, nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
         """Place a part without children, and the rest; where that fails, in other ways that spare the rest."""
         before = self.statement.checkpoint()
         if self._usual(part, nodes) and self._place_all(rest):
@@ -222,7 +222,7 @@ class PartSearch:
         orders = (pieces, pieces[::-1]) if len(pieces) > 1 else (pieces,)
         return any(self._otherwise(each, nodes, rest) for each in orders)
 
-    def _usual(self, part: Part, nodes: NodeSet) -> bool:
+    def _usual(self, part: SlotGroup, nodes: NodeSet) -> bool:
         if not part.slices:
             return self.fill(part.slots, nodes)
         if nodes.sliced:
@@ -232,7 +232,7 @@ class PartSearch:
             self.statement.rollback(before)
         return all(self._place_all([(unit, nodes)]) for unit in part.units())
 
-    def _otherwise(self, pieces: Sequence[Part], nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
+    def _otherwise(self, pieces: Sequence[SlotGroup], nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
         """Place the first piece in each way that leaves room for those behind it and for the rest."""
         first, todo = pieces[0], [*((piece, nodes) for piece in pieces[1:]), *rest]
         ((name, ranks),) = first.slots.items()
@@ -249,7 +249,7 @@ class PartSearch:
         )
 
 
-def _pieces(gang: GangView, part: Part) -> list[Part]:
+def _pieces(gang: GangView, part: SlotGroup) -> list[SlotGroup]:
     """Return a part without children in pieces of one class of pods, single pods first; none if there are many."""
     found = []
     for pod_set in gang.pod_sets:
@@ -274,7 +274,9 @@ def _others(gang: GangView, todo: Sequence[_Todo]) -> list[Others] | None:
     return list(found.values())
 
 
-def join(session: Session, gang: GangView, part: Part, nodes: NodeSet, fill: Callable[[Part, NodeSet], int]) -> int:
+def join(
+    session: Session, gang: GangView, part: SlotGroup, nodes: NodeSet, fill: Callable[[SlotGroup, NodeSet], int]
+) -> int:
     """Place optional pods beside the members of their part; return how many.
 
     `fill` places what fits of a part without children. It ends with the first node set that takes any, as members

@@ -121,7 +121,7 @@ class Repair:
             return False
         reason = reasons.repairs.evicts_whole(nodes=words, members=len(lost))
         session.evicted.add(gang.key)
-        session.decide(decisions.Repair(gang, "restart", tuple(there), worst(due), reason))
+        session.decide(decisions.EvictForFaults(gang, "restart", tuple(there), worst(due), reason))
         return True
 
     def _due(self, session: Session, gang: GangView, nodes: Faults) -> Faults:
@@ -214,7 +214,7 @@ def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord
         message = reasons.repairs.stays(words, len(lost) - len(dead))
         session.decide(decisions.Unschedulable(gang, reasons.repairs.NODE_FAULT, message))
     if dead:
-        session.decide(decisions.Repair(gang, "replace", tuple(dead), worst(due), reason))
+        session.decide(decisions.EvictForFaults(gang, "replace", tuple(dead), worst(due), reason))
     return bool(dead)
 
 
@@ -247,7 +247,7 @@ def _place(
     spares = without(gang, {session.snapshot.name(operation.column) for operation in operations}, room)
     session.snapshot.leaving.update((pod.uid, pod) for pod in [*going, *(pod for _, pod in borrowers)])
     if gang.independent:  # each comes again by itself, under another name
-        session.decide(decisions.Repair(gang, policy, tuple(going), kind, reason))
+        session.decide(decisions.EvictForFaults(gang, policy, tuple(going), kind, reason))
         return True
     runs, epoch = runs_of_operations(session, gang, operations, gated=True), gang.next_epoch()
     victims = (*((gang, pod) for pod in going), *borrowers)
@@ -259,7 +259,7 @@ def _place(
         )
     )
     if not notices:  # else they are told once the placement is written
-        session.decide(decisions.Repair(gang, policy, tuple(going), kind, reason, epoch))
+        session.decide(decisions.EvictForFaults(gang, policy, tuple(going), kind, reason, epoch))
     session.evicted.add(gang.key)
     return True
 

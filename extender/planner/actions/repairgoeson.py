@@ -34,7 +34,7 @@ def go_on(session: Session, gang: GangView) -> None:
         return
     faults, reason, epoch = faulty_nodes(session, gang), victims_reason(placement), placement.spec.epoch
     if not placement.spec.notices:
-        session.decide(decisions.Repair(gang, "replace", pods, worst(faults), reason, epoch, again=True))
+        session.decide(decisions.EvictForFaults(gang, "replace", pods, worst(faults), reason, epoch, again=True))
         return
     if any(close.gang is gang for close in session.decided(decisions.ClosePlacement)):
         return
@@ -48,7 +48,7 @@ def go_on(session: Session, gang: GangView) -> None:
     else:
         outcome = "answered" if answered(gang, placement.spec.notices[0], session.now) else "silent"
         session.decide(
-            decisions.Repair(gang, "restart", pods, worst(faults), reason, epoch, again=begun, outcome=outcome)
+            decisions.EvictForFaults(gang, "restart", pods, worst(faults), reason, epoch, again=begun, outcome=outcome)
         )
 
 

@@ -27,7 +27,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
-from extender.planner.topology.parts import Part
+from extender.planner.topology.parts import SlotGroup
 from muster.api.muster.placement import Loan, PodSetPlacement, SpareSeats, by_rank, runs_of, text_of_devices
 
 NO_RANKS: Ranks = MappingProxyType({})
@@ -206,7 +206,7 @@ class SlotSearch:
     def beside(self, pod_set: PodSetView, ranks: Sequence[int]) -> None:
         """Fill as many of these slots as fit beside the members that have a node."""
 
-        def fill_part(part: Part, nodes: NodeSet) -> int:
+        def fill_part(part: SlotGroup, nodes: NodeSet) -> int:
             return fill(self.session, self.statement, self.ask.gang, pod_set, part.slots[pod_set.name], nodes)
 
         while ranks:
@@ -255,7 +255,7 @@ def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence
 
 
 def _all_placed(
-    session: Session, statement: Statement, gang: GangView, part: Part, pod_sets: Mapping[str, PodSetView]
+    session: Session, statement: Statement, gang: GangView, part: SlotGroup, pod_sets: Mapping[str, PodSetView]
 ) -> bool:
     """Place all slots of a part, whose pods are those of these pod sets; False, and nothing placed, without room."""
 

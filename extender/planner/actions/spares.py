@@ -144,7 +144,7 @@ def joined(seats: Sequence[SpareSeats]) -> list[SpareSeats]:
     return [SpareSeats(pod_set, node, count) for (pod_set, node), count in found.items()][: SPARES.value]
 
 
-class Room:
+class SpareSlots:
     """Seats that are used in a block as if they were free, and what is left of them afterwards."""
 
     def __init__(self, session: Session, gangs: Iterable[GangView]) -> None:
@@ -181,13 +181,13 @@ class Room:
             self._session.away.update(lent(self.loans))
 
 
-def after_use(gang: GangView, room: Room) -> list[SpareSeats]:
+def after_use(gang: GangView, room: SpareSlots) -> list[SpareSeats]:
     """Return the gang's spares without those seats that its own members took."""
     kept = gang.placement.spec.spares if gang.placement else []
     return seats_left(kept, (loan for loan in room.loans if loan.lender == gang.uid))
 
 
-def without(gang: GangView, nodes: Collection[str], room: Room) -> list[SpareSeats] | None:
+def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[SpareSeats] | None:
     """Return the gang's spares without lent ones on these nodes, and those that were taken; None without spares."""
     kept = after_use(gang, room)
     if not (gang.placement and gang.placement.spec.spares):
@@ -205,14 +205,16 @@ def borrowers_of(session: Session, gang: GangView) -> list[GangView]:
     return sorted(found, key=lambda each: each.taken)
 
 
-def own_room(session: Session, gang: GangView) -> Room:
+def own_room(session: Session, gang: GangView) -> SpareSlots:
     """Return the gang's own spares, as far as nobody runs there."""
-    return Room(session, [gang])
+    return SpareSlots(session, [gang])
 
 
-def lendable_room(session: Session, gang: GangView) -> Room:
+def lendable_room(session: Session, gang: GangView) -> SpareSlots:
     """Return the spares on which a gang that borrows may run until they are needed; none if it may not be evicted."""
-    return Room(session, (each for each in session.snapshot.gangs if each is not gang) if gang.preemptable else ())
+    return SpareSlots(
+        session, (each for each in session.snapshot.gangs if each is not gang) if gang.preemptable else ()
+    )
 
 
 @contextmanager

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from extender.planner.configuration.resolve import PluginUse, Report, resolve
+from extender.planner.configuration.resolve import ConfigurationReport, PluginUse, resolve
 from extender.planner.framework.config import SchedulerConfig, read
-from extender.planner.framework.registry import Action, Plugin, Registry
+from extender.planner.framework.registry import Action, PlannerPlugin, Registry
 from extender.planner.framework.session import Session
 
 
 class SwitchedPlugin:
     """A plugin without some of its hooks."""
 
-    def __init__(self, plugin: Plugin, off: frozenset[str]) -> None:
+    def __init__(self, plugin: PlannerPlugin, off: frozenset[str]) -> None:
         self.plugin = plugin
         self._off = off
 
@@ -44,10 +44,10 @@ class Assembly:
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
         self._actions: dict[str, Action] = {}
-        self._plugins: dict[str, tuple[Mapping[str, Any], Plugin]] = {}
+        self._plugins: dict[str, tuple[Mapping[str, Any], PlannerPlugin]] = {}
         """Name → arguments, and the plugin built of them."""
 
-    def build(self, config: SchedulerConfig) -> tuple[list[Action], list[Plugin]]:
+    def build(self, config: SchedulerConfig) -> tuple[list[Action], list[PlannerPlugin]]:
         """Return the actions and plugins of a configuration. Raises ValueError with all errors at once."""
         resolved = resolve(config, self._registry)
         errors = resolved.report.errors
@@ -63,7 +63,9 @@ class Assembly:
         plugins = [(built[use.name][1], use.off) for use in resolved.plugins]
         return list(self._actions.values()), [SwitchedPlugin(each, off) if off else each for each, off in plugins]
 
-    def _build_plugins(self, uses: list[PluginUse], errors: list[str]) -> dict[str, tuple[Mapping[str, Any], Plugin]]:
+    def _build_plugins(
+        self, uses: list[PluginUse], errors: list[str]
+    ) -> dict[str, tuple[Mapping[str, Any], PlannerPlugin]]:
         """Return the plugins, new ones where the arguments changed; wrong arguments are added to the errors."""
         built = {}
         for use in uses:
@@ -80,7 +82,7 @@ class Assembly:
         return built
 
 
-def examine(text: str, registry: Registry) -> Report:
+def examine(text: str, registry: Registry) -> ConfigurationReport:
     """Return the report of a file: its shape, its names and its arguments."""
     config, errors = read(text)
     resolved = resolve(config, registry)

@@ -39,7 +39,7 @@ class Switch(Name):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plugin(Name):
+class KnownPlugin(Name):
     """A plugin with its arguments."""
 
     arguments: Mapping[str, Name] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Plugin(Name):
         exact = self.arguments.get(name)
         return exact or next((each for pattern, each in self.arguments.items() if fnmatchcase(name, pattern)), None)
 
-    def joined(self, other: "Plugin") -> "Plugin":
+    def joined(self, other: "KnownPlugin") -> "KnownPlugin":
         """Return this plugin with the arguments of another project's plugin of the same name."""
         return replace(
             self,

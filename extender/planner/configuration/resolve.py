@@ -13,15 +13,15 @@ from extender.planner.configuration.known import (
     SECTIONS,
     SWITCHES,
     USAGE_DB,
+    KnownPlugin,
     Name,
-    Plugin,
 )
 from extender.planner.configuration.knownplugins import PLUGINS
 from extender.planner.framework.config import PluginOption, SchedulerConfig
 from extender.planner.framework.registry import ACTION_GROUP, PLUGIN_GROUP, Registry
 
 
-class Effect(Enum):
+class NameEffect(Enum):
     """The effect in Muster of a name that differs from its project."""
 
     DIFFERENT = "different"
@@ -35,7 +35,7 @@ class Finding:
     path: str
     """Path in the file, e.g. `tiers[0].plugins[1].enablePreemptable`."""
     name: str
-    effect: Effect
+    effect: NameEffect
     why: str
     """A sentence without its full stop."""
 
@@ -46,7 +46,7 @@ class Finding:
 
 
 @dataclass(slots=True)
-class Report:
+class ConfigurationReport:
     """The findings and errors of one file."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -55,11 +55,11 @@ class Report:
 
     def differs(self, path: str, name: str, why: str) -> None:
         """Note that a name means something else here."""
-        self.findings.append(Finding(path, name, Effect.DIFFERENT, why))
+        self.findings.append(Finding(path, name, NameEffect.DIFFERENT, why))
 
     def idle(self, path: str, name: str, why: str) -> None:
         """Note that a name has no effect here."""
-        self.findings.append(Finding(path, name, Effect.NONE, why))
+        self.findings.append(Finding(path, name, NameEffect.NONE, why))
 
     def unknown(self, path: str, what: str, name: str, valid: Iterable[str], *, later: bool = False) -> None:
         """Note a name that neither project nor Muster knows; `later`: one installed since this process started does."""
@@ -67,14 +67,14 @@ class Report:
         more = f"; {INSTALLED_LATER}" if later else ""
         self.errors.append(f"{path}: there is no {what} {name!r}; valid {what}s: {known}{more}")
 
-    def of(self, effect: Effect) -> list[Finding]:
+    def of(self, effect: NameEffect) -> list[Finding]:
         """Return the findings of one kind."""
         return [finding for finding in self.findings if finding.effect is effect]
 
     def lines(self) -> Iterator[str]:
         """Yield the report for people: errors first, then different meanings, then names without effect."""
         yield from (f"error: {error}" for error in self.errors)
-        for effect in (Effect.DIFFERENT, Effect.NONE):
+        for effect in (NameEffect.DIFFERENT, NameEffect.NONE):
             yield from (str(finding) for finding in self.of(effect))
 
 
@@ -106,7 +106,7 @@ class Resolved:
 
     actions: list[str] = field(default_factory=list)
     plugins: list[PluginUse] = field(default_factory=list)
-    report: Report = field(default_factory=Report)
+    report: ConfigurationReport = field(default_factory=ConfigurationReport)
     votes: bool = True
     """Plugins vote on the admission of gangs; as in Volcano not where the file does not name `enqueue`."""
 
@@ -161,7 +161,7 @@ def _actions(config: SchedulerConfig, registry: Registry, found: Resolved) -> No
 
 
 def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved) -> None:
-    known, report = PLUGINS.get(option.name, Plugin()), found.report
+    known, report = PLUGINS.get(option.name, KnownPlugin()), found.report
     ours = known.ours or option.name
     there = ours in registry.plugins
     if not there and option.name not in PLUGINS:
@@ -182,7 +182,9 @@ def _plugin(option: PluginOption, path: str, registry: Registry, found: Resolved
     found.plugins.append(PluginUse(ours, path, arguments, off))
 
 
-def _arguments(option: PluginOption, known: Plugin, path: str, report: Report, *, there: bool) -> dict[str, Any]:
+def _arguments(
+    option: PluginOption, known: KnownPlugin, path: str, report: ConfigurationReport, *, there: bool
+) -> dict[str, Any]:
     """Return the arguments to pass on; the plugin refuses those that no project knows."""
     result = {}
     for name, value in option.arguments.items():
@@ -196,7 +198,9 @@ def _arguments(option: PluginOption, known: Plugin, path: str, report: Report, *
     return result
 
 
-def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *, there: bool) -> frozenset[str]:
+def _switches(
+    option: PluginOption, known: KnownPlugin, path: str, report: ConfigurationReport, *, there: bool
+) -> frozenset[str]:
     """Return the hooks that the switches take from the plugin."""
     off: set[str] = set()
     kept = _CONSTRAINING if (known.ours or option.name) in CONSTRAINTS else frozenset()
@@ -218,7 +222,7 @@ def _switches(option: PluginOption, known: Plugin, path: str, report: Report, *,
     return frozenset(off)
 
 
-def _sections(config: SchedulerConfig, registry: Registry, report: Report) -> None:
+def _sections(config: SchedulerConfig, registry: Registry, report: ConfigurationReport) -> None:
     for name, content in config.sections.items():
         known = SECTIONS.get(name)
         if known is None:
@@ -246,7 +250,7 @@ def _usage(config: SchedulerConfig, found: Resolved) -> None:
     ]
 
 
-def _check_fields(name: str, content: Any, registry: Registry, report: Report) -> None:
+def _check_fields(name: str, content: Any, registry: Registry, report: ConfigurationReport) -> None:
     valid = {
         "metrics": METRICS,
         "usageDBConfig": USAGE_DB,
@@ -264,7 +268,7 @@ def _flat(content: Any, prefix: str = "") -> list[str]:
     return [name for key, value in content.items() for name in _flat(value, f"{prefix}.{key}" if prefix else str(key))]
 
 
-def _action_arguments(content: Any, registry: Registry, report: Report) -> None:
+def _action_arguments(content: Any, registry: Registry, report: ConfigurationReport) -> None:
     """Report Volcano's arguments of actions, of which none has an effect."""
     for number, item in enumerate(content if isinstance(content, list) else []):
         path = f"configurations[{number}]"

@@ -38,26 +38,26 @@ def defaults() -> str:
     return "\n".join(lines) + "\n"
 
 
-class Table(NamedTuple):
+class DocumentedTable(NamedTuple):
     """A table of the documentation."""
 
     head: tuple[str, ...]
     rows: Iterable[tuple[str, ...]]
 
 
-def tables(registry: Registry) -> dict[str, Table]:
+def tables(registry: Registry) -> dict[str, DocumentedTable]:
     """Return the tables of docs/scheduler-configuration.md by name, for these actions and plugins."""
     return {
-        "actions": Table(("action", "of", "in Muster"), _names(ACTIONS, registry.actions)),
-        "action-arguments": Table(("action", "argument", "in Muster"), _action_arguments()),
-        "plugins": Table(("plugin", "of", "in Muster"), _names(PLUGINS, registry.plugins)),
-        "plugin-arguments": Table(("plugin", "argument", "default", "in Muster"), _arguments(registry)),
-        "switches": Table(("switch", "of", "default", "hooks that it takes"), _switches()),
-        "sections": Table(("field", "of", "in Muster"), _sections()),
+        "actions": DocumentedTable(("action", "of", "in Muster"), _names(ACTIONS, registry.actions)),
+        "action-arguments": DocumentedTable(("action", "argument", "in Muster"), _action_arguments()),
+        "plugins": DocumentedTable(("plugin", "of", "in Muster"), _names(PLUGINS, registry.plugins)),
+        "plugin-arguments": DocumentedTable(("plugin", "argument", "default", "in Muster"), _arguments(registry)),
+        "switches": DocumentedTable(("switch", "of", "default", "hooks that it takes"), _switches()),
+        "sections": DocumentedTable(("field", "of", "in Muster"), _sections()),
     }
 
 
-def hook_table() -> Table:
+def hook_table() -> DocumentedTable:
     """Return a row per hook: the question, the function of its Protocol, and the rule."""
     rows = []
     for each in fields(Hooks):
@@ -65,7 +65,7 @@ def hook_table() -> Table:
         rule = (getdoc(each.metadata["rule"]) or "").rstrip(".")
         shape = f"`{shape_of(call_of(function))}`"
         rows.append((f"`{each.name}`", each.metadata["asks"], shape, getdoc(function) or "", rule))
-    return Table(("hook", "question", "function", "answer", "of several plugins"), rows)
+    return DocumentedTable(("hook", "question", "function", "answer", "of several plugins"), rows)
 
 
 def _names(known: Mapping[str, Name], there: Mapping[str, object]) -> Iterator[tuple[str, ...]]:

@@ -51,7 +51,7 @@ def tolerated(toleration: Toleration) -> Tolerated:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DeviceAlternative:
     """One alternative: a device of this class that meets all these demands."""
 
     device_class: str
@@ -81,10 +81,10 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class DeviceKind:
     """Devices that meet any of these alternatives."""
 
-    alternatives: tuple[Wanted, ...]
+    alternatives: tuple[DeviceAlternative, ...]
 
     def matched_by(self, driver: str, device: Device, classes: Mapping[str, DeviceClass]) -> bool:
         """Return True if the device meets an alternative. Raises UnsupportedError if that is left to kube-scheduler."""
@@ -115,9 +115,9 @@ class Kind:
         return f"{DEVICE_CLASS_RESOURCE}{words[:MOST_NAME_CHARS]} ({mark})"
 
 
-def kind_of_class(name: str) -> Kind:
+def kind_of_class(name: str) -> DeviceKind:
     """Return the kind of any device of a class."""
-    return Kind((Wanted(name),))
+    return DeviceKind((DeviceAlternative(name),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,35 +125,35 @@ class Alike:
     """Devices of these kinds that a claim gets must have one value of an attribute."""
 
     attribute: str
-    kinds: tuple[Kind, ...]
+    kinds: tuple[DeviceKind, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class DeviceDemand:
     """The demand of one claim."""
 
-    counts: tuple[tuple[Kind, int], ...] = ()
-    all_of: tuple[Kind, ...] = ()
+    counts: tuple[tuple[DeviceKind, int], ...] = ()
+    all_of: tuple[DeviceKind, ...] = ()
     """Kinds of which it takes every device of the node, at least one."""
-    beside: tuple[tuple[Kind, int], ...] = ()
+    beside: tuple[tuple[DeviceKind, int], ...] = ()
     """Devices that must be on the node, in use or not."""
     alike: tuple[Alike, ...] = ()
     unseen: tuple[str, ...] = ()
     """Demands that are left to kube-scheduler, in words."""
 
     @property
-    def kinds(self) -> set[Kind]:
+    def kinds(self) -> set[DeviceKind]:
         """All kinds that the claim names."""
         return {kind for kind, _ in (*self.counts, *self.beside)} | set(self.all_of)
 
 
-def demand_of(spec: ResourceClaimSpec) -> Demand:
+def demand_of(spec: ResourceClaimSpec) -> DeviceDemand:
     """Read a claim or the spec of a template."""
-    counts: list[tuple[Kind, int]] = []
-    all_of: list[Kind] = []
-    beside: list[tuple[Kind, int]] = []
+    counts: list[tuple[DeviceKind, int]] = []
+    all_of: list[DeviceKind] = []
+    beside: list[tuple[DeviceKind, int]] = []
     unseen: list[str] = []
-    kinds: dict[str, tuple[Kind, int]] = {}
+    kinds: dict[str, tuple[DeviceKind, int]] = {}
     for request in spec.devices.requests:
         needed = _attributes(spec.devices.constraints, request.name)
         read = _read(request, needed)
@@ -169,15 +169,17 @@ def demand_of(spec: ResourceClaimSpec) -> Demand:
         else:
             counts.append((kind, count))
     alike, more = _alike(spec.devices.constraints, kinds)
-    return Demand(tuple(counts), tuple(all_of), tuple(beside), alike, (*unseen, *more))
+    return DeviceDemand(tuple(counts), tuple(all_of), tuple(beside), alike, (*unseen, *more))
 
 
-def _read(request: DeviceRequest, attributes: tuple[str, ...]) -> tuple[Kind, int, ExactDeviceRequest | None] | str:
+def _read(
+    request: DeviceRequest, attributes: tuple[str, ...]
+) -> tuple[DeviceKind, int, ExactDeviceRequest | None] | str:
     """Return the kind, the number of devices (0: all), and the request if it is exact; or why it is not counted."""
     exact = request.exactly
     if exact is not None:
         why = _countable(exact)
-        return why or (Kind((_wanted(exact, attributes),)), _count(exact), exact)
+        return why or (DeviceKind((_wanted(exact, attributes),)), _count(exact), exact)
     ways = request.first_available
     if not ways:
         return reasons.devices.UNKNOWN_KIND
@@ -186,7 +188,7 @@ def _read(request: DeviceRequest, attributes: tuple[str, ...]) -> tuple[Kind, in
             return why
     if len(ways) > 1 and any(_count(way) != 1 for way in ways):
         return reasons.devices.ALTERNATIVES
-    return Kind(tuple(_wanted(way, attributes) for way in ways)), _count(ways[0]), None
+    return DeviceKind(tuple(_wanted(way, attributes) for way in ways)), _count(ways[0]), None
 
 
 def _countable(exact: ExactDeviceRequest) -> str:
@@ -202,9 +204,9 @@ def _count(exact: ExactDeviceRequest) -> int:
     return 0 if exact.allocation_mode == ALL else max(1, exact.count)
 
 
-def _wanted(exact: ExactDeviceRequest, attributes: tuple[str, ...]) -> Wanted:
+def _wanted(exact: ExactDeviceRequest, attributes: tuple[str, ...]) -> DeviceAlternative:
     selectors = tuple(each.cel.expression for each in exact.selectors if each.cel is not None)
-    return Wanted(exact.device_class_name, selectors, tuple(map(tolerated, exact.tolerations)), attributes)
+    return DeviceAlternative(exact.device_class_name, selectors, tuple(map(tolerated, exact.tolerations)), attributes)
 
 
 def _attributes(constraints: Iterable[DeviceConstraint], request: str) -> tuple[str, ...]:
@@ -214,7 +216,7 @@ def _attributes(constraints: Iterable[DeviceConstraint], request: str) -> tuple[
 
 
 def _alike(
-    constraints: Iterable[DeviceConstraint], kinds: dict[str, tuple[Kind, int]]
+    constraints: Iterable[DeviceConstraint], kinds: dict[str, tuple[DeviceKind, int]]
 ) -> tuple[tuple[Alike, ...], list[str]]:
     found, unseen = [], []
     for constraint in constraints:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from extender.planner import reasons
 from extender.planner.dynamic.cel import UnsupportedError, value_of
-from extender.planner.dynamic.claims import Kind, kind_of_class
+from extender.planner.dynamic.claims import DeviceKind, kind_of_class
 from extender.planner.dynamic.pools import DeviceId, Entry, PoolId, TaintRules, entries_of, pool_of
 from extender.planner.dynamic.rows import Pattern, Rows, rows_of
 from muster.api.kubernetes.devices import DEVICE_CLASS_RESOURCE, DeviceClass, DeviceTaintRule, ResourceSlice
@@ -32,16 +32,16 @@ class Inventory:
         self._entries: dict[PoolId, dict[str, Entry]] = {}
         self._of_node: dict[str, Counter[Pattern]] = {}
         self._uncounted: Counter[Pattern] = Counter()
-        self._wanted: Counter[Kind] = Counter()
-        self._alls: Counter[Kind] = Counter()
-        self._bits: dict[Kind, int] = {}
-        self._unknown: dict[Kind, Reason] = {}
+        self._wanted: Counter[DeviceKind] = Counter()
+        self._alls: Counter[DeviceKind] = Counter()
+        self._bits: dict[DeviceKind, int] = {}
+        self._unknown: dict[DeviceKind, Reason] = {}
         """Kinds that cannot be counted, whatever devices there are, and why."""
         self._patterns: Counter[Pattern] = Counter()
         """Patterns of all devices that are counted."""
         self._key: object = None
         self._stale = False
-        self._uniform: dict[tuple[str, tuple[Kind, ...]], bool] = {}
+        self._uniform: dict[tuple[str, tuple[DeviceKind, ...]], bool] = {}
 
     def put_slice(self, name: str, new: ResourceSlice | None) -> set[str]:
         """Put, update or (None) remove the slice of this name."""
@@ -83,7 +83,7 @@ class Inventory:
             self._mark(kind)
         return set(self._of_node)
 
-    def want(self, kind: Kind, *, whole: bool = False) -> None:
+    def want(self, kind: DeviceKind, *, whole: bool = False) -> None:
         """Count a request for this kind (`whole`: for all of a node); the kind stays until all are forgotten."""
         self._wanted[kind] += 1
         if whole:
@@ -92,7 +92,7 @@ class Inventory:
         if self._wanted[kind] == 1:
             self._mark(kind)
 
-    def forget(self, kind: Kind, *, whole: bool = False) -> None:
+    def forget(self, kind: DeviceKind, *, whole: bool = False) -> None:
         """Take off a request that `want` counted."""
         for counter in (self._wanted, self._alls) if whole else (self._wanted,):
             counter[kind] -= 1
@@ -147,7 +147,7 @@ class Inventory:
         driver, pool, name = device
         return self._entries.get((driver, pool), {}).get(name)
 
-    def unseen(self, kind: Kind) -> str:
+    def unseen(self, kind: DeviceKind) -> str:
         """Return why the kind cannot be counted; empty if it can."""
         if kind in self._unknown:
             return str(self._unknown[kind])
@@ -161,7 +161,7 @@ class Inventory:
             return name if name in self.classes else ""
         return self.extended.get(resource, "")
 
-    def uniform(self, kinds: tuple[Kind, ...], attribute: str) -> bool:
+    def uniform(self, kinds: tuple[DeviceKind, ...], attribute: str) -> bool:
         """Return True if on every node all devices of these kinds have one value of an attribute."""
         known = self._uniform.get((attribute, kinds))
         if known is None:
@@ -180,7 +180,7 @@ class Inventory:
         """Nodes with devices that are counted."""
         return self._of_node.keys()
 
-    def _resource(self, kind: Kind) -> str:
+    def _resource(self, kind: DeviceKind) -> str:
         first = kind.classes[0]
         known = self.classes.get(first) if kind == kind_of_class(first) else None
         name = known.spec.extended_resource_name if known else None
@@ -190,7 +190,7 @@ class Inventory:
         before = self._entries.pop(pool, {})
         self._count(before.values(), -1)
         entries = entries_of(self._slices[pool].values(), self._rules)
-        again: list[Kind] = []
+        again: list[DeviceKind] = []
         for kind, bit in self._bits.items():
             try:
                 for entry in entries.values():
@@ -217,7 +217,7 @@ class Inventory:
             if entry.counted and not counters[-1]:
                 del self._of_node[entry.node]
 
-    def _mark(self, kind: Kind) -> None:
+    def _mark(self, kind: DeviceKind) -> None:
         self._stale = True
         self._unmark(kind)
         if len(self._bits) >= DEVICE_KINDS.value:
@@ -233,7 +233,7 @@ class Inventory:
         self._bits[kind] = bit
         self._repattern(matched, lambda pattern: pattern | 1 << bit)
 
-    def _unmark(self, kind: Kind) -> None:
+    def _unmark(self, kind: DeviceKind) -> None:
         self._unknown.pop(kind, None)
         bit = self._bits.pop(kind, None)
         if bit is not None:

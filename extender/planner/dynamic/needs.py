@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from extender.planner import reasons
-from extender.planner.dynamic.claims import Demand, Kind
+from extender.planner.dynamic.claims import DeviceDemand, DeviceKind
 from extender.planner.dynamic.inventory import Inventory
 from extender.planner.dynamic.pools import DeviceId
 from muster.api.kubernetes.constraints import NodeSelector
@@ -28,7 +28,7 @@ class SharedClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class ClaimNeeds:
     """All claims of a pod together; equal needs have equal keys, no needs an empty one."""
 
     rows: tuple[tuple[str, int], ...] = ()
@@ -67,7 +67,7 @@ class Needs:
         return bool(self.key)
 
 
-NO_NEEDS = Needs()
+NO_NEEDS = ClaimNeeds()
 
 
 class Sums:
@@ -86,9 +86,9 @@ class Sums:
         self._unseen: list[str] = []
         self._told: Counter[str] = Counter()
 
-    def needs(self) -> Needs:
+    def needs(self) -> ClaimNeeds:
         """Return the sum."""
-        return Needs(
+        return ClaimNeeds(
             tuple(sorted((name, amount) for name, amount in self._rows.items() if amount)),
             tuple(self.replaced),
             tuple(sorted(self._beside.items())),
@@ -101,12 +101,12 @@ class Sums:
             tuple(sorted(self._told.items())),
         )
 
-    def add(self, demand: Demand, what: str) -> None:
+    def add(self, demand: DeviceDemand, what: str) -> None:
         """Add the demand of a claim that has no devices yet."""
         self._rows.update(self._asked(demand, what))
 
     def add_own(
-        self, demand: Demand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
+        self, demand: DeviceDemand, devices: Iterable[DeviceId], nodes: NodeSelector | None, *, on_node: bool
     ) -> None:
         """Add the devices of a pod's own claim; before the pod is on a node, the claim counts by itself."""
         self._tell(demand)
@@ -115,7 +115,7 @@ class Sums:
         elif nodes is not None:
             self.nodes.append(nodes)
 
-    def share(self, key: str, demand: Demand, *, grouped: bool = False) -> None:
+    def share(self, key: str, demand: DeviceDemand, *, grouped: bool = False) -> None:
         """Add a claim that other pods may use too, and that has no devices yet."""
         rows = tuple(sorted(self._asked(demand, f"claim {key}").items()))
         self._shared.append(SharedClaim(key, rows, grouped))
@@ -129,7 +129,7 @@ class Sums:
         if nodes is not None:
             self.nodes.append(nodes)
 
-    def extend(self, resource: str, kind: Kind, amount: int) -> None:
+    def extend(self, resource: str, kind: DeviceKind, amount: int) -> None:
         """Add an extended resource that stands for devices of a class; the requests have its own amount already."""
         if why := self._inventory.unseen(kind):
             self.replaced.append(resource)
@@ -143,7 +143,7 @@ class Sums:
         else:
             self._rows.update({name: devices * unit(name) for name in rows.taken[kind][1:]})
 
-    def _asked(self, demand: Demand, what: str) -> Counter[str]:
+    def _asked(self, demand: DeviceDemand, what: str) -> Counter[str]:
         rows, asked = self._inventory.rows, Counter[str]()
         self._unseen += [f"{what}: {why}" for why in demand.unseen]
         self._tell(demand)
@@ -162,14 +162,14 @@ class Sums:
                 self._unseen.append(reasons.devices.alike(what=what, attribute=alike.attribute))
         return asked
 
-    def _tell(self, demand: Demand) -> None:
+    def _tell(self, demand: DeviceDemand) -> None:
         names = self._inventory.rows.name_of
         for kind, count in demand.counts:
             self._told[names.get(kind, kind.name)] += count
         for kind in demand.all_of:
             self._told[f"{names.get(kind, kind.name)} (all of a node)"] += 1
 
-    def _countable(self, kind: Kind, what: str) -> bool:
+    def _countable(self, kind: DeviceKind, what: str) -> bool:
         missing = [name for name in kind.classes if name not in self._inventory.classes]
         if len(missing) == len(kind.classes):
             self.problems.append(reasons.devices.class_missing(name=missing[0]))

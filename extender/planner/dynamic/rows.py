@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
-from extender.planner.dynamic.claims import Kind
+from extender.planner.dynamic.claims import DeviceKind
 from muster.resources.vector import unit
 
 WHOLE = 1 << 20
@@ -34,11 +34,11 @@ class Rows:
     """Resource → the kinds whose devices count for it."""
     wholes: Mapping[str, Pattern]
     """The same for resources of whole nodes, which `All` takes."""
-    taken: Mapping[Kind, tuple[str, ...]]
+    taken: Mapping[DeviceKind, tuple[str, ...]]
     """Kind → the resources that a device of it is taken from, its own first, `wholes` last."""
-    whole_of: Mapping[Kind, str]
+    whole_of: Mapping[DeviceKind, str]
     """Kind → its resource in `wholes`."""
-    name_of: Mapping[Kind, str]
+    name_of: Mapping[DeviceKind, str]
     """Kind → its own resource."""
 
     def amounts(self, patterns: Mapping[Pattern, int]) -> dict[str, int]:
@@ -52,17 +52,20 @@ class Rows:
         masks = (*self.masks.items(), *self.wholes.items())
         return {name: count * unit(name) for name, mask in masks if (count := _count(patterns, mask))}
 
-    def asked(self, kind: Kind, count: int) -> dict[str, int]:
+    def asked(self, kind: DeviceKind, count: int) -> dict[str, int]:
         """Return the amounts that a request for so many devices of the kind takes."""
         return {name: count * unit(name) for name in self.taken[kind]}
 
-    def asked_all(self, kind: Kind) -> dict[str, int]:
+    def asked_all(self, kind: DeviceKind) -> dict[str, int]:
         """Return the amounts that a request for all devices of the kind on a node takes."""
         return self.asked(kind, 1) | {self.whole_of[kind]: WHOLE}
 
 
 def rows_of(
-    bits: Mapping[Kind, int], names: Mapping[Kind, str], alls: Collection[Kind], patterns: Collection[Pattern]
+    bits: Mapping[DeviceKind, int],
+    names: Mapping[DeviceKind, str],
+    alls: Collection[DeviceKind],
+    patterns: Collection[Pattern],
 ) -> Rows:
     """Make the resources of these kinds; `bits` has the bit of each in patterns, `alls` those requested with `All`.
 

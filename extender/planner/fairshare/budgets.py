@@ -8,25 +8,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from extender.planner.framework.snapshot import Snapshot
-from muster.api.muster.usage import AHEAD_S, Period, Usage, period_of
+from muster.api.muster.usage import AHEAD_S, Period, PublishedUsage, period_of
 from muster.resources.vector import unit
-from muster.volcano.queuelimits import Budget
+from muster.volcano.queuelimits import UsageBudget
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetStanding:
     """How much of its budgets a queue, with those below it, has used in the current periods."""
 
-    ratios: Mapping[Budget, float]
+    ratios: Mapping[UsageBudget, float]
     """Used by budget, of the budgets of which it is known."""
     known: bool
     """False if there is one without usage that can be believed: that is not enforced then."""
     enforced: bool
 
 
-def spent_budgets(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str, list[tuple[Budget, float]]]:
+def spent_budgets(
+    snapshot: Snapshot, now: float, usage: PublishedUsage | None
+) -> dict[str, list[tuple[UsageBudget, float]]]:
     """Return queue → enforced budgets that are used up, with the end of their periods, the last one first."""
-    found: dict[str, list[tuple[Budget, float]]] = {}
+    found: dict[str, list[tuple[UsageBudget, float]]] = {}
     for name, standing in budgets_of(snapshot, now, usage).items():
         full = [budget for budget, ratio in standing.ratios.items() if ratio >= 1 and standing.enforced]
         ends = [(budget, period_of(budget.period, now).end) for budget in full]
@@ -34,7 +36,7 @@ def spent_budgets(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[s
     return found
 
 
-def budgets_of(snapshot: Snapshot, now: float, usage: Usage | None) -> dict[str, BudgetStanding]:
+def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> dict[str, BudgetStanding]:
     """Return where the queues with a budget stand: what the history says, and what has been held since then."""
     annotated = ((name, bounds.annotated) for name, bounds in snapshot.limited.limits.bounds.items())
     budgets = {name: limits for name, limits in annotated if limits.budgets}
@@ -75,7 +77,7 @@ def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Counter[tuple[s
 
 
 def _used_in(
-    snapshot: Snapshot, period: Period, resources: AbstractSet[str], now: float, usage: Usage
+    snapshot: Snapshot, period: Period, resources: AbstractSet[str], now: float, usage: PublishedUsage
 ) -> defaultdict[tuple[str, str], float]:
     """Return queue and resource → what was held in a period until now, in that queue and those below it."""
     span = period_of(period, now)

@@ -20,7 +20,7 @@ Rounding = Literal["kai", "exact"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class QueueClaim:
     """One queue's claim to one resource, in units of which only whole ones are handed out."""
 
     deserved: float = 0.0
@@ -44,7 +44,7 @@ class Claim:
 
 
 def divide(
-    total: float, claims: Sequence[Claim], rounding: Rounding = "exact", usage_weight: float = 1.0
+    total: float, claims: Sequence[QueueClaim], rounding: Rounding = "exact", usage_weight: float = 1.0
 ) -> list[float]:
     """Return the fair share of each claim, in their order; `usage_weight` (KAI's kValue) weighs past usage."""
     by_age = sorted(range(len(claims)), key=lambda index: claims[index].born)
@@ -56,17 +56,17 @@ def divide(
     return result
 
 
-def _quota(total: float, claim: Claim) -> float:
+def _quota(total: float, claim: QueueClaim) -> float:
     return max(0.0, min(total if claim.deserved == inf else claim.deserved, claim.requestable))
 
 
-def _buckets(claims: Sequence[Claim]) -> list[list[int]]:
+def _buckets(claims: Sequence[QueueClaim]) -> list[list[int]]:
     """Return positions of claims by priority, highest first."""
     order = sorted(range(len(claims)), key=lambda index: -claims[index].priority)
     return [list(group) for _, group in groupby(order, key=lambda index: claims[index].priority)]
 
 
-def _pulls(claims: Sequence[Claim], members: Sequence[int], usage_weight: float) -> dict[int, float]:
+def _pulls(claims: Sequence[QueueClaim], members: Sequence[int], usage_weight: float) -> dict[int, float]:
     """Return each claim's pull at what is left: its weight, less past usage beyond that."""
     weights = fsum(claims[index].weight for index in members)
     if weights <= 0:
@@ -78,7 +78,7 @@ def _pulls(claims: Sequence[Claim], members: Sequence[int], usage_weight: float)
     return pulls
 
 
-def _kai(total: float, claims: Sequence[Claim], usage_weight: float) -> list[float]:
+def _kai(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> list[float]:
     fair = [_quota(total, claim) for claim in claims]
     left = total - sum(fair)
     if left <= 0:
@@ -98,7 +98,7 @@ def _kai(total: float, claims: Sequence[Claim], usage_weight: float) -> list[flo
 
 def _kai_round(
     left: float,
-    claims: Sequence[Claim],
+    claims: Sequence[QueueClaim],
     bucket: Sequence[int],
     fair: list[float],
     fractions: dict[int, float],
@@ -125,7 +125,7 @@ def _kai_round(
     return left, again
 
 
-def _exact(total: float, claims: Sequence[Claim], usage_weight: float) -> list[float]:
+def _exact(total: float, claims: Sequence[QueueClaim], usage_weight: float) -> list[float]:
     total = max(0.0, total)
     quotas = [_quota(total, claim) for claim in claims]
     if fsum(quotas) > total:
@@ -149,7 +149,7 @@ def _exact(total: float, claims: Sequence[Claim], usage_weight: float) -> list[f
     return fair
 
 
-def _shrunk(total: float, claims: Sequence[Claim], quotas: list[float]) -> list[float]:
+def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> list[float]:
     """Shrink quotas that exceed the total: guarantees first, the rest in proportion to what is deserved beyond them."""
     kept = [min(claim.guarantee, quota) for claim, quota in zip(claims, quotas, strict=True)]
     if fsum(kept) > total:

@@ -31,7 +31,7 @@ class Weight:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class WeighedQueue:
     """The amounts of one queue, each sequence by the resources that count (`QueueTree.weighed`)."""
 
     allocated: Row
@@ -56,7 +56,7 @@ class Standing:
         object.__setattr__(self, "weight", Weight(share, self.born))
 
 
-def key_of(queue: Standing, wanted: Row) -> Key:
+def key_of(queue: WeighedQueue, wanted: Row) -> Key:
     """Return the sort key of a queue, the smallest first; `wanted` is what its best gang takes."""
     share = queue.share
     matters = [bool(has or due) for has, due in zip(queue.allocated, queue.fair, strict=True)]

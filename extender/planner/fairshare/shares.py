@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from extender.planner.fairshare.allocations import Allocations
-from extender.planner.fairshare.division import Claim, Rounding, divide
+from extender.planner.fairshare.division import QueueClaim, Rounding, divide
 from extender.planner.fairshare.tree import Shares
 from muster.resources.vector import Vector
 
@@ -85,7 +85,7 @@ def fair_shares(
         for column in scarce:
             unit = tree.units[column]
             claims = [
-                Claim(
+                QueueClaim(
                     deserved=float(tree.deserved[child, column]) / unit,
                     weight=float(tree.weight[child, column]),
                     request=float(asked[position, column]) / unit,

@@ -98,7 +98,7 @@ class Unreserve(Decision, _Told):
 
 
 @dataclass(frozen=True, slots=True)
-class Enqueue(Decision):
+class AdmitGang(Decision):
     """Let the gang's pods be created."""
 
 
@@ -130,7 +130,7 @@ class Evict(Decision):
 
 
 @dataclass(frozen=True, slots=True)
-class Repair(Decision):
+class EvictForFaults(Decision):
     """Evict members of a gang for faults of nodes, together."""
 
     policy: Policy

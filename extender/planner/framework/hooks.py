@@ -30,7 +30,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView, SubGroup
-from extender.planner.topology.parts import Part
+from extender.planner.topology.parts import SlotGroup
 from extender.planner.topology.tree import Tree
 
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -82,7 +82,7 @@ class GpuScores(Protocol):
 class Subsets(Protocol):
     """Node sets within the given one, the best first: the whole part is tried on one after the other."""
 
-    def __call__(self, nodes: NodeSet, gang: GangView, part: Part, /) -> Iterable[NodeSet]: ...
+    def __call__(self, nodes: NodeSet, gang: GangView, part: SlotGroup, /) -> Iterable[NodeSet]: ...
 
 
 class QueueLimit(Protocol):

@@ -10,13 +10,13 @@ from typing import Any, NamedTuple, Protocol
 from extender.planner.framework.hooks import HOOKS
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 
 PLUGIN_GROUP = "muster.extender.plugins"
 ACTION_GROUP = "muster.extender.actions"
 
 
-class Plugin(Protocol):
+class PlannerPlugin(Protocol):
     """One plugin; built once from its arguments, so it may keep caches from one cycle to the next."""
 
     @property
@@ -48,7 +48,7 @@ class OwnArgument(NamedTuple):
     means: str
 
 
-PluginBuilder = Callable[[Mapping[str, Any]], Plugin]
+PluginBuilder = Callable[[Mapping[str, Any]], PlannerPlugin]
 """Builds a plugin from its arguments; raises ValueError for an unknown or wrong one."""
 ActionBuilder = Callable[[], Action]
 
@@ -64,7 +64,7 @@ class Registry:
         self._fitting: set[str] = set()
         """Plugins whose functions fit their hooks."""
 
-    def plugin(self, name: str, arguments: Mapping[str, Any]) -> Plugin:
+    def plugin(self, name: str, arguments: Mapping[str, Any]) -> PlannerPlugin:
         """Build a plugin. Raises ValueError for a name, an argument or a hook's function that is wrong."""
         build: PluginBuilder = _named(self.plugins, "plugin", name)
         if name not in self._fitting:
@@ -99,13 +99,13 @@ class PlainPlugin:
         """Do nothing."""
 
 
-def misfits(plugin: Plugin) -> Iterator[str]:
+def misfits(plugin: PlannerPlugin) -> Iterator[str]:
     """Yield a sentence for each function of a plugin that cannot be called as its hook's Protocol is.
 
     The plugin sees an empty cluster, and is not to be used for another one. What it registers for other clusters alone
     is not checked, nor a function without a signature.
     """
-    session = Session(CycleInputs(snapshot=take(State()), now=0.0))
+    session = Session(CycleInputs(snapshot=take(PlannerState()), now=0.0))
     with suppress(Exception):  # a defect of the plugin's own, which the first cycle reports
         plugin.on_session_open(session)
     for name, protocol in HOOKS.items():

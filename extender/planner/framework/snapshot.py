@@ -17,7 +17,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import Counts
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Mark
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.planner.state.tables import Volumes
 from extender.planner.timing import DEFAULTS, Timing
 from extender.planner.topology.hypernodes import HyperNodeTree
@@ -27,11 +27,11 @@ from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.muster.gang import Slot
 from muster.api.muster.node_faults import Fault
 from muster.api.muster.placement import AvoidedNode
-from muster.api.muster.usage import Usage
+from muster.api.muster.usage import PublishedUsage
 from muster.api.volcano.scheduling import Queue
 from muster.api.volcano.topology import HyperNode
 from muster.resources.vector import Vector
-from muster.volcano.access import Barrier
+from muster.volcano.access import NamespaceObstacle
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class Snapshot:
     pool: str
     """The node pool that is planned: all that follows is of it."""
     queues: dict[str, Queue]
-    barred: dict[str, Barrier | None]
+    barred: dict[str, NamespaceObstacle | None]
     """Key of a gang that wants room in a queue which is not for its namespace → why; None where the namespace is being
     deleted. Nothing more is planned for it."""
     quotas: dict[str, list[ResourceQuota]]
@@ -166,7 +166,7 @@ class Snapshot:
         return next((name for name, amount in cls.requests.items() if amount > 0 and name not in self.axis), "")
 
 
-def _awaited(state: State, gangs: Iterable[GangView]) -> dict[str, PodRecord]:
+def _awaited(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, PodRecord]:
     """Return the victims of active placements that still hold their nodes and are not being deleted."""
     named = (
         state.pods.get(victim.uid)
@@ -177,7 +177,7 @@ def _awaited(state: State, gangs: Iterable[GangView]) -> dict[str, PodRecord]:
     return {pod.uid: pod for pod in named if pod is not None and pod.uses_node and not pod.terminating}
 
 
-def take(state: State) -> Snapshot:
+def take(state: PlannerState) -> Snapshot:
     """Copy the state, every gang refreshed; runs where the state is changed."""
     table, ledger = state.nodes, state.ledger
     state.refresh()  # before the arrays are copied: it opens and closes entries of placed slots
@@ -228,7 +228,7 @@ def take(state: State) -> Snapshot:
     )
 
 
-def barred_gangs(state: State, gangs: Iterable[GangView]) -> dict[str, Barrier | None]:
+def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, NamespaceObstacle | None]:
     """Return the gangs that want room in a queue which is not for their namespace, each with the reason.
 
     None stands for those of namespaces that are being deleted: the API server takes no placement there.
@@ -236,8 +236,8 @@ def barred_gangs(state: State, gangs: Iterable[GangView]) -> dict[str, Barrier |
     ending = state.access.ending
     if not state.access.restricted and not ending:
         return {}
-    known: dict[tuple[str, str], Barrier | None] = {}
-    barred: dict[str, Barrier | None] = {}
+    known: dict[tuple[str, str], NamespaceObstacle | None] = {}
+    barred: dict[str, NamespaceObstacle | None] = {}
     for gang in gangs:
         if gang.group.metadata.namespace in ending:
             barred[gang.key] = None
@@ -286,7 +286,7 @@ class CycleInputs:
     """Gang UID → its newest ProvisioningRequest, as far as one is known."""
     provisioning_served: bool | None = None
     """True if the cluster has that kind; None before the first look."""
-    usage: Usage | None = None
+    usage: PublishedUsage | None = None
     """What queues have used, for their budgets; None if nobody says so."""
     timing: Timing = DEFAULTS
     """Times and limits of the installation."""

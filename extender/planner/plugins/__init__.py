@@ -12,8 +12,8 @@ from extender.planner.plugins.admission import Drf, Overcommit, QuotaRoom, Sla
 from extender.planner.plugins.dynamicresources import DynamicResources
 from extender.planner.plugins.fragmentation import Fragmentation
 from extender.planner.plugins.nodeorder import Binpack, NodeOrder, Preferences
-from extender.planner.plugins.order import Elastic, Gang, Priority, Reservations, SubGroupOrder, TaskOrder
-from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
+from extender.planner.plugins.order import Elastic, GangPlugin, Priority, Reservations, SubGroupOrder, TaskOrder
+from extender.planner.plugins.pages import ReflectJobOrder, SnapshotPages
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.protection import Conformance, MinRuntime
@@ -23,18 +23,18 @@ from extender.planner.plugins.scores import (
     GpuSpread,
     NodeAvailability,
     NodePlacement,
-    PodAffinity,
+    PodAffinityScore,
     ResourceType,
 )
-from extender.planner.plugins.topology import Topology
+from extender.planner.plugins.topology import TopologyPlugin
 
 PLUGINS: dict[str, PluginBuilder] = {
     plugin.name: plugin
     for plugin in (
-        Gang, Predicates, DynamicResources, Priority, Elastic, Proportion, NodeAvailability, NodePlacement,
+        GangPlugin, Predicates, DynamicResources, Priority, Elastic, Proportion, NodeAvailability, NodePlacement,
         ResourceType, GpuPack, GpuSpread, GpuSharingOrder, Fragmentation, Preferences, SubGroupOrder, TaskOrder,
-        PodAffinity, MinRuntime, Snapshot, ReflectJobOrder, Conformance, Overcommit, Sla, Drf, NodeOrder, Binpack,
-        QuotaRoom, Reservations, Topology,
+        PodAffinityScore, MinRuntime, SnapshotPages, ReflectJobOrder, Conformance, Overcommit, Sla, Drf, NodeOrder,
+        Binpack, QuotaRoom, Reservations, TopologyPlugin,
     )
 }  # fmt: skip
 """By the name that configurations call them by."""

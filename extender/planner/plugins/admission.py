@@ -31,7 +31,7 @@ MOST_KNOWN = 16_384
 """PodGroups whose minResources are kept as rows."""
 
 
-class Needs:
+class UnusedMinResources:
     """The rest of gangs' minResources that their pods do not use; kept while the PodGroup stays the same."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class Overcommit(PlainPlugin):
         refuse_arguments(self.name, arguments, (FACTOR,))
         factor = number(self.name, arguments, FACTOR, DEFAULT_FACTOR)
         self._factor = factor if factor >= 1 else DEFAULT_FACTOR
-        self._needs = Needs()
+        self._needs = UnusedMinResources()
         self._admitted: Amounts | None = None
         """Needs of admitted gangs; None until the first vote of the cycle."""
         self._victims: dict[tuple[str, int, bool], Amounts] = {}

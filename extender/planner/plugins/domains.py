@@ -13,9 +13,9 @@ from extender.planner.reasons.topology import Closest
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.topology.fit import Wanted, held
-from extender.planner.topology.forest import Forest, Reach, Unknown
-from extender.planner.topology.parts import Part
+from extender.planner.topology.fit import WantedPods, held
+from extender.planner.topology.forest import Forest, LevelRange, Unknown
+from extender.planner.topology.parts import SlotGroup
 from extender.planner.topology.tree import Geometry, Tree
 from muster.resources.topology import Nearness
 
@@ -28,13 +28,13 @@ class Demand:
     """The demand of pods of one class."""
 
     cls: PodClass
-    wanted: Wanted
+    wanted: WantedPods
     inside: list[tuple[int, int]] = field(default_factory=list)
     """Parts inside that need a domain of their own: its level, and the pods that it must hold."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Demands:
+class TopologyDemands:
     """The demands of one session's gangs in the trees of a cluster."""
 
     session: Session
@@ -42,7 +42,9 @@ class Demands:
     geometries: MutableMapping[int, Geometry]
     """By the id of the tree; the trees of a cluster are re-created as nodes change."""
 
-    def of(self, gang: GangView, part: Part, nodes: NodeSet, reach: Reach, *, ever: bool = False) -> list[Demand]:
+    def of(
+        self, gang: GangView, part: SlotGroup, nodes: NodeSet, reach: LevelRange, *, ever: bool = False
+    ) -> list[Demand]:
         """Return a demand per class of pods, the one that needs most nodes first; `ever`: of an empty cluster."""
         classes: Counter[PodClass] = Counter()
         for pod_set in gang.pod_sets:
@@ -55,7 +57,7 @@ class Demands:
             room = nodes.limit(self._room(gang, cls, ever=ever))
             least = count if part.least is None else min(part.least, count)
             most = max(count, part.all_slots - (part.wanted - count))
-            demands.append(Demand(cls, Wanted(geometry, room, least, most, slices)))
+            demands.append(Demand(cls, WantedPods(geometry, room, least, most, slices)))
         if len(demands) > 1:
             demands.sort(key=lambda demand: int(demand.wanted.room.sum()) / demand.wanted.least)
         elif part.children and demands:
@@ -71,7 +73,7 @@ class Demands:
         least: Amounts = np.minimum(room, MOST_PER_NODE)
         return least
 
-    def _sliced(self, part: Part, reach: Reach) -> tuple[tuple[int, int], ...]:
+    def _sliced(self, part: SlotGroup, reach: LevelRange) -> tuple[tuple[int, int], ...]:
         """Return level and size of the slices that must be whole, of the part or of the only one in it.
 
         Empty if there are none, or if they cannot all be kept whole in the part's own tree: then they are placed one
@@ -85,10 +87,10 @@ class Demands:
         nested = all(outer < inner for (outer, _), (inner, _) in pairwise(found))
         return tuple(found) if nested and len(found) == len(part.slices) else ()
 
-    def _level(self, near: Nearness, reach: Reach) -> int | None:
+    def _level(self, near: Nearness, reach: LevelRange) -> int | None:
         """Return the required level in the same tree; None without one. A tree that has it comes before others."""
         found = self.forest.within(near, reach.tree)
-        return found.outer if isinstance(found, Reach) and found.tree is reach.tree and found.hard else None
+        return found.outer if isinstance(found, LevelRange) and found.tree is reach.tree and found.hard else None
 
     def _geometry(self, tree: Tree) -> Geometry:
         known = self.geometries.get(id(tree))
@@ -112,7 +114,7 @@ class Demands:
         lacking = [each for each in known if each.said.why or each.said.held < each.said.wanted]
         return next(iter(lacking), None if ever else next(iter(known), None))
 
-    def _closest_of(self, gang: GangView, part: Part, *, ever: bool) -> ClosestDomain | None:
+    def _closest_of(self, gang: GangView, part: SlotGroup, *, ever: bool) -> ClosestDomain | None:
         if part.near.required is None:
             return None
         reach = self.forest.find(part.near)
@@ -138,7 +140,7 @@ class Demands:
         return ClosestDomain(said, of == best)
 
 
-def _every(part: Part) -> Iterator[Part]:
+def _every(part: SlotGroup) -> Iterator[SlotGroup]:
     yield part
     for child in part.children:
         yield from _every(child)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from extender.planner.framework.registry import number, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.scores import DENSITY, GPU_DENSITY, Scores
-from extender.planner.plugins.worth import LARGE, Kind, Mix, NodeState, kind_of
+from extender.planner.plugins.worth import LARGE, Mix, NodeState, PodKind, kind_of
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.podclass import PodClass
 from muster.resources.vector import WHOLE
@@ -44,7 +44,7 @@ class Fragmentation:
         for name, value in (("fill", self._fill), ("coverage", self._coverage)):
             if value > 1:
                 raise ValueError(f"plugin {self.name!r}: {name} is {value}; it must be from 0 to 1")
-        self._seen: Counter[Kind] = Counter()
+        self._seen: Counter[PodKind] = Counter()
         self._gangs: set[str] = set()
         """UIDs of counted gangs."""
         self._counted, self._mixed_at = 0, 0
@@ -81,7 +81,7 @@ class Fragmentation:
             self._losses.clear()
 
     def _learn(self, session: Session) -> None:
-        fresh = Counter[Kind]()
+        fresh = Counter[PodKind]()
         for gang in session.snapshot.gangs:
             if gang.uid not in self._gangs:
                 for pod_set in gang.pod_sets:
@@ -90,7 +90,7 @@ class Fragmentation:
         self._gangs = {gang.uid for gang in session.snapshot.gangs}
         self.learn(fresh)
 
-    def learn(self, fresh: Mapping[Kind, int]) -> None:
+    def learn(self, fresh: Mapping[PodKind, int]) -> None:
         """Count new pods; make the mix again once there are clearly more of them."""
         self._seen.update(fresh)
         self._counted += sum(fresh.values())

@@ -13,7 +13,7 @@ from extender.planner.framework.registry import number, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import PerNode
 from extender.planner.plugins.predicates import matches, tolerated
-from extender.planner.plugins.scores import NodeScore, PodAffinity, Scores
+from extender.planner.plugins.scores import NodeScore, PodAffinityScore, Scores
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Node
@@ -43,7 +43,7 @@ class NodeOrder(NodeScore):
         refuse_arguments(self.name, arguments, tuple(keys.values()))
         self._weights = {part: number(self.name, arguments, key, WEIGHTS[part]) for part, key in keys.items()}
         self._affinity, self._taints = PerNode(), PerNode()  # live from cycle to cycle
-        self._neighbours = PodAffinity({})
+        self._neighbours = PodAffinityScore({})
 
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         parts: dict[str, Callable[[], Scores]] = {

@@ -23,7 +23,7 @@ _MOST_HEADS = 256
 """Each gang is compared with each reservation."""
 
 
-class Gang(PlainPlugin):
+class GangPlugin(PlainPlugin):
     """Readiness of gangs, with enough members to start, and their order, incomplete ones first."""
 
     name = "gang"

@@ -8,7 +8,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot as Seen
 
 
-class Snapshot(PlainPlugin):
+class SnapshotPages(PlainPlugin):
     """Page of the nodes and gangs of the last cycle; `muster snapshot` saves the objects themselves."""
 
     name = "snapshot"

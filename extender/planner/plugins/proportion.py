@@ -16,7 +16,7 @@ from extender.planner.ask import amounts_of_claims
 from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.budgets import spent_budgets
 from extender.planner.fairshare.division import Rounding
-from extender.planner.fairshare.order import Key, Row, Standing, compare, key_of
+from extender.planner.fairshare.order import Key, Row, WeighedQueue, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.refusals import ModelLimits, over_guarantee, over_quota, refusal
 from extender.planner.fairshare.shares import UsageBook, fair_shares
@@ -116,7 +116,7 @@ class QueueShares:
         self._rules: ReclaimRules | None = None
         """As of the last gang that was allowed to reclaim, before anything was tried for it."""
         self._fair: Shares | None = None
-        self._standings: list[tuple[int, Standing] | None] = [None] * len(self.tree.names)
+        self._standings: list[tuple[int, WeighedQueue] | None] = [None] * len(self.tree.names)
         self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
         self._wanted: dict[str, Row] = {}
         self._quota = self.tree.quota
@@ -180,12 +180,12 @@ class QueueShares:
         """Return the same order as a key, for queues right below a common one."""
         return self._key(self.row(queue), gang)
 
-    def _standing(self, row: int) -> Standing:
+    def _standing(self, row: int) -> WeighedQueue:
         known, version = self._standings[row], self.allocations.versions[row]
         if known is not None and known[0] == version:
             return known[1]
         columns = self._weighed
-        standing = Standing(
+        standing = WeighedQueue(
             allocated=self.allocations.allocated[row, columns].tolist(),
             fair=self.fair[row, columns].tolist(),
             quota=self._quota[row, columns].tolist(),

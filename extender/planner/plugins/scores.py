@@ -138,7 +138,7 @@ class NodeAvailability(NodeScore):
         return np.where(session.room(cls) > 0, AVAILABILITY, 0.0)
 
 
-class PodAffinity(NodeScore):
+class PodAffinityScore(NodeScore):
     """Preferred pod (anti-)affinity to the snapshot's pods: weight times pods per domain, scaled to the magnitude."""
 
     name = "podaffinity"

@@ -16,12 +16,12 @@ from cachetools import LRUCache
 from extender.planner.framework.answers import NodeSet
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.domains import Demand, Demands
+from extender.planner.plugins.domains import Demand, TopologyDemands
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
-from extender.planner.topology.fit import Filling, Profile, Tie, Wanted, best_first, held, whole
-from extender.planner.topology.forest import WHOLE, Forest, Reach, Unknown
-from extender.planner.topology.parts import Part
+from extender.planner.topology.fit import Filling, Profile, Tie, WantedPods, best_first, held, whole
+from extender.planner.topology.forest import WHOLE, Forest, LevelRange, Unknown
+from extender.planner.topology.parts import SlotGroup
 from extender.planner.topology.tree import DEFAULT, HYPER_NODES, Geometry
 
 MIXED = "mixed"
@@ -46,7 +46,7 @@ MOST_SCORE = 1e6
 """Limit of scores in such sums, which must not overflow."""
 
 
-class Topology(PlainPlugin):
+class TopologyPlugin(PlainPlugin):
     """Node sets split into domains for gangs that ask for it.
 
     Arguments: `levels`, label keys from the outermost to the innermost, `topologies`, the same by name, and `profile`.
@@ -87,12 +87,12 @@ class Topology(PlainPlugin):
             topologies=snapshot.topologies,
             hyper_nodes=session.hyper_nodes.tree if snapshot.hyper_nodes else None,
         )
-        demands = Demands(session, self.forest, self._geometries)
+        demands = TopologyDemands(session, self.forest, self._geometries)
         session.hooks.topologies.add(self.forest.trees)
         session.hooks.subset_nodes.add(partial(self._subsets, demands))
         session.hooks.closest_domain.add(demands.closest_domain)
 
-    def _subsets(self, demands: Demands, nodes: NodeSet, gang: GangView, part: Part) -> Iterable[NodeSet]:
+    def _subsets(self, demands: TopologyDemands, nodes: NodeSet, gang: GangView, part: SlotGroup) -> Iterable[NodeSet]:
         if not part.near and not part.slices:
             return (nodes,)
         reach = self.forest.find(part.near or part.slices[0].near)
@@ -104,7 +104,7 @@ class Topology(PlainPlugin):
         profile = self._profile
         if profile == MIXED:
             profile = "least-free" if part.near.anywhere else "best-fit"
-        choice = Choice(demands.session, nodes, part, by_class, reach, cast("Profile", profile))
+        choice = DomainChoice(demands.session, nodes, part, by_class, reach, cast("Profile", profile))
         if not part.near:  # only its slices have a request
             ordered = nodes.ranked and not part.regular
             return (nodes if ordered else choice.filled(WHOLE, 0),)
@@ -114,14 +114,14 @@ class Topology(PlainPlugin):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Choice:
+class DomainChoice:
     """The domains for one part of a gang, in the order in which they are tried."""
 
     session: Session
     nodes: NodeSet
-    part: Part
+    part: SlotGroup
     demands: list[Demand]
-    reach: Reach
+    reach: LevelRange
     profile: Profile
 
     def near(self) -> Iterator[NodeSet]:
@@ -246,7 +246,7 @@ def _left_over(session: Session, demand: Demand) -> Amounts | None:
     return left
 
 
-def _others(wanted: Wanted, columns: Amounts, ordered: Amounts) -> Amounts:
+def _others(wanted: WantedPods, columns: Amounts, ordered: Amounts) -> Amounts:
     """Return the other nodes of a domain, those beside the filled ones first."""
     chosen = np.zeros(len(wanted.room), dtype=np.bool_)
     chosen[ordered] = True

@@ -24,7 +24,7 @@ NONE = -1e18
 """Worth of a node without room for the pod."""
 
 
-class Kind(NamedTuple):
+class PodKind(NamedTuple):
     """The demand of one pod: milli-CPU, bytes, devices, and thousandths of each."""
 
     cpu: int
@@ -33,14 +33,14 @@ class Kind(NamedTuple):
     portion: int
 
 
-def kind_of(cls: PodClass, snapshot: Snapshot) -> Kind:
+def kind_of(cls: PodClass, snapshot: Snapshot) -> PodKind:
     """Return the kind of a class of pods; memory of GPUs counts as a part of the smallest of them."""
     cpu, memory = cls.requests.get(CPU, 0), cls.requests.get("memory", 0)
     if cls.gpu is not None:
         known = snapshot.devices.memory[snapshot.devices.memory > 0] if cls.gpu.memory else ()
         least = int(min(known, default=0))
-        return Kind(cpu, memory, cls.gpu.devices, min(cls.gpu.on(least), WHOLE))
-    return Kind(cpu, memory, max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0)), WHOLE)
+        return PodKind(cpu, memory, cls.gpu.devices, min(cls.gpu.on(least), WHOLE))
+    return PodKind(cpu, memory, max(cls.requests.get(GPU, 0) // WHOLE, cls.requests.get(VOLCANO_GPU_NUMBER, 0)), WHOLE)
 
 
 @dataclass(slots=True)
@@ -119,11 +119,11 @@ class Mix:
     """Index of each kind's portion."""
 
     @classmethod
-    def of(cls, seen: Mapping[Kind, int], coverage: float, most: int, fill: float) -> "Mix | None":
+    def of(cls, seen: Mapping[PodKind, int], coverage: float, most: int, fill: float) -> "Mix | None":
         """Return the most frequent kinds, up to `coverage` of the pods seen; None if none of these has GPUs."""
         ordered = sorted(seen.items(), key=lambda item: (-item[1], item[0]))
         total, sum_ = sum(seen.values()), 0
-        kept: list[tuple[Kind, int]] = []
+        kept: list[tuple[PodKind, int]] = []
         for kind, count in ordered:
             if sum_ >= coverage * total or len(kept) >= most:
                 break
@@ -154,7 +154,7 @@ class Mix:
         worth: Scores = ((1 - self.fill) * by_kind * (pods > 0) + self.fill * filled) @ self.weight
         return worth
 
-    def worth_after(self, nodes: NodeState, kind: Kind) -> Scores:
+    def worth_after(self, nodes: NodeState, kind: PodKind) -> Scores:
         """Return the worth with one pod more of this kind on the best GPUs of each node; `NONE` without room."""
         left = replace(nodes, cpu=nodes.cpu - kind.cpu, memory=nodes.memory - kind.memory)
         fits = (left.cpu >= 0) & (left.memory >= 0)
@@ -179,7 +179,7 @@ class Mix:
             np.maximum.at(result, rows, self.worth(part))
         return result
 
-    def _after_whole(self, left: NodeState, kind: Kind, fits: NDArray[np.bool_], result: Scores) -> Scores:
+    def _after_whole(self, left: NodeState, kind: PodKind, fits: NDArray[np.bool_], result: Scores) -> Scores:
         """Return the worth with a pod without GPUs, with whole ones, or with parts of several, counted as whole."""
         rows = np.flatnonzero(fits & (left.unused >= kind.devices))
         part = left.at(rows)
@@ -187,7 +187,7 @@ class Mix:
         result[rows] = self.worth(part)
         return result
 
-    def worth_by_device(self, node: NodeState, kind: Kind, used: Amounts) -> Scores:
+    def worth_by_device(self, node: NodeState, kind: PodKind, used: Amounts) -> Scores:
         """Return the worth of one node with a pod on each of its devices; float64 of shape (devices,)."""
         many = node.at(np.zeros(len(used), dtype=np.int64))
         many.cpu, many.memory = many.cpu - kind.cpu, many.memory - kind.memory

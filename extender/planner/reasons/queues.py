@@ -7,7 +7,7 @@ from muster.api.kubernetes.meta import format_time
 from muster.api.muster.reason import Reason, Sentence, constant, worded
 from muster.api.muster.usage import Period
 from muster.resources.vector import amount_words
-from muster.volcano.queuelimits import Budget
+from muster.volcano.queuelimits import UsageBudget
 
 _HOUR_S = 3600
 RESERVED = "reservation"
@@ -81,7 +81,7 @@ def over_window(queue: str, resource: str, *, until: float, limit: int, used: in
     )
 
 
-def over_budget(queue: str, budget: Budget, *, until: float) -> Reason:
+def over_budget(queue: str, budget: UsageBudget, *, until: float) -> Reason:
     """The budget of a period is used up, and enforced, until the period ends."""
     return _over_budget(
         queue=queue, budget=budget_words(budget), now=NOW[budget.period], resource=budget.resource,
@@ -105,7 +105,7 @@ BUDGET_UNKNOWN = "BudgetNotKnown"
 NOW: Mapping[Period, str] = {"month": "this month", "week": "this week", "day": "today"}
 
 
-def budget_step(reason: str, queue: str, budget: Budget | None, *, ratio: float, enforced: bool) -> str:
+def budget_step(reason: str, queue: str, budget: UsageBudget | None, *, ratio: float, enforced: bool) -> str:
     """What an event says as the budget of a queue goes by; None for one of which the usage is not known."""
     if budget is None:
         return (
@@ -118,7 +118,7 @@ def budget_step(reason: str, queue: str, budget: Budget | None, *, ratio: float,
     return f"{used}; {'no more gangs that ask for it start' if enforced else 'its gangs start all the same'}"
 
 
-def budget_words(budget: Budget) -> str:
+def budget_words(budget: UsageBudget) -> str:
     """A budget in hours: `10000 h of nvidia.com/gpu`, `0.1 h of cpu`."""
     return f"{amount_words(budget.resource, round(budget.most / _HOUR_S))} h of {budget.resource}"
 

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 
-class Verdict(StrEnum):
+class CallResult(StrEnum):
     """The end of a call, as a label of the metrics."""
 
     PASSED = "passed"
@@ -11,7 +11,7 @@ class Verdict(StrEnum):
     ERROR = "error"
 
 
-class Reason(StrEnum):
+class VerbReason(StrEnum):
     """The reason to refuse a filter or bind call; the value is the text that kube-scheduler gets.
 
     The texts are constants: one that changed from call to call would re-queue the pod at once, again and again. An
@@ -50,19 +50,19 @@ class Reason(StrEnum):
         return self.name.lower()
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> CallResult:
         """ERROR if kube-scheduler is to try again by itself, else REJECTED."""
-        return Verdict.REJECTED if self in _REJECTIONS else Verdict.ERROR
+        return CallResult.REJECTED if self in _REJECTIONS else CallResult.ERROR
 
 
 _REJECTIONS = (
-    Reason.WAITS_FOR_GANG,
-    Reason.NOT_PLANNED_HERE,
-    Reason.HELD_BY_GANG,
-    Reason.KEPT_FOR_GANG,
-    Reason.SUSPECT,
-    Reason.QUEUE_NOT_FOR_NAMESPACE,
-    Reason.QUEUE_OF_OTHER_POOL,
-    Reason.LIMIT_REACHED,
-    Reason.QUEUE_FULL,
+    VerbReason.WAITS_FOR_GANG,
+    VerbReason.NOT_PLANNED_HERE,
+    VerbReason.HELD_BY_GANG,
+    VerbReason.KEPT_FOR_GANG,
+    VerbReason.SUSPECT,
+    VerbReason.QUEUE_NOT_FOR_NAMESPACE,
+    VerbReason.QUEUE_OF_OTHER_POOL,
+    VerbReason.LIMIT_REACHED,
+    VerbReason.QUEUE_FULL,
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from extender.planner import reasons
 from extender.planner.actions.makeroom import awaits_room
-from extender.planner.framework.decisions import Enqueue, Place, Unschedulable, WithdrawRequest
+from extender.planner.framework.decisions import AdmitGang, Place, Unschedulable, WithdrawRequest
 from extender.planner.framework.session import Session
 from extender.planner.reasons.room import Shortage, Wanted
 from extender.planner.scaleup.limits import ExistingNodes, Tries, refusal
@@ -24,8 +24,8 @@ from extender.planner.scaleup.requests import (
     pause_s,
     provisioned,
 )
-from extender.planner.scaleup.voices import Evictions, Speech, Voices
-from extender.planner.scaleup.wishes import NO_WISH, Wish, Wishes
+from extender.planner.scaleup.voices import EvictionAnnotations, Speech, Voices
+from extender.planner.scaleup.wishes import NO_WISH, ScaleUpRequest, Wishes
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.reason import Reason, reason_of
@@ -61,7 +61,7 @@ class AskForNodes:
     def __init__(self) -> None:
         self._tries = Tries()
         self._voices = Voices()
-        self._evictions = Evictions()
+        self._evictions = EvictionAnnotations()
 
     def execute(self, session: Session) -> None:
         """Admit gangs that ask, decide the writes for autoscalers, and add to the messages of waiting gangs."""
@@ -106,7 +106,7 @@ class AskForNodes:
             return False
         if gang.group.status.phase in {"", "Pending"} and gang.key not in session.enqueued:
             session.enqueued.add(gang.key)  # autoscalers see pods, so they must exist
-            session.decide(Enqueue(gang))
+            session.decide(AdmitGang(gang))
         if wish.mode == "condition":
             if gang.started or gang.has_pods:
                 turn.asks[gang.uid] = wanted
@@ -128,7 +128,9 @@ class AskForNodes:
         return True
 
 
-def _hindrance(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn) -> Note | None:
+def _hindrance(
+    session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, turn: _Turn
+) -> Note | None:
     """Return a note why the gang cannot ask; None if it can."""
     if why := wish.complaint or refusal(session, gang, wanted):
         return "", reasons.scaleup.not_asked(why=why)
@@ -145,7 +147,7 @@ def _hindrance(session: Session, gang: GangView, wanted: Mapping[str, int], wish
     return None
 
 
-def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish, turn: _Turn) -> bool:
+def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, turn: _Turn) -> bool:
     """Make or follow a gang's ProvisioningRequest; False while it waits to make another one."""
     known, attempt = _known(session, gang, wanted, wish), 1
     if known is not None:
@@ -165,7 +167,9 @@ def _request(session: Session, gang: GangView, wanted: Mapping[str, int], wish: 
     return True
 
 
-def _known(session: Session, gang: GangView, wanted: Mapping[str, int], wish: Wish) -> ProvisioningRequest | None:
+def _known(
+    session: Session, gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest
+) -> ProvisioningRequest | None:
     """Return the gang's request, if it is for the current demand."""
     known = session.inputs.provisioning.get(gang.uid)
     if known is None or wish.mode != "provisioning-request":

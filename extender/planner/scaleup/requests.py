@@ -11,7 +11,7 @@ from typing import NamedTuple
 from extender.planner import reasons
 from extender.planner.framework.decisions import RequestNodes
 from extender.planner.scaleup.voices import speakers
-from extender.planner.scaleup.wishes import Wish
+from extender.planner.scaleup.wishes import ScaleUpRequest
 from extender.planner.state.gangs import GangView
 from muster.api import names
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
@@ -31,7 +31,7 @@ _ENDS = {"Failed": "ProvisioningFailed", "CapacityRevoked": "CapacityRevoked", "
 """Conditions that end a request → reason for its gang."""
 
 
-class Answer(NamedTuple):
+class AutoscalerAnswer(NamedTuple):
     """The autoscaler's answer to a request so far."""
 
     reason: str
@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     """Earliest time of the next request, in seconds since the epoch; None while this one is not over."""
 
 
-def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> Answer:
+def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> AutoscalerAnswer:
     """Read a request's conditions; a request that was neither provisioned nor failed in time has timed out."""
     name = request.metadata.name
     said = {condition.type: condition for condition in request.status.conditions}
@@ -51,16 +51,16 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
             ended = readable_time(said[kind].last_transition_time) or now
             return _over(request, reason, reasons.scaleup.ended(name, said[kind]), ended)
     if status.get("Provisioned") == "True":
-        return Answer("", reasons.scaleup.provisioned(name=name))
+        return AutoscalerAnswer("", reasons.scaleup.provisioned(name=name))
     created = readable_time(request.metadata.creation_timestamp) or now
     if now >= created + timeout_s:
         words = reasons.scaleup.timed_out(name, timeout_s, said)
         return _over(request, reasons.scaleup.TIMED_OUT, words, created + timeout_s)
     if status.get("Provisioned") == "False":
-        return Answer(reasons.scaleup.REFUSED, reasons.scaleup.refused(name, said["Provisioned"]))
+        return AutoscalerAnswer(reasons.scaleup.REFUSED, reasons.scaleup.refused(name, said["Provisioned"]))
     if status.get("Accepted") == "True":
-        return Answer("", reasons.scaleup.accepted(name=name))
-    return Answer("", reasons.scaleup.unanswered(name=name))
+        return AutoscalerAnswer("", reasons.scaleup.accepted(name=name))
+    return AutoscalerAnswer("", reasons.scaleup.unanswered(name=name))
 
 
 def attempt_of(request: ProvisioningRequest) -> int:
@@ -80,7 +80,7 @@ def consumption(request: ProvisioningRequest | None) -> dict[str, str]:
     return {names.CONSUMED_REQUEST: request.metadata.name, names.CONSUMED_CLASS: request.spec.provisioning_class_name}
 
 
-def new_request(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int) -> RequestNodes | None:
+def new_request(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, attempt: int) -> RequestNodes | None:
     """Return the request to make; None while some pod set has no pod as a sample."""
     samples = {pod.slot.pod_set: pod for pod in reversed(speakers(gang)) if pod.slot is not None}
     asked = {name: count for name, count in wanted.items() if count}
@@ -92,7 +92,7 @@ def new_request(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: 
     )
 
 
-def name_of(gang: GangView, wanted: Mapping[str, int], wish: Wish, attempt: int) -> str:
+def name_of(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, attempt: int) -> str:
     """Return the name of a gang's request, which differs for another demand."""
     shapes = [
         [each.name, wanted[each.name], each.cls.shape.hex() if each.cls else ""]
@@ -109,8 +109,8 @@ def pause_s(failed: int) -> float:
     return doubled_s(BACK_OFF_S, failed - 1, MAX_BACK_OFF_S)
 
 
-def _over(request: ProvisioningRequest, reason: str, words: Reason, ended: float) -> Answer:
-    return Answer(reason, words, ended + pause_s(attempt_of(request)))
+def _over(request: ProvisioningRequest, reason: str, words: Reason, ended: float) -> AutoscalerAnswer:
+    return AutoscalerAnswer(reason, words, ended + pause_s(attempt_of(request)))
 
 
 def newest(found: Iterable[ProvisioningRequest]) -> dict[str, ProvisioningRequest]:

@@ -3,7 +3,7 @@
 Each condition is a write of a pod. So only gangs that have waited for a moment write, only changes, each gang's
 sentence once in a few seconds, and all gangs together at a limited rate. A pod's last condition stands in the pod.
 
-Pods get autoscalers' annotations about evictions as they are bound; `Evictions` follows later changes of the
+Pods get autoscalers' annotations about evictions as they are bound; `EvictionAnnotations` follows later changes of the
 queue. An annotation that is not Muster's own stays as it is.
 """
 
@@ -149,7 +149,7 @@ def speakers(gang: GangView) -> list[PodRecord]:
     ]
 
 
-class Evictions:
+class EvictionAnnotations:
     """Decides the annotations of evictions; remembers the gangs whose pods are up to date."""
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ EVICTION_KEYS = (names.SAFE_TO_EVICT, names.SCALE_UP)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ScaleUpRequest:
     """The way in which a gang asks for nodes."""
 
     mode: Mode = "none"
@@ -41,7 +41,7 @@ class Wish:
     """Sentence about a wrong annotation; the mode is then `none`."""
 
 
-NO_WISH = Wish()
+NO_WISH = ScaleUpRequest()
 """Of gangs that do not ask."""
 
 
@@ -52,7 +52,7 @@ class Wishes:
         self._queues = queues
         self._said: dict[str, dict[str, str]] = {}
 
-    def of(self, gang: GangView) -> Wish:
+    def of(self, gang: GangView) -> ScaleUpRequest:
         """Return the wish of a gang."""
         of_queue = self._said.get(gang.queue)
         if of_queue is None:
@@ -99,10 +99,10 @@ def _of_workload(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _read(said: Mapping[str, str]) -> Wish:
+def _read(said: Mapping[str, str]) -> ScaleUpRequest:
     mode = said.get(names.SCALE_UP, "none")
     if mode not in MODES:
-        return Wish(complaint=reasons.scaleup.bad_mode(key=names.SCALE_UP, mode=mode, known=", ".join(MODES)))
+        return ScaleUpRequest(complaint=reasons.scaleup.bad_mode(key=names.SCALE_UP, mode=mode, known=", ".join(MODES)))
     if mode == "none":
         return NO_WISH
     try:
@@ -110,8 +110,8 @@ def _read(said: Mapping[str, str]) -> Wish:
         timeout_s = _timeout_s(said.get(names.SCALE_UP_TIMEOUT))
         of_class = _class(said.get(names.SCALE_UP_CLASS))
     except ValueError as error:
-        return Wish(complaint=str(error))
-    return Wish(cast("Mode", mode), of_class, parameters, timeout_s)
+        return ScaleUpRequest(complaint=str(error))
+    return ScaleUpRequest(cast("Mode", mode), of_class, parameters, timeout_s)
 
 
 def _parameters(text: str) -> tuple[tuple[str, str], ...]:

@@ -8,7 +8,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.names import NODE_POOL, ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
-from muster.volcano.access import DEPTH, Barrier, barrier, locked_to, pool_of_queue, restricts
+from muster.volcano.access import DEPTH, NamespaceObstacle, barrier, locked_to, pool_of_queue, restricts
 
 
 class Access:
@@ -35,10 +35,10 @@ class Access:
         some_elsewhere = len(self._every) != len(self.queues)
         return some_elsewhere or bool(self._locked) or any(map(restricts, self.queues.values()))
 
-    def barrier(self, queue: str, namespace: str) -> Barrier | None:
+    def barrier(self, queue: str, namespace: str) -> NamespaceObstacle | None:
         """Return the reason why a namespace may not use a queue from this pool; None if it may."""
         if queue in self._every and queue not in self.queues:
-            return Barrier(queue, "", pools=(pool_of_queue(queue, self._every.get), self.pool))
+            return NamespaceObstacle(queue, "", pools=(pool_of_queue(queue, self._every.get), self.pool))
         return barrier(queue, namespace, self._labels.get(namespace, {}), self._every.get)
 
     def on_queue(self, old: Queue | None, new: Queue | None) -> None:

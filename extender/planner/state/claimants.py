@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from extender.planner.ledger import Entry, Kind, Ledger
+from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
 from extender.planner.state.amounts import discard, tally
 from extender.planner.state.devicetable import ClaimRef, DeviceTable, PodClaims
 from extender.planner.state.podclass import ClassTable
@@ -149,7 +149,7 @@ class Claimants:
             self.ledger.close(("allocated", key))
         else:
             node, rows = allocated
-            self.ledger.open(("allocated", key), Entry(Kind.ALLOCATED, node, self.classes.of_amounts(rows)))
+            self.ledger.open(("allocated", key), LedgerEntry(EntryKind.ALLOCATED, node, self.classes.of_amounts(rows)))
 
 
 def _claims_of(record: PodRecord | None) -> set[str]:

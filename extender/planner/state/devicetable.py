@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import msgspec
 
 from extender.planner import reasons
-from extender.planner.dynamic.claims import Demand, demand_of, kind_of_class
+from extender.planner.dynamic.claims import DeviceDemand, demand_of, kind_of_class
 from extender.planner.dynamic.inventory import Inventory
-from extender.planner.dynamic.needs import NO_NEEDS, Needs, Sums
+from extender.planner.dynamic.needs import NO_NEEDS, ClaimNeeds, Sums
 from extender.planner.dynamic.pools import DeviceId
 from extender.planner.state.amounts import discard, put
 from extender.planner.state.podshape import marked
@@ -74,10 +74,10 @@ def extended_claim(pod: Pod) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class AllocatedClaim:
     """A claim, with the fields that decide."""
 
-    demand: Demand
+    demand: DeviceDemand
     owner: str
     """UID of the pod that it was made for; empty if there is none."""
     of_group: bool
@@ -107,7 +107,7 @@ class DeviceTable:
 
     def __init__(self) -> None:
         self.inventory = Inventory()
-        self.claims: dict[str, Claim] = {}
+        self.claims: dict[str, AllocatedClaim] = {}
         self.on_nodes: dict[str, set[str]] = {}
         """Node → keys of claims that have devices there."""
         self.alike: set[str] = set()
@@ -116,8 +116,8 @@ class DeviceTable:
         """Keys of claims of no single pod that are reserved for some pod."""
         self.grouped: Counter[ClaimRef] = Counter()
         """Claims and claim templates that native PodGroups have for all their pods → number of groups; no zeros."""
-        self._templates: dict[str, Demand] = {}
-        self._demands: dict[bytes, Demand] = {}
+        self._templates: dict[str, DeviceDemand] = {}
+        self._demands: dict[bytes, DeviceDemand] = {}
 
     def on_template(self, old: ResourceClaimTemplate | None, new: ResourceClaimTemplate | None) -> str:
         """Take a claim template; return its key."""
@@ -142,10 +142,10 @@ class DeviceTable:
         self._forget(before.demand if before else None)
         return key
 
-    def _note_alike(self, key: str, demand: Demand | None) -> None:
+    def _note_alike(self, key: str, demand: DeviceDemand | None) -> None:
         (self.alike.add if demand and demand.alike else self.alike.discard)(key)
 
-    def _want(self, spec: ResourceClaimSpec) -> Demand:
+    def _want(self, spec: ResourceClaimSpec) -> DeviceDemand:
         """Return the demand of a claim; thousands of claims of one template are read once."""
         text = msgspec.msgpack.encode(spec)
         demand = self._demands.get(text)
@@ -157,13 +157,13 @@ class DeviceTable:
             self.inventory.want(kind, whole=kind in demand.all_of)
         return demand
 
-    def _forget(self, demand: Demand | None) -> None:
+    def _forget(self, demand: DeviceDemand | None) -> None:
         if demand is None:
             return
         for kind in demand.kinds:
             self.inventory.forget(kind, whole=kind in demand.all_of)
 
-    def _nodes_of(self, claim: Claim) -> set[str]:
+    def _nodes_of(self, claim: AllocatedClaim) -> set[str]:
         """Return the names in the claim's node selector, which devices of one node have."""
         terms = claim.nodes.node_selector_terms if claim.nodes else ()
         fields = (each for term in terms for each in term.match_fields)
@@ -178,7 +178,7 @@ class DeviceTable:
         used = self.inventory.used(claim.devices)
         return (first.node, used) if first is not None and first.node and used else None
 
-    def needs(self, pod: PodClaims, asked: Mapping[str, int]) -> Needs:
+    def needs(self, pod: PodClaims, asked: Mapping[str, int]) -> ClaimNeeds:
         """Return the needs of a pod by its claims, and the extended resources among the requests of its containers."""
         if not pod.refs and not (self.inventory.classes and any(map(self.inventory.class_of, asked))):
             return NO_NEEDS  # as for nearly every pod
@@ -208,7 +208,7 @@ class DeviceTable:
         else:
             sums.share(ref.key, claim.demand, grouped=grouped)
 
-    def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: Claim | None) -> None:
+    def _add_made(self, sums: Sums, pod: PodClaims, ref: ClaimRef, claim: AllocatedClaim | None) -> None:
         """Add a claim that is made for the pod from a template; before that it is not known to be the group's."""
         if claim is None and pod.uid and ref.grouped and ClaimRef(template=ref.template) in self.grouped:
             sums.problems.append(reasons.devices.claim_unmade(template=ref.template))
@@ -232,10 +232,10 @@ class DeviceTable:
             sums.extend(name, kind_of_class(class_name), asked[name])
 
 
-def _claim(claim: ResourceClaim, demand: Demand) -> Claim:
+def _claim(claim: ResourceClaim, demand: DeviceDemand) -> AllocatedClaim:
     allocation, owner = claim.status.allocation, claim.metadata.controller
     results = allocation.devices.results if allocation else []
-    return Claim(
+    return AllocatedClaim(
         demand,
         owner.uid if owner is not None and owner.kind == "Pod" else "",
         owner is not None and owner.kind == "PodGroup" and owner.api_version.startswith(f"{NATIVE_POD_GROUPS.group}/"),

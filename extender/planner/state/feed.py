@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, PRIORITY_CLASSES, Namespace, Pod
 from muster.api.kubernetes.devices import (
@@ -38,7 +38,7 @@ class Fed:
     """One kind; `tell(state, old, new)` hands over an object that changed."""
 
     resource: Resource[Any]
-    tell: Callable[[State, Any, Any], bool | None]
+    tell: Callable[[PlannerState, Any, Any], bool | None]
     optional: bool = False
     """Another project's kind: not read where its CRD is not installed."""
     newer: bool = False
@@ -48,29 +48,29 @@ class Fed:
 
 
 FEED = (
-    Fed(NODES, State.on_node, pooled=True),
-    Fed(NAMESPACES, State.on_namespace),
-    Fed(STORAGE_CLASSES, State.on_storage_class),
-    Fed(VOLUMES, State.on_volume),
-    Fed(CLAIMS, State.on_claim),
+    Fed(NODES, PlannerState.on_node, pooled=True),
+    Fed(NAMESPACES, PlannerState.on_namespace),
+    Fed(STORAGE_CLASSES, PlannerState.on_storage_class),
+    Fed(VOLUMES, PlannerState.on_volume),
+    Fed(CLAIMS, PlannerState.on_claim),
     Fed(DEVICE_CLASSES, lambda state, *change: state.claimants.on_class(*change), newer=True),
     Fed(DEVICE_TAINT_RULES, lambda state, *change: state.claimants.on_rule(*change), newer=True),
     Fed(RESOURCE_SLICES, lambda state, *change: state.claimants.on_slice(*change), newer=True),
     Fed(CLAIM_TEMPLATES, lambda state, *change: state.claimants.on_template(*change), newer=True),
     Fed(RESOURCE_CLAIMS, lambda state, *change: state.claimants.on_claim(*change), newer=True),
-    Fed(PRIORITY_CLASSES, State.on_priority_class),
-    Fed(BUDGETS, State.on_budget),
-    Fed(QUEUES, State.on_queue),
-    Fed(RESOURCE_QUOTAS, State.on_resource_quota),
-    Fed(HYPER_NODES, State.on_hyper_node),
-    Fed(TOPOLOGIES, State.on_topology, optional=True),
-    Fed(JOBS, State.on_job),
-    Fed(POD_GROUPS, State.on_pod_group, pooled=True),
+    Fed(PRIORITY_CLASSES, PlannerState.on_priority_class),
+    Fed(BUDGETS, PlannerState.on_budget),
+    Fed(QUEUES, PlannerState.on_queue),
+    Fed(RESOURCE_QUOTAS, PlannerState.on_resource_quota),
+    Fed(HYPER_NODES, PlannerState.on_hyper_node),
+    Fed(TOPOLOGIES, PlannerState.on_topology, optional=True),
+    Fed(JOBS, PlannerState.on_job),
+    Fed(POD_GROUPS, PlannerState.on_pod_group, pooled=True),
     Fed(WORKLOADS, lambda state, *change: state.native.on_workload(*change), newer=True),
     Fed(COMPOSITE_POD_GROUPS, lambda state, *change: state.native.on_composite(*change), newer=True),
     Fed(NATIVE_POD_GROUPS, lambda state, *change: state.native.on_group(*change), newer=True),
-    Fed(PLACEMENTS, State.on_placement, pooled=True),
-    Fed(PODS, State.on_pod),
+    Fed(PLACEMENTS, PlannerState.on_placement, pooled=True),
+    Fed(PODS, PlannerState.on_pod),
 )
 
 
@@ -85,7 +85,7 @@ def natives_of(
     """Return those of the native PodGroups that are gangs of Muster's, as the planner takes them by these pods."""
     if not natives:
         return []
-    state = State()
+    state = PlannerState()
     for composite in composites:
         state.native.on_composite(None, composite)
     for workload in workloads:

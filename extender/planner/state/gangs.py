@@ -15,7 +15,7 @@ from extender.planner.state.pods import ABOUT_GANG, PodRecord, preemptable
 from extender.planner.state.podset import PodSetView, counting, enough, lower
 from muster.api import names
 from muster.api.kubernetes.meta import parse_time, readable_time
-from muster.api.muster.checkpoint import Answer, answer_of
+from muster.api.muster.checkpoint import NoticeAnswer, answer_of
 from muster.api.muster.creator import creator_of
 from muster.api.muster.gang import Slot
 from muster.api.muster.native import is_native, subject
@@ -115,7 +115,7 @@ class GangView:
         return next((label for pod in self.pods if (label := pod.labels.get(names.FRAMEWORK))), "")
 
     @cached_property
-    def answers(self) -> tuple[Answer, ...]:
+    def answers(self) -> tuple[NoticeAnswer, ...]:
         """What its members on nodes and its PodGroup say of its eviction and its checkpoints; mostly nothing.
 
         Also those that are ending; a pod that an earlier life has left says nothing.

@@ -12,7 +12,7 @@ from extender.planner.state.queries import (
     Labels,
     Mark,
     Marks,
-    Part,
+    PodSelector,
     Query,
     QueryTable,
     requirements,
@@ -24,7 +24,7 @@ from muster.resources.labels import Requirement, Requirements
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AntiAffinityRule:
     """No pod of the query in the same domain."""
 
     query: Query
@@ -52,7 +52,7 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AffinityPreference:
     """Pods of the query in the same domain are welcome (weight 1 to 100) or unwelcome (-100 to -1)."""
 
     query: Query
@@ -67,9 +67,9 @@ class Neighbours:
     together: Query | None = None
     """Pods that match every affinity term; each of `together_keys` must have one in the same domain."""
     together_keys: tuple[str, ...] = ()
-    apart: tuple[Rule, ...] = ()
+    apart: tuple[AntiAffinityRule, ...] = ()
     spreads: tuple[Spread, ...] = ()
-    wishes: tuple[Wish, ...] = ()
+    wishes: tuple[AffinityPreference, ...] = ()
     """Preferences, which only score nodes."""
 
     def __bool__(self) -> bool:
@@ -132,7 +132,9 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
             for found in (queries.intern([part], namespace, staying=True) if part is not None else None,)
             if found is not None or part is None
         ),
-        tuple(Wish(found, term.topology_key, weight) for term, weight in preferred if (found := query(term))),
+        tuple(
+            AffinityPreference(found, term.topology_key, weight) for term, weight in preferred if (found := query(term))
+        ),
     )
 
 
@@ -160,15 +162,19 @@ def _affinities(spec: PodSpec) -> tuple[PodAffinity, PodAffinity]:
     return near, far
 
 
-def _rules(terms: Iterable[PodAffinityTerm], query: Callable[[PodAffinityTerm], Query | None]) -> tuple[Rule, ...]:
+def _rules(
+    terms: Iterable[PodAffinityTerm], query: Callable[[PodAffinityTerm], Query | None]
+) -> tuple[AntiAffinityRule, ...]:
     found = ((query(term), term.topology_key) for term in terms)
-    return tuple(dict.fromkeys(Rule(each, key) for each, key in found if each is not None and each.takes(key)))
+    return tuple(
+        dict.fromkeys(AntiAffinityRule(each, key) for each, key in found if each is not None and each.takes(key))
+    )
 
 
 _NOTHING = (Requirement("", "In", frozenset()),)
 
 
-def _part(term: PodAffinityTerm, namespace: str, labels: Labels) -> Part:
+def _part(term: PodAffinityTerm, namespace: str, labels: Labels) -> PodSelector:
     wanted: Requirements = _NOTHING  # no selector matches no pod
     if term.label_selector is not None:
         wanted = (
@@ -178,7 +184,7 @@ def _part(term: PodAffinityTerm, namespace: str, labels: Labels) -> Part:
         )
     selector = term.namespace_selector
     own = not term.namespaces and selector is None
-    return Part(
+    return PodSelector(
         tuple(dict.fromkeys(wanted)),
         frozenset([namespace] if own else term.namespaces),
         requirements(selector) if selector is not None else None,
@@ -190,15 +196,15 @@ def _own(keys: Iterable[str], operator: str, labels: Labels) -> Requirements:
     return tuple(Requirement(key, operator, frozenset((labels[key],))) for key in keys if key in labels)
 
 
-def _spread_part(spread: TopologySpreadConstraint, namespace: str, labels: Labels) -> Part | None:
+def _spread_part(spread: TopologySpreadConstraint, namespace: str, labels: Labels) -> PodSelector | None:
     """Return the pods that a constraint counts; None for a selector that is missing or empty."""
     if spread.label_selector is None:
         return None
     wanted = requirements(spread.label_selector) + _own(spread.match_label_keys, "In", labels)
-    return Part(tuple(dict.fromkeys(wanted)), frozenset((namespace,))) if wanted else None
+    return PodSelector(tuple(dict.fromkeys(wanted)), frozenset((namespace,))) if wanted else None
 
 
-def _spread(constraint: TopologySpreadConstraint, part: Part | None, query: Query | None) -> Spread:
+def _spread(constraint: TopologySpreadConstraint, part: PodSelector | None, query: Query | None) -> Spread:
     return Spread(
         constraint.topology_key,
         query,

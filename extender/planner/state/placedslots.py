@@ -8,7 +8,7 @@ same holds for other GPUs of its node where it shares them.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from extender.planner.ledger import Entry, Kind, Ledger
+from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
@@ -80,7 +80,7 @@ class PlacedSlots:
         self, key: str, placement: Placement, slot: Slot, node: str, cls: PodClass, *, counts: bool = True
     ) -> None:
         devices, queue = devices_of(placement, slot) if cls.gpu else (), DEFAULT_QUEUE if counts else ""
-        self._ledger.open(_holder(placement, slot), Entry(Kind.PLACED, node, cls, key, queue, devices))
+        self._ledger.open(_holder(placement, slot), LedgerEntry(EntryKind.PLACED, node, cls, key, queue, devices))
 
 
 def _holder(placement: Placement, slot: Slot) -> PlacedSlot:

@@ -11,11 +11,11 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from extender.planner.dynamic.needs import NO_NEEDS, Needs
+from extender.planner.dynamic.needs import NO_NEEDS, ClaimNeeds
 from extender.planner.state.neighbours import NONE, Neighbours, neighbours_of, rules_of
 from extender.planner.state.podshape import (
     ClaimUse,
-    Demands,
+    PodTerms,
     Port,
     asked_of,
     claims_of,
@@ -54,7 +54,7 @@ class PodClass:
     """Marks that its pods are counted under on their nodes."""
     shape: bytes = b""
     """The key without `matched`."""
-    needs: Needs = NO_NEEDS
+    needs: ClaimNeeds = NO_NEEDS
     """Needs by its claims to devices; `requests` has the amounts of it."""
     asked: Vector = field(default_factory=dict)
     """The requests without its needs."""
@@ -121,7 +121,7 @@ class ClassTable:
         pin: str | None = None,
         annotations: Mapping[str, str] | None = None,
         taken: Vector | None = None,
-        demands: Demands = Demands.ALL,
+        demands: PodTerms = PodTerms.ALL,
     ) -> PodClass:
         """Return the class of a pod or template with this spec; `pin` is the node that Muster pinned it to.
 
@@ -163,17 +163,17 @@ class ClassTable:
         return self.marked(bare, self.queries.matching(namespace, labels or {}))
 
     def _neighbours(
-        self, spec: PodSpec, namespace: str, labels: Mapping[str, str], demands: Demands, *, on_node: bool
+        self, spec: PodSpec, namespace: str, labels: Mapping[str, str], demands: PodTerms, *, on_node: bool
     ) -> Neighbours:
-        if demands is Demands.ALL:
+        if demands is PodTerms.ALL:
             try:
                 return neighbours_of(spec, namespace, labels, self.queries)
             except LimitError:
                 if not on_node:
                     raise
-        return NONE if demands is Demands.NONE else rules_of(spec, namespace, labels, self.queries)
+        return NONE if demands is PodTerms.NONE else rules_of(spec, namespace, labels, self.queries)
 
-    def equipped(self, cls: PodClass, needs: Needs) -> PodClass:
+    def equipped(self, cls: PodClass, needs: ClaimNeeds) -> PodClass:
         """Return the class of the same pods with these needs."""
         if cls.needs.key == needs.key:
             return cls

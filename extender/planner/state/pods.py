@@ -20,7 +20,7 @@ from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, readable_time
 from muster.api.muster import eviction
-from muster.api.muster.checkpoint import Answer, answer_of
+from muster.api.muster.checkpoint import NoticeAnswer, answer_of
 from muster.api.muster.creator import creator_of
 from muster.api.muster.gang import Slot, epoch_of, gated, other_gates
 from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
@@ -96,7 +96,7 @@ class PodRecord(Struct, eq=False, gc=False):
     topology: PodTopology | None
     devices: tuple[int, ...]
     """Numbers of the GPUs of its node that it shares; empty if it shares none, or they are not known."""
-    answer: Answer | None
+    answer: NoticeAnswer | None
     """What it was told about its eviction, and what it says itself; None without any such annotation."""
 
     trouble: str

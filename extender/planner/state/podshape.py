@@ -27,7 +27,7 @@ Port = tuple[str, str, int]
 """Address, protocol and number of a host port."""
 
 
-class Demands(Enum):
+class PodTerms(Enum):
     """The terms of a pod on other pods that its class has."""
 
     ALL = auto()
@@ -51,11 +51,11 @@ def pin_of(meta: ObjectMeta) -> str:
     return meta.annotations.get(names.NODE, "")
 
 
-def demands_of(pod: Pod) -> Demands:
+def demands_of(pod: Pod) -> PodTerms:
     """Return the terms of a pod that count."""
     if ours(pod.spec) or gang_of(pod) is not None:
-        return Demands.ALL
-    return Demands.RULES if pod.spec.node_name else Demands.NONE
+        return PodTerms.ALL
+    return PodTerms.RULES if pod.spec.node_name else PodTerms.NONE
 
 
 def raw_key(pod: Pod) -> bytes | None:

@@ -40,7 +40,7 @@ _BY_LABELS: Account = "", False
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PodSelector:
     """Pods with these labels in these namespaces, or in namespaces with these labels."""
 
     labels: Requirements
@@ -68,7 +68,7 @@ class Query:
 
     key: bytes
     mark: Mark
-    parts: tuple[Part, ...]
+    parts: tuple[PodSelector, ...]
     account: Account
     places: frozenset[str] | None
     """Namespaces outside of which no pod matches; None: any namespace, by its labels."""
@@ -159,7 +159,7 @@ class QueryTable:
         """Return about how many queries a pod of this namespace is compared with."""
         return sum(len(queries) for place in (namespace, None) for queries in self._index.get(place, {}).values())
 
-    def intern(self, parts: Iterable[Part], owner: str, *, staying: bool = False) -> Query | None:
+    def intern(self, parts: Iterable[PodSelector], owner: str, *, staying: bool = False) -> Query | None:
         """Return the query of a pod in namespace `owner` with these parts; None if the namespace asks too many others.
 
         `staying` leaves out pods that are being deleted.
@@ -234,12 +234,12 @@ class QueryTable:
                     del self._index[place]
 
 
-def _places(parts: tuple[Part, ...]) -> frozenset[str] | None:
+def _places(parts: tuple[PodSelector, ...]) -> frozenset[str] | None:
     """Return the namespaces of the part that is in the fewest."""
     return min((part.namespaces for part in parts if part.namespace_labels is None), key=len, default=None)
 
 
-def _anchor(parts: tuple[Part, ...]) -> Anchor:
+def _anchor(parts: tuple[PodSelector, ...]) -> Anchor:
     """Return a label that all pods of the parts have, if possible with its only value."""
     having = [one for part in parts for one in part.labels if one.operator in {"In", "Exists"}]
     pairs = ((one.key, next(iter(one.values))) for one in having if one.operator == "In" and len(one.values) == 1)
@@ -247,7 +247,7 @@ def _anchor(parts: tuple[Part, ...]) -> Anchor:
     return next(pairs, None) or next(keys, None)
 
 
-def _plain(part: Part) -> list[object]:
+def _plain(part: PodSelector) -> list[object]:
     def plain(conditions: Requirements | None) -> object:
         return conditions and [[one.key, one.operator, sorted(one.values)] for one in conditions]
 

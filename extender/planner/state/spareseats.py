@@ -8,7 +8,7 @@ lent counts in the queue alone, as the borrower's pods count on the node.
 from collections import Counter
 from collections.abc import Iterable
 
-from extender.planner.ledger import Entry, Kind, Ledger
+from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
 from extender.planner.state.amounts import put
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable, PodClass
@@ -108,6 +108,6 @@ class SpareEntries:
                 if count:
                     opened.append(("spare", key, len(opened)))
                     amounts = self._classes.of_amounts(scale(cls.requests, count))
-                    self._ledger.open(opened[-1], Entry(Kind.SPARE, node, amounts, key, DEFAULT_QUEUE))
+                    self._ledger.open(opened[-1], LedgerEntry(EntryKind.SPARE, node, amounts, key, DEFAULT_QUEUE))
         if opened:
             self._open[key] = opened

@@ -28,7 +28,7 @@ from muster.resources.runtime import UNKNOWN
 from muster.volcano.queuelimits import limits_of
 
 
-class State(Views):
+class PlannerState(Views):
     """What is kept, and one method for each kind of object that changes it."""
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:

@@ -29,7 +29,7 @@ from extender.planner.state.spareseats import SpareEntries
 from extender.planner.state.tables import Tables
 from extender.planner.state.templates import Templates
 from muster.api.muster.creator import creator_of
-from muster.api.muster.node_faults import DEFAULT_RULES, Rules
+from muster.api.muster.node_faults import DEFAULT_RULES, FaultRules
 from muster.api.muster.placement import Placement
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.names import DEFAULT_QUEUE
@@ -49,7 +49,7 @@ class Views(Tables):
         later: Callable[[], None] = lambda: None,
         *,
         pool: str = DEFAULT_POOL,
-        rules: Rules = DEFAULT_RULES,
+        rules: FaultRules = DEFAULT_RULES,
     ) -> None:
         """Make an empty state of a node pool: what it is given of other pools is not planned.
 

@@ -30,7 +30,7 @@ Tie = Callable[[], Amounts | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wanted:
+class WantedPods:
     """Pods of one kind to be placed in a domain."""
 
     geometry: Geometry
@@ -44,7 +44,7 @@ class Wanted:
     """Level and size of slices, outermost first."""
 
 
-def held(wanted: Wanted, level: int, room: Amounts | None = None) -> Counts:
+def held(wanted: WantedPods, level: int, room: Amounts | None = None) -> Counts:
     """Return the pods that each domain of a level holds, whole slices only; int64 of shape (domains,)."""
     sizes = dict(wanted.slices)
     innermost = max((level, *sizes))
@@ -57,12 +57,14 @@ def held(wanted: Wanted, level: int, room: Amounts | None = None) -> Counts:
     return counts
 
 
-def whole(wanted: Wanted) -> int:
+def whole(wanted: WantedPods) -> int:
     """Return the pods that all nodes together hold, whole slices only."""
     return int((held(wanted, wanted.slices[0][0]) if wanted.slices else wanted.room).sum())
 
 
-def best_first(wanted: Wanted, level: int, fits: Mask, *, profile: Profile, ties: Sequence[Tie] = ()) -> Iterator[int]:
+def best_first(
+    wanted: WantedPods, level: int, fits: Mask, *, profile: Profile, ties: Sequence[Tie] = ()
+) -> Iterator[int]:
     """Yield domains of a level that hold the pods, the tightest first; `fits` excludes some.
 
     If least-free, it does not count whether all pods fit; if balanced, domains with larger equal shares come first.
@@ -84,7 +86,7 @@ def best_first(wanted: Wanted, level: int, fits: Mask, *, profile: Profile, ties
 
 
 def _keys(
-    wanted: Wanted, level: int, counts: Counts, found: Amounts, *, profile: Profile, ties: Sequence[Tie]
+    wanted: WantedPods, level: int, counts: Counts, found: Amounts, *, profile: Profile, ties: Sequence[Tie]
 ) -> Iterator[Counts]:
     """Yield sort keys, the first one first: all pods fit, tight, `ties`, tight surroundings, along the tree."""
     if profile != "least-free":
@@ -105,12 +107,12 @@ def _keys(
     yield wanted.geometry.first(level)[found]
 
 
-def unit_of(wanted: Wanted, level: int) -> int:
+def unit_of(wanted: WantedPods, level: int) -> int:
     """Return the pods that go into a domain of this level together: those of the outermost slices in it, or one."""
     return next((size for at, size in wanted.slices if at >= level), 1)
 
 
-def _balance(wanted: Wanted, level: int) -> tuple[Counts, Counts]:
+def _balance(wanted: WantedPods, level: int) -> tuple[Counts, Counts]:
     """Return per domain of a level the equal share of its children, and the number of those that are used."""
     tree, inner = wanted.geometry.tree, level + 1
     domains = len(tree.domains[level])
@@ -125,7 +127,7 @@ def _balance(wanted: Wanted, level: int) -> tuple[Counts, Counts]:
 class Filling:
     """The order in which the nodes of a domain are filled, and the pods that each gets."""
 
-    wanted: Wanted
+    wanted: WantedPods
     profile: Profile
     scores: NDArray[np.float64] | None
     """Of the nodes of an innermost domain the higher ones first; None: the tightest that holds the rest last."""

@@ -72,7 +72,7 @@ WHOLE = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reach:
+class LevelRange:
     """Levels of a tree that may hold the pods of a wish: from `inner`, tried first, out to `outer`."""
 
     tree: Tree
@@ -111,7 +111,7 @@ class Forest:
         self._generation = 0
         self._levels: dict[str, tuple[str, ...]] = {}
         self._hyper_nodes: Tree | None = None
-        self._reaches: dict[Nearness, Reach | Unknown] = {}
+        self._reaches: dict[Nearness, LevelRange | Unknown] = {}
 
     def renew(
         self,
@@ -149,20 +149,20 @@ class Forest:
         """Return every topology by name."""
         return {name: tree for name in self.names if (tree := self.tree(name)) is not None}
 
-    def find(self, near: Nearness) -> Reach | Unknown:
+    def find(self, near: Nearness) -> LevelRange | Unknown:
         """Return the levels that a wish is about."""
         if near not in self._reaches:
             self._reaches[near] = self._find(near)
         return self._reaches[near]
 
-    def within(self, near: Nearness, tree: Tree) -> Reach | Unknown:
+    def within(self, near: Nearness, tree: Tree) -> LevelRange | Unknown:
         """Return the levels that a wish of a part is about, in the tree of the part around it if that has them."""
         keys = [level for level in (near.required, near.preferred) if level is not None]
         if near.topology or not keys or not all(isinstance(key, str) and tree.level(key) is not None for key in keys):
             return self.find(near)
         return self._in(tree, near)
 
-    def _find(self, near: Nearness) -> Reach | Unknown:
+    def _find(self, near: Nearness) -> LevelRange | Unknown:
         hard = near.required is not None
         tree = self.tree(near.topology) if near.topology else self._with(near)
         if tree is None and near.topology == HYPER_NODES:
@@ -172,7 +172,7 @@ class Forest:
         return self._in(tree, near)
 
     @staticmethod
-    def _in(tree: Tree, near: Nearness) -> Reach | Unknown:
+    def _in(tree: Tree, near: Nearness) -> LevelRange | Unknown:
         hard = near.required is not None
         outer = WHOLE if near.required is None else _level(tree, near.required)
         if outer is None:
@@ -183,7 +183,7 @@ class Forest:
             if wanted is None and not hard:
                 return Unknown(_no_level(tree, near.preferred), hard)
             inner = inner if wanted is None else wanted
-        return Reach(tree, WHOLE if near.anywhere else max(inner, outer), outer)
+        return LevelRange(tree, WHOLE if near.anywhere else max(inner, outer), outer)
 
     def _with(self, near: Nearness) -> Tree | None:
         """Return the first tree that has the levels of a wish; a new one if none has them."""

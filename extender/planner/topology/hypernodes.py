@@ -13,8 +13,8 @@ import numpy as np
 
 from extender.planner import reasons
 from extender.planner.state.amounts import Amounts
-from extender.planner.topology.members import Matcher, Members, Numbers, members_of
-from extender.planner.topology.nesting import Described, Nesting, Problem, Problems
+from extender.planner.topology.members import HyperNodeMembers, Matcher, Numbers, members_of
+from extender.planner.topology.nesting import Described, HyperNodeProblem, Nesting, Problems
 from extender.planner.topology.tree import Tree
 from muster.api.kubernetes.core import Node
 from muster.api.limits import ALL_PATTERNS, TIERS
@@ -47,7 +47,7 @@ class HyperNodes:
     """The tree of HyperNodes, with their problems and members."""
 
     tree: Tree
-    problems: Mapping[str, tuple[Problem, ...]]
+    problems: Mapping[str, tuple[HyperNodeProblem, ...]]
     """By name of the HyperNode; those without any are left out."""
     node_counts: Mapping[str, int]
     """Direct members of each HyperNode that exist: nodes, and HyperNodes as one each."""
@@ -60,7 +60,7 @@ class _Read:
     """A HyperNode as it was last read."""
 
     hyper_node: HyperNode
-    members: Members
+    members: HyperNodeMembers
     wrong: str = ""
 
 
@@ -81,7 +81,7 @@ class HyperNodeTree:
         empty = np.zeros(0, dtype=np.int32)
         self._members: tuple[Numbers, Numbers] = (empty, empty)
         """Numbers of HyperNodes and columns of their direct nodes, pairwise."""
-        self._left_out: dict[str, Problem] = {}
+        self._left_out: dict[str, HyperNodeProblem] = {}
 
     def of(self, seen: _Seen) -> HyperNodes:
         """Return the tree and its problems; the same object while nothing changed that matters."""
@@ -122,7 +122,9 @@ class HyperNodeTree:
 
     def _usable(self) -> Iterator[Described]:
         """Yield the HyperNodes of the tree; `_left_out` gets the problems of the others."""
-        self._left_out = {name: Problem("Invalid", each.wrong) for name, each in self._read.items() if each.wrong}
+        self._left_out = {
+            name: HyperNodeProblem("Invalid", each.wrong) for name, each in self._read.items() if each.wrong
+        }
         rest = {name: each for name, each in self._read.items() if not each.wrong}
         lowest = sorted({each.hyper_node.spec.tier for each in rest.values()})[: TIERS.value]
         patterns: set[str] = set()
@@ -131,13 +133,13 @@ class HyperNodeTree:
             spec = each.hyper_node.spec
             if spec.tier > lowest[-1]:
                 why = reasons.topology.too_many_tiers(most=TIERS.value, limit=TIERS.name, last=lowest[-1])
-                self._left_out[name] = Problem("TooMany", why)
+                self._left_out[name] = HyperNodeProblem("TooMany", why)
                 continue
             if each.members.patterns:
                 with_its = patterns.union(each.members.patterns)
                 if len(with_its) > ALL_PATTERNS.value:
                     why = reasons.topology.too_many_patterns(most=ALL_PATTERNS.value, limit=ALL_PATTERNS.name)
-                    self._left_out[name] = Problem("TooMany", why)
+                    self._left_out[name] = HyperNodeProblem("TooMany", why)
                     continue
                 patterns = with_its
             yield Described(name, spec.tier, spec.tier_name, each.members)
@@ -191,6 +193,6 @@ class HyperNodeTree:
 def _reading(hyper_node: HyperNode) -> _Read:
     try:
         errors = [str(error) for error in islice(hyper_node_errors(hyper_node), ERRORS)]
-        return _Read(hyper_node, Members() if errors else members_of(hyper_node.spec), "; ".join(errors))
+        return _Read(hyper_node, HyperNodeMembers() if errors else members_of(hyper_node.spec), "; ".join(errors))
     except Exception as error:  # noqa: BLE001 - whatever is wrong with one must not end the others
-        return _Read(hyper_node, Members(), reasons.aside.error_words(error))
+        return _Read(hyper_node, HyperNodeMembers(), reasons.aside.error_words(error))

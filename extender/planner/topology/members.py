@@ -76,7 +76,7 @@ _Selected = list[tuple[int, Requirements]]
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
+class HyperNodeMembers:
     """The members of one HyperNode; nodes and HyperNodes that are named need not exist."""
 
     names: tuple[str, ...] = ()
@@ -86,12 +86,12 @@ class Members:
     """Names of HyperNodes."""
 
 
-def members_of(spec: HyperNodeSpec) -> Members:
+def members_of(spec: HyperNodeSpec) -> HyperNodeMembers:
     """Read the members of a spec; HyperNodes are taken by name only, and an empty selector takes nothing."""
     of_nodes = [member.selector for member in spec.members if member.type == "Node"]
     children = [member.selector.exact_match for member in spec.members if member.type == "HyperNode"]
     selectors = [requirements(each.label_match) for each in of_nodes if each.label_match]
-    return Members(
+    return HyperNodeMembers(
         tuple(dict.fromkeys(each.exact_match.name for each in of_nodes if each.exact_match)),
         tuple(dict.fromkeys(each.regex_match.pattern for each in of_nodes if each.regex_match)),
         tuple(each for each in selectors if each),
@@ -102,7 +102,7 @@ def members_of(spec: HyperNodeSpec) -> Members:
 class Matcher:
     """Finds the nodes of HyperNodes, which are numbers here."""
 
-    def __init__(self, members: Mapping[int, Members]) -> None:
+    def __init__(self, members: Mapping[int, HyperNodeMembers]) -> None:
         self._named: dict[str, list[int]] = {}
         self._by_label: dict[str, dict[str | None, _Selected]] = {}
         """Key → value → selectors that ask for it; None: for any value."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from extender.planner import reasons
 from extender.planner.state.amounts import Amounts
-from extender.planner.topology.members import Members, Numbers
+from extender.planner.topology.members import HyperNodeMembers, Numbers
 from extender.planner.topology.tree import HYPER_NODES, Domains, Tree
 from muster.api.grammar import listed, some
 from muster.api.limits import PLACES
@@ -24,7 +24,7 @@ MOST: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class HyperNodeProblem:
     """One problem of a HyperNode; `reason` is a word for machines, `message` a sentence."""
 
     reason: str
@@ -35,15 +35,15 @@ class Problems:
     """Problems by HyperNode, each once."""
 
     def __init__(self) -> None:
-        self._found: dict[str, list[Problem]] = {}
+        self._found: dict[str, list[HyperNodeProblem]] = {}
 
     def add(self, hyper_node: str, reason: str, message: str) -> None:
         """Keep a problem, unless the HyperNode has `MOST` already."""
-        found, problem = self._found.setdefault(hyper_node, []), Problem(reason, message)
+        found, problem = self._found.setdefault(hyper_node, []), HyperNodeProblem(reason, message)
         if problem not in found and len(found) < MOST:
             found.append(problem)
 
-    def all(self) -> Mapping[str, tuple[Problem, ...]]:
+    def all(self) -> Mapping[str, tuple[HyperNodeProblem, ...]]:
         """Return problems by name of the HyperNode; HyperNodes without any are left out."""
         return {name: tuple(found) for name, found in sorted(self._found.items())}
 
@@ -55,7 +55,7 @@ class Described:
     name: str
     tier: int
     tier_name: str
-    members: Members
+    members: HyperNodeMembers
 
 
 NONE, SEVERAL = -1, -2

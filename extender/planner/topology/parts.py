@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from extender.planner.state.gangs import GangView
-from extender.planner.topology.requests import Kind, Request
+from extender.planner.topology.requests import RequestKind, TopologyRequest
 from muster.resources.topology import NOTHING, Nearness, Slices
 
 Ranks = Collection[int] | None
@@ -17,7 +17,7 @@ Ranks = Collection[int] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Part:
+class SlotGroup:
     """Slots that are filled together."""
 
     name: str
@@ -27,7 +27,7 @@ class Part:
     members: Mapping[str, Ranks]
     """Pod set → all ranks of the part."""
     near: Nearness = NOTHING
-    children: tuple["Part", ...] = ()
+    children: tuple["SlotGroup", ...] = ()
     """Parts with slots to fill, together all slots of the part; empty above `slices` and at the bottom."""
     slices: tuple[Slices, ...] = ()
     """Consecutive ranks that belong together, outermost first; of parts with one pod set and without children."""
@@ -81,7 +81,7 @@ class Part:
             last == first + size - 1 for first, last in zip(firsts, places[size - 1 :: size], strict=True)
         )
 
-    def units(self) -> Iterator["Part"]:
+    def units(self) -> Iterator["SlotGroup"]:
         """Yield the slices that have slots to fill, those with placed members first."""
         (pod_set, ranks), (outer, *inner) = next(iter(self.slots.items())), self.slices
         place = self.places.__getitem__ if self.places is not None else int
@@ -125,25 +125,25 @@ class SlotsLeft:
 
 def part_of(
     gang: GangView,
-    request: Request,
+    request: TopologyRequest,
     slots: Mapping[str, Sequence[int]],
     there: Mapping[str, Mapping[int, int]] | None = None,
     *,
     least: int | None = None,
-) -> Part:
+) -> SlotGroup:
     """Make a tree of parts of these open slots.
 
     `there` has the columns of its members that have a node, by pod set and rank.
     """
     members: dict[str, Ranks] = {pod_set.name: None for pod_set in gang.pod_sets}
     everyone = sum(pod_set.replicas for pod_set in gang.pod_sets)
-    root = Part("", slots, members, request.near, (), all_slots=everyone, least=least, there=there or {})
+    root = SlotGroup("", slots, members, request.near, (), all_slots=everyone, least=least, there=there or {})
     if request.also:
         return replace(root, children=(_with_children(gang, request, replace(root, near=request.also)),))
     return _with_children(gang, request, root)
 
 
-def _with_children(gang: GangView, request: Request, root: Part) -> Part:
+def _with_children(gang: GangView, request: TopologyRequest, root: SlotGroup) -> SlotGroup:
     children = _children(gang, request, root)
     if not any(child.asks for child in children):
         return root
@@ -153,11 +153,11 @@ def _with_children(gang: GangView, request: Request, root: Part) -> Part:
     return replace(root, children=children)
 
 
-def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
+def _children(gang: GangView, request: TopologyRequest, root: SlotGroup) -> tuple[SlotGroup, ...]:
     """Return the parts of the gang: sub-groups by labels, then kinds of pods, those of one group in one part."""
     left = SlotsLeft(root.slots)
     replicas = {pod_set.name: pod_set.replicas for pod_set in gang.pod_sets}
-    parts: list[Part] = []
+    parts: list[SlotGroup] = []
     for name, near, members in request.sub_groups:
         own = {each: ranks for each, inside in members.items() if (ranks := left.take(each, inside))}
         if own:
@@ -168,10 +168,12 @@ def _children(gang: GangView, request: Request, root: Part) -> tuple[Part, ...]:
     return (*parts, *_kind_parts(request, root, left, replicas))
 
 
-def _kind_parts(request: Request, root: Part, left: SlotsLeft, replicas: Mapping[str, int]) -> tuple[Part, ...]:
-    parts: list[Part] = []
-    groups: dict[str, list[Part]] = {}
-    kinds: dict[str, list[Kind]] = {}
+def _kind_parts(
+    request: TopologyRequest, root: SlotGroup, left: SlotsLeft, replicas: Mapping[str, int]
+) -> tuple[SlotGroup, ...]:
+    parts: list[SlotGroup] = []
+    groups: dict[str, list[SlotGroup]] = {}
+    kinds: dict[str, list[RequestKind]] = {}
     for kind in request.kinds:
         kinds.setdefault(kind.topology.group, []).append(kind)
         ranks = left.take(kind.pod_set, kind.ranks)
@@ -181,7 +183,7 @@ def _kind_parts(request: Request, root: Part, left: SlotsLeft, replicas: Mapping
     return (*parts, *(_group_part(root, name, kinds[name], own) for name, own in groups.items()))
 
 
-def _kind_part(root: Part, kind: Kind, ranks: list[int], replicas: int) -> Part:
+def _kind_part(root: SlotGroup, kind: RequestKind, ranks: list[int], replicas: int) -> SlotGroup:
     members: dict[str, Ranks] = {kind.pod_set: kind.ranks}
     return replace(
         root,
@@ -195,7 +197,7 @@ def _kind_part(root: Part, kind: Kind, ranks: list[int], replicas: int) -> Part:
     )
 
 
-def _group_part(root: Part, name: str, kinds: list[Kind], children: list[Part]) -> Part:
+def _group_part(root: SlotGroup, name: str, kinds: list[RequestKind], children: list[SlotGroup]) -> SlotGroup:
     """Return the part of a group; each thing that one of its kinds asks for is about all of them."""
     members: dict[str, Ranks] = {}
     for kind in kinds:

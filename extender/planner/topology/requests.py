@@ -33,7 +33,7 @@ _SILENT = PodTopology()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class RequestKind:
     """Pods of one pod set with the same request."""
 
     pod_set: str
@@ -49,14 +49,14 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class TopologyRequest:
     """The wishes of a gang, each with its members."""
 
     near: Nearness
     """By networkTopology, else by annotation."""
     also: Nearness
     """By annotation beside networkTopology."""
-    kinds: tuple[Kind, ...]
+    kinds: tuple[RequestKind, ...]
     sub_groups: tuple[SubGroup, ...] = ()
     """By labels."""
     shape: Hashable = None
@@ -71,7 +71,7 @@ class Request:
         return [near for near in wishes if near.required is not None]
 
 
-def request_of(gang: GangView) -> Request | None:
+def request_of(gang: GangView) -> TopologyRequest | None:
     """Read the gang's request, None for most gangs. Raises LimitError for one that asks for too much."""
     spec = gang.group.spec
     by_name = {policy.name: policy for policy in spec.sub_group_policy[: SUB_GROUPS.value]}
@@ -102,10 +102,10 @@ def request_of(gang: GangView) -> Request | None:
     if most > SUB_GROUPS.value:
         raise LimitError(reasons.aside.too_many_sub_groups(count=most, limit=SUB_GROUPS))
     shape = near, also, tuple((kind.pod_set, kind.topology, kind.ranks, kind.slices) for kind in kinds)
-    return Request(near, also, tuple(kinds), sub_groups, (shape, gang.key if sub_groups or gang.taken else ""))
+    return TopologyRequest(near, also, tuple(kinds), sub_groups, (shape, gang.key if sub_groups or gang.taken else ""))
 
 
-def _around_labels(nears: list[Nearness], kinds: list[Kind]) -> tuple[list[Nearness], list[Kind]]:
+def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[list[Nearness], list[RequestKind]]:
     """Return wishes and kinds of a gang with sub-groups by labels, whose pods may be of several kinds.
 
     What its only template requires is about the gang, so around the sub-groups. Other requirements would cross them.
@@ -120,7 +120,7 @@ def _around_labels(nears: list[Nearness], kinds: list[Kind]) -> tuple[list[Nearn
     return around, [replace(kind, topology=replace(kind.topology, near=NOTHING))]
 
 
-def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy | None) -> list[Kind]:
+def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy | None) -> list[RequestKind]:
     """Return the pod set, in several kinds where its pods say different things; `members` have slots of it."""
     partitions: tuple[Slices, ...] = ()
     if policy is not None and policy.network_topology and policy.sub_group_size:
@@ -136,7 +136,7 @@ def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy
         said.setdefault(otherwise)
     if len(said) <= 1:
         alone = next(iter(said), otherwise)
-        return [Kind(pod_set.name, alone, None, _layers(pod_set, partitions, alone.slices))]
+        return [RequestKind(pod_set.name, alone, None, _layers(pod_set, partitions, alone.slices))]
     if len(said) > TOPOLOGY_WISHES.value:
         words = reasons.aside.too_many_wishes(pod_set=pod_set.name, count=len(said), limit=TOPOLOGY_WISHES)
         raise LimitError(words)
@@ -144,7 +144,7 @@ def _kinds(pod_set: PodSetView, members: list[PodRecord], policy: SubGroupPolicy
     for rank in range(pod_set.replicas):
         ranks.setdefault(own.get(rank, otherwise), []).append(rank)
     return [
-        Kind(pod_set.name, each, frozenset(own), _layers(pod_set, partitions, each.slices))
+        RequestKind(pod_set.name, each, frozenset(own), _layers(pod_set, partitions, each.slices))
         for each, own in ranks.items()
     ]
 
@@ -194,7 +194,7 @@ class Units:
 
     united: frozenset[str]
     """Pod sets of which some pods are placed in units of several."""
-    _sliced: Mapping[str, Sequence[Kind]]
+    _sliced: Mapping[str, Sequence[RequestKind]]
     """Pod set → the kinds of its pods that ask for slices of several; other pod sets are left out."""
 
     def of(self, pod_set: PodSetView, ranks: Sequence[int]) -> list[list[int]]:
@@ -228,9 +228,9 @@ class Units:
         return [unit for unit in units if open_ranks.issuperset(unit)]
 
 
-def units_of(pod_sets: Sequence[PodSetView], request: Request | None) -> Units:
+def units_of(pod_sets: Sequence[PodSetView], request: TopologyRequest | None) -> Units:
     """Return the units of these pod sets of a gang, with the slices that its topology request asks for."""
-    sliced: dict[str, list[Kind]] = {}
+    sliced: dict[str, list[RequestKind]] = {}
     for kind in request.kinds if request is not None else ():
         if kind.slices and kind.slices[0].size > 1:
             sliced.setdefault(kind.pod_set, []).append(kind)

@@ -22,7 +22,7 @@ import numpy as np
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.amounts import Amounts
-from extender.planner.victims.pieces import Piece
+from extender.planner.victims.pieces import EvictableUnit
 from extender.planner.victims.solver import Search, scenario_of, trial
 
 TRIALS = 32
@@ -33,7 +33,7 @@ CONSIDERED = 128
 """Units whose room is counted, and as many again of those together on one node."""
 TOGETHER = 3
 """Units of one node that make room together, at most."""
-Unit = tuple[Piece, ...]
+Unit = tuple[EvictableUnit, ...]
 """Pieces that move together: one above its gang's minimum, or all of a gang."""
 
 
@@ -45,7 +45,7 @@ class Lot:
     gain: int
 
     @property
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[EvictableUnit]:
         """Return all pieces, each once."""
         return list(dict.fromkeys(chain.from_iterable(self.units)))
 
@@ -64,7 +64,7 @@ class Lot:
         return sum(float((piece.amounts / whole).max(initial=0.0)) for piece in self.pieces)
 
 
-def solve_moves(search: Search, pieces: list[Piece]) -> list[Piece] | None:
+def solve_moves(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
     """Return the pieces that move; empty if none has to, None if nothing helps."""
     tried: set[frozenset[int]] = set()
     lacks = _lacks(search)
@@ -88,16 +88,16 @@ def solve_moves(search: Search, pieces: list[Piece]) -> list[Piece] | None:
     return None
 
 
-def units_of(pieces: Sequence[Piece]) -> list[Unit]:
+def units_of(pieces: Sequence[EvictableUnit]) -> list[Unit]:
     """Return what can move by itself: a gang's rest moves with its pods above the minimum."""
-    extras: dict[str, list[Piece]] = {}
+    extras: dict[str, list[EvictableUnit]] = {}
     for piece in pieces:
         if not piece.rest:
             extras.setdefault(piece.gang.key, []).append(piece)
     return [(*extras.get(piece.gang.key, ()), piece) if piece.rest else (piece,) for piece in pieces]
 
 
-def _beginnings(pieces: list[Piece]) -> Iterator[list[Piece]]:
+def _beginnings(pieces: list[EvictableUnit]) -> Iterator[list[EvictableUnit]]:
     number = 1
     while number < len(pieces):
         yield pieces[:number]
@@ -105,14 +105,16 @@ def _beginnings(pieces: list[Piece]) -> Iterator[list[Piece]]:
     yield pieces
 
 
-def _lots(search: Search, pieces: list[Piece], lacks: list[int]) -> list[Lot]:
+def _lots(search: Search, pieces: list[EvictableUnit], lacks: list[int]) -> list[Lot]:
     """Return single units, and those of one node that make more room together, those with the fewest pods first."""
     units = sorted(units_of(pieces)[:CONSIDERED], key=lambda unit: sum(len(piece.pods) for piece in unit))
     singles = [Lot((unit,), _gain(search, lacks, [unit])) for unit in units]
     return sorted([*singles, *_together(search, lacks, singles)], key=lambda lot: lot.pods)
 
 
-def _candidates(search: Search, pieces: list[Piece], lots: list[Lot], total: int) -> Iterator[list[Piece]]:
+def _candidates(
+    search: Search, pieces: list[EvictableUnit], lots: list[Lot], total: int
+) -> Iterator[list[EvictableUnit]]:
     """Yield sets of pieces that make enough room, those with the fewest pods first."""
     if not total:  # rules between pods are in the way, maybe: any piece may be
         yield []
@@ -127,7 +129,7 @@ def _candidates(search: Search, pieces: list[Piece], lots: list[Lot], total: int
         yield _enough(by_price[start:], total)
 
 
-def _chains(search: Search, lots: list[Lot], total: int) -> Iterator[list[Piece]]:
+def _chains(search: Search, lots: list[Lot], total: int) -> Iterator[list[EvictableUnit]]:
     """Yield pieces that make enough room with another unit without which the largest pod of them has room."""
     free, most = search.session.usable(), whole_node(search.session)
     singles = sorted((lot for lot in lots if len(lot.units) == 1), key=lambda lot: (lot.pods, lot.size(most)))
@@ -149,9 +151,9 @@ def whole_node(session: Session) -> Amounts:
     return most
 
 
-def _enough(lots: Iterable[Lot], total: int) -> list[Piece]:
+def _enough(lots: Iterable[Lot], total: int) -> list[EvictableUnit]:
     """Return the pieces of the first lots that make so much room, each on nodes of its own."""
-    chosen: dict[Piece, None] = {}
+    chosen: dict[EvictableUnit, None] = {}
     nodes: set[int] = set()
     for lot in lots:
         if total <= 0:
@@ -239,7 +241,7 @@ def stays(session: Session, statement: Statement, unit: Unit) -> bool:
     return False
 
 
-def _suffered(session: Session, piece: Piece) -> bool:
+def _suffered(session: Session, piece: EvictableUnit) -> bool:
     """Return True if no pod that is there now has a rule against the piece, nor the piece against it."""
     index = session.snapshot.index
     for cls in {pod.cls for pod in piece.pods}:

@@ -16,7 +16,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.notices import unsaved_s
-from extender.planner.victims.pieces import Piece
+from extender.planner.victims.pieces import EvictableUnit
 from muster.api.kubernetes.meta import readable_time
 from muster.api.names import PREEMPTABLE, REVOCABLE_ZONE
 
@@ -30,7 +30,7 @@ def revocable(gang: GangView) -> bool:
     return "true" in said or meta.annotations.get(REVOCABLE_ZONE) == "*"
 
 
-def by_cost(pieces: list[Piece], now: float) -> list[Piece]:
+def by_cost(pieces: list[EvictableUnit], now: float) -> list[EvictableUnit]:
     """Return pieces of one queue, the cheapest disruption first; of one gang they stay in their order.
 
     Checkpoints count as the gang reports them. One that claims more than it has saved goes before its equals, and no
@@ -41,7 +41,7 @@ def by_cost(pieces: list[Piece], now: float) -> list[Piece]:
     created = {key: readable_time(gang.created) or 0.0 for key, gang in gangs.items()}
     kept = {key: not revocable(gang) for key, gang in gangs.items()}
 
-    def key(numbered: tuple[int, Piece]) -> Key:
+    def key(numbered: tuple[int, EvictableUnit]) -> Key:
         number, piece = numbered
         gang, name, pods = piece.gang, piece.gang.key, len(piece.pods)
         work, evicts = pods * unsaved[name], piece.seats is None
@@ -50,7 +50,7 @@ def by_cost(pieces: list[Piece], now: float) -> list[Piece]:
     return [piece for _, piece in sorted(enumerate(pieces), key=key)]
 
 
-def across_queues(session: Session, pieces: list[Piece]) -> list[Piece]:
+def across_queues(session: Session, pieces: list[EvictableUnit]) -> list[EvictableUnit]:
     """Return pieces of several queues, each time from the one furthest above its fair share then."""
     ordered = by_cost(pieces, session.now)
     first = {piece.gang.queue: piece.gang for piece in reversed(ordered)}
@@ -68,13 +68,15 @@ def across_queues(session: Session, pieces: list[Piece]) -> list[Piece]:
     return [piece for stage in stages for piece in _furthest_first(stage, saturation)]
 
 
-def _furthest_first(pieces: list[Piece], saturation: Callable[[str, Piece | None], float]) -> list[Piece]:
+def _furthest_first(
+    pieces: list[EvictableUnit], saturation: Callable[[str, EvictableUnit | None], float]
+) -> list[EvictableUnit]:
     """Return the pieces, each time the next one of the queue furthest above its share."""
-    queues: dict[str, list[Piece]] = {}
+    queues: dict[str, list[EvictableUnit]] = {}
     for piece in pieces:
         queues.setdefault(piece.gang.queue, []).append(piece)
     heap = sorted((-saturation(queue, None), queue, 0) for queue in queues)
-    taken: list[Piece] = []
+    taken: list[EvictableUnit] = []
     while heap:
         _, queue, position = heapq.heappop(heap)
         piece = queues[queue][position]
@@ -84,7 +86,7 @@ def _furthest_first(pieces: list[Piece], saturation: Callable[[str, Piece | None
     return taken
 
 
-def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, Piece | None], float] | None:
+def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, EvictableUnit | None], float] | None:
     """Return a queue's allocated part of its fair share, less the pieces so far; None if no plugin knows shares."""
     left: dict[str, Amounts] = {}
     fair: dict[str, Amounts] = {}
@@ -95,7 +97,7 @@ def _saturations(session: Session, queues: Iterable[str]) -> Callable[[str, Piec
             return None
         left[queue], fair[queue] = np.array(allocated, dtype=np.float64), np.asarray(share, dtype=np.float64)
 
-    def saturation(queue: str, gone: Piece | None) -> float:
+    def saturation(queue: str, gone: EvictableUnit | None) -> float:
         if gone is not None:
             left[queue] -= gone.amounts
         used = left[queue] > 0

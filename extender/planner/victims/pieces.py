@@ -81,7 +81,7 @@ class DisruptionBudgets:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Piece:
+class EvictableUnit:
     """Pods of one gang that are evicted together or not at all, or seats that it gives up."""
 
     gang: GangView
@@ -102,7 +102,9 @@ class Piece:
         return total
 
 
-def pieces_of(snapshot: Snapshot, gang: GangView, within: Units, useful: frozenset[str] = frozenset()) -> list[Piece]:
+def pieces_of(
+    snapshot: Snapshot, gang: GangView, within: Units, useful: frozenset[str] = frozenset()
+) -> list[EvictableUnit]:
     """Return the pieces of a gang, pods above the minimum first and the rest last; none during an active placement.
 
     Where any members may go, those on the nodes in `useful` are the ones above the minimum. Independent pods are pieces
@@ -148,7 +150,7 @@ def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: froze
     return found
 
 
-def _within_budget(gang: GangView, alive: int, pieces: list[Piece]) -> list[Piece]:
+def _within_budget(gang: GangView, alive: int, pieces: list[EvictableUnit]) -> list[EvictableUnit]:
     """Return as many of the pieces, from the first on, as the gang's own budget (annotations jdb-*) allows."""
     annotations = gang.group.metadata.annotations
     if JDB_MIN_AVAILABLE in annotations:
@@ -173,12 +175,12 @@ def _number(text: str, gang: GangView, *, up: bool) -> int:
     return number
 
 
-def _piece(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: bool) -> Piece:
+def _piece(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: bool) -> EvictableUnit:
     index = snapshot.index
     known = [(column, snapshot.row_on(pod.cls, column)) for pod in pods if (column := index.get(pod.node)) is not None]
     columns = np.fromiter((column for column, _ in known), dtype=np.int64, count=len(known))
     rows = np.array([row for _, row in known], dtype=np.int64).reshape(len(known), snapshot.free.shape[0])
-    return Piece(gang, tuple(pods), rest, columns, rows)
+    return EvictableUnit(gang, tuple(pods), rest, columns, rows)
 
 
 def _is_on(snapshot: Snapshot, pod: PodRecord, nodes: Mask) -> bool:
@@ -190,9 +192,9 @@ def _is_on(snapshot: Snapshot, pod: PodRecord, nodes: Mask) -> bool:
 class Catalogue:
     """Pieces of gangs, kept from cycle to cycle until the gang's view or the axes of the arrays are made anew."""
 
-    _known: dict[str, tuple[GangView, object, object, list[Piece]]] = field(default_factory=dict)
+    _known: dict[str, tuple[GangView, object, object, list[EvictableUnit]]] = field(default_factory=dict)
 
-    def of(self, session: Session, gang: GangView, useful: Mask | None = None) -> list[Piece]:
+    def of(self, session: Session, gang: GangView, useful: Mask | None = None) -> list[EvictableUnit]:
         """Return the pieces of a gang; where any members may go, those on the `useful` nodes first."""
         pieces = self._usual(session, gang)
         tied = gang.framework or session.ask(gang).units.united
@@ -204,7 +206,7 @@ class Catalogue:
         names = frozenset(pod.node for piece in pieces for pod in piece.pods if _is_on(snapshot, pod, useful))
         return pieces_of(snapshot, gang, session.ask(gang).units, names)
 
-    def _usual(self, session: Session, gang: GangView) -> list[Piece]:
+    def _usual(self, session: Session, gang: GangView) -> list[EvictableUnit]:
         axis, index = session.snapshot.axis, session.snapshot.index
         known = self._known.get(gang.key)
         if known is None or known[0] is not gang or known[1] is not axis or known[2] is not index:
@@ -219,7 +221,7 @@ class Catalogue:
             self._known = {key: known for key, known in self._known.items() if key in keys}
 
 
-def permitted(pieces: list[Piece], budgets: DisruptionBudgets) -> list[Piece]:
+def permitted(pieces: list[EvictableUnit], budgets: DisruptionBudgets) -> list[EvictableUnit]:
     """Return the pieces, in order, that budgets allow one after the other; a gang's rest only with all its others."""
     if not budgets:
         return pieces
@@ -232,7 +234,7 @@ def permitted(pieces: list[Piece], budgets: DisruptionBudgets) -> list[Piece]:
     return kept
 
 
-def seat_pieces(session: Session, gang: GangView) -> list[Piece]:
+def seat_pieces(session: Session, gang: GangView) -> list[EvictableUnit]:
     """Return a piece for the seats of each node that a gang could give up; none during an active placement."""
     if gang.active or not gang.preemptable:
         return []
@@ -240,7 +242,7 @@ def seat_pieces(session: Session, gang: GangView) -> list[Piece]:
     for seats, cls, column in unused_seats(session, gang):
         rows = np.repeat(session.snapshot.row_of(cls)[None, :], seats.count, axis=0)
         columns = np.full(seats.count, column)
-        found.append(Piece(gang, (), rest=False, columns=columns, rows=rows, seats=(seats, cls)))
+        found.append(EvictableUnit(gang, (), rest=False, columns=columns, rows=rows, seats=(seats, cls)))
     return found
 
 
@@ -253,7 +255,7 @@ def unused_seats(session: Session, gang: GangView) -> Iterator[tuple[SpareSeats,
             yield SpareSeats(seats.pod_set, seats.node, count), cls, column
 
 
-def decide_given(session: Session, pieces: Sequence[Piece]) -> None:
+def decide_given(session: Session, pieces: Sequence[EvictableUnit]) -> None:
     """Decide KeepSpares for the gangs that give seats up, with what is left of them after this cycle so far."""
     given: dict[str, tuple[GangView, list[SpareSeats]]] = {}
     for piece in pieces:

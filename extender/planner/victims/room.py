@@ -21,7 +21,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
-from extender.planner.victims.pieces import Piece
+from extender.planner.victims.pieces import EvictableUnit
 
 Mask = NDArray[np.bool_]
 DOMAINS = 8
@@ -61,7 +61,7 @@ def needs_of(session: Session, gang: GangView, slots: dict[str, list[int]]) -> l
     return needs
 
 
-def helpful(pieces: list[Piece], needs: list[Need]) -> list[Piece]:
+def helpful(pieces: list[EvictableUnit], needs: list[Need]) -> list[EvictableUnit]:
     """Return the pieces of one gang that free usable nodes; with a helpful rest, all of them."""
     useful = [any(bool(need.usable[piece.columns].any()) for need in needs) for piece in pieces]
     if pieces and pieces[-1].rest and useful[-1]:
@@ -69,10 +69,10 @@ def helpful(pieces: list[Piece], needs: list[Need]) -> list[Piece]:
     return [piece for piece, helps in zip(pieces, useful, strict=True) if helps and not piece.rest]
 
 
-class Room:
+class VictimCapacity:
     """The room of one session with and without pieces, in their order."""
 
-    def __init__(self, session: Session, needs: list[Need], pieces: list[Piece]) -> None:
+    def __init__(self, session: Session, needs: list[Need], pieces: list[EvictableUnit]) -> None:
         self._session = session
         self._needs = needs
         self.pieces = pieces
@@ -156,7 +156,9 @@ class Room:
         return np.where(usable, self._session.room(need.cls, free, columns=columns), 0)
 
 
-def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list[Piece]) -> Iterator[Mask | None]:
+def domains_of(
+    session: Session, gang: GangView, needs: list[Need], pieces: list[EvictableUnit]
+) -> Iterator[Mask | None]:
     """Yield the nodes of each domain to search, bool of shape (nodes,); None alone: everywhere at once."""
     request = session.ask(gang).request
     if request is None or not request.required:
@@ -174,7 +176,7 @@ def domains_of(session: Session, gang: GangView, needs: list[Need], pieces: list
         yield inside
 
 
-def _emptied(session: Session, gang: GangView, pieces: list[Piece]) -> list[Mask | None]:
+def _emptied(session: Session, gang: GangView, pieces: list[EvictableUnit]) -> list[Mask | None]:
     """Return the domains that plugins would propose without all pieces; None for all nodes."""
     snapshot = session.snapshot
     ask = session.ask(gang)

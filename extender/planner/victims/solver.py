@@ -16,8 +16,8 @@ from extender.planner.framework.operations import Chunk, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.amounts import Amounts
-from extender.planner.victims.pieces import Piece
-from extender.planner.victims.room import Need, Room
+from extender.planner.victims.pieces import EvictableUnit
+from extender.planner.victims.room import Need, VictimCapacity
 
 ROUNDS = 8
 """Searches that begin again without pieces that plugins refused."""
@@ -36,7 +36,7 @@ class Search:
     requested: Amounts
     """Amounts of the gang's minimum before any trial, int64 of shape (resources,)."""
     needs: list[Need]
-    place: Callable[[Sequence[Piece]], Sequence[Piece] | None]
+    place: Callable[[Sequence[EvictableUnit]], Sequence[EvictableUnit] | None]
     """Places the gang, and moved pieces, on the statement without these pieces; returns those of them that have to go,
     None without room."""
     agreed: Callable[[Scenario], bool]
@@ -45,7 +45,7 @@ class Search:
     """The pieces get new slots within the scenario."""
 
 
-def solve(search: Search, pieces: list[Piece]) -> list[Piece] | None:
+def solve(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
     """Return the needed pieces, in their order; empty if none is needed, None if nothing helps."""
     for _ in range(ROUNDS):
         kept = _fitting(search, pieces)
@@ -59,8 +59,8 @@ def solve(search: Search, pieces: list[Piece]) -> list[Piece] | None:
     return None
 
 
-def _fitting(search: Search, pieces: list[Piece]) -> list[Piece] | None:
-    room = Room(search.session, search.needs, pieces)
+def _fitting(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
+    room = VictimCapacity(search.session, search.needs, pieces)
     fewest = room.fewest()
     if fewest is None:
         return None
@@ -80,7 +80,7 @@ def _fitting(search: Search, pieces: list[Piece]) -> list[Piece] | None:
     return _fewer(search, pieces[:high])
 
 
-def _fewer(search: Search, pieces: list[Piece]) -> list[Piece] | None:
+def _fewer(search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
     """Leave out needless pieces by trials: the dearest first, and by halves."""
     kept, blocks, left = list(pieces), [(0, len(pieces))], TRIALS
     while blocks and left:
@@ -98,7 +98,7 @@ def _fewer(search: Search, pieces: list[Piece]) -> list[Piece] | None:
     return kept if trial(search, kept) is not None else None
 
 
-def trial(search: Search, pieces: Sequence[Piece]) -> list[Piece] | None:
+def trial(search: Search, pieces: Sequence[EvictableUnit]) -> list[EvictableUnit] | None:
     """Return those of the pieces without which the gang fits, the solution in the statement; None if it does not."""
     search.statement.discard()
     for piece in pieces:
@@ -114,13 +114,13 @@ def trial(search: Search, pieces: Sequence[Piece]) -> list[Piece] | None:
     return None
 
 
-def scenario_of(search: Search, pieces: Sequence[Piece]) -> Scenario:
+def scenario_of(search: Search, pieces: Sequence[EvictableUnit]) -> Scenario:
     """Return the scenario in which these pieces go."""
     chunks = tuple(Chunk(piece.gang, piece.pods, piece.amounts, search.moved) for piece in pieces)
     return Scenario(search.ask.gang, search.requested, chunks)
 
 
-def _minded(search: Search, kept: list[Piece]) -> Piece | None:
+def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
     """Return the first piece with which plugins refuse the scenario; None if they agree to the whole of it."""
 
     def agreed(number: int) -> bool:
@@ -132,7 +132,7 @@ def _minded(search: Search, kept: list[Piece]) -> Piece | None:
     return kept[refused - 1]
 
 
-def _without(pieces: list[Piece], kept: list[Piece], minded: Piece) -> list[Piece]:
+def _without(pieces: list[EvictableUnit], kept: list[EvictableUnit], minded: EvictableUnit) -> list[EvictableUnit]:
     """Return the candidates without the refused piece and the others of its queue, or, in one queue, of its gang."""
     before = {id(piece) for piece in kept[: kept.index(minded)]}
     queues = {piece.gang.queue for piece in pieces}

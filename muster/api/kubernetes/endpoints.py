@@ -6,7 +6,7 @@ from typing import overload
 
 
 @dataclass(frozen=True)
-class Run(Sequence[str]):
+class NumberedNames(Sequence[str]):
     """The names `<prefix><number><suffix>`, for `size` numbers from `start` on."""
 
     prefix: str
@@ -64,5 +64,5 @@ class Joined(Sequence[str]):
         raise IndexError(place)
 
 
-Endpoints = Run | Joined | tuple[str, ...]
+Endpoints = NumberedNames | Joined | tuple[str, ...]
 """A sequence of host names; equal to another that was made in the same way."""

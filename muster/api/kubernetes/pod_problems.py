@@ -16,7 +16,7 @@ DISRUPTED = "DisruptionTarget"
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PodProblem:
     """The problem of one pod: kubelet's reason and message; `container` is empty for one of the whole pod."""
 
     reason: str
@@ -35,7 +35,7 @@ class Problem:
         return f"{self.brief}: {message}" if message else self.brief
 
 
-def problem(pod: Pod) -> Problem | None:
+def problem(pod: Pod) -> PodProblem | None:
     """Return the problem of a pod; None if it runs, starts, ended by itself, or is being deleted.
 
     The pod's own reason comes first: kubelet refused it (`OutOfcpu`, `SysctlForbidden`, …) or ended it (`Evicted`, …).
@@ -45,13 +45,13 @@ def problem(pod: Pod) -> Problem | None:
     if pod.metadata.deletion_timestamp or status.phase == "Succeeded":
         return None
     if status.reason:
-        return Problem(status.reason, status.message)
+        return PodProblem(status.reason, status.message)
     if pod.finished:
         return None
     for container in (*status.init_container_statuses, *status.container_statuses):
         waiting = container.state.waiting
         if waiting and waiting.reason not in STARTING:
-            return Problem(waiting.reason, waiting.message, container.name)
+            return PodProblem(waiting.reason, waiting.message, container.name)
     return None
 
 
@@ -79,7 +79,7 @@ def refused(pod: Pod) -> bool:
     return pod.status.phase == "Failed" and bool(pod.status.reason) and not ran
 
 
-def problems(pods: Iterable[Pod]) -> list[tuple[Pod, Problem]]:
+def problems(pods: Iterable[Pod]) -> list[tuple[Pod, PodProblem]]:
     """Return the pods that have a problem, in the order of their names, with the problem."""
     found = [(pod, problem(pod)) for pod in sorted(pods, key=lambda pod: pod.metadata.name)]
     return [(pod, what) for pod, what in found if what]

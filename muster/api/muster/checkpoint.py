@@ -29,7 +29,7 @@ class Checkpoint(Struct, frozen=True, gc=False):
         return "" if self.step is None else f"step={self.step}"
 
 
-class Answer(Struct, frozen=True, gc=False):
+class NoticeAnswer(Struct, frozen=True, gc=False):
     """The annotations of one pod, or of a PodGroup, about its eviction."""
 
     notice: str = ""
@@ -56,11 +56,11 @@ def checkpoint_of(text: str | None) -> Checkpoint | None:
     return Checkpoint(at, step)
 
 
-def answer_of(annotations: Mapping[str, str]) -> Answer | None:
+def answer_of(annotations: Mapping[str, str]) -> NoticeAnswer | None:
     """Return what the annotations of a pod or a PodGroup say; None if they say nothing."""
     if _KEYS.isdisjoint(annotations):
         return None
-    return Answer(
+    return NoticeAnswer(
         notice=annotations.get(names.EVICT_NOTICE, ""),
         evict_at=annotations.get(names.EVICT_AT, ""),
         ready=annotations.get(names.EVICT_READY) == "true",

@@ -42,7 +42,7 @@ TAINTS: Final = (
 """Keys of the taints of a suspect node, whatever their value and effect."""
 
 
-class Rules(NamedTuple):
+class FaultRules(NamedTuple):
     """What makes a node suspect."""
 
     conditions: frozenset[tuple[str, str]]
@@ -71,10 +71,10 @@ def is_dead(fault: Fault | None) -> bool:
     return fault is None or fault.kind == "not-ready" or fault.cause == f"taint {OUT_OF_SERVICE}"
 
 
-def rules_of(conditions: Iterable[str], taints: Iterable[str]) -> Rules:
+def rules_of(conditions: Iterable[str], taints: Iterable[str]) -> FaultRules:
     """Return the rules for conditions, each as type=status, and for taints by their keys."""
     pairs = (text.partition("=") for text in conditions)
-    return Rules(frozenset((kind, status) for kind, _, status in pairs), frozenset(taints))
+    return FaultRules(frozenset((kind, status) for kind, _, status in pairs), frozenset(taints))
 
 
 def changed(known: Iterable[str], more: Sequence[str]) -> list[str]:
@@ -86,13 +86,13 @@ def changed(known: Iterable[str], more: Sequence[str]) -> list[str]:
 DEFAULT_RULES: Final = rules_of(CONDITIONS, TAINTS)
 
 
-def rules_in(told: Mapping[str, Suspects], pool: str) -> Rules:
+def rules_in(told: Mapping[str, Suspects], pool: str) -> FaultRules:
     """Return the rules of a node pool, of what extenders have told by pool; by default the ones of this version."""
     suspects = told.get(pool)
     return rules_of(suspects.conditions, suspects.taints) if suspects else DEFAULT_RULES
 
 
-def suspect(node: core.Node, rules: Rules) -> str:
+def suspect(node: core.Node, rules: FaultRules) -> str:
     """Return the first condition or taint for which the rules suspect a node, in words; empty if there is none."""
     for taint in node.spec.taints:
         if taint.key in rules.taints:
@@ -103,7 +103,7 @@ def suspect(node: core.Node, rules: Rules) -> str:
     return ""
 
 
-def fault_of(node: core.Node, rules: Rules) -> Fault | None:
+def fault_of(node: core.Node, rules: FaultRules) -> Fault | None:
     """Return what is wrong with a node; None for a healthy one, and for one whose kubelet has said nothing yet."""
     cause = suspect(node, rules)
     if cause:

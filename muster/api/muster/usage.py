@@ -21,7 +21,7 @@ PERIODS: Final[tuple[Period, ...]] = get_args(Period)
 """What a budget may be of."""
 
 
-class Span(NamedTuple):
+class UsagePeriod(NamedTuple):
     """One period: its name, and when it begins and ends, in seconds since the epoch."""
 
     name: str
@@ -29,19 +29,19 @@ class Span(NamedTuple):
     end: float
 
 
-def period_of(period: Period, now_s: float) -> Span:
+def period_of(period: Period, now_s: float) -> UsagePeriod:
     """Return the period of a moment in UTC: 2026-11, 2026-W48 (it begins on Monday, as in ISO 8601) or 2026-11-26."""
     now = datetime.fromtimestamp(now_s, UTC)
     day = datetime(now.year, now.month, now.day, tzinfo=UTC)
     if period == "day":
-        return Span(f"{day:%Y-%m-%d}", day.timestamp(), (day + timedelta(days=1)).timestamp())
+        return UsagePeriod(f"{day:%Y-%m-%d}", day.timestamp(), (day + timedelta(days=1)).timestamp())
     if period == "week":
         year, week, weekday = day.isocalendar()
         monday = day - timedelta(days=weekday - 1)
-        return Span(f"{year}-W{week:02}", monday.timestamp(), (monday + timedelta(days=7)).timestamp())
+        return UsagePeriod(f"{year}-W{week:02}", monday.timestamp(), (monday + timedelta(days=7)).timestamp())
     begin = day.replace(day=1)
     end = datetime(now.year + now.month // 12, now.month % 12 + 1, 1, tzinfo=UTC)
-    return Span(f"{now.year}-{now.month:02}", begin.timestamp(), end.timestamp())
+    return UsagePeriod(f"{now.year}-{now.month:02}", begin.timestamp(), end.timestamp())
 
 
 class PeriodUsage(msgspec.Struct, frozen=True):
@@ -77,7 +77,7 @@ class QueueUsage(msgspec.Struct, frozen=True):
             yield from each.values()
 
 
-class Usage(msgspec.Struct, frozen=True):
+class PublishedUsage(msgspec.Struct, frozen=True):
     """The usage of all queues up to a moment, in seconds since the epoch."""
 
     until: float
@@ -86,16 +86,16 @@ class Usage(msgspec.Struct, frozen=True):
     """The periods that are counted: a recorder of an earlier version knows months only."""
 
 
-_USAGE: Final = msgspec.json.Decoder(Usage)
+_USAGE: Final = msgspec.json.Decoder(PublishedUsage)
 
 
-def silent_s(usage: Usage, now: float) -> float:
+def silent_s(usage: PublishedUsage, now: float) -> float:
     """Return for how long nothing was published that should have been; 0 while it is."""
     since = now - usage.until
     return since if since > 2 * AGAIN_S else 0.0
 
 
-def read_usage(data: Mapping[str, Any]) -> Usage:
+def read_usage(data: Mapping[str, Any]) -> PublishedUsage:
     """Return the usage in the data of a ConfigMap; ValueError says why there is none."""
     text = data.get(KEY)
     if not isinstance(text, str):

@@ -198,7 +198,7 @@ class QueueSpec(Wire):
     """Stored; Muster does nothing with it."""
 
 
-class Reservation(Wire):
+class VolcanoReservation(Wire):
     """Nodes set aside for a queue (stored, without effect)."""
 
     nodes: list[str] = field(default_factory=list)
@@ -224,7 +224,7 @@ class QueueStatus(Wire):
     """Gangs that completed."""
     unknown: int = 0
     """Gangs that fell under their minimum."""
-    reservation: Reservation | None = None
+    reservation: VolcanoReservation | None = None
     """Stored; Muster does nothing with it."""
     fair_share: Quantities = field(default_factory=dict)
     """Fair share of the queue now, given the demand of all queues. The planner writes this and all that follows."""

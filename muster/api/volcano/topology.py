@@ -45,7 +45,7 @@ class MemberSelector(Wire):
     """Nodes with these labels; an empty selector takes no node."""
 
 
-class Member(Wire):
+class HyperNodeMember(Wire):
     """Nodes, or one HyperNode, that are in a HyperNode."""
 
     type: MemberType
@@ -61,7 +61,7 @@ class HyperNodeSpec(Wire):
     """Level in the network; the lower, the nearer its nodes are to each other."""
     tier_name: str = ""
     """Name of that level, which requests may use in place of the number."""
-    members: list[Member] = field(default_factory=list)
+    members: list[HyperNodeMember] = field(default_factory=list)
     """Members: nodes, or HyperNodes of lower tiers."""
 
 
@@ -130,7 +130,7 @@ def hyper_node_errors(hyper_node: HyperNode) -> Iterator[FieldError]:
         yield from _member_errors(member, f"{PATH}[{index}]")
 
 
-def _member_errors(member: Member, path: str) -> Iterator[FieldError]:
+def _member_errors(member: HyperNodeMember, path: str) -> Iterator[FieldError]:
     selector, below = member.selector, f"{path}.selector"
     given = [each for each in (selector.exact_match, selector.regex_match, selector.label_match) if each is not None]
     if len(given) != 1:

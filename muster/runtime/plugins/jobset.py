@@ -199,7 +199,7 @@ def _maps(node: Any) -> list[dict[str, Any]]:
     return msgspec.convert(node or [], list[dict[str, Any]])
 
 
-class JobSet:
+class JobSetPlugin:
     """One JobSet, named as the TrainJob."""
 
     name = "JobSet"

@@ -24,7 +24,7 @@ _FOLDER = ".ssh"
 """A folder in the volume: the root of a volume is writable for all users, which sshd does not accept."""
 
 
-class MPI:
+class MPIRuntime:
     """Adds keys, hostfile and variables of mpirun and ssh to launcher and nodes."""
 
     name = mpi_objects.NAME

@@ -12,7 +12,7 @@ from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import PodGroupSpec
 from muster.resources.vector import PODS, Vector, add, scale, to_quantities
 from muster.runtime.info import Info, PodSet
-from muster.runtime.plan import Component, Gang, Plan, owned
+from muster.runtime.plan import Component, GangShape, Plan, owned
 from muster.runtime.settings import ELASTIC
 from muster.volcano.podgroup import new_group
 from muster.workloads.adapter import needed
@@ -140,7 +140,7 @@ def together(info: Info) -> list[PodSet]:
     return [pod_set for pod_set in info.pod_sets if pod_set.role not in initializers and pod_set.name not in before]
 
 
-def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> Gang:
+def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> GangShape:
     """Return the gang of a workload.
 
     A pod that waits until others are ready does not exist while the gang is placed; if it counted in the minimum, the
@@ -154,4 +154,4 @@ def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> G
             count = needed(pod_set.count, elastic.text if elastic and pod_set.role == "trainer" else None)
             minimum += count
             resources = add(resources, scale(pod_set.requests, count))
-    return Gang(plugin, tuple(pod_set.name for pod_set in inside), minimum, resources, details or {})
+    return GangShape(plugin, tuple(pod_set.name for pod_set in inside), minimum, resources, details or {})

@@ -21,7 +21,7 @@ _MANAGER = re.compile(
 Runtime = trainingruntime.TrainingRuntime | trainingruntime.ClusterTrainingRuntime
 
 
-class Rules:
+class TrainJobRules:
     """Validates every TrainJob."""
 
     name = "Rules"

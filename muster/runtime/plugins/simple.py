@@ -83,7 +83,7 @@ class XGBoost:
             give(info, pod_set, self.name, yielding(info, variables), PORT)
 
 
-class TensorFlow:
+class TensorFlowRuntime:
     """TF_CONFIG, for MultiWorkerMirroredStrategy: all pods are workers, worker 0 is the chief.
 
     The index comes from the pod, and Kubernetes puts it into the text of TF_CONFIG.

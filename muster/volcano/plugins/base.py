@@ -82,7 +82,7 @@ class PluginError(ValueError):
     """A Job asks for a plugin that is missing or cannot work; the message is for the user."""
 
 
-class KeyPair(Protocol):
+class SSHKeyFiles(Protocol):
     """A pair of ssh keys, as files hold them."""
 
     @property
@@ -97,10 +97,10 @@ class KeyPair(Protocol):
 class KeyMaker(Protocol):
     """The maker of pairs of ssh keys (`certs.ssh`): plugins draw no random numbers."""
 
-    def key_pair(self, kind: Literal["ed25519", "rsa"], /) -> KeyPair:
+    def key_pair(self, kind: Literal["ed25519", "rsa"], /) -> SSHKeyFiles:
         """Return a new pair."""
 
-    def pair_of(self, private: bytes, /) -> KeyPair:
+    def pair_of(self, private: bytes, /) -> SSHKeyFiles:
         """Return the pair of a private key; ValueError if it cannot be read."""
 
 
@@ -115,7 +115,7 @@ class Owned(NamedTuple):
     """The same for entries that hold ssh keys; PluginError if the user's own keys cannot be read."""
 
 
-class Plugin:
+class JobPlugin:
     """One plugin, made from its arguments for one Job. A subclass overrides the methods that it needs.
 
     All methods are pure and may be called any number of times, also for a Job that is never created. They and the

@@ -10,7 +10,7 @@ from muster.api.kubernetes.core import SERVICES
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.resources.labels import MAX_LABEL
 from muster.volcano.manifests import Manifest, add_port, containers, fits_env, open_port, variables
-from muster.volcano.plugins.base import Flags, Owned, Plugin, PluginError, missing_task
+from muster.volcano.plugins.base import Flags, JobPlugin, Owned, PluginError, missing_task
 from muster.volcano.plugins.svc import hosts_file
 from muster.volcano.tasks import PodSlot, task_hosts
 
@@ -18,7 +18,7 @@ PYTORCH_PORT = "pytorchjob-port"
 WAIT_NAME = "wait-for-master"
 
 
-class PyTorch(Plugin):
+class PyTorch(JobPlugin):
     """Flags: master, worker (task names), port (23456), and wait-master-* for an init container that waits.
 
     The names come from plugin svc. A Job without a master task is left alone.
@@ -102,7 +102,7 @@ ROLES = ("ps", "worker", "chief", "evaluator")
 """Flags that name tasks, in the order that the cluster lists them."""
 
 
-class TensorFlow(Plugin):
+class TensorFlowJobPlugin(JobPlugin):
     """Flags: ps, worker, chief, evaluator (task names), port (2222). The names come from plugin svc."""
 
     name = "tensorflow"
@@ -160,7 +160,7 @@ HOST = "MPI_HOST"
 HOSTFILE = "MPI_HOSTFILE"
 
 
-class MPI(Plugin):
+class MPIJobPlugin(JobPlugin):
     """Flags: master, worker (task names), port (22). The names come from plugin svc, the keys from plugin ssh."""
 
     name = "mpi"
@@ -212,7 +212,7 @@ _HEAD_SERVICE = "-head-svc"
 """The end of the name of the head's Service."""
 
 
-class Ray(Plugin):
+class Ray(JobPlugin):
     """Flags: head, worker (tasks), headContainer, workerContainer, port (6379), dashboardPort, clientPort."""
 
     name = "ray"

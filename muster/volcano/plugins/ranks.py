@@ -5,11 +5,11 @@ from typing import ClassVar
 
 from muster.api.volcano.batch import Job
 from muster.volcano.manifests import Manifest, containers, variables
-from muster.volcano.plugins.base import Flags, Plugin
+from muster.volcano.plugins.base import Flags, JobPlugin
 from muster.volcano.tasks import PodSlot
 
 
-class Env(Plugin):
+class Env(JobPlugin):
     """Sets VC_TASK_INDEX, and VK_TASK_INDEX for older programs; takes no flags."""
 
     name = "env"
@@ -23,7 +23,7 @@ ANNOTATION = "hccl/rankIndex"
 _RANK = "RANK"
 
 
-class HCCLRank(Plugin):
+class HCCLRank(JobPlugin):
     """Flags: master, worker (task names)."""
 
     name = "hcclrank"

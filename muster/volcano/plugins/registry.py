@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from muster.api.fields import FieldError
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest
-from muster.volcano.plugins.base import Flags, Owned, Plugin, PluginError, flag_warnings
-from muster.volcano.plugins.frameworks import MPI, PyTorch, Ray, TensorFlow
+from muster.volcano.plugins.base import Flags, JobPlugin, Owned, PluginError, flag_warnings
+from muster.volcano.plugins.frameworks import MPIJobPlugin, PyTorch, Ray, TensorFlowJobPlugin
 from muster.volcano.plugins.ranks import Env, HCCLRank
 from muster.volcano.plugins.ssh import SSH
 from muster.volcano.plugins.svc import Svc
@@ -43,7 +43,7 @@ class ThirdParty:
         found = self._said("requires")
         return [str(name) for name in found] if isinstance(found, tuple | list) else ()
 
-    def __call__(self, arguments: Sequence[str], /) -> Plugin:
+    def __call__(self, arguments: Sequence[str], /) -> JobPlugin:
         """Return the plugin; PluginError if it cannot be loaded."""
         return Guarded(self._entry, arguments)
 
@@ -54,7 +54,7 @@ class ThirdParty:
             return None
 
 
-class Guarded(Plugin):
+class Guarded(JobPlugin):
     """A plugin of another package: all its exceptions become PluginErrors."""
 
     def __init__(self, entry: EntryPoint, arguments: Sequence[str]) -> None:
@@ -64,31 +64,31 @@ class Guarded(Plugin):
         self.env_in_init_containers = getattr(self._plugin, "env_in_init_containers", True) is True
 
     def check(self, job: Job) -> Sequence[FieldError]:
-        """See `Plugin.check`; an exception refuses the Job, since it would not be reported elsewhere."""
+        """See `JobPlugin.check`; an exception refuses the Job, since it would not be reported elsewhere."""
         try:
             return self._do("check failed", lambda: list(self._method("check")(job)))
         except PluginError as error:
             return [FieldError(f"spec.plugins[{self._name}]", str(error), job.spec.plugins[self._name])]
 
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
-        """See `Plugin.ports`."""
+        """See `JobPlugin.ports`."""
         return self._do(
             "ports failed", lambda: {str(name): int(port) for name, port in self._method("ports")(job, task).items()}
         )
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """See `Plugin.env`."""
+        """See `JobPlugin.env`."""
         return self._do(
             "env failed",
             lambda: [{**variable, "name": str(variable["name"])} for variable in self._method("env")(job, slot)],
         )
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """See `Plugin.objects`."""
+        """See `JobPlugin.objects`."""
         return self._do("objects failed", lambda: list(self._method("objects")(job)))
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """See `Plugin.shape`."""
+        """See `JobPlugin.shape`."""
         self._do("shape failed", lambda: self._method("shape")(job, slot, manifest))
 
     def _method(self, name: str) -> Callable[..., Any]:
@@ -108,19 +108,19 @@ ENTRY_POINTS = "muster.controller.plugins"
 """Group of the entry points by which other packages add plugins."""
 
 
-BUILT_IN: Mapping[str, type[Plugin]] = {
-    plugin.name: plugin for plugin in (Env, Svc, SSH, PyTorch, TensorFlow, MPI, Ray, HCCLRank)
+BUILT_IN: Mapping[str, type[JobPlugin]] = {
+    plugin.name: plugin for plugin in (Env, Svc, SSH, PyTorch, TensorFlowJobPlugin, MPIJobPlugin, Ray, HCCLRank)
 }
 
 
 @cache
-def known() -> Mapping[str, type[Plugin] | ThirdParty]:
+def known() -> Mapping[str, type[JobPlugin] | ThirdParty]:
     """Return every installed plugin by name, in order; other packages cannot replace built-in ones."""
     entries = {entry.name: entry for entry in entry_points(group=ENTRY_POINTS)}
     return {**BUILT_IN, **{name: ThirdParty(entries[name]) for name in sorted(entries.keys() - BUILT_IN.keys())}}
 
 
-def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[Plugin]:
+def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[JobPlugin]:
     """Return the Job's plugins in order. Raises PluginError with the names of all missing plugins."""
     found = known()
     missing = [name for name in wanted if name not in found]
@@ -164,7 +164,7 @@ def ports(job: Job, task: TaskSpec) -> list[int]:
     return opened
 
 
-def _possible(job: Job) -> Iterator[Plugin]:
+def _possible(job: Job) -> Iterator[JobPlugin]:
     """Yield the Job's plugins that can be made; the controller reports the others, and makes no pod of such a Job."""
     for name, factory in known().items():
         if name in job.spec.plugins:

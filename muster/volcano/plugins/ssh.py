@@ -11,7 +11,7 @@ from typing import ClassVar
 from muster.api.kubernetes import core, endpoints
 from muster.api.volcano.batch import Job
 from muster.volcano.manifests import Manifest, add_volume
-from muster.volcano.plugins.base import Flags, KeyMaker, Owned, Plugin, PluginError
+from muster.volcano.plugins.base import Flags, JobPlugin, KeyMaker, Owned, PluginError
 from muster.volcano.tasks import PodSlot, task_hosts
 
 PRIVATE, PUBLIC, AUTHORIZED, CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
@@ -23,7 +23,7 @@ _DEFAULT_PORT = 22
 _FOR_ROOT, _FOR_EVERYBODY = 0o600, 0o644
 
 
-class SSH(Plugin):
+class SSH(JobPlugin):
     """Flags: ssh-key-file-path, ssh-private-key, ssh-public-key, ssh-port, and ssh-key-type (ed25519, rsa)."""
 
     name = "ssh"
@@ -94,7 +94,7 @@ def _patterns(job: Job) -> Iterator[tuple[str, str]]:
     """Yield each task's pattern of short names for ssh_config, and the full name; %h stands for the short one."""
     for task in job.spec.tasks:
         hosts = task_hosts(job, task)
-        if isinstance(hosts, endpoints.Run):
+        if isinstance(hosts, endpoints.NumberedNames):
             yield f"{hosts.prefix}* !*.*", f"%h{hosts.suffix}"
         else:
             yield from ((host.partition(".")[0], host) for host in hosts)

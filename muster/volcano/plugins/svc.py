@@ -13,14 +13,14 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes import core, endpoints
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.volcano.manifests import Manifest, add_volume, fits_env
-from muster.volcano.plugins.base import Flags, Owned, Plugin, unfit_for_a_service
+from muster.volcano.plugins.base import Flags, JobPlugin, Owned, unfit_for_a_service
 from muster.volcano.tasks import PodSlot, task_hosts, total_replicas
 
 MOUNT_PATH = "/etc/volcano"
 CONFIG_MAP_BYTES = 1 << 20
 
 
-class Svc(Plugin):
+class Svc(JobPlugin):
     """Flags: publish-not-ready-addresses, disable-network-policy (both false), inject-hosts-env (true)."""
 
     name = "svc"
@@ -123,7 +123,7 @@ def hosts_data(job: Job) -> dict[str, str]:
 def _file_bytes(job: Job, task: TaskSpec) -> int:
     """Return the size of the task's file of hosts with its count, computed as the number of pods is not checked yet."""
     hosts = task_hosts(job, task)
-    if isinstance(hosts, endpoints.Run):
+    if isinstance(hosts, endpoints.NumberedNames):
         count, size = max(0, hosts.size), hosts.characters
     else:
         count, size = len(hosts), sum(map(len, hosts))

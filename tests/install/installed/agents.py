@@ -11,7 +11,7 @@ from typing import Final
 import yaml
 from realnode import namespaces, programs
 
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 _NO_LIMITS: Final = {"maxPerCore": 0, "min": 0, "tcpEstablishedTimeout": "0s", "tcpCloseWaitTimeout": "0s"}
 """Of the table of connections: they belong to the machine, and a namespace cannot set them."""
@@ -19,7 +19,9 @@ Kubeconfig = Callable[[str], Path]
 """The kubeconfig of a part of that name."""
 
 
-def proxy(name: str, root: Path, kubeconfig: Kubeconfig, *, node: str, address: str, enter: tuple[str, ...]) -> Part:
+def proxy(
+    name: str, root: Path, kubeconfig: Kubeconfig, *, node: str, address: str, enter: tuple[str, ...]
+) -> PlaneProcess:
     """kube-proxy in the network of that machine, which has this address."""
 
     def command() -> list[str]:
@@ -39,10 +41,10 @@ def proxy(name: str, root: Path, kubeconfig: Kubeconfig, *, node: str, address: 
         file.write_text(yaml.safe_dump(config), encoding="utf-8")
         return [*enter, str(programs.kube_proxy()), f"--config={file}", "--v=2"]
 
-    return Part(name, root, command)
+    return PlaneProcess(name, root, command)
 
 
-def firewall(root: Path, kubeconfig: Kubeconfig, services: str, *, node: str, enter: tuple[str, ...]) -> Part:
+def firewall(root: Path, kubeconfig: Kubeconfig, services: str, *, node: str, enter: tuple[str, ...]) -> PlaneProcess:
     """kube-router on a node that the API server knows already, with nothing but its firewall."""
 
     def command() -> list[str]:
@@ -59,4 +61,4 @@ def firewall(root: Path, kubeconfig: Kubeconfig, services: str, *, node: str, en
             "--v=1",
         ]
 
-    return Part(f"{node}-kube-router", root, command)
+    return PlaneProcess(f"{node}-kube-router", root, command)

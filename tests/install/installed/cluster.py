@@ -16,7 +16,7 @@ from realnode.node import Joined, Node
 from installed import agents, controlplane, images, network
 from installed.controlplane import ControlPlane
 from musterctl.plane.machine import LocalError
-from musterctl.plane.process import Part, start_guard
+from musterctl.plane.process import PlaneProcess, start_guard
 
 COUNT: Final = 2
 _DISK: Final = "/var/tmp"  # noqa: S108 - gigabytes: /tmp is memory on many machines
@@ -37,7 +37,7 @@ class Cluster:
         joined = Joined(root, self.plane.pki, controlplane.SERVER, images.PAUSE)
         run = f"muster-{self._storage.name}"
         self.nodes: list[Node] = []
-        self.agents: list[Part] = self._agents_of_the_control_plane()
+        self.agents: list[PlaneProcess] = self._agents_of_the_control_plane()
         """kube-proxy and kube-router of each machine; they are not part of a node, and outlive its power."""
         for number in range(1, COUNT + 1):
             place = network.place(number)
@@ -54,7 +54,7 @@ class Cluster:
         return namespaces.kernel_settings(Path(f"/proc/{self._guards[0].pid}/root"))
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[PlaneProcess]:
         """All its processes, in the order of their start."""
         return [*self.plane.parts.values(), *(part for node in self.nodes for part in node.parts), *self.agents]
 
@@ -140,13 +140,13 @@ class Cluster:
                 raise LocalError(f"{what}: not within {timeout_s:.0f} s.\n{tails}")
             time.sleep(_POLL_S)
 
-    def _agents_of_the_control_plane(self) -> list[Part]:
+    def _agents_of_the_control_plane(self) -> list[PlaneProcess]:
         """kube-proxy, which has to call itself by the name of a node, though that machine is none."""
         root, kubeconfig = self.plane.root, self.plane.kubeconfig
         address = controlplane.ADDRESS
         return [agents.proxy("kube-proxy", root, kubeconfig, node="node-1", address=address, enter=())]
 
-    def _agents_of(self, node: str, address: str, enter: tuple[str, ...]) -> list[Part]:
+    def _agents_of(self, node: str, address: str, enter: tuple[str, ...]) -> list[PlaneProcess]:
         root, kubeconfig = self.plane.root, self.plane.kubeconfig
         return [
             agents.proxy(f"{node}-kube-proxy", root, kubeconfig, node=node, address=address, enter=enter),

@@ -14,7 +14,7 @@ from certs.authority import Authority
 from installed import network
 from musterctl.plane import binaries
 from musterctl.plane.pki import ADMIN, SERVICE_ACCOUNTS, Pki
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 ADDRESS: Final = network.CONTROL_PLANE
 SERVER: Final = f"https://{ADDRESS}:6443"
@@ -50,8 +50,10 @@ class ControlPlane:
             "kube-controller-manager": self._controller_manager,
             "kube-scheduler": self._scheduler,
         }
-        made = {name: Part(name, root, command) for name, command in commands.items()}
-        self.parts: Mapping[str, Part] = made | {"coredns": dns.part(root, ADDRESS, lambda: self.kubeconfig("coredns"))}
+        made = {name: PlaneProcess(name, root, command) for name, command in commands.items()}
+        self.parts: Mapping[str, PlaneProcess] = made | {
+            "coredns": dns.part(root, ADDRESS, lambda: self.kubeconfig("coredns"))
+        }
         self.scheduler_config: Path | None = None
         """What the kube-scheduler reads at its next start in place of its defaults."""
 

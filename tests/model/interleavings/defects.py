@@ -11,7 +11,7 @@ import pytest
 
 from extender.barrier import Barrier
 from extender.commit import Committer
-from extender.evictions import Evictions
+from extender.evictions import EvictionWriter
 from extender.placements import PlacementWriter
 from extender.planner.actions.progress import TrackPlacements
 from extender.planner.framework import decisions
@@ -114,10 +114,10 @@ def _placements_that_are_gone_keep_their_room(patch: pytest.MonkeyPatch) -> None
 
 
 def _a_last_member_that_is_bound_meanwhile_does_not_count(patch: pytest.MonkeyPatch) -> None:
-    def each(self: Evictions, session: Any) -> None:
+    def each(self: EvictionWriter, session: Any) -> None:
         self._writes.all("eviction", self._delete, session.decided(decisions.Evict))
 
-    patch.setattr(Evictions, "delete_all", each)
+    patch.setattr(EvictionWriter, "delete_all", each)
 
 
 def _writes_name_no_uid(patch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from extender.cluster import Live, name_only
 from extender.commit import Committer
 from extender.configfile import ConfigFile
 from extender.cycles import Planner
-from extender.groupstatus import StatusWriter
+from extender.groupstatus import PodGroupStatusWriter
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.elsewhere import Elsewhere
 from extender.planner.actions.enqueue import Enqueue
@@ -24,7 +24,7 @@ from extender.planner.actions.repair import Repair
 from extender.planner.scaleup.action import AskForNodes
 from extender.planner.state.feed import FEED
 from extender.planner.state.gangs import GangView
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.verbs.bind import Bind, Binder
 from extender.verbs.filter import Filter
 from interleavings.api import Event, kind_of
@@ -107,7 +107,7 @@ def forget(action: Any) -> None:
                 setattr(action, name, getattr(fresh, name))
 
 
-class Phases(StatusWriter):
+class Phases(PodGroupStatusWriter):
     """Writes of a status what others decide by: its phase, and no words or counts."""
 
     def _due_s(self, gang: GangView, status: PodGroupStatus, now: float) -> float:
@@ -133,7 +133,7 @@ class ExtenderProcess(Process):
         self.at(now_s)
         client: Any = Calls(self)
         self._known: dict[tuple[str, str], Any] = {}
-        state = State()
+        state = PlannerState()
         state.ledger.nodes.version = Version()
         self.cluster = Live(state, wake=self._wake)
         clock = lambda: self.now_s  # noqa: E731 - the only one

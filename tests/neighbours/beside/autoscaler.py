@@ -22,7 +22,7 @@ from muster.kube.reflector import Reflector
 from musterctl.plane import install
 from musterctl.plane.machine import LOOPBACK, free_ports
 from musterctl.plane.plane import Plane
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 GROUP: Final = "node.kubernetes.io/instance-type"
 """The label whose value is the name of a node's group."""
@@ -55,7 +55,7 @@ class Autoscaler:
     """One that runs, and the plane beside which it runs."""
 
     plane: Plane
-    part: Part
+    part: PlaneProcess
 
     def forbidden(self) -> set[str]:
         """Nodes that it wanted to take away, and did not, because a pod there says that it is not safe to evict."""

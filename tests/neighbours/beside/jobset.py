@@ -9,7 +9,7 @@ from beside.neighbour import Neighbours
 from muster.api import names
 from muster.api.base import Resource
 from musterctl.plane.plane import Plane
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 JSON = dict[str, Any]
 JOB_SETS: Resource[JSON] = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", JSON)
@@ -21,7 +21,7 @@ RIGHTS = Path(__file__).resolve().parents[3] / "examples" / "trainjobs-as-jobset
 _PROJECT = kubebuilder.Project("jobset", "sigs.k8s.io/jobset", "sigs.k8s.io/jobset", "config.jobset.x-k8s.io/v1alpha1")
 
 
-def start(neighbours: Neighbours, plane: Plane, **configuration: Any) -> Part:
+def start(neighbours: Neighbours, plane: Plane, **configuration: Any) -> PlaneProcess:
     """Installs JobSet and runs its controller, with further fields of its Configuration."""
     return kubebuilder.start(neighbours, plane, _PROJECT, **configuration)
 

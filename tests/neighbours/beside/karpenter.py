@@ -25,7 +25,7 @@ from muster.kube.errors import Conflict
 from muster.kube.reflector import Reflector
 from musterctl.plane import binaries, install
 from musterctl.plane.plane import Plane
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 NODE_POOLS: Resource[dict[str, Any]] = Resource(
     "karpenter.sh", "v1", "nodepools", "NodePool", dict[str, Any], namespaced=False
@@ -60,7 +60,7 @@ class Size:
     gpus: int = 0
 
 
-def start(plane: Plane, neighbours: Neighbours, sizes: Sequence[Size]) -> Part:
+def start(plane: Plane, neighbours: Neighbours, sizes: Sequence[Size]) -> PlaneProcess:
     """Karpenter on a plane, which may buy nodes of these sizes in each of `ZONES` for the NodePools that there are."""
     published = programs.published("karpenter", _MODULE)
     client = plane.client()

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable
 from typing import Final, Self
 
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 _PAUSE_S: Final = 1.0
 
@@ -15,7 +15,7 @@ _PAUSE_S: Final = 1.0
 class Keeper:
     """Watches over parts while its `with` statement lasts."""
 
-    def __init__(self, parts: Iterable[Part]) -> None:
+    def __init__(self, parts: Iterable[PlaneProcess]) -> None:
         self._parts = list(parts)
         self._lock = threading.Lock()
         self._ended = threading.Event()
@@ -29,7 +29,7 @@ class Keeper:
         self._ended.set()
         self._thread.join()
 
-    def kill(self, parts: Iterable[Part]) -> None:
+    def kill(self, parts: Iterable[PlaneProcess]) -> None:
         """Ends these parts with SIGKILL, and starts them no more: a cluster that is gone at once."""
         with self._lock:
             gone = list(parts)

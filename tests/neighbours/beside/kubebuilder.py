@@ -19,7 +19,7 @@ from muster.api.kubernetes.extensions import DEFINITIONS
 from musterctl.plane.health import wait_until
 from musterctl.plane.machine import LocalError, free_ports
 from musterctl.plane.plane import Plane
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 _HOST = "127.0.0.1"
 _READY_S = 60.0
@@ -51,7 +51,7 @@ class Project:
     """The API version of its Configuration."""
 
 
-def start(neighbours: Neighbours, plane: Plane, project: Project, **more: Any) -> Part:
+def start(neighbours: Neighbours, plane: Plane, project: Project, **more: Any) -> PlaneProcess:
     """Installs what the project publishes and runs its program with the rights of its own account.
 
     `more` are fields of its Configuration. Returns when it is ready and its webhooks are asked.

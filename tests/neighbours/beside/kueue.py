@@ -23,7 +23,7 @@ from musterctl.plane import rights
 from musterctl.plane.health import trouble_at, wait_until
 from musterctl.plane.machine import LOOPBACK, free_ports, write_private
 from musterctl.plane.plane import Plane
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 JSON = dict[str, Any]
 MODULE: Final = "sigs.k8s.io/kueue"
@@ -44,7 +44,7 @@ class Kueue:
     """One Kueue and the plane beside which it runs."""
 
     plane: Plane
-    part: Part
+    part: PlaneProcess
     health_url: str
 
     def wait_ready(self) -> None:

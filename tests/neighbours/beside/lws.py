@@ -7,7 +7,7 @@ from beside.neighbour import Neighbours
 from muster.api import names
 from muster.api.base import Resource
 from musterctl.plane.plane import Plane
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 JSON = dict[str, Any]
 SETS: Resource[JSON] = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", JSON)
@@ -20,7 +20,7 @@ TORCH = {names.FRAMEWORK: "torch", names.QUEUE: "default"}
 _PROJECT = kubebuilder.Project("lws", "sigs.k8s.io/lws", "sigs.k8s.io/lws/cmd", "config.lws.x-k8s.io/v1alpha1")
 
 
-def start(neighbours: Neighbours, plane: Plane, **configuration: Any) -> Part:
+def start(neighbours: Neighbours, plane: Plane, **configuration: Any) -> PlaneProcess:
     """Installs LeaderWorkerSet and runs its controller, with further fields of its Configuration."""
     return kubebuilder.start(neighbours, plane, _PROJECT, **configuration)
 

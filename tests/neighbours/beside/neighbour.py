@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from musterctl.plane.plane import Plane
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 
 _LOG_LINES = 25
 
@@ -13,11 +13,11 @@ class Neighbours:
     """The neighbours of one test module."""
 
     def __init__(self) -> None:
-        self._parts: list[Part] = []
+        self._parts: list[PlaneProcess] = []
 
-    def start(self, plane: Plane, name: str, program: Path, arguments: Sequence[str]) -> Part:
+    def start(self, plane: Plane, name: str, program: Path, arguments: Sequence[str]) -> PlaneProcess:
         """Starts a program in the plane's folder, with its log there; what it needs must be installed before."""
-        part = Part(name, plane.root, lambda: [str(program), *arguments])
+        part = PlaneProcess(name, plane.root, lambda: [str(program), *arguments])
         self._parts.append(part)
         part.start()
         return part

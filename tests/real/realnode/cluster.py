@@ -14,7 +14,7 @@ from musterctl.plane import state
 from musterctl.plane.machine import LocalError
 from musterctl.plane.pki import Pki
 from musterctl.plane.plane import Plane
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 from realnode import dns, guard, images, namespaces, programs
 from realnode.node import Joined, Node
 
@@ -73,7 +73,7 @@ class Cluster:
         return namespaces.kernel_settings(Path(f"/proc/{self._guard.pid}/root"))
 
     @property
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[PlaneProcess]:
         """The processes beside those of the plane."""
         return [self._dns, *(part for node in self.nodes for part in node.parts)]
 
@@ -164,7 +164,7 @@ class Cluster:
             self._guard.communicate()
             self._guard = None
 
-    def _wait(self, what: str, condition: Callable[[], bool], *, dead: Part | None = None) -> None:
+    def _wait(self, what: str, condition: Callable[[], bool], *, dead: PlaneProcess | None = None) -> None:
         """Wait for a condition while all processes live, but for one that is known to be `dead`."""
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not condition():

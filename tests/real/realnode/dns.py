@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 from realnode import programs
 
 _COREFILE = """\
@@ -19,7 +19,7 @@ _COREFILE = """\
 """
 
 
-def part(root: Path, address: str, kubeconfig: Callable[[], Path]) -> Part:
+def part(root: Path, address: str, kubeconfig: Callable[[], Path]) -> PlaneProcess:
     """CoreDNS as one more part of the control plane in that folder, which listens at that address."""
 
     def command() -> list[str]:
@@ -27,4 +27,4 @@ def part(root: Path, address: str, kubeconfig: Callable[[], Path]) -> Part:
         corefile.write_text(_COREFILE.format(address=address, kubeconfig=kubeconfig()), encoding="utf-8")
         return [str(programs.coredns()), f"-conf={corefile}"]
 
-    return Part("coredns", root, command)
+    return PlaneProcess("coredns", root, command)

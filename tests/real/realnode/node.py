@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from musterctl.plane.pki import Pki
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 from realnode import cgroups, containerd, kubelet, namespaces, programs
 from realnode.namespaces import Place
 
@@ -45,11 +45,11 @@ class Node:
         self._place = place or namespaces.shared()
         self._folder = storage / self.name
         self._state = _RUN / self.name
-        self.containerd = Part(f"{self.name}-containerd", joined.root, self._containerd)
-        self.kubelet = Part(f"{self.name}-kubelet", joined.root, self._kubelet)
+        self.containerd = PlaneProcess(f"{self.name}-containerd", joined.root, self._containerd)
+        self.kubelet = PlaneProcess(f"{self.name}-kubelet", joined.root, self._kubelet)
 
     @property
-    def parts(self) -> tuple[Part, Part]:
+    def parts(self) -> tuple[PlaneProcess, PlaneProcess]:
         """Its processes, in the order in which they are started."""
         return self.containerd, self.kubelet
 

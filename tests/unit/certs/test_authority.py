@@ -9,10 +9,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.authority import Authority, KeyPair
+from certs.authority import Authority, CertificatePair
 
 
-def parsed(pair: KeyPair) -> x509.Certificate:
+def parsed(pair: CertificatePair) -> x509.Certificate:
     """The certificate of a pair."""
     return x509.load_pem_x509_certificate(pair.cert_pem)
 

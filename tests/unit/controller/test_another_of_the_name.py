@@ -10,11 +10,11 @@ from msgspec import structs
 from simulated_cluster import Cluster, _tell
 from simulated_jobs import job, order, submit, turn
 
-from controller.gangs.native import NativeGroups
-from controller.job.objects import ObjectError, Objects
-from controller.job.rules.events import UNKNOWN, Request
+from controller.gangs.native import NativeGroupWorker
+from controller.job.objects import JobObjects, ObjectError
+from controller.job.rules.events import UNKNOWN, JobEvent
 from controller.live import controller_of
-from controller.trainjob.children import Steps
+from controller.trainjob.children import ChildSteps
 from controller.trainjob.rules import steps
 from controller.worker import Retry
 from muster.api.kubeflow.trainer import TRAIN_JOBS
@@ -82,7 +82,7 @@ def test_the_loss_of_an_earlier_gang_is_no_news(cluster: Cluster, *, current: bo
     submit(cluster, "j", 2, {"events": ["Unknown"], "action": "AbortJob"})
     (group,) = cluster.api.all(POD_GROUPS)
     uid = group.metadata.uid if current else "another"
-    cluster.controller.jobs._pending_events.put("n/j", Request(event=UNKNOWN, group_uid=uid))
+    cluster.controller.jobs._pending_events.put("n/j", JobEvent(event=UNKNOWN, group_uid=uid))
     cluster.controller.workers[0].queue.add("n/j")
     cluster.work(1)
     assert job(cluster, "j").status.state.phase == ("Aborting" if current else "Running")
@@ -215,7 +215,7 @@ class OneMap:
 def test_an_object_of_an_earlier_job_is_neither_changed_nor_deleted(desk: Desk, earlier: Job, *, own: bool) -> None:
     """The pods wait until it has gone."""
     found = desk.add(CONFIG_MAPS, "c", desk.owned(desk.job if own else earlier))
-    objects, plugins = Objects(desk.client), [cast("Any", OneMap())]
+    objects, plugins = JobObjects(desk.client), [cast("Any", OneMap())]
     if own:
         objects.ensure(desk.job, plugins)
     else:
@@ -235,7 +235,7 @@ def test_a_native_podgroup_of_somebody_else_is_left_alone(desk: Desk, *, own: bo
     meta = structs.replace(published.metadata, owner_references=others)
     desk.api.add(NATIVE_POD_GROUPS, structs.replace(published, metadata=meta))
     larger = structs.replace(group, spec=structs.replace(group.spec, min_member=5))
-    NativeGroups(desk.kit, desk.caches)._publish(group.metadata.key, larger)
+    NativeGroupWorker(desk.kit, desk.caches)._publish(group.metadata.key, larger)
     policy = desk.api.all(NATIVE_POD_GROUPS)[0].spec.scheduling_policy
     assert (policy == native_of(larger).spec.scheduling_policy) == own
 
@@ -244,7 +244,7 @@ def test_a_job_of_a_train_job_counts_from_its_creation_to_its_deletion(desk: Des
     """Whatever the caches show, which is nothing here."""
     train = desk.add(TRAIN_JOBS, "t", spec={"runtimeRef": {"name": "r"}})
     owner = manifests.owner("t", "TrainJob", TRAIN_JOBS.api_version, train.metadata.uid)
-    maker = Steps(desk.kit, desk.caches, cast("Any", SimpleNamespace(get=lambda *_: None)))
+    maker = ChildSteps(desk.kit, desk.caches, cast("Any", SimpleNamespace(get=lambda *_: None)))
     for api_version, name in ((JOBS.api_version, "t"), (INDEXED_JOBS.api_version, "t-i-0")):
         meta = {"name": name, "namespace": "n", "ownerReferences": [owner]}
         maker.take(train, steps.Create({"apiVersion": api_version, "metadata": meta, "spec": {}}))
@@ -273,6 +273,6 @@ def test_an_object_of_a_train_job_that_differs_is_changed_unless_it_is_made_once
     meta = {"name": "c", "namespace": "n", "ownerReferences": [owner]}
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"a": "as wanted"}}
     desk.api.add(CONFIG_MAPS, {**manifest, "data": {"a": live}})
-    maker = Steps(desk.kit, desk.caches, cast("Any", SimpleNamespace(get=lambda *_: None)))
+    maker = ChildSteps(desk.kit, desk.caches, cast("Any", SimpleNamespace(get=lambda *_: None)))
     maker.take(train, steps.Ensure(Component(manifest, "a plugin", once=once)))
     assert [each.site.rpartition(" ")[2] for each in desk.api.sent] == verbs

@@ -7,7 +7,7 @@ from simulated_cluster import Cluster
 from simulated_jobs import add, fail, job, pods, settle, task, turn
 
 from controller.job.rules import notes, timers
-from controller.job.rules.events import Request
+from controller.job.rules.events import JobEvent
 from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import JobStatus
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -126,18 +126,18 @@ def test_a_job_tells_why_containers_do_not_start(cluster: Cluster) -> None:
 
 def test_another_restart_ends_the_row() -> None:
     """But not the delay that is still under way."""
-    refusal = Request(pod="p", refused="OutOfcpu")
+    refusal = JobEvent(pod="p", refused="OutOfcpu")
     status = timers.restarted(JobStatus(), refusal, 0.0, 1.0)
     assert timers.left_s(status, 4.0) == 6.0
-    assert timers.restarted(status, Request(), 4.0, 1.0) == status
-    assert timers.back_off(timers.restarted(status, Request(), 11.0, 1.0)) is None
+    assert timers.restarted(status, JobEvent(), 4.0, 1.0) == status
+    assert timers.back_off(timers.restarted(status, JobEvent(), 11.0, 1.0)) is None
 
 
 def test_a_note_that_somebody_edited_is_none() -> None:
     """It delays nothing."""
     status = JobStatus(controlled_resources={notes.BACK_OFF: "[3]"})
     assert timers.left_s(status, 0.0) == 0.0
-    assert timers.restarted(status, Request(pod="p", refused="OutOfcpu"), 0.0, 1.0).controlled_resources
+    assert timers.restarted(status, JobEvent(pod="p", refused="OutOfcpu"), 0.0, 1.0).controlled_resources
 
 
 def ended_again(cluster: Cluster, name: str, ran_s: float) -> float:

@@ -9,12 +9,12 @@ from guarded_controller import Desk, failing
 from msgspec import structs
 
 from controller.job.controller import Jobs
-from controller.job.effects import Effects
-from controller.job.objects import ObjectError, Objects
-from controller.job.writer import StatusWriter
-from controller.queues.controller import Queues
-from controller.trainjob.children import Steps
-from controller.trainjob.report import Turns
+from controller.job.effects import PodEffects
+from controller.job.objects import JobObjects, ObjectError
+from controller.job.writer import JobStatusWriter
+from controller.queues.controller import QueueController
+from controller.trainjob.children import ChildSteps
+from controller.trainjob.report import ReportLimit
 from controller.trainjob.rules import steps
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import CONFIG_MAPS, PODS
@@ -33,7 +33,7 @@ def desk() -> Desk:
 
 
 @pytest.fixture
-def effects(desk: Desk) -> Iterator[Effects]:
+def effects(desk: Desk) -> Iterator[PodEffects]:
     """Its threads end with the test."""
     made = desk.effects()
     yield made
@@ -42,7 +42,9 @@ def effects(desk: Desk) -> Iterator[Effects]:
 
 @failing
 @pytest.mark.parametrize("failed", range(3))
-def test_a_pod_that_was_not_created_is_not_expected(desk: Desk, effects: Effects, error: APIError, failed: int) -> None:
+def test_a_pod_that_was_not_created_is_not_expected(
+    desk: Desk, effects: PodEffects, error: APIError, failed: int
+) -> None:
     """The others of its gang are; the next pass creates it."""
     manifests = [desk.pod(rank) for rank in range(3)]
     desk.api.fails(error, "create", only=f"w-{failed}")
@@ -57,7 +59,7 @@ def test_a_pod_that_was_not_created_is_not_expected(desk: Desk, effects: Effects
 @failing
 @pytest.mark.parametrize("verb", ["merge_patch", "delete"])
 def test_a_pod_that_was_not_deleted_is_not_thought_to_go(
-    desk: Desk, effects: Effects, error: APIError, verb: str
+    desk: Desk, effects: PodEffects, error: APIError, verb: str
 ) -> None:
     """Neither when its mark failed nor when its deletion did; its end would be taken for this controller's."""
     pods = [desk.api.add(PODS, desk.pod(rank)) for rank in range(3)]
@@ -82,7 +84,7 @@ class TwoMaps:
 @failing
 def test_objects_that_could_not_be_made_are_made_by_the_next_pass(desk: Desk, error: APIError) -> None:
     """Also where the first of them was."""
-    objects = Objects(desk.client)
+    objects = JobObjects(desk.client)
     desk.api.fails(error, "create", only="two")
     with pytest.raises(ObjectError, match="ConfigMap two cannot be made"):
         objects.ensure(desk.job, [cast("Any", TwoMaps())])
@@ -128,7 +130,7 @@ def test_a_status_that_was_not_written_is_not_the_job_s(desk: Desk, error: APIEr
     caches = desk.caches
     caches.jobs.store.put(desk.job)
     jobs = Jobs(desk.kit, caches, needed=lambda _: False, joins_native=lambda _: False)
-    writer = StatusWriter(jobs.patched, lambda _, delay_s: waits.append(delay_s), lambda: desk.now_s)
+    writer = JobStatusWriter(jobs.patched, lambda _, delay_s: waits.append(delay_s), lambda: desk.now_s)
     wanted = structs.replace(desk.job.status, running=2)
     writer.write(desk.job, wanted)
     desk.now_s += 1.5
@@ -149,20 +151,20 @@ def test_a_status_that_was_not_written_is_not_the_job_s(desk: Desk, error: APIEr
 def test_a_command_that_was_not_sent_is_sent_by_the_next_pass(desk: Desk, error: APIError) -> None:
     """It is not thought to be under way."""
     train = desk.api.add(TRAIN_JOBS, {"metadata": {"name": "t"}, "spec": {"runtimeRef": {"name": "r"}}})
-    maker = Steps(desk.kit, desk.caches, cast("Any", None))
+    maker = ChildSteps(desk.kit, desk.caches, cast("Any", None))
     desk.api.fails(error, "create")
     with pytest.raises(type(error)):
-        maker.take(train, steps.Command(desk.job, "AbortJob"))
-    maker.take(train, steps.Command(desk.job, "AbortJob"))
+        maker.take(train, steps.SendCommand(desk.job, "AbortJob"))
+    maker.take(train, steps.SendCommand(desk.job, "AbortJob"))
     assert len(desk.api.all(COMMANDS)) == 1
-    maker.take(train, steps.Command(desk.job, "AbortJob"))
+    maker.take(train, steps.SendCommand(desk.job, "AbortJob"))
     assert len(desk.api.sent) == 2
 
 
 @failing
 def test_a_command_to_a_queue_that_was_not_deleted_waits(desk: Desk, error: APIError) -> None:
     """The next pass deletes it; to carry it out twice does no harm."""
-    queues = Queues(desk.kit, desk.caches)
+    queues = QueueController(desk.kit, desk.caches)
     target = {"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue", "name": "q", "uid": ""}
     command: Command = desk.api.add(COMMANDS, {"metadata": {"name": "c"}, "action": "CloseQueue", "target": target})
     queues._command_seen(None, command)
@@ -179,7 +181,7 @@ def test_a_report_gives_its_turn_back_however_it_ends(ends: str) -> None:
     """The address is forgotten with its last one."""
 
     async def story() -> None:
-        turns, begun, never = Turns(1), asyncio.Event(), asyncio.Event()
+        turns, begun, never = ReportLimit(1), asyncio.Event(), asyncio.Event()
 
         async def report() -> None:
             async with turns.of("10.0.0.1"):

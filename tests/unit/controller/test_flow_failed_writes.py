@@ -8,7 +8,7 @@ from guarded_api import GuardedApi, Sent
 from guarded_controller import failing
 
 import controller
-from controller.caches import Caches
+from controller.caches import SharedCaches
 from controller.flow.controller import JobFlows, JobTemplates
 from controller.kit import Kit
 from muster.api.base import Resource
@@ -32,7 +32,7 @@ class World:
         self.made: list[str] = []
         clock: Callable[[], float] = lambda: self.now_s  # noqa: E731 - one clock for both
         client = cast("Any", self.api)
-        kit, caches = Kit(client, cast("Any", self), clock, clock), Caches(client)
+        kit, caches = Kit(client, cast("Any", self), clock, clock), SharedCaches(client)
         self.flows = JobFlows(kit, caches, JobTemplates(kit, caches).cache)
         self._mirrors: dict[Resource[Any], Mirror[Any]] = {}
         for reflector, handler in self.flows.handlers:

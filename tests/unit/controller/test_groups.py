@@ -8,7 +8,7 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.placement import Placement, PlacementContent, PlacementSpec, PlacementStatus
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import NotFound
-from muster.kube.store import Store
+from muster.kube.store import ObjectStore
 
 
 class Api:
@@ -27,7 +27,7 @@ class Api:
 
 def groups(api: Api) -> Groups:
     """With nothing in any cache."""
-    return Groups(cast("Any", api), Store[PodGroup](), list, Expectations(lambda: 0.0))
+    return Groups(cast("Any", api), ObjectStore[PodGroup](), list, Expectations(lambda: 0.0))
 
 
 def group(phase: str = "", uid: str = "u") -> PodGroup:

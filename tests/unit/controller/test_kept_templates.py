@@ -8,14 +8,14 @@ import pytest
 from short_args import TEMPLATE, fill, growth, metadata
 
 from controller.app import Controller
-from controller.trainjob.runtimes import Runtimes
+from controller.trainjob.runtimes import RuntimeFinder
 from muster.api.kubeflow.trainer import RuntimeRef, TrainJob, TrainJobSpec
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.batch import Job
 from muster.kube.client import Client
-from muster.kube.config import Config
-from muster.kube.events import Recorder
-from muster.kube.store import Store
+from muster.kube.config import ClientConfig
+from muster.kube.events import EventWriter
+from muster.kube.store import ObjectStore
 
 JSON = dict[str, Any]
 
@@ -41,7 +41,7 @@ def indexed(number: int) -> JSON:
 )
 def test_a_cache_keeps_the_text_of_templates(cache: str, make: Callable[[int], JSON]) -> None:
     """At most; of pods, even less."""
-    client = Client(Config("http://127.0.0.1:1"))
+    client = Client(ClientConfig("http://127.0.0.1:1"))
     controller = Controller(client, 1)
     with growth() as grown:
         size = fill(controller.reflectors[cache], make)
@@ -56,7 +56,7 @@ def test_the_leader_tells_of_a_job_that_is_left_out(monkeypatch: pytest.MonkeyPa
     def event(about: Object, *words: str) -> None:
         told.append((about.metadata.name, *words))
 
-    client = Client(Config("http://127.0.0.1:1"))
+    client = Client(ClientConfig("http://127.0.0.1:1"))
     controller = Controller(client, 1)
     monkeypatch.setattr(controller._recorder, "event", event)
     jobs = controller.reflectors["jobs"]
@@ -83,8 +83,8 @@ def test_train_jobs_share_the_text_of_their_runtime(monkeypatch: pytest.MonkeyPa
     step = {"name": "node", "template": {"spec": {"template": TEMPLATE}}}
     whole = {"kind": "TrainingRuntime", "spec": {"template": {"spec": {"replicatedJobs": [step]}}}}
     text = msgspec.json.encode(whole | {"metadata": metadata(0)}).decode()
-    client = Client(Config("http://127.0.0.1:1"))
-    runtimes = Runtimes(client, Recorder(client, "tests"), Store[Object]())
+    client = Client(ClientConfig("http://127.0.0.1:1"))
+    runtimes = RuntimeFinder(client, EventWriter(client, "tests"), ObjectStore[Object]())
     monkeypatch.setattr(runtimes, "_kept", lambda _: text)
     monkeypatch.setattr("controller.trainjob.runtimes.check", lambda *_, **__: [])
     spec = TrainJobSpec(runtime_ref=RuntimeRef(name="j0", kind="TrainingRuntime"))

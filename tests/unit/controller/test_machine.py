@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.job.rules.phases import Counts, next_phase
-from controller.job.rules.policies import TABLE, Action, step
+from controller.job.rules.policies import TABLE, PolicyAction, step
 from muster.api.volcano.batch import JobSpec, TaskSpec
 
 ACTIONS = (
@@ -137,9 +137,9 @@ def test_draining_ends_when_nothing_is_left(phase: str, end: str) -> None:
     phase=st.sampled_from(["Completed", "Failed", "Terminated"]),
     numbers=st.lists(st.integers(0, 5), min_size=6, max_size=6),
     retry=st.integers(0, 9),
-    action=st.sampled_from(Action),
+    action=st.sampled_from(PolicyAction),
 )
-def test_finished_stays_finished(phase: str, numbers: list[int], retry: int, action: Action) -> None:
+def test_finished_stays_finished(phase: str, numbers: list[int], retry: int, action: PolicyAction) -> None:
     """Neither counters nor actions lead out of a finished phase."""
     assert step(phase, action).enter is None  # type: ignore[arg-type]  # phases as text
     assert phase_after(spec((3, 3), min_available=3), phase, Counts(*numbers), retry) == phase

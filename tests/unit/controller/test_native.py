@@ -8,8 +8,8 @@ from guarded_api import GuardedApi
 from msgspec import convert, structs, to_builtins
 
 import controller
-from controller.caches import Caches
-from controller.gangs.native import NativeGroups
+from controller.caches import SharedCaches
+from controller.gangs.native import NativeGroupWorker
 from controller.kit import Kit
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -60,9 +60,9 @@ class World:
         self.now_s = 0.0
         client: Any = self.cluster
         nobody: Any = None
-        caches = Caches(client)
+        caches = SharedCaches(client)
         self.groups, self.natives, self.pods = caches.groups.store, caches.natives.store, caches.pods.store
-        self.native = NativeGroups(Kit(client, nobody, lambda: self.now_s, lambda: 0.0), caches)
+        self.native = NativeGroupWorker(Kit(client, nobody, lambda: self.now_s, lambda: 0.0), caches)
         for each in gangs:
             self.groups.put(each)
         self.native.replay()

@@ -13,7 +13,7 @@ from msgspec import structs
 from settled_world import Settled
 
 from controller.trainjob.report import Authorities, TrainerReports
-from controller.trainjob.watched import Kinds, Whole
+from controller.trainjob.watched import Kinds, UnknownKindObject
 from controller.worker import Retry
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
@@ -296,13 +296,17 @@ def test_a_plugin_that_computes_the_status_of_a_train_job() -> None:
     watched = world.controller.train_jobs.watched
     assert not watched.synced
 
-    def gadget(name: str, uid: str) -> Whole:
+    def gadget(name: str, uid: str) -> UnknownKindObject:
         owner = manifests.owner("t", "TrainJob", TRAIN_JOBS.api_version, uid)
         meta = {"name": name, "namespace": "n", "uid": name, "ownerReferences": [owner]}
-        return msgspec.convert({"kind": "Gadget", "metadata": meta, "spec": {"a": 1}}, Whole)
+        return msgspec.convert({"kind": "Gadget", "metadata": meta, "spec": {"a": 1}}, UnknownKindObject)
 
     own = [gadget(name, made.metadata.uid) for name in ("b", "a", "gone")]
-    for each in (*own, gadget("foreign", "earlier"), msgspec.convert({"metadata": {"name": "free"}}, Whole)):
+    for each in (
+        *own,
+        gadget("foreign", "earlier"),
+        msgspec.convert({"metadata": {"name": "free"}}, UnknownKindObject),
+    ):
         watched._changed("gadgets.example.com", None, each)
     watched._changed("gadgets.example.com", own[2], None)
     world.settle()

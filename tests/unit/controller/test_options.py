@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from certs.rotation import Terms, Wanted
+from certs.rotation import Terms, WantedCertificate
 from controller.certificates import CertificateOptions
 from controller.main import certificates_of
-from controller.settings import ControllerSettings, Options, parse
+from controller.settings import ControllerOptions, ControllerSettings, parse
 
 
 def test_every_default() -> None:
     """Nothing has to be given."""
-    assert parse([]) == Options(
+    assert parse([]) == ControllerOptions(
         kubeconfig="",
         status_host="127.0.0.1",
         report_host="0.0.0.0",  # noqa: S104 - pods reach it
@@ -22,7 +22,7 @@ def test_every_default() -> None:
 
 def test_every_flag() -> None:
     """Each flag sets the field of its name."""
-    assert parse(["--kubeconfig=k", "--status-host=::", "--report-host=h"]) == Options(
+    assert parse(["--kubeconfig=k", "--status-host=::", "--report-host=h"]) == ControllerOptions(
         kubeconfig="k", status_host="::", report_host="h", settings=ControllerSettings()
     )
 
@@ -44,7 +44,7 @@ def test_certificates_by_default() -> None:
     assert certificates(cert_dns_name=("a.svc", "0:0::1")) == CertificateOptions(
         secret="s",  # noqa: S106 - its name
         issuer="own",
-        wanted=(Wanted(name="tls", common_name="muster-webhook", names=frozenset({"a.svc", "::1"})),),
+        wanted=(WantedCertificate(name="tls", common_name="muster-webhook", names=frozenset({"a.svc", "::1"})),),
         terms=Terms(authority_life_s=365 * 86400, life_s=90 * 86400, trust_wait_s=30, load_wait_s=3600),
     )
 

@@ -12,7 +12,7 @@ from simulated_faults import Faults
 
 from controller.job.rules.phases import Counts
 from controller.job.rules.status import Failure, Work, concluded, counted, explained, moved
-from controller.job.writer import StatusWriter
+from controller.job.writer import JobStatusWriter
 from controller.live import write_status
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import JOBS, Job, JobStatus
@@ -97,7 +97,7 @@ class World:
         chance = random.Random(1)  # noqa: S311 - not a secret
         self.api = Api(Faults(chance, 0.0, 0.0), lambda: self.now_s, lambda *_: None)
         self.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {}}, "n")
-        self.writer = StatusWriter(
+        self.writer = JobStatusWriter(
             partial(write_status, self.api, JOBS),  # type: ignore[arg-type]  # the same methods as a client
             lambda _, delay_s: self.requeue_after.append(round(delay_s, 3)),
             lambda: self.now_s,

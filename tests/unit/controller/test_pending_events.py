@@ -4,20 +4,20 @@ from collections.abc import Iterable
 from contextlib import suppress
 
 from controller.job.pending_events import PendingEvents
-from controller.job.rules.events import COMMAND_ISSUED, SYNC, Request
+from controller.job.rules.events import COMMAND_ISSUED, SYNC, JobEvent
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job
 
 KEY = "n/j"
-A, B, C, LATER = (Request(event="PodFailed", pod=name) for name in ("a", "b", "c", "later"))
-STOP, RESUME = (Request(event=COMMAND_ISSUED, command=name, command_order=order) for order, name in enumerate("sr", 1))
+A, B, C, LATER = (JobEvent(event="PodFailed", pod=name) for name in ("a", "b", "c", "later"))
+STOP, RESUME = (JobEvent(event=COMMAND_ISSUED, command=name, command_order=order) for order, name in enumerate("sr", 1))
 
 
 class Cut(BaseException):
     """The pass ends here."""
 
 
-def noted(*requests: Request) -> PendingEvents:
+def noted(*requests: JobEvent) -> PendingEvents:
     """Events of Job `n/j` that have come in this order."""
     events = PendingEvents()
     for request in requests:
@@ -25,13 +25,13 @@ def noted(*requests: Request) -> PendingEvents:
     return events
 
 
-def pending(events: PendingEvents) -> list[Request]:
+def pending(events: PendingEvents) -> list[JobEvent]:
     """What the next pass gets; it stays."""
     with events.batch(KEY) as batch:
         return batch.left()
 
 
-def cut_pass(events: PendingEvents, at: Request, unwritten: Iterable[Request] = ()) -> None:
+def cut_pass(events: PendingEvents, at: JobEvent, unwritten: Iterable[JobEvent] = ()) -> None:
     """A pass that fails while it deals with request `at`; meanwhile another event comes."""
     with suppress(Cut), events.batch(KEY, unwritten) as batch:
         for request in batch:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from simulated_cluster import Cluster
 from simulated_jobs import fail, job, pods, settle, submit, task
 
-from controller.job.rules.events import Request, pod_changed
+from controller.job.rules.events import JobEvent, pod_changed
 from controller.job.rules.phases import Counts, next_phase
 from controller.job.rules.policies import (
     SYNC,
-    Effect,
     Match,
-    Step,
+    PodEffect,
+    PolicyCell,
     match,
     pods_to_delete,
     restart_targets,
@@ -39,10 +39,10 @@ def with_job_policies(*policies: LifecyclePolicy, task: list[LifecyclePolicy] | 
     return a_job("j", tasks, "n", uid="u", policies=list(policies), status=JobStatus(version=version))
 
 
-def failed(**more: object) -> Request:
+def failed(**more: object) -> JobEvent:
     """A pod of task `w` failed with exit code 3."""
     defaults = {"event": "PodFailed", "job_uid": "u", "job_version": 0, "task": "w", "pod": "j-w-0", "exit_codes": (3,)}
-    return Request(**{**defaults, **more})  # type: ignore[arg-type]  # from a mapping
+    return JobEvent(**{**defaults, **more})  # type: ignore[arg-type]  # from a mapping
 
 
 OWN = [policy("RestartTask", "PodFailed"), policy("RestartPod", "PodFailed")]
@@ -92,19 +92,19 @@ CODE, ANY = policy("TerminateJob", exit_code=137), policy("AbortJob", "*")
         pytest.param(with_job_policies(ANY, version=1), failed(job_version=1), "AbortJob", id="of this version"),
         pytest.param(
             with_job_policies(policy("RestartJob", "Unknown"), version=7),
-            Request(event="Unknown", group_uid="g"),
+            JobEvent(event="Unknown", group_uid="g"),
             "RestartJob",
             id="unknown has no version: a gang can become so again",
         ),
         pytest.param(
             with_job_policies(version=3),
-            Request(event="CommandIssued", action="ResumeJob"),
+            JobEvent(event="CommandIssued", action="ResumeJob"),
             "ResumeJob",
             id="a command needs none",
         ),
     ],
 )
-def test_what_a_policy_makes_of_an_event(of: Job, request_: Request, action: str) -> None:
+def test_what_a_policy_makes_of_an_event(of: Job, request_: JobEvent, action: str) -> None:
     """The task's policies come before the Job's, and the first one that matches counts."""
     assert match(of, request_).action == action
 
@@ -127,7 +127,7 @@ def test_from_a_failed_pod_to_the_restart_of_its_task() -> None:
     assert (request.event, request.task) == ("PodFailed", "w")
     found = match(running, request)
     assert found == Match("RestartTask")
-    assert step("Running", found.action) == Step(Effect.KILL_TARGET, "Restarting", retry=True)
+    assert step("Running", found.action) == PolicyCell(PodEffect.KILL_TARGET, "Restarting", retry=True)
     status = restarting(JobStatus(state=JobState(phase="Restarting")), target_of(found.action, request))
     assert [str(target) for target in restart_targets(status)] == ["task/w"]
     restarted = Job(metadata=running.metadata, spec=running.spec, status=status)
@@ -150,7 +150,7 @@ POLICIES = st.lists(
     max_size=3,
 )
 CODES = st.sampled_from([(), (3,), (1, 137)])
-REQUESTS = st.builds(Request, event=EVENTS, task=st.sampled_from(["w", "v", ""]), exit_codes=CODES)
+REQUESTS = st.builds(JobEvent, event=EVENTS, task=st.sampled_from(["w", "v", ""]), exit_codes=CODES)
 
 
 def with_policies(own: list[LifecyclePolicy], of_job: list[LifecyclePolicy]) -> Job:
@@ -161,7 +161,7 @@ def with_policies(own: list[LifecyclePolicy], of_job: list[LifecyclePolicy]) -> 
 
 @given(POLICIES, POLICIES, REQUESTS)
 def test_an_event_that_no_policy_of_the_task_is_for_is_the_jobs(
-    own: list[LifecyclePolicy], of_job: list[LifecyclePolicy], request: Request
+    own: list[LifecyclePolicy], of_job: list[LifecyclePolicy], request: JobEvent
 ) -> None:
     """The policies of one level decide alone where the other has none for the event, and the task's where both have."""
     of_task = match(with_policies(own, []), request)
@@ -173,7 +173,7 @@ def test_an_event_that_no_policy_of_the_task_is_for_is_the_jobs(
 
 @given(POLICIES, POLICIES, REQUESTS)
 def test_of_one_level_the_first_that_fits_decides(
-    first: list[LifecyclePolicy], then: list[LifecyclePolicy], request: Request
+    first: list[LifecyclePolicy], then: list[LifecyclePolicy], request: JobEvent
 ) -> None:
     """Further policies change nothing for events that have one."""
     found = match(with_policies([], first), request)

@@ -21,17 +21,17 @@ from certs.making import all_steps
 from certs.rotation import Situation
 from controller.certificates import CertificateOptions, Keeper
 from controller.flow.controller import JobTemplates
-from controller.gangs.native import NativeGroups
+from controller.gangs.native import NativeGroupWorker
 from controller.gangs.podgroups import PodGroups
-from controller.job.objects import Objects
+from controller.job.objects import JobObjects
 from controller.job.reconcile import Reconciler
 from controller.live import delete, write_status
 from controller.queues import rules
-from controller.queues.controller import Queues
-from controller.trainjob.children import Steps
+from controller.queues.controller import QueueController
+from controller.trainjob.children import ChildSteps
 from controller.trainjob.report import Reports
 from controller.trainjob.rules import steps
-from controller.trainjob.rules.reports import Target
+from controller.trainjob.rules.reports import ReportTarget
 from controller.trainjob.runtimes import FINALIZER, Finalizers
 from muster.api import names
 from muster.api.base import Resource
@@ -113,13 +113,13 @@ def publishes(on: Process) -> None:
     group = on.group()
     known = on.api.add(NATIVE_POD_GROUPS, native_of(group))
     on.caches.natives.store.put(known)
-    NativeGroups(on.kit, on.caches)._publish(group.metadata.key, _larger(group))
+    NativeGroupWorker(on.kit, on.caches)._publish(group.metadata.key, _larger(group))
 
 
 def has_been_scheduled(on: Process) -> None:
     """A native PodGroup gets the condition that its gang has had its nodes."""
     known = on.api.add(NATIVE_POD_GROUPS, native_of(on.group()))
-    NativeGroups(on.kit, on.caches)._tell(known)
+    NativeGroupWorker(on.kit, on.caches)._tell(known)
 
 
 def lists_jobs(on: Process) -> None:
@@ -153,7 +153,7 @@ def changes_an_object(on: Process) -> None:
     """An object of a plugin, which is the Job's."""
     manifest = {"metadata": {"name": "s"}, "spec": {"clusterIP": "None"}}
     on.add(SERVICES, "s", on.owned(), spec={})
-    assert Objects(on.client)._made(on.job, Owned(SERVICES, manifest), change=True) is None
+    assert JobObjects(on.client)._made(on.job, Owned(SERVICES, manifest), change=True) is None
 
 
 def changes_the_group_of_a_job(on: Process) -> None:
@@ -180,8 +180,8 @@ def writes_a_status(on: Process) -> None:
     write_status(on.client, JOBS, on.job, {"running": 1})
 
 
-def _queues(on: Process) -> Queues:
-    return Queues(on.kit, on.caches)
+def _queues(on: Process) -> QueueController:
+    return QueueController(on.kit, on.caches)
 
 
 def gives_a_parent(on: Process) -> None:
@@ -191,7 +191,7 @@ def gives_a_parent(on: Process) -> None:
 
 def counts_a_queue(on: Process) -> None:
     """A queue is open, and has gangs."""
-    wanted = rules.Wanted("Open", by_parent=False)
+    wanted = rules.WantedState("Open", by_parent=False)
     _queues(on)._write(on.add(QUEUES, "q", spec={"parent": "root"}), wanted, rules.Load(Counter({"Running": 2})))
 
 
@@ -201,7 +201,7 @@ def marks_a_queue(on: Process) -> None:
 
 
 def _take(on: Process, step: steps.Step) -> None:
-    Steps(on.kit, on.caches, cast("Any", None)).take(TRAIN, step)
+    ChildSteps(on.kit, on.caches, cast("Any", None)).take(TRAIN, step)
 
 
 def suspends(on: Process) -> None:
@@ -212,7 +212,7 @@ def suspends(on: Process) -> None:
 def scales(on: Process) -> None:
     """The Job of a TrainJob gets another number of pods."""
     wanted = {"spec": {"minAvailable": 2, "tasks": []}}
-    _take(on, steps.Change(on.job, steps.changes(on.job, wanted, "")))
+    _take(on, steps.PatchJob(on.job, steps.changes(on.job, wanted, "")))
 
 
 def deletes_the_job_of_a_train_job(on: Process) -> None:
@@ -226,7 +226,7 @@ def ensures(on: Process) -> None:
     on.add(SERVICES, "s", {"ownerReferences": [_owner(TRAIN_JOBS, train)]}, spec={})
     meta = {"name": "s", "namespace": "n"}
     manifest = {"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": {"clusterIP": "None"}}
-    maker = Steps(on.kit, on.caches, cast("Any", None))
+    maker = ChildSteps(on.kit, on.caches, cast("Any", None))
     with_status = structs.replace(train, status=structs.replace(train.status, jobs_status=[cast("Any", object())]))
     maker._ensure(with_status, steps.Ensure(Component(manifest, "torch")))
 
@@ -242,7 +242,7 @@ def frees_a_runtime(on: Process) -> None:
 def notes_a_checkpoint(on: Process) -> None:
     """The gang of a TrainJob gets the checkpoint that its trainer has reported."""
     on.add(POD_GROUPS, "g", {"labels": {names.TRAIN_JOB: "t"}}, spec={})
-    Reports(on.client)._note(Target("n", "t"), "step=7")
+    Reports(on.client)._note(ReportTarget("n", "t"), "step=7")
 
 
 NOW = Situation(now_s=1.8e9, terms=TERMS, wanted=[WEBHOOK])

@@ -15,10 +15,10 @@ from structlog.testing import capture_logs
 from certs.authority import Authority
 from controller import main
 from controller.app import Controller
-from controller.main import LOST_LEASE, Process
-from controller.settings import ControllerSettings, Options
+from controller.main import LOST_LEASE, ControllerProcess
+from controller.settings import ControllerOptions, ControllerSettings
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import ConfigurationError
 from muster.process import memory
 
@@ -30,10 +30,10 @@ class World:
     """A process whose parts only note their calls; `elects` happens when the elector starts."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, folder: Path, **settings: Any) -> None:
-        self.client = Client(Config("http://127.0.0.1:1"))
+        self.client = Client(ClientConfig("http://127.0.0.1:1"))
         given = ControllerSettings(status_port=0, lease_duration_s=30.0, **settings)
-        options = Options(kubeconfig="", status_host="127.0.0.1", report_host="127.0.0.1", settings=given)
-        self.process = Process(self.client, options, [])
+        options = ControllerOptions(kubeconfig="", status_host="127.0.0.1", report_host="127.0.0.1", settings=given)
+        self.process = ControllerProcess(self.client, options, [])
         self.calls: list[str] = []
         self.may_act: list[Callable[[], bool]] = []
         self.handlers: dict[int, Any] = {}
@@ -168,7 +168,7 @@ def test_it_runs_with_what_it_is_given(monkeypatch: pytest.MonkeyPatch, tmp_path
     file = tmp_path / "settings.yaml"
     file.write_text(f"apiVersion: config.muster.dev/v1alpha1\nkind: ControllerConfiguration\nshipped: {folder}\n")
     monkeypatch.setattr(main, "configure", lambda *_: None)
-    monkeypatch.setattr(main, "Process", process)
+    monkeypatch.setattr(main, "ControllerProcess", process)
     monkeypatch.setattr(Client, "load", lambda *arguments, **more: (arguments, more))
     assert main.main([f"--settings={file}", "--kubeconfig=k"]) == 7
     client, options, shipped = given

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from controller.queues.rules import Usage
+from controller.queues.rules import RequestsByQueue
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec
@@ -38,7 +38,7 @@ class World:
 
     def __init__(self) -> None:
         self.queues = {"n/g": "q", "m/g": "r"}
-        self.usage = Usage(self._group)
+        self.usage = RequestsByQueue(self._group)
 
     def _group(self, key: str) -> PodGroup | None:
         namespace, _, name = key.partition("/")

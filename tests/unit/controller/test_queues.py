@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from simulated_cluster import Cluster
 from simulated_faults import Faults
 
-from controller.queues.rules import Wanted, asked, at_rest
+from controller.queues.rules import WantedState, asked, at_rest
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.native import conditions_of
@@ -22,8 +22,8 @@ from muster.api.volcano.scheduling import (
     Queue,
 )
 
-OPEN, CLOSED, CLOSING = (Wanted(state, by_parent=False) for state in ("Open", "Closed", "Closing"))  # type: ignore[arg-type]
-MARKED_CLOSED, MARKED_CLOSING = Wanted("Closed", by_parent=True), Wanted("Closing", by_parent=True)
+OPEN, CLOSED, CLOSING = (WantedState(state, by_parent=False) for state in ("Open", "Closed", "Closing"))  # type: ignore[arg-type]
+MARKED_CLOSED, MARKED_CLOSING = WantedState("Closed", by_parent=True), WantedState("Closing", by_parent=True)
 
 
 def queue(state: str, *, marked: bool = False, name: str = "q") -> Queue:
@@ -48,10 +48,10 @@ def queue(state: str, *, marked: bool = False, name: str = "q") -> Queue:
         ("Closed", False, "Open", True, CLOSED),  # as a client wrote it
         ("Closing", False, "Open", True, CLOSING),
         ("Closing", False, "Open", False, CLOSED),
-        ("Unknown", False, "Open", False, Wanted("Unknown", by_parent=False)),
+        ("Unknown", False, "Open", False, WantedState("Unknown", by_parent=False)),
     ],
 )
-def test_state_at_rest(state: str, marked: bool, above: str, busy: bool, wanted: Wanted) -> None:  # noqa: FBT001 - columns of the table
+def test_state_at_rest(state: str, marked: bool, above: str, busy: bool, wanted: WantedState) -> None:  # noqa: FBT001 - columns of the table
     """What follows from the queue, its mark, its parent and its gangs."""
     assert at_rest(queue(state, marked=marked), queue(above, name="p"), busy=busy) == wanted
 

@@ -11,7 +11,7 @@ from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.errors import Forbidden
-from muster.volcano.plugins.base import Plugin, PluginError
+from muster.volcano.plugins.base import JobPlugin, PluginError
 
 
 def refuse(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, verb: str, name: str) -> None:
@@ -110,7 +110,7 @@ def test_an_object_that_cannot_be_changed_does_not_stop_the_job(
     assert brief(cluster) == ("Failed", 0)
 
 
-class Broken(Plugin):
+class Broken(JobPlugin):
     """A plugin that cannot shape pods."""
 
     def shape(self, *_: Any) -> None:

@@ -9,19 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.job.rules.budget import charged, fault_of, infrastructure_codes, no_restart_left, restarts_of, spent
-from controller.job.rules.events import Request, pod_changed
+from controller.job.rules.events import JobEvent, pod_changed
 from controller.job.rules.phases import Counts, next_phase
 from controller.job.rules.policies import pods_to_delete
 from muster.api.kubernetes.core import Pod, PodStatus
 from muster.api.kubernetes.meta import ReportedCondition, format_time
 from muster.api.volcano.batch import Job, JobState, JobStatus
-from muster.resources.runtime import Budget, budget_mistakes, restart_budget
+from muster.resources.runtime import RestartBudget, budget_mistakes, restart_budget
 
 KEY = "muster.dev/restart-budget"
 NOW = 1_800_000_000.0
-USERS = Request(event="PodFailed", pod="j-w-0", exit_codes=(1,))
-SIGNAL = Request(event="PodFailed", pod="j-w-0", exit_codes=(139,))
-EVICTED = Request(event="PodEvicted", pod="j-w-0")
+USERS = JobEvent(event="PodFailed", pod="j-w-0", exit_codes=(1,))
+SIGNAL = JobEvent(event="PodFailed", pod="j-w-0", exit_codes=(139,))
+EVICTED = JobEvent(event="PodEvicted", pod="j-w-0")
 
 
 def job(budget: str = "2 in 1h", **annotations: str) -> Job:
@@ -41,7 +41,7 @@ def fault(pod: Pod, *others: Pod, codes: frozenset[int] = frozenset()) -> str:
     return fault_of(pod_changed(running, pod), [pod, *others], NOW, codes)
 
 
-def restarted(of: Job, status: JobStatus, request: Request, now: float) -> JobStatus:
+def restarted(of: Job, status: JobStatus, request: JobEvent, now: float) -> JobStatus:
     """The status after a restart for this event."""
     return charged(of, status, request, fault_of(request, [], now), now)
 
@@ -129,7 +129,7 @@ def test_a_user_who_commands_a_restart_is_obeyed() -> None:
     one, status = job("0 in 1h"), JobStatus()
     status = restarted(one, status, USERS, NOW)
     assert spent(status)
-    status = restarted(one, status, Request(command="again", action="RestartJob"), NOW + 1)
+    status = restarted(one, status, JobEvent(command="again", action="RestartJob"), NOW + 1)
     assert not spent(status)
     assert restarts_of(status).past == []
 
@@ -148,7 +148,7 @@ def test_without_a_budget_every_restart_uses_up_a_retry() -> None:
     events=st.lists(st.tuples(st.integers(0, 60), st.sampled_from([USERS, SIGNAL, EVICTED])), max_size=40),
 )
 def test_never_more_restarts_than_the_budget_in_any_sliding_time(
-    restarts: int, within_s: int, events: list[tuple[int, Request]]
+    restarts: int, within_s: int, events: list[tuple[int, JobEvent]]
 ) -> None:
     """Only the status outlives a process; evictions are free, and the first one over the budget is the last."""
     one, status, now, counted = job(f"{restarts} in {within_s}s"), JobStatus(), NOW, list[float]()
@@ -170,8 +170,8 @@ def test_never_more_restarts_than_the_budget_in_any_sliding_time(
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("5 in 1h", Budget(5, 3600.0, "5 in 1h")),
-        ("0 in 2d12h", Budget(0, 216000.0, "0 in 2d12h")),
+        ("5 in 1h", RestartBudget(5, 3600.0, "5 in 1h")),
+        ("0 in 2d12h", RestartBudget(0, 216000.0, "0 in 2d12h")),
         ("101 in 1h", None),
         ("5 in 0s", None),
         ("5 per hour", None),
@@ -180,7 +180,7 @@ def test_never_more_restarts_than_the_budget_in_any_sliding_time(
         ("", None),
     ],
 )
-def test_how_a_budget_is_written(text: str, found: Budget | None) -> None:
+def test_how_a_budget_is_written(text: str, found: RestartBudget | None) -> None:
     """What cannot be read is refused with how to write it."""
     assert restart_budget({KEY: text}) == found
     errors = list(budget_mistakes({KEY: text}, "metadata.annotations"))

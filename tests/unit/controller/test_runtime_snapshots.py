@@ -10,15 +10,15 @@ import pytest
 from frameworks_world import runtime, train_job
 
 from controller.trainjob.obstacle import Obstacle
-from controller.trainjob.runtimes import KEY, Runtimes, digest, snapshot_name
+from controller.trainjob.runtimes import KEY, RuntimeFinder, digest, snapshot_name
 from muster.api.kubeflow.trainer import TRAIN_JOBS, RuntimeRef, TrainJob, TrainJobSpec
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import AlreadyExists, NotFound, Undecodable
-from muster.kube.events import Recorder
-from muster.kube.store import Store
+from muster.kube.events import EventWriter
+from muster.kube.store import ObjectStore
 from muster.workloads.adapter import Owner
 
 JSON = dict[str, Any]
@@ -35,7 +35,7 @@ class Cluster:
     """An API server with the runtime of `ADMITTED` nodes, and at most one ConfigMap."""
 
     def __init__(self, job: TrainJob, snapshot: str) -> None:
-        self.maps = Store[Object]()
+        self.maps = ObjectStore[Object]()
         self.written: list[str] = []
         reference = Owner.of(TRAIN_JOBS, job.metadata).reference()
         meta = {"name": snapshot_name("train"), "namespace": "team", "uid": "c", "ownerReferences": [reference]}
@@ -72,7 +72,7 @@ def found() -> Callable[[str, str], tuple[int, Cluster]]:
         job.status.runtime_digest = status
         cluster = Cluster(job, snapshot)
         recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
-        policy = Runtimes(cast("Any", cluster), recorder, cluster.maps).of(job).spec.ml_policy
+        policy = RuntimeFinder(cast("Any", cluster), recorder, cluster.maps).of(job).spec.ml_policy
         assert policy is not None
         assert policy.num_nodes is not None
         return policy.num_nodes, cluster
@@ -110,7 +110,7 @@ def test_one_that_no_cache_shows_yet_is_found(status: str, nodes: int) -> None:
     job = train_job()
     job.status.runtime_digest = status
     cluster = Cluster(job, text(nodes))
-    runtimes = Runtimes(cast("Any", cluster), cast("Any", None), Store[Object]())
+    runtimes = RuntimeFinder(cast("Any", cluster), cast("Any", None), ObjectStore[Object]())
     policy = runtimes.of(job).spec.ml_policy
     assert policy is not None
     assert (policy.num_nodes, cluster.written) == (nodes, [])
@@ -144,7 +144,7 @@ def test_what_stops_a_train_job(
     for name, change in changes.items():
         monkeypatch.setattr(cluster, name, fails if name == "get" else change)
     with pytest.raises(Obstacle, match=why) as obstacle:
-        Runtimes(cast("Any", cluster), cast("Any", None), cluster.maps).of(job)
+        RuntimeFinder(cast("Any", cluster), cast("Any", None), cluster.maps).of(job)
     assert obstacle.value.passing == ("again" in why or "somebody else" in why)
 
 
@@ -153,14 +153,14 @@ def test_a_snapshot_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None
     spec = TrainJobSpec(runtime_ref=RuntimeRef(name="r", kind="TrainingRuntime"))
     train_job = TrainJob(metadata=ObjectMeta(name="t", namespace="ns", uid="u"), spec=spec)
     train_job.status.runtime_digest = "sha256:0"
-    maps = Store[Object]()
+    maps = ObjectStore[Object]()
     maps.put(Object(metadata=ObjectMeta(name="t-runtime-snapshot", namespace="ns")))
 
     def get(*_: Any) -> None:
         raise Undecodable("it is nested too deeply", status=200, where="GET")
 
-    with closing(Client(Config("http://127.0.0.1:1"))) as client:
+    with closing(Client(ClientConfig("http://127.0.0.1:1"))) as client:
         monkeypatch.setattr(client, "get", get)
         monkeypatch.setattr("controller.trainjob.runtimes.snapshot_name", lambda name: f"{name}-runtime-snapshot")
         with pytest.raises(Obstacle, match=r"ConfigMap t-runtime-snapshot cannot be read: .*nested.*; delete it"):
-            Runtimes(client, Recorder(client, "tests"), maps).of(train_job)
+            RuntimeFinder(client, EventWriter(client, "tests"), maps).of(train_job)

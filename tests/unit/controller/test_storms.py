@@ -9,7 +9,7 @@ from simulated_cluster import Cluster
 from simulated_jobs import command, fail, job, order, pods, submit, trickle, turn
 
 from controller.job.rules import notes
-from controller.job.rules.events import Request, unseen_evictions
+from controller.job.rules.events import JobEvent, unseen_evictions
 from controller.job.rules.timers import Timer, noted, timers_of
 from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import JOBS, JobStatus
@@ -177,8 +177,11 @@ def test_unseen_evictions(phase: str, counts: dict[str, Any], there: str, evicte
 
 def test_timers_can_be_noted() -> None:
     """What goes into the status comes back; timers that an object tells are left out, and so is nonsense."""
-    lasting = [Timer(20.0, Request(event="PodEvicted", pod="p", job_version=1)), Timer(10.0, Request(event="Unknown"))]
-    derived = Timer(5.0, Request(event="PodPending", since_s=1.0))
+    lasting = [
+        Timer(20.0, JobEvent(event="PodEvicted", pod="p", job_version=1)),
+        Timer(10.0, JobEvent(event="Unknown")),
+    ]
+    derived = Timer(5.0, JobEvent(event="PodPending", since_s=1.0))
     assert timers_of(noted(JobStatus(), [derived, *lasting])) == lasting[::-1]
     assert noted(JobStatus(), [derived]) == JobStatus()
     assert timers_of(notes.noted(JobStatus(), notes.TIMERS, "[nonsense")) == timers_of(JobStatus()) == []

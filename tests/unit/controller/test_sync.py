@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.job.rules import status as statuses
-from controller.job.rules.events import Request
+from controller.job.rules.events import JobEvent
 from controller.job.rules.phases import Counts, count
-from controller.job.rules.policies import Target, pods_to_delete, restart_targets, restarting, target_of
+from controller.job.rules.policies import RestartTarget, pods_to_delete, restart_targets, restarting, target_of
 from controller.job.rules.sync import decide
 from controller.job.rules.timers import still_true
 from muster.api.kubernetes.core import Pod
@@ -119,7 +119,7 @@ def test_pods_that_are_deleted() -> None:
 @pytest.mark.parametrize("action", ["RestartJob", "RestartTask", "RestartPod", "RestartPartition", "ResumeJob"])
 def test_target_survives_in_the_status(action: str) -> None:
     """What is restarted can be read from the status again, until the next phase is entered."""
-    target = target_of(action, Request(task="w", partition="2", pod="j-w-0", pod_uid="p"))
+    target = target_of(action, JobEvent(task="w", partition="2", pod="j-w-0", pod_uid="p"))
     status = restarting(JobStatus(), target)
     assert restart_targets(status) == [target]
     assert restart_targets(statuses.moved(status, "Pending", "r", "m", 0.0)) == []
@@ -127,8 +127,8 @@ def test_target_survives_in_the_status(action: str) -> None:
 
 def test_a_whole_restart_is_not_replaced_by_a_part() -> None:
     """Once the whole job is to go, a restart of a task does not spare the rest."""
-    status = restarting(JobStatus(), Target())
-    assert restart_targets(restarting(status, Target("task", "w"))) == [Target()]
+    status = restarting(JobStatus(), RestartTarget())
+    assert restart_targets(restarting(status, RestartTarget("task", "w"))) == [RestartTarget()]
 
 
 def test_running_duration_is_written_at_the_end() -> None:
@@ -183,19 +183,19 @@ def test_timers_ask_again() -> None:
     """A pending pod that runs by now, a failed one that is back, and a finished Job make a timer pointless."""
     running = job(state=JobState(phase="Running"))
 
-    def asked(request: Request, *there: Pod, of: Job = running) -> bool:
+    def asked(request: JobEvent, *there: Pod, of: Job = running) -> bool:
         return still_true(request, of, {one.metadata.name: one for one in there}, "")
 
-    pending = Request(event="PodPending", pod="j-w-0", pod_uid="j-w-0")
+    pending = JobEvent(event="PodPending", pod="j-w-0", pod_uid="j-w-0")
     assert asked(pending, pod("j-w-0", "Pending"))
     assert not asked(pending, pod("j-w-0", "Running"))
     assert not asked(pending, pod("j-w-0", "Pending", uid="another"))
     assert not asked(pending)
-    failed = Request(event="PodFailed", pod="j-w-0", pod_uid="old")
+    failed = JobEvent(event="PodFailed", pod="j-w-0", pod_uid="old")
     assert asked(failed)
     assert asked(failed, pod("j-w-0", "Pending", uid="new"))
     assert not asked(failed, pod("j-w-0", uid="new"))
     assert asked(failed, pod("j-w-0", uid="old")), "it runs on for a moment, and is still the one that is lost"
     assert not asked(failed, of=job(state=JobState(phase="Aborted")))
-    assert still_true(Request(event="Unknown"), running, {}, "Unknown")
-    assert not still_true(Request(event="Unknown"), running, {}, "Running")
+    assert still_true(JobEvent(event="Unknown"), running, {}, "Unknown")
+    assert not still_true(JobEvent(event="Unknown"), running, {}, "Running")

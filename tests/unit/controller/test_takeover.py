@@ -7,14 +7,14 @@ import msgspec
 import pytest
 
 from controller.app import Controller
-from controller.job.rules.events import Request
+from controller.job.rules.events import JobEvent
 from muster.api.kubeflow.jobset import JobSet
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.flow import JOB_FLOWS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 
 JSON = dict[str, Any]
 KEY = "n/j"
@@ -93,7 +93,7 @@ class Standby:
         """It leads from now on."""
         self.controller.take_over(lambda: True)
 
-    def work(self) -> tuple[set[tuple[str, str]], list[Request], set[str]]:
+    def work(self) -> tuple[set[tuple[str, str]], list[JobEvent], set[str]]:
         """Passes that are due by now, the events of the Job, and the ends of Jobs that only JobFlows know."""
         self.now_s += 60.0
         passes = set()
@@ -110,7 +110,7 @@ class Standby:
 @pytest.fixture
 def client() -> Iterator[Client]:
     """One that nobody answers: handlers ask for nothing."""
-    made = Client(Config("http://127.0.0.1:1"))
+    made = Client(ClientConfig("http://127.0.0.1:1"))
     yield made
     made.close()
 

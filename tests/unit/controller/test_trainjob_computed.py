@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controller.trainjob.rules.outcome import Outcome, computed, of_job_set
+from controller.trainjob.rules.outcome import EndCondition, computed, of_job_set
 from muster.api.kubeflow.jobset import JobSet, JobSetStatus, ReplicatedJobStatus
 from muster.api.kubernetes.meta import Condition
 
@@ -25,13 +25,13 @@ def counts(name: str, **given: int) -> ReplicatedJobStatus:
     [
         (None, None),
         ({}, None),
-        ({"conditions": [SPENT]}, Outcome("Failed", "Spent", "nothing is left")),
+        ({"conditions": [SPENT]}, EndCondition("Failed", "Spent", "nothing is left")),
         ({"conditions": [{**SPENT, "status": "False"}]}, None),
         ({"conditions": [{**SPENT, "type": "Other"}]}, None),
-        ({"conditions": [{**SPENT, "type": "Complete"}]}, Outcome("Complete", "Spent", "nothing is left")),
+        ({"conditions": [{**SPENT, "type": "Complete"}]}, EndCondition("Complete", "Spent", "nothing is left")),
     ],
 )
-def test_an_end(status: JSON | None, end: Outcome | None) -> None:
+def test_an_end(status: JSON | None, end: EndCondition | None) -> None:
     """Complete and Failed end a TrainJob once they are True; other conditions are nobody's."""
     assert computed(status).end == end
 

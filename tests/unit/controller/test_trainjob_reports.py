@@ -13,7 +13,7 @@ from controller.trainjob.obstacle import Obstacle
 from controller.trainjob.report import Authorities, Reports
 from controller.trainjob.rules.reports import (
     RefusedError,
-    Target,
+    ReportTarget,
     admit,
     answer,
     checkpoint,
@@ -29,7 +29,7 @@ from muster.api.kubernetes.reviews import TokenReviewStatus
 from muster.api.volcano.scheduling import PodGroup
 from muster.kube.errors import APIError, NotFound, error_of
 
-TARGET = Target("team", "train")
+TARGET = ReportTarget("team", "train")
 PATH = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/team/trainjobs/train/status"
 
 

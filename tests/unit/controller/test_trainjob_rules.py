@@ -13,12 +13,12 @@ from train_jobs import COMPLETE, FAILED, INITIALIZER, JSON, NOW, PHASES, batch, 
 from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, intent
 from controller.trainjob.rules.steps import (
-    Change,
     Clear,
-    Command,
     Create,
     Delete,
     Ensure,
+    PatchJob,
+    SendCommand,
     Suspend,
     changes,
 )
@@ -43,9 +43,9 @@ def test_suspend_in_every_phase(phase: str, suspend: bool) -> None:  # noqa: FBT
     job = train_job(suspend=suspend)
     steps = steps_of(job, Children(made(job, phase)))
     if suspend and phase in {"", "Pending", "Running", "Restarting"}:
-        assert [each.action for each in steps if isinstance(each, Command)] == ["AbortJob"]
+        assert [each.action for each in steps if isinstance(each, SendCommand)] == ["AbortJob"]
     elif not suspend and phase == "Aborted":
-        assert [each.action for each in steps if isinstance(each, Command)] == ["ResumeJob"]
+        assert [each.action for each in steps if isinstance(each, SendCommand)] == ["ResumeJob"]
     else:
         assert steps == []
 
@@ -61,7 +61,7 @@ def test_a_gang_is_resumed_as_a_whole() -> None:
         pod.metadata.deletion_timestamp = NOW
     assert steps_of(job, Children(made(job, "Aborted"), own)) == []
     [resume] = steps_of(job, Children(made(job, "Aborted")))
-    assert isinstance(resume, Command)
+    assert isinstance(resume, SendCommand)
 
 
 def test_initializers_come_first() -> None:
@@ -172,7 +172,7 @@ def test_resuming_is_noted_at_the_job() -> None:
     job = train_job()
     job.status.conditions.append(resumed)
     [change] = steps_of(job, Children(made(job, "Pending")))
-    assert isinstance(change, Change)
+    assert isinstance(change, PatchJob)
     assert change.operations[-1]["path"] == "/metadata/annotations/muster.dev~1resumed-at"
 
 

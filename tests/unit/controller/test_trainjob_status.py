@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from train_jobs import FAILED, INITIALIZER, JSON, NOW, PHASES, batch, compiled, made, pods
 
-from controller.caches import Caches
+from controller.caches import SharedCaches
 from controller.kit import Kit
 from controller.trainjob.controller import TrainJobs
 from controller.trainjob.rules.children import Children
@@ -227,6 +227,6 @@ def test_other_words_of_an_obstacle_lead_to_no_pass() -> None:
         return msgspec.convert({"spec": {"runtimeRef": {"name": "r"}}, "status": {"conditions": [said]}}, TrainJob)
 
     nobody: Any = None
-    asked = TrainJobs(Kit(nobody, nobody), Caches(nobody))._asked
+    asked = TrainJobs(Kit(nobody, nobody), SharedCaches(nobody))._asked
     assert asked(blocked('pods "a-x7k2p" is forbidden')) == asked(blocked('pods "a-9qm4z" is forbidden'))
     assert asked(blocked("no")) != asked(blocked("no", reason="Other"))

@@ -38,7 +38,7 @@ from muster.volcano.tasks import DEFAULT_MAX_RETRY
 from musterctl.chart.files import DEFAULT_EXTENDER_PORT
 from musterctl.chart.generated import schema
 from musterctl.plane.binaries import NEWEST, OLDER
-from musterctl.plane.state import Options
+from musterctl.plane.state import PlaneOptions
 from webhook.main import THREADS
 from webhook.review import MAX_BODY_BYTES as REVIEW_BYTES
 
@@ -53,7 +53,7 @@ DURATIONS = {
     3600: "an hour",
     172_800: "two days",
 }
-EXTENDER, CONTROLLER, PLANE, RULES = ExtenderSettings(), ControllerSettings(), Options(), ReservationRules()
+EXTENDER, CONTROLLER, PLANE, RULES = ExtenderSettings(), ControllerSettings(), PlaneOptions(), ReservationRules()
 PARTS = {part: schema()["properties"][part]["properties"] for part in ("webhook", "extender", "controller")}
 ASKS = {part: each["resources"]["default"]["requests"] for part, each in PARTS.items()}
 

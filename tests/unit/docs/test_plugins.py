@@ -8,7 +8,7 @@ import pytest
 from muster.api.volcano.batch import QUIRKS
 from muster.runtime import framework
 from muster.runtime.settings import KEYS
-from muster.volcano.plugins.base import Plugin
+from muster.volcano.plugins.base import JobPlugin
 from muster.volcano.plugins.registry import BUILT_IN
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
@@ -43,7 +43,7 @@ def test_plugins_are_listed_in_the_order_in_which_they_run() -> None:
 
 def test_the_members_of_a_job_plugin_are_listed() -> None:
     """All that a plugin may override, but for its name."""
-    members = {name for name in Plugin.__dict__ if not name.startswith("_")} | set(Plugin.__annotations__)
+    members = {name for name in JobPlugin.__dict__ if not name.startswith("_")} | set(JobPlugin.__annotations__)
     assert set(first_cells("plugins.md", "| name | content |")) == members - {"name"}
 
 

@@ -10,7 +10,7 @@ from app_world import ask
 
 from extender import app
 from extender.app import Verbs, create_app
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.kube.lean import LONG
 
@@ -35,7 +35,7 @@ APP = create_app(
 def test_a_verb_that_fails_or_is_asked_in_bad_json_still_answers(verb: str) -> None:
     """With 200, since kube-scheduler reads no other body; where there is room for an error, it is told."""
     good = b'{"Pod":{"metadata":{},"spec":{}},"PodName":"p","PodNamespace":"ns","PodUID":"u","Node":"n"}'
-    for body, reason in ((good, Reason.INTERNAL), (b"{", Reason.MALFORMED)):
+    for body, reason in ((good, VerbReason.INTERNAL), (b"{", VerbReason.MALFORMED)):
         answer = ask(APP, "POST", f"/{verb}", body)
         assert answer.status == HTTPStatus.OK
         content = msgspec.json.decode(answer.body)

@@ -12,15 +12,15 @@ import pytest
 from builders.clocks import Clock
 from prometheus_client import REGISTRY
 
-from extender.barrier import LONGEST_S, MEMBER_S, OUTCOMES, Barrier, Outcome
+from extender.barrier import LONGEST_S, MEMBER_S, OUTCOMES, Barrier, MeetingOutcome
 from extender.cluster import Live
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.muster.gang import Slot
 
 pytestmark = pytest.mark.anyio
 
 
-def join(barrier: Barrier, rank: int, wanted: int, *, epoch: int = 1, pod: str = "") -> "asyncio.Task[Outcome]":
+def join(barrier: Barrier, rank: int, wanted: int, *, epoch: int = 1, pod: str = "") -> "asyncio.Task[MeetingOutcome]":
     """A worker of the gang comes, where so many are enough."""
 
     def enough(held: Collection[Slot]) -> bool:
@@ -42,7 +42,7 @@ async def test_the_last_member_releases_all() -> None:
     await held(barrier, 4999)
     assert not any(call.done() for call in calls)
     calls.append(join(barrier, 4999, 5000))
-    assert set(await asyncio.gather(*calls)) == {Outcome.RELEASED}
+    assert set(await asyncio.gather(*calls)) == {MeetingOutcome.RELEASED}
     assert barrier.waiting() == 0
     assert barrier.arrived() == {}
 
@@ -54,7 +54,7 @@ async def test_a_retried_member_counts_once() -> None:
     await held(barrier, 2)
     assert not any(call.done() for call in calls)
     await asyncio.to_thread(barrier.cancel, "gang")
-    assert set(await asyncio.gather(*calls)) == {Outcome.CANCELLED}
+    assert set(await asyncio.gather(*calls)) == {MeetingOutcome.CANCELLED}
 
 
 async def test_of_two_pods_with_one_slot_the_last_gets_it() -> None:
@@ -63,13 +63,17 @@ async def test_of_two_pods_with_one_slot_the_last_gets_it() -> None:
     first, second = join(barrier, 0, 2, pod="a"), join(barrier, 0, 2, pod="b")
     await held(barrier, 2)
     other = join(barrier, 1, 2, pod="c")
-    assert [await first, await second, await other] == [Outcome.CANCELLED, Outcome.RELEASED, Outcome.RELEASED]
+    assert [await first, await second, await other] == [
+        MeetingOutcome.CANCELLED,
+        MeetingOutcome.RELEASED,
+        MeetingOutcome.RELEASED,
+    ]
 
 
 async def test_a_barrier_that_is_not_filled_in_time_lets_nobody_through() -> None:
     """Real time here: the barrier itself must wake up."""
     barrier = Barrier(timeout_s=0.05, monotonic_s=time.monotonic)
-    assert await join(barrier, 0, 2) is Outcome.TIMED_OUT
+    assert await join(barrier, 0, 2) is MeetingOutcome.TIMED_OUT
     assert barrier.waiting() == 0
 
 
@@ -78,7 +82,7 @@ async def test_each_member_that_comes_adds_to_the_time() -> None:
     barrier = Barrier(timeout_s=0.01, monotonic_s=time.monotonic)
     started = time.monotonic()
     calls = [join(barrier, rank, 100) for rank in range(20)]
-    assert set(await asyncio.gather(*calls)) == {Outcome.TIMED_OUT}
+    assert set(await asyncio.gather(*calls)) == {MeetingOutcome.TIMED_OUT}
     assert time.monotonic() - started >= 0.01 + 20 * MEMBER_S
 
 
@@ -90,10 +94,10 @@ async def test_epochs_do_not_meet() -> None:
     new = join(barrier, 1, 2, epoch=2)
     await held(barrier, 2)
     barrier.cancel("gang", 1)
-    assert await old is Outcome.CANCELLED
+    assert await old is MeetingOutcome.CANCELLED
     assert not new.done()
     barrier.cancel_all()
-    assert await new is Outcome.CANCELLED
+    assert await new is MeetingOutcome.CANCELLED
 
 
 async def test_others_may_ask_who_is_there_while_members_come() -> None:
@@ -101,7 +105,7 @@ async def test_others_may_ask_who_is_there_while_members_come() -> None:
     stopped = threading.Event()
     seen: list[int] = []
     barrier = Barrier(timeout_s=60, monotonic_s=Clock(100.0))
-    live = Live(State(), wake=lambda: None)
+    live = Live(PlannerState(), wake=lambda: None)
     live.run_here()
 
     def look() -> None:
@@ -111,7 +115,7 @@ async def test_others_may_ask_who_is_there_while_members_come() -> None:
     looking = asyncio.create_task(asyncio.to_thread(look))
     try:
         calls = [join(barrier, rank, 2000) for rank in range(2000)]
-        assert set(await asyncio.gather(*calls)) == {Outcome.RELEASED}
+        assert set(await asyncio.gather(*calls)) == {MeetingOutcome.RELEASED}
     finally:
         stopped.set()
         await looking
@@ -139,7 +143,7 @@ async def test_one_timer_serves_all_members(monkeypatch: pytest.MonkeyPatch, mem
         now[0] = 100 + (10.0 if at_s == 0 else lasts_s - 0.01 if at_s == 10 else lasts_s)
         timers[-1][0]()
     monkeypatch.undo()
-    assert set(await asyncio.gather(*calls)) == {Outcome.TIMED_OUT}
+    assert set(await asyncio.gather(*calls)) == {MeetingOutcome.TIMED_OUT}
     assert [each for each, _ in timers if each == "cancelled"] == ["cancelled"]
     assert (len(timers), outcomes["timed_out",]._value.get()) == (4, before + 1)
     assert barrier._meetings == {}

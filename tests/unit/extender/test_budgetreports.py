@@ -6,7 +6,7 @@ from prometheus_client import REGISTRY
 
 from extender.budgetreports import EVERY_S, LATE_S, RATIO, BudgetReporter
 from extender.planner.plugins.proportion import Proportion
-from muster.api.muster.usage import PERIODS, PeriodUsage, QueueUsage, Usage, period_of
+from muster.api.muster.usage import PERIODS, PeriodUsage, PublishedUsage, QueueUsage, period_of
 
 GPU = "nvidia.com/gpu"
 
@@ -38,7 +38,7 @@ class Budgets:
         """The reasons of events after a cycle with this usage."""
         self.world.now += after_s
         usage = {"nvidia.com/gpu": (hours or 0) * 3600}
-        known = Usage(self.world.now, {"team": QueueUsage(period_of("month", NOW)[0], usage)})
+        known = PublishedUsage(self.world.now, {"team": QueueUsage(period_of("month", NOW)[0], usage)})
         self.world.usage = None if hours is None else known
         before = len(self.events.told)
         self.reporter.report(self.world.plan())
@@ -98,7 +98,7 @@ def test_unknown_usage_is_told_when_it_lasts() -> None:
 def test_usage_that_lacks_what_happened_is_not_believed() -> None:
     """Its age alone says nothing: it is written when something has changed. A later one is believed at once."""
     budgets = Budgets()
-    world, old = budgets.world, Usage(NOW, {})
+    world, old = budgets.world, PublishedUsage(NOW, {})
 
     def look(after_s: float = EVERY_S + 1) -> None:
         world.now += after_s
@@ -114,7 +114,7 @@ def test_usage_that_lacks_what_happened_is_not_believed() -> None:
     assert budgets.reporter.believed(old) is old
     world.now += EVERY_S + 1
     assert budgets.reporter.believed(old) is None
-    new = Usage(world.now, {})
+    new = PublishedUsage(world.now, {})
     assert budgets.reporter.believed(new) is new
     look(LATE_S + 1)
     assert budgets.reporter.believed(new) is new
@@ -142,7 +142,7 @@ def test_each_budget_is_told_of_its_own_queue() -> None:
             amounts, names = {GPU: gpu, "cpu": cpu}, {each: period_of(each, world.now).name for each in PERIODS}
             week, day = (PeriodUsage(names[each], amounts) for each in ("week", "day"))
             queues[queue] = QueueUsage(names["month"], amounts, week, day)
-        world.usage = Usage(world.now, queues, PERIODS)
+        world.usage = PublishedUsage(world.now, queues, PERIODS)
         told.clear()
         budgets.reporter.report(world.plan())
         return [(name, reason) for name, reason, _ in told]

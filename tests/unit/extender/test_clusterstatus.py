@@ -26,9 +26,9 @@ from extender.clusterstatus import (
 )
 from extender.planner.framework.answers import QueueStanding
 from extender.planner.framework.snapshot import take
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.planner.topology.hypernodes import HyperNodeTree
-from extender.planner.topology.nesting import Problem
+from extender.planner.topology.nesting import HyperNodeProblem
 from extender.writes import WriteContext, Writes
 from muster.api.kubernetes.core import Node, NodeStatus
 from muster.api.kubernetes.meta import Condition, ObjectMeta, format_time
@@ -38,7 +38,7 @@ from muster.api.volcano.topology import HyperNode, HyperNodeStatus
 from muster.kube.errors import Conflict
 
 NOW = 1_800_000_000.0
-WRONG = (Problem("Overlap", "nodes that are elsewhere too"), Problem("Torn", "and more"))
+WRONG = (HyperNodeProblem("Overlap", "nodes that are elsewhere too"), HyperNodeProblem("Torn", "and more"))
 
 
 class Written:
@@ -220,7 +220,7 @@ def test_the_first_gang_of_a_queue_that_has_not_started_says_why_it_waits() -> N
 def test_the_largest_node_is_told_at_the_roots_of_a_pool() -> None:
     """In the default pool at `root`, which is there even if nobody has made it."""
     for pool, roots in (("", {"root"}), ("b", {"b", "c"})):
-        state = State(pool=pool)
+        state = PlannerState(pool=pool)
         for name, parent in (("b", "root"), ("below", "b"), ("c", "")):
             meta = ObjectMeta(name=name, uid=name, labels=labels_of(pool))
             state.on_queue(None, Queue(metadata=meta, spec=QueueSpec(parent=parent)))
@@ -230,7 +230,7 @@ def test_the_largest_node_is_told_at_the_roots_of_a_pool() -> None:
 def test_each_problem_is_logged_once_and_of_many_some(process: Process) -> None:
     """The metric counts all of them; one that comes back is logged again."""
     wrong = [hyper_node(f"h{number:03}", 2, named("missing"), named("n")) for number in range(MAX_LOGGED + 2)]
-    found = SimpleNamespace(problems={each.metadata.name: (Problem("Torn", "it is torn"),) for each in wrong})
+    found = SimpleNamespace(problems={each.metadata.name: (HyperNodeProblem("Torn", "it is torn"),) for each in wrong})
     writer: Any = process._writer
 
     def logged() -> list[str]:
@@ -248,5 +248,5 @@ def test_each_problem_is_logged_once_and_of_many_some(process: Process) -> None:
     assert logged() == []
     found.problems = {}
     assert logged() == []
-    found.problems = {"h000": (Problem("Torn", "it is torn"),)}
+    found.problems = {"h000": (HyperNodeProblem("Torn", "it is torn"),)}
     assert logged() == ["h000"]

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from extender.cycles import Planner
 from extender.planner.framework import config
 from extender.planner.framework.config import SchedulerConfig
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.kubernetes.core import Node, NodeStatus
 from muster.api.muster.placement import PLACEMENTS
 
@@ -162,7 +162,7 @@ def test_who_begins_to_lead_recalls_what_the_one_before_has_kept(
     planner, recalled = planning.planner, []
     planning.committer.recall_failures = lambda: recalled.append(1)
     reserved, touched = planning.world.state.ledger.reserved, []
-    monkeypatch.setattr(State, "touch_all", touched.append)
+    monkeypatch.setattr(PlannerState, "touch_all", touched.append)
     for planning.leads, ready, times in (
         (False, False, 0), (True, True, 1), (True, True, 1), (False, False, 1), (True, True, 2)
     ):  # fmt: skip

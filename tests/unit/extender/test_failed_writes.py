@@ -60,7 +60,7 @@ def mended(process: Process) -> None:
     process.world.now += RETRY_S
 
 
-def evictions(kind: str) -> tuple[VictimsWorld, Session, tuple[decisions.Evict | decisions.Repair, ...]]:
+def evictions(kind: str) -> tuple[VictimsWorld, Session, tuple[decisions.Evict | decisions.EvictForFaults, ...]]:
     """A cycle that evicts pods: for another gang, or one that runs or was never bound, or for a fault of a node."""
     world = VictimsWorld(2)
     world.runs("low", 2)
@@ -68,10 +68,10 @@ def evictions(kind: str) -> tuple[VictimsWorld, Session, tuple[decisions.Evict |
     if kind == "preempted":
         return world, world.cycle(), ()
     low, high = world.view("ns/low"), world.view("ns/high")
-    decided: dict[str, decisions.Evict | decisions.Repair] = {
+    decided: dict[str, decisions.Evict | decisions.EvictForFaults] = {
         "started": decisions.Evict(low, low.pods[0], A_TEST, started=True),
         "unbound": decisions.Evict(high, high.pods[0], A_TEST, started=False),
-        "repaired": decisions.Repair(low, "replace", (low.pods[0],), "suspect", A_FAULT),
+        "repaired": decisions.EvictForFaults(low, "replace", (low.pods[0],), "suspect", A_FAULT),
     }
     return world, world.session(), (decided[kind],)
 
@@ -284,7 +284,9 @@ def test_nobody_is_evicted_by_a_repair_whose_nodes_another_placement_keeps(make:
     world.started("ns/low", 60)
     low = world.view("ns/low")
     assert low.placement is not None
-    repair = decisions.Repair(low, "replace", (low.pods[0],), "suspect", A_FAULT, epoch=low.placement.spec.epoch)
+    repair = decisions.EvictForFaults(
+        low, "replace", (low.pods[0],), "suspect", A_FAULT, epoch=low.placement.spec.epoch
+    )
     another_epoch(world, "ns/low")
     process = make(world)
     process.carry_out(session, repair)

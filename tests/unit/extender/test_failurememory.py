@@ -7,7 +7,7 @@ import pytest
 from extender_world import NOW, World
 from structlog.testing import capture_logs
 
-from extender.cluster import Cluster
+from extender.cluster import LiveCluster
 from extender.publish import MOST_BYTES, FailureMemory, encoded, read
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.configuration import AVOIDED
@@ -30,9 +30,9 @@ class Api:
         return SimpleNamespace(data=dict(self.data))
 
 
-def memory(api: Api) -> tuple[FailureMemory, Cluster]:
+def memory(api: Api) -> tuple[FailureMemory, LiveCluster]:
     """The memory of a new process."""
-    cluster = Cluster(cast("Any", None), wake=lambda: None)
+    cluster = LiveCluster(cast("Any", None), wake=lambda: None)
     cluster.state = World().state
     return FailureMemory(cast("Any", api), cluster, "muster-system", "muster-planner", wall_s=lambda: NOW), cluster
 

@@ -18,7 +18,7 @@ from extender.groupstatus import (
     TEXTS_EVERY_S,
     WORDS_AT_LAST_S,
     WORDS_EVERY_S,
-    StatusWriter,
+    PodGroupStatusWriter,
     _lengthen,
     _Memory,
     _why,
@@ -46,9 +46,9 @@ def gang(present: PodGroupStatus) -> Any:
     return SimpleNamespace(key="n/g", group=PodGroup(status=present))
 
 
-def writer(client: Any = None, events: Any = None) -> StatusWriter:
+def writer(client: Any = None, events: Any = None) -> PodGroupStatusWriter:
     """One that starts no writes of its own."""
-    return StatusWriter(WriteContext(client, None, None, events, lambda: 100.0))  # type: ignore[arg-type]
+    return PodGroupStatusWriter(WriteContext(client, None, None, events, lambda: 100.0))  # type: ignore[arg-type]
 
 
 RUNS = status("Running")

@@ -15,9 +15,9 @@ import pytest
 from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
-from extender.planner.plugins.topology import Topology
+from extender.planner.plugins.topology import TopologyPlugin
 from extender.planner.state.feed import FEED
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api import names
 from muster.api.kubernetes.core import Taint
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS
@@ -213,7 +213,7 @@ class Hostile:
         }
 
 
-def tell(state: State, kind: str, made: Mapping[str, Any]) -> bool:
+def tell(state: PlannerState, kind: str, made: Mapping[str, Any]) -> bool:
     """The way of an object into the state; False for one that does not decode, which the reflector leaves out."""
     fed = BY_KIND[kind]
     try:
@@ -233,7 +233,7 @@ def run(seed: str, count: int) -> int:
 def one_world(seed: str, *, near: bool = True) -> int:
     """A cluster with an innocent gang and as many hostile objects as a round has; how many of them decoded."""
     hostile, world = Hostile(seed, near=near), World(checked=False)
-    world.plugins = [*world.plugins, Topology({"levels": ["zone", "rack"]})]
+    world.plugins = [*world.plugins, TopologyPlugin({"levels": ["zone", "rack"]})]
     # one node: how many slots may be placed at once is another matter
     world.node("node-0", cpu=8, labels={"zone": "a", "rack": "b"})
     for rank in range(4):

@@ -7,12 +7,12 @@ import pytest
 from extender_world import World
 from short_args import TEMPLATE, fill, growth, metadata
 
-from extender.cluster import Cluster
+from extender.cluster import LiveCluster
 from extender.planner.state.templates import planned_job
 from muster.api.limits import TEMPLATE_BYTES
 from muster.api.volcano.batch import JOBS, Job
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.reflector import Reflector
 
 JSON = dict[str, Any]
@@ -26,8 +26,8 @@ def job(number: int, **template: Any) -> JSON:
 
 def test_short_arguments_are_not_kept() -> None:
     """Neither in the cache nor in the state."""
-    client = Client(Config("http://127.0.0.1:1"))
-    cluster = Cluster(client, wake=lambda: None)
+    client = Client(ClientConfig("http://127.0.0.1:1"))
+    cluster = LiveCluster(client, wake=lambda: None)
     caches = [each for each in cluster._reflectors.values() if isinstance(each, Reflector)]
     [jobs] = [each for each in caches if each._resource is JOBS]
     with growth() as grown:

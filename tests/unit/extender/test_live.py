@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from extender import cluster as module
-from extender.cluster import Cluster, Live, settle
-from extender.planner.state.state import State
+from extender.cluster import Live, LiveCluster, settle
+from extender.planner.state.state import PlannerState
 from muster.api.kubernetes.core import PODS as PODS_
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
@@ -21,7 +21,7 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube import readable
 from muster.kube.budget import weight_of
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.reflector import Reflector
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +41,7 @@ def woken() -> list[int]:
 @pytest.fixture
 async def live(woken: list[int]) -> Live:
     """A state that belongs to the running loop."""
-    made = Live(State(), wake=lambda: woken.append(1))
+    made = Live(PlannerState(), wake=lambda: woken.append(1))
     made.run_here()
     return made
 
@@ -68,7 +68,7 @@ async def test_who_waits_sees_every_change(live: Live) -> None:
     """Also one that does not wake the planner, and one that a thread makes."""
     steps: list[str] = []
 
-    def step(who: str, _: State) -> bool:
+    def step(who: str, _: PlannerState) -> bool:
         steps.append(who)
         return False
 
@@ -84,7 +84,7 @@ async def test_who_waits_sees_every_change(live: Live) -> None:
 
 def test_a_loop_that_has_ended_is_an_error() -> None:
     """Whoever asks it would wait for ever."""
-    live = Live(State(), wake=lambda: None)
+    live = Live(PlannerState(), wake=lambda: None)
 
     async def run() -> None:
         live.run_here()
@@ -100,8 +100,8 @@ async def cluster(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(module, "LOOKS", 10)
     monkeypatch.setattr(module, "SLICE_LOOKS", 500)
     monkeypatch.setattr(readable, "PATIENCE_S", 0.0)
-    client, woken = Client(Config(NO_SERVER), loop=asyncio.get_running_loop()), asyncio.Event()
-    made: Any = Cluster(client, wake=woken.set)
+    client, woken = Client(ClientConfig(NO_SERVER), loop=asyncio.get_running_loop()), asyncio.Event()
+    made: Any = LiveCluster(client, wake=woken.set)
     made.woken = woken
     yield made
     client.close()

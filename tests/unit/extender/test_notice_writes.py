@@ -8,7 +8,7 @@ from guarded_extender import process_of
 from prometheus_client import REGISTRY
 from victims_world import Cluster as VictimsWorld
 
-from extender.planner.framework.decisions import MakeRoom, Repair, TellNotice, WithdrawNotice
+from extender.planner.framework.decisions import EvictForFaults, MakeRoom, TellNotice, WithdrawNotice
 from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
@@ -105,5 +105,7 @@ def test_the_end_of_a_notice_is_counted_once_and_lost_work_for_each_pod(world: V
         once = 1 if outcome else 0
         assert (counted(outcome or "silent") - before, lost() - work) == (once, 120.0)
         for epoch in (2, 2, 3):
-            notices.repaired(Repair(gang, "replace", (), "suspect", reason_of("why"), epoch=epoch, outcome=outcome))
+            notices.repaired(
+                EvictForFaults(gang, "replace", (), "suspect", reason_of("why"), epoch=epoch, outcome=outcome)
+            )
         assert (counted(outcome or "silent") - before, lost() - work) == (3 * once, 120.0)

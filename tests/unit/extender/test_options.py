@@ -16,13 +16,13 @@ from extender.main import main
 from extender.notices import NOTICES
 from extender.planner.timing import Timing
 from extender.repairs import REPAIRS
-from extender.settings import ExtenderSettings, Options, parse
+from extender.settings import ExtenderOptions, ExtenderSettings, parse
 from muster.process.settings import text_of
 
 
 def test_every_default() -> None:
     """Nothing has to be given; the Lease's holder is looked for under this host's name."""
-    assert parse([]) == Options(
+    assert parse([]) == ExtenderOptions(
         kubeconfig="",
         host="127.0.0.1",
         status_host="127.0.0.1",
@@ -33,7 +33,7 @@ def test_every_default() -> None:
 
 def test_every_flag() -> None:
     """Each flag sets the field of its name."""
-    assert parse(["--kubeconfig=k", "--host=127.0.0.2", "--status-host=::", "--identity-prefix=a_"]) == Options(
+    assert parse(["--kubeconfig=k", "--host=127.0.0.2", "--status-host=::", "--identity-prefix=a_"]) == ExtenderOptions(
         kubeconfig="k", host="127.0.0.2", status_host="::", identity_prefix="a_", settings=ExtenderSettings()
     )
 

@@ -11,7 +11,7 @@ from msgspec import convert
 
 from extender import poolfeed
 from extender.planner.framework.snapshot import take
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.poolfeed import PoolFeed
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -19,7 +19,7 @@ from muster.api.muster.pools import labels_of
 from muster.api.names import NODE_POOL
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, Queue, QueueSpec, QueueStatus
 from muster.kube.errors import Unreachable
-from muster.kube.store import Mirror, Store
+from muster.kube.store import Mirror, ObjectStore
 
 pytestmark = pytest.mark.anyio
 
@@ -64,9 +64,9 @@ class World:
     """A feed with its state and the store of pods, as the process has them."""
 
     def __init__(self, pool: str) -> None:
-        self.state, self.client = State(pool=pool), Lists()
+        self.state, self.client = PlannerState(pool=pool), Lists()
         self.feed = PoolFeed(self.client, self.state, self.state.on_node, lambda: 0.0)  # type: ignore[arg-type]
-        self.pods: Mirror[Pod] = Mirror("pods", Store[Pod](), wants=self.feed.wants_pod)
+        self.pods: Mirror[Pod] = Mirror("pods", ObjectStore[Pod](), wants=self.feed.wants_pod)
         self.pods.handlers.append(self.state.on_pod)
         self.pods.gone.append(self.feed.pod_gone)
         self.feed.pods = self.pods
@@ -234,7 +234,7 @@ def a_queue(name: str, parent: str = "", pool: str = "") -> Queue:
 def test_queues_of_other_pools_are_known_and_not_planned() -> None:
     """A new label of a root queue takes its whole tree along, in whatever order they are told."""
     for pool, expected in (("", {"root", "default", "plain"}), ("b", {"team", "one", "deep"})):
-        state = State(pool=pool)
+        state = PlannerState(pool=pool)
         for each in (
             a_queue("deep", "one"), a_queue("one", "team"), a_queue("root"), a_queue("default"),
             a_queue("team", pool="b"), a_queue("plain"), a_queue("c", pool="c"),
@@ -252,7 +252,7 @@ def test_queues_of_other_pools_are_known_and_not_planned() -> None:
 
 def test_a_gang_in_a_queue_of_another_pool_waits() -> None:
     """The label of its PodGroup says whose it is; the reason has both pools."""
-    state = State(pool="b")
+    state = PlannerState(pool="b")
     state.on_queue(None, a_queue("plain"))
     meta = ObjectMeta(name="g", namespace="ns", uid="g", labels={NODE_POOL: "b"})
     state.on_pod_group(None, PodGroup(metadata=meta, spec=PodGroupSpec(min_member=1, queue="plain")))

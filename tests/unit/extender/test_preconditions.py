@@ -127,7 +127,7 @@ def repaired() -> Decided:
     """A member on a node that is suspect is evicted."""
     world = waits()
     gang = world.view("ns/low")
-    return world, world.session(), (decisions.Repair(gang, "replace", (gang.pods[0],), "suspect", A_FAULT),)
+    return world, world.session(), (decisions.EvictForFaults(gang, "replace", (gang.pods[0],), "suspect", A_FAULT),)
 
 
 def repaired_by_force() -> Decided:
@@ -135,7 +135,7 @@ def repaired_by_force() -> Decided:
     world = waits()
     world.node("node-0", taints=[Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute")])
     gang = world.view("ns/low")
-    return world, world.session(), (decisions.Repair(gang, "replace", (gang.pods[0],), "gone", A_FAULT),)
+    return world, world.session(), (decisions.EvictForFaults(gang, "replace", (gang.pods[0],), "gone", A_FAULT),)
 
 
 def told() -> Decided:

@@ -8,7 +8,7 @@ import pytest
 
 from extender.configfile import ConfigFile
 from extender.main import Extender
-from extender.settings import ExtenderSettings, Options
+from extender.settings import ExtenderOptions, ExtenderSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def test_the_process_starts_all_parts_and_ends_them(tmp_path: Path) -> Non
     kubeconfig.write_text(KUBECONFIG)
     config.write_text("actions: allocate\n")
     settings = ExtenderSettings(record_folder=str(tmp_path), config=str(config), status_port=0)
-    options = Options(
+    options = ExtenderOptions(
         kubeconfig=str(kubeconfig), host="127.0.0.1", status_host="127.0.0.1", identity_prefix="x_", settings=settings
     )
     before = running()

@@ -62,7 +62,7 @@ class Repairing:
         session = self.world.look(SETTLE_S)
         for place in of(session, decisions.Place) if written else ():
             self.world.place(place)
-        session.decisions = of(session, decisions.Repair)
+        session.decisions = of(session, decisions.EvictForFaults)
         process, began = self.process(), self.world.now
         process.api.budget = budget
         for after_s in times:

@@ -9,7 +9,7 @@ from msgspec import structs
 
 from extender.groupcontent import status_body, wanted_status
 from extender.groupstatus import AGAIN_S, LOOK_EVERY_S, MAX_AT_ONCE, WRITE_EVERY_S, StandingWriter
-from extender.planner.standing import Standing, standings, waiting_by_queue
+from extender.planner.standing import QueuePosition, standings, waiting_by_queue
 from extender.writes import WriteContext
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
@@ -134,5 +134,5 @@ def test_a_reservation_says_when_a_gang_is_expected_to_start() -> None:
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", since=world.now)
     world.gang("big", {"worker": (1, GPU8)})
     world.plan()
-    assert standings(world.plan()) == {"ns/big": Standing(1, format_time(world.now + 120))}
-    assert standings(full("a").plan()) == {"ns/a": Standing(1, None)}
+    assert standings(world.plan()) == {"ns/big": QueuePosition(1, format_time(world.now + 120))}
+    assert standings(full("a").plan()) == {"ns/a": QueuePosition(1, None)}

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from extender.planner.framework.snapshot import Snapshot, take
 from extender.usage import AWAY_S, WAIT_S, Meter, UsageFeed
-from muster.api.muster.usage import AHEAD_S, KEY, PERIODS, Period, PeriodUsage, QueueUsage, Usage, period_of
+from muster.api.muster.usage import AHEAD_S, KEY, PERIODS, Period, PeriodUsage, PublishedUsage, QueueUsage, period_of
 
 GPU = "nvidia.com/gpu"
 QUEUES = ("team", "other")
@@ -36,14 +36,14 @@ def holding(held: dict[str, tuple[int, int]], budgets: dict[str, str] | None = N
     return take(world.state)
 
 
-def told(usage: Usage | None, queue: str, resource: str, period: Period = "day", now: float = NOW) -> float:
+def told(usage: PublishedUsage | None, queue: str, resource: str, period: Period = "day", now: float = NOW) -> float:
     """Seconds of a queue and a resource in a period."""
     assert usage is not None
     of = usage.queues.get(queue, QueueUsage())
     return of.within(period, period_of(period, now).name).get(resource, 0.0)
 
 
-def published(until: float, **seconds: tuple[float, float]) -> Usage:
+def published(until: float, **seconds: tuple[float, float]) -> PublishedUsage:
     """What the recorder has said: GPU and CPU seconds of each queue, the same in each period that goes on."""
     queues = {}
     for queue, (gpu, cpu) in seconds.items():
@@ -52,7 +52,7 @@ def published(until: float, **seconds: tuple[float, float]) -> Usage:
         queues[queue] = QueueUsage(
             names["month"], amounts, PeriodUsage(names["week"], amounts), PeriodUsage(names["day"], amounts)
         )
-    return Usage(until, queues, PERIODS)
+    return PublishedUsage(until, queues, PERIODS)
 
 
 @settings(max_examples=settings().max_examples // 4)
@@ -130,9 +130,9 @@ def test_without_publication_or_budget_nothing_is_counted() -> None:
     assert meter.advanced(None, snapshot, NOW) is None
     usage = meter.advanced(published(NOW), snapshot, NOW + 5)
     assert told(usage, "team", GPU) == pytest.approx(5)
-    ahead = Usage(NOW + AHEAD_S + 1)
+    ahead = PublishedUsage(NOW + AHEAD_S + 1)
     assert meter.advanced(ahead, snapshot, NOW) is ahead
-    known = Usage(NOW)
+    known = PublishedUsage(NOW)
     assert meter.advanced(known, holding(NOTHING, {"team": "", "other": ""}), NOW + 5) is known
 
 

@@ -5,8 +5,8 @@ import pytest
 from builders import pod as a_pod
 from builders import pod_group
 
-from gangs.forecast import Cluster, with_starts
-from gangs.rows import Objects, Row, rows
+from gangs.forecast import ForecastCluster, with_starts
+from gangs.rows import GangRow, RowSources, rows
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.meta import OwnerReference, format_time
 from muster.api.muster.placement import Placement
@@ -48,16 +48,16 @@ def ended(number: int, run_s: float) -> Job:
     return msgspec.convert({"metadata": meta, "spec": {"queue": "q"}, "status": status}, Job)
 
 
-def forecast(objects: Objects, *, seen: bool = True) -> dict[str, Row]:
+def forecast(objects: RowSources, *, seen: bool = True) -> dict[str, GangRow]:
     """The gangs that wait, by name."""
-    cluster = Cluster(objects, [node("n0")]) if seen else None
+    cluster = ForecastCluster(objects, [node("n0")]) if seen else None
     return {row.name: row for row in with_starts(rows(objects), cluster, NOW)}
 
 
 def test_a_declared_run_time() -> None:
     """The start is when the gang in the way is expected to end; those that run are not in the list."""
     groups = [group("now", runtime="10m"), group("next", NO_ROOM)]
-    found = forecast(Objects(groups=groups, pods=[pod("now", "n0"), pod("next")]))
+    found = forecast(RowSources(groups=groups, pods=[pod("now", "n0"), pod("next")]))
     assert list(found) == ["next"]
     assert found["next"].earliest_start == found["next"].latest_start == format_time(NOW + 500)
     assert found["next"].start_known_by == "declared run times"
@@ -66,7 +66,7 @@ def test_a_declared_run_time() -> None:
 def test_past_run_times() -> None:
     """Of the queue's Jobs that ran longer than this one has."""
     jobs = [ended(number, 10.0 * number) for number in range(1, 101)]
-    objects = Objects(groups=[group("now"), group("next", NO_ROOM)], pods=[pod("now", "n0"), pod("next")], jobs=jobs)
+    objects = RowSources(groups=[group("now"), group("next", NO_ROOM)], pods=[pod("now", "n0"), pod("next")], jobs=jobs)
     found = forecast(objects)["next"]
     assert format_time(NOW) < found.earliest_start < format_time(NOW + 300)
     assert format_time(NOW + 600) < found.latest_start <= format_time(NOW + 900)
@@ -89,7 +89,7 @@ def test_pods_that_do_not_exist_yet() -> None:
     for pods, known in ((1, "declared run times"), (2**31 - 1, "")):
         waits = group("next-j", NO_ROOM, pods=pods)
         waits.metadata.owner_references.append(msgspec.convert(reference, OwnerReference))
-        objects = Objects(groups=[group("now", runtime="10m"), waits], pods=[pod("now", "n0")], jobs=[job])
+        objects = RowSources(groups=[group("now", runtime="10m"), waits], pods=[pod("now", "n0")], jobs=[job])
         assert forecast(objects)["next"].start_known_by == known
 
 
@@ -99,7 +99,7 @@ def test_a_reservation() -> None:
     placement = msgspec.convert(
         {"metadata": {"name": "next", "namespace": "ns"}, "status": {"phase": "Reserved", "expectedAt": at}}, Placement
     )
-    objects = Objects(groups=[group("next", NO_ROOM)], pods=[pod("next")], placements=[placement])
+    objects = RowSources(groups=[group("next", NO_ROOM)], pods=[pod("next")], placements=[placement])
     for seen in (True, False):
         found = forecast(objects, seen=seen)["next"]
         assert (found.earliest_start, found.latest_start, found.start_known_by) == (at, at, "reservation")
@@ -109,24 +109,24 @@ def test_what_is_not_known() -> None:
     """Nothing declared and nothing learned; no rights; a gang that waits for something else than room."""
     groups = [group("now", runtime="10m"), group("next", "QueueOverCapability")]
     pods = [pod("now", "n0"), pod("next")]
-    assert forecast(Objects(groups=groups, pods=pods))["next"].start_known_by == ""
+    assert forecast(RowSources(groups=groups, pods=pods))["next"].start_known_by == ""
     groups = [group("now"), group("next", NO_ROOM)]
-    assert forecast(Objects(groups=groups, pods=pods))["next"].earliest_start == ""
+    assert forecast(RowSources(groups=groups, pods=pods))["next"].earliest_start == ""
     groups = [group("now", runtime="10m"), group("next", NO_ROOM)]
-    assert forecast(Objects(groups=groups, pods=pods), seen=False)["next"].earliest_start == ""
+    assert forecast(RowSources(groups=groups, pods=pods), seen=False)["next"].earliest_start == ""
 
 
 @pytest.mark.parametrize(("ready", "cordoned"), [("False", False), ("True", True)])
 def test_a_node_that_takes_no_pods_is_no_room(ready: str, *, cordoned: bool) -> None:
     """A gang that waits beside a free one of these waits for another."""
     groups = [group("now", runtime="10m"), group("next", NO_ROOM)]
-    objects = Objects(groups=groups, pods=[pod("now", "n0"), pod("next")])
+    objects = RowSources(groups=groups, pods=[pod("now", "n0"), pod("next")])
     free = node("n1")
-    found = with_starts(rows(objects), Cluster(objects, [node("n0"), free]), NOW)
+    found = with_starts(rows(objects), ForecastCluster(objects, [node("n0"), free]), NOW)
     assert [row.start_known_by for row in found] == [""]  # it fits now: the planner knows why it waits
     free.status.conditions[0].status = ready
     free.spec.unschedulable = cordoned
-    found = with_starts(rows(objects), Cluster(objects, [node("n0"), free]), NOW)
+    found = with_starts(rows(objects), ForecastCluster(objects, [node("n0"), free]), NOW)
     assert [row.earliest_start for row in found] == [format_time(NOW + 500)]
 
 
@@ -139,7 +139,7 @@ def test_turns_are_those_of_priority_and_age() -> None:
         groups[-1].metadata.creation_timestamp = f"2026-05-28T20:26:{second}Z"
         pods.append(pod(name))
         pods[-1].spec.priority = priority
-    found = forecast(Objects(groups=groups, pods=pods))
+    found = forecast(RowSources(groups=groups, pods=pods))
     assert {name: row.earliest_start for name, row in found.items()} == {
         name: format_time(NOW + 500 + 600 * turn) for turn, name in enumerate(("old", "new", "low"))
     }
@@ -155,7 +155,7 @@ def test_a_gang_has_run_since_it_was_whole() -> None:
     half = [a_pod(f"now-{number}", node="n0", gang="now", limits={"nvidia.com/gpu": 4}) for number in range(2)]
     for each, age_s in zip(half, (100, 300), strict=True):
         each.status.start_time = format_time(NOW - age_s)
-    objects = Objects(groups=groups, pods=[*half, pod("next")])
+    objects = RowSources(groups=groups, pods=[*half, pod("next")])
     assert forecast(objects)["next"].earliest_start == format_time(NOW + 300)
     objects.placements = [placed]
     assert forecast(objects)["next"].earliest_start == format_time(NOW + 550)

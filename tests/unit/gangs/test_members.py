@@ -6,14 +6,14 @@ import pytest
 from builders import pod as a_pod
 
 from gangs.members import UnknownGangError, container_of, members, named
-from gangs.rows import Objects, Row
+from gangs.rows import GangRow, RowSources
 from muster.api.kubernetes.core import Pod
 
 
-def row(name: str, kind: str = "Job", state: str = "Running", created: str = "", **more: Any) -> Row:
+def row(name: str, kind: str = "Job", state: str = "Running", created: str = "", **more: Any) -> GangRow:
     """A gang."""
     reference = {"Job": f"job.batch/{name}", "TrainJob": f"trainjob.trainer.kubeflow.org/{name}"}[kind]
-    return Row(
+    return GangRow(
         namespace="ns", name=name, kind=kind, reference=reference, queue="q", state=state, created=created, **more
     )
 
@@ -61,9 +61,9 @@ def test_pods_by_rank() -> None:
         pod("w-10", "worker", 10), pod("w-2", "worker", 2), pod("m", "master", 0),
         pod("d", "dataset-initializer", 0), pod("w-2-old", "worker", 2, ""), pod("w-2", "worker", 2, "2"),
     ]  # fmt: skip
-    found = members(Objects(pods=pods), row("a", gang="g"))
+    found = members(RowSources(pods=pods), row("a", gang="g"))
     assert [each.metadata.name for each in found] == ["m", "w-2", "w-10", "d"]
-    assert members(Objects(pods=pods), row("a", gang="other")) == []
+    assert members(RowSources(pods=pods), row("a", gang="other")) == []
 
 
 def test_the_container_of_a_log() -> None:
@@ -88,4 +88,4 @@ def test_many_names_are_told_with_how_many_more() -> None:
 def test_pods_of_a_job_whose_gang_is_gone() -> None:
     """By the label of their Job."""
     mine, theirs = (pod(name, "worker", 0, labels={"volcano.sh/job-name": name}) for name in ("a", "b"))
-    assert members(Objects(pods=[mine, theirs]), row("a")) == [mine]
+    assert members(RowSources(pods=[mine, theirs]), row("a")) == [mine]

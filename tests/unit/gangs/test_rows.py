@@ -11,7 +11,7 @@ from builders import pod as a_pod
 from extender.planner.reasons.pods import TOO_FEW
 from extender.planner.reasons.room import NearestMiss, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
-from gangs.rows import Objects, Row, difference, gang_name, rows
+from gangs.rows import GangRow, RowSources, difference, gang_name, rows
 from gangs.states import needs_room
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
@@ -52,9 +52,9 @@ def pod(name: str, phase: str = "Pending", node: str = "", gang: str = "podgroup
     return a_pod(name, node=node, phase=phase, gang=gang, limits={"nvidia.com/gpu": gpus}, priority=7, **meta)
 
 
-def only(**objects: Any) -> Row:
+def only(**objects: Any) -> GangRow:
     """The one row of these."""
-    [row] = rows(Objects(**objects))
+    [row] = rows(RowSources(**objects))
     return row
 
 
@@ -218,7 +218,7 @@ def test_order_and_pods_of_others() -> None:
             ("a", "a", "y", 10),
         ]
     ]
-    assert [row.name for row in rows(Objects(groups=groups, pods=[]))] == ["c", "b", "d", "a"]
+    assert [row.name for row in rows(RowSources(groups=groups, pods=[]))] == ["c", "b", "d", "a"]
     theirs = a_pod("t", gang="podgroup-1", scheduler_name="default-scheduler")
     assert [gang_name(each) for each in (pod("a"), a_pod("own", uid="u"), theirs)] == ["podgroup-1", "podgroup-u", None]
     assert only(groups=[group()], pods=[theirs]).wanted == 2
@@ -226,7 +226,7 @@ def test_order_and_pods_of_others() -> None:
 
 def test_changes() -> None:
     """What has changed is shown as it is now, what is not there any more as gone, and nothing twice."""
-    before = rows(Objects(groups=[group("a", metadata=owner("Job", "a")), group("b", metadata=owner("Job", "b"))]))
-    now = rows(Objects(groups=[group("a", phase="Running", metadata=owner("Job", "a"))]))
+    before = rows(RowSources(groups=[group("a", metadata=owner("Job", "a")), group("b", metadata=owner("Job", "b"))]))
+    now = rows(RowSources(groups=[group("a", phase="Running", metadata=owner("Job", "a"))]))
     assert [(row.name, row.state) for _, row in difference(before, now)] == [("a", "Starting"), ("b", "Gone")]
     assert difference(now, now) == []

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from builders import pod, pod_group
 
-from gangs.rows import Objects
+from gangs.rows import RowSources
 from gangs.runs import LATEST, past_runs
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import Job
@@ -32,7 +32,7 @@ def test_run_times_of_jobs() -> None:
         job("Aborted", Running="10:00:00", Aborted="10:00:05"),
         job("Running", Running="10:00:00"),
     ]
-    assert past_runs(Objects(jobs=jobs)) == {"q": [1800.0, 5.0]}
+    assert past_runs(RowSources(jobs=jobs)) == {"q": [1800.0, 5.0]}
 
 
 def ended(start: str | None, *ends: str) -> Pod:
@@ -57,13 +57,13 @@ def ended(start: str | None, *ends: str) -> Pod:
 )
 def test_run_times_of_pods(phase: str, pods: list[tuple[str | None, ...]], run_s: float | None) -> None:
     """From the first start to the last end, of a gang without a Job."""
-    objects = Objects(groups=[pod_group("g", queue="q", phase=phase)], pods=[ended(*each) for each in pods])
+    objects = RowSources(groups=[pod_group("g", queue="q", phase=phase)], pods=[ended(*each) for each in pods])
     assert past_runs(objects) == ({} if run_s is None else {"q": [run_s]})
-    assert past_runs(Objects(groups=objects.groups, pods=None)) == {}
+    assert past_runs(RowSources(groups=objects.groups, pods=None)) == {}
 
 
 def test_the_latest_runs_count() -> None:
     """In the order in which they ended, and not those of long ago."""
     jobs = [job("Completed", Running="00:00:00", Completed=f"{s // 3600:02}:{s // 60 % 60:02}:{s % 60:02}")
             for s in range(LATEST + 1, 0, -1)]  # fmt: skip
-    assert past_runs(Objects(jobs=jobs)) == {"q": [float(s) for s in range(2, LATEST + 2)]}
+    assert past_runs(RowSources(jobs=jobs)) == {"q": [float(s) for s in range(2, LATEST + 2)]}

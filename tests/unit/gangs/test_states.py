@@ -14,11 +14,11 @@ from extender.explain.gang import GangExplainer
 from extender.explain.report import GangReport
 from extender.explain.whatif import WhatIf
 from extender.planner.state.feed import FEED
-from gangs.rows import Objects, rows
+from gangs.rows import RowSources, rows
 from history.entries import Entries
 from history.groups import RecordedJob
-from history.looks import Look, apply
-from history.pods import Moment, RecordedPod
+from history.looks import Observation, apply
+from history.pods import ObservationTime, RecordedPod
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementContent, PlacementPhase
 from muster.api.muster.states import ENDED, STOPPED, State
@@ -27,7 +27,7 @@ from muster.api.volcano.batch import JOBS, Job, Phase
 from muster.api.volcano.scheduling import EVICTED, NO_ROOM, PLACED, POD_GROUPS, PodGroup, PodGroupPhase
 
 AT = "2026-11-21T05:38:34Z"
-NOW = Moment(1_795_239_514_000, live=True)
+NOW = ObservationTime(1_795_239_514_000, live=True)
 FITS: dict[str, set[State]] = {
     "finished": {"Completed"},
     "failed": {"Failed"},
@@ -106,7 +106,7 @@ def member(number: int, phase: str) -> Pod:
 def listed(world: World) -> State:
     """The state in `muster ps`."""
     [row] = rows(
-        Objects(
+        RowSources(
             groups=[world.group],
             placements=[world.placement] if world.placement else [],
             pods=world.pods,
@@ -130,16 +130,16 @@ def explained(world: World, *, whole: bool) -> GangReport:
     return GangExplainer(what_if).explain(view, relief=False)
 
 
-def looks(world: World) -> Iterator[Look]:
+def looks(world: World) -> Iterator[Observation]:
     """What the recorder sees, in the order in which it happens."""
-    yield Look(POD_GROUPS.plural, "uid-train", world.group, gone=False, moment=NOW)
+    yield Observation(POD_GROUPS.plural, "uid-train", world.group, gone=False, moment=NOW)
     if world.placement:
-        yield Look(PLACEMENTS.plural, "uid-placement", world.placement, gone=False, moment=NOW)
+        yield Observation(PLACEMENTS.plural, "uid-placement", world.placement, gone=False, moment=NOW)
     for each in world.pods:
-        yield Look(PODS.plural, each.metadata.uid, each, gone=False, moment=NOW)
+        yield Observation(PODS.plural, each.metadata.uid, each, gone=False, moment=NOW)
     if world.job:
         recorded = msgspec.convert(msgspec.to_builtins(world.job), RecordedJob)
-        yield Look(JOBS.plural, "uid-job", recorded, gone=False, moment=NOW)
+        yield Observation(JOBS.plural, "uid-job", recorded, gone=False, moment=NOW)
 
 
 def recorded(world: World) -> str:

@@ -9,17 +9,17 @@ from sqlalchemy import select
 
 from history import members, read
 from history.entries import Entries
-from history.looks import Look, apply
+from history.looks import Observation, apply
 from history.model import EVERYTHING, MEMORY
-from history.pods import Moment
+from history.pods import ObservationTime
 from history.schema import RUNS
-from history.store import Store
+from history.store import HistoryStore
 from history.usage import usage
 
 JOB, GROUP, POD = EVE.owner, EVE.group, EVE.pod
 
 
-def lived() -> list[Look]:
+def lived() -> list[Observation]:
     """Looks at the whole life of one gang."""
     w = Lives()
     life(w)
@@ -32,13 +32,13 @@ STORY = [
 ]  # fmt: skip
 
 
-def recorded(store: Store) -> tuple[read.Gang, list[tuple[str, int]]]:
+def recorded(store: HistoryStore) -> tuple[read.GangHistory, list[tuple[str, int]]]:
     """The only gang, and what happened to it."""
     (gang,) = read.gangs(store, EVERYTHING)
     return gang, [(each.what, each.epoch) for each in read.story(store, EVERYTHING, "team", "train")]
 
 
-def check(store: Store) -> None:
+def check(store: HistoryStore) -> None:
     """What must stand in the store after the whole life."""
     gang, story = recorded(store)
     assert story == STORY
@@ -53,7 +53,7 @@ def check(store: Store) -> None:
 
 def test_a_life_is_told_in_order() -> None:
     """Each thing stands once, at its time, and usage follows from it."""
-    entries, store = entered(lived()), Store.for_writing(MEMORY)
+    entries, store = entered(lived()), HistoryStore.for_writing(MEMORY)
     store.write(entries.take(), {})
     check(store)
     assert not {*entries.gangs, *entries.runs, *entries.holdings}
@@ -63,7 +63,7 @@ def test_a_life_is_told_in_order() -> None:
 def test_a_kill_at_any_look_changes_nothing(seed: int) -> None:
     """Killed at random looks, written or not, and read again from there, the store is the same in the end."""
     chance = random.Random(seed)  # noqa: S311 - no secret
-    store, looks = Store.for_writing(MEMORY), lived()
+    store, looks = HistoryStore.for_writing(MEMORY), lived()
     entries, written, position = Entries(), 0, 0
     while position < len(looks):
         apply(entries, looks[position])
@@ -83,7 +83,7 @@ def test_a_kill_at_any_look_changes_nothing(seed: int) -> None:
 def test_looks_that_come_twice_tell_nothing_new(seed: int) -> None:
     """A list beside the watch shows objects as they were before: older versions are no news."""
     chance = random.Random(seed)  # noqa: S311 - no secret
-    store, entries, looks = Store.for_writing(MEMORY), Entries(), lived()
+    store, entries, looks = HistoryStore.for_writing(MEMORY), Entries(), lived()
     for number, look in enumerate(looks):
         apply(entries, look)
         earlier = chance.choice(looks[: number + 1])
@@ -95,7 +95,7 @@ def test_looks_that_come_twice_tell_nothing_new(seed: int) -> None:
 
 def test_a_gang_starts_until_a_pod_runs() -> None:
     """As `muster ps` says, also after a kill in between; with its pod gone it would start again."""
-    w, entries, store = Lives(), Entries(), Store.for_writing(MEMORY)
+    w, entries, store = Lives(), Entries(), HistoryStore.for_writing(MEMORY)
     bound = pod(5.0, "Pending")
     bound["status"]["containerStatuses"] = []
     w.look("podgroups", GROUP, 0.2, group("Pending", waits("NoRoom", "no room for 1 pod", 1)))
@@ -128,7 +128,7 @@ def test_what_ended_unseen_has_a_bound() -> None:
 @pytest.mark.parametrize("ended", [True, False])
 def test_members_that_have_ended_are_told_of_once(*, ended: bool) -> None:
     """After a kill, pods that are still there though they have ended tell nothing, whether their run is open or not."""
-    w, entries, store = Lives(), Entries(), Store.for_writing(MEMORY)
+    w, entries, store = Lives(), Entries(), HistoryStore.for_writing(MEMORY)
     failed = pod(5.0, "Failed", ended=9)
     w.look("podgroups", GROUP, 0.2, group())
     w.look("pods", POD, 5.0, pod(5.0))
@@ -139,7 +139,7 @@ def test_members_that_have_ended_are_told_of_once(*, ended: bool) -> None:
     entries.reopen(*store.open_rows(), store.ended_pods(10))
     w.look("pods", POD, 20.0, failed)
     w.look("pods", POD, 21.0, failed)
-    late = w.looks[known]._replace(moment=Moment((T + 20) * 1000, live=False))
+    late = w.looks[known]._replace(moment=ObservationTime((T + 20) * 1000, live=False))
     assert not entered((late, w.looks[-1]), entries).take()
 
 
@@ -152,7 +152,7 @@ def test_a_finished_pod_of_an_unknown_group_is_no_gang() -> None:
 
 def test_a_pod_without_a_group_is_a_gang_of_its_own() -> None:
     """A pod of a queue whose PodGroup nobody has seen is recorded by its owner or itself, and ends with it."""
-    w, store = Lives(), Store.for_writing(MEMORY)
+    w, store = Lives(), HistoryStore.for_writing(MEMORY)
     alone = pod(5.0)
     alone["metadata"]["labels"] = {"muster.dev/queue": "research"}
     w.look("pods", POD, 5.0, alone)
@@ -207,7 +207,7 @@ def test_texts_of_tenants_fit_into_every_store() -> None:
     texts = [*map(str, structs.astuple(gang)), *(each.text + each.subject for each in changes.happenings)]
     assert not any("\0" in text for text in texts)
     assert (len(gang.id) <= 512, len(gang.queue), len(gang.user), len(gang.owner)) == (True, 253, 512, 63)
-    Store.for_writing(MEMORY).write(changes, {})
+    HistoryStore.for_writing(MEMORY).write(changes, {})
 
 
 def test_a_run_that_ended_unseen_ended_with_its_last_member() -> None:
@@ -221,8 +221,8 @@ def test_a_run_that_ended_unseen_ended_with_its_last_member() -> None:
     w.look("podgroups", EVE.group, 100, group("Completed"))
     *before, last = w.looks
     for known, end in ((before, 30), (before[:1], 100)):
-        entries, store = entered(known), Store.for_writing(MEMORY)
-        apply(entries, last._replace(moment=Moment((T + 100) * 1000, live=False)))
+        entries, store = entered(known), HistoryStore.for_writing(MEMORY)
+        apply(entries, last._replace(moment=ObservationTime((T + 100) * 1000, live=False)))
         store.write(entries.take(), {})
         with store.engine.connect() as connection:
             (ended,) = connection.execute(select(RUNS.c.ended).where(RUNS.c.uid == GROUP)).one()
@@ -231,7 +231,7 @@ def test_a_run_that_ended_unseen_ended_with_its_last_member() -> None:
 
 def test_a_plan_that_is_given_up_is_told_once() -> None:
     """Also where its placement changes in something else; the next one is planned anew."""
-    w, store = Lives(), Store.for_writing(MEMORY)
+    w, store = Lives(), HistoryStore.for_writing(MEMORY)
     w.look("podgroups", GROUP, 0.2, group())
     for second, (epoch, phase) in enumerate([(1, "Planned"), (1, "Abandoned"), (1, "Abandoned"), (2, "Planned")], 1):
         w.look("placements", "placement", second, placement(epoch, phase))

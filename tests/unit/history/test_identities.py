@@ -9,25 +9,25 @@ from recorded_lives import BOB, EVE, GPU, Lives, T, Whose, entered, group, job, 
 from history import read
 from history.entries import Entries
 from history.folding import fold_namespace
-from history.looks import Look, apply
+from history.looks import Observation, apply
 from history.model import DAY_MS, EVERYTHING, MEMORY, MS, Scope
 from history.retain import tidy
-from history.store import Store
-from history.usage import KEYS, Row, usage
+from history.store import HistoryStore
+from history.usage import KEYS, UsageRow, usage
 
 EVES_OTHER = EVE._replace(uid="c-", job="tune", gang="tunes", queue="product", rack="c-", asks=(("memory", "1Gi"),))
 
 
-def recorded(looks: Iterable[Look]) -> Store:
+def recorded(looks: Iterable[Observation]) -> HistoryStore:
     """A store after these looks."""
-    entries, store = Entries(), Store.for_writing(MEMORY)
+    entries, store = Entries(), HistoryStore.for_writing(MEMORY)
     for look in looks:
         apply(entries, look)
         store.write(entries.take(), {})
     return store
 
 
-def lived(*all_of: Whose) -> list[Look]:
+def lived(*all_of: Whose) -> list[Observation]:
     """The lives of these gangs, all told by one API server."""
     w = Lives()
     for whose in all_of:
@@ -35,7 +35,9 @@ def lived(*all_of: Whose) -> list[Look]:
     return w.looks
 
 
-def everything(store: Store, whose: Whose) -> tuple[list[read.Gang], list[read.Happening], list[Row]]:
+def everything(
+    store: HistoryStore, whose: Whose
+) -> tuple[list[read.GangHistory], list[read.GangEvent], list[UsageRow]]:
     """All that a reader is told of one gang."""
     own = Scope(frozenset({whose.namespace}))
     gangs = read.gangs(store, own, name=whose.job)

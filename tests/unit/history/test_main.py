@@ -14,12 +14,14 @@ from structlog.testing import capture_logs
 
 from history import main
 from history.model import MEMORY
-from history.settings import HistorySettings, Options
-from history.store import Store
+from history.settings import HistorySettings, RecorderOptions
+from history.store import HistoryStore
 from muster.kube.client import Client
 from muster.process.settings import API_VERSION
 
-OPTIONS = Options(kubeconfig="", status_host="127.0.0.1", settings=HistorySettings(status_port=0, publish=False))
+OPTIONS = RecorderOptions(
+    kubeconfig="", status_host="127.0.0.1", settings=HistorySettings(status_port=0, publish=False)
+)
 HEAD = f"apiVersion: {API_VERSION}\nkind: HistoryConfiguration\n"
 
 
@@ -67,7 +69,7 @@ class Recorder:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[main.Process]:
+def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[main.RecorderProcess]:
     """A process whose lease and recorder are the test's."""
     exits: list[int] = []
     monkeypatch.setattr(main, "REGISTRY", CollectorRegistry())
@@ -82,7 +84,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[main.Process]:
 
     monkeypatch.setattr(os, "_exit", leave)
     before = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
-    yield main.Process(cast("Client", None), Store.for_writing(MEMORY), OPTIONS)
+    yield main.RecorderProcess(cast("Client", None), HistoryStore.for_writing(MEMORY), OPTIONS)
     for number, handler in before:
         signal.signal(number, handler)
 

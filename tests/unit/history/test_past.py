@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec import convert
 
 from history.past import _Event, moments
-from history.pods import Moment, RecordedPod, gone
+from history.pods import ObservationTime, RecordedPod, gone
 from muster.api.kubernetes.meta import format_time
 
 T = 1_800_000_000
@@ -61,7 +61,7 @@ def test_a_change_is_not_older_than_the_last_time_in_it_nor_what_came_after() ->
 def test_a_second_that_was_written_is_believed(*, at: int, late: int, live: bool) -> None:
     """The time that is told is in the second that the API server wrote, whatever the recorder's clock says."""
     happened = T * 1000 + at
-    told = Moment(happened + late, live=live).of(format_time(happened // 1000))
+    told = ObservationTime(happened + late, live=live).of(format_time(happened // 1000))
     assert happened // 1000 == told // 1000
     assert abs(told - happened) <= (min(late, 999) if live else 500)
 
@@ -73,14 +73,14 @@ def test_a_deleted_pod_ended_with_the_last_of_its_containers(*, both: bool, seco
     ended = [{"name": str(number), "state": state} for number, state in enumerate(ends)]
     running = {"name": "1", "state": {"running": {"startedAt": format_time(T)}}}
     content = {"status": {"phase": "Running", "containerStatuses": ended if both else [ended[0], running]}}
-    told = gone(convert(content, RecordedPod), Moment((T + 20) * 1000, live=True))
+    told = gone(convert(content, RecordedPod), ObservationTime((T + 20) * 1000, live=True))
     assert (told.at // 1000, told.reason) == (T + second, "deleted")
 
 
 @given(st.integers(0, 5_000), st.integers(0, 5_000), st.integers(0, 5_000))
 def test_the_second_of_a_stamp_and_the_bound_of_its_moment_are_both_believed(true: int, at: int, more: int) -> None:
     """What was read afterwards is in the middle of what second and bound have in common, off by half of it at most."""
-    moment = Moment(T * 1000 + at, live=True, within=abs(true - at) + more)
+    moment = ObservationTime(T * 1000 + at, live=True, within=abs(true - at) + more)
     stamp = format_time((T * 1000 + true) // 1000)
     told, error = moment.of(stamp), moment.error(stamp)
     assert abs(told - (T * 1000 + true)) <= error + 1

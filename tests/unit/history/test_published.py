@@ -7,9 +7,9 @@ from recorder_world import Cluster, at_once, record
 from history import publish
 from history.model import MEMORY, MS
 from history.publish import EVERY_S, Publisher, held
-from history.recorder import Recorder
-from history.store import Store
-from muster.api.muster.usage import AGAIN_S, KEY, PERIODS, Usage, period_of, read_usage
+from history.recorder import HistoryRecorder
+from history.store import HistoryStore
+from muster.api.muster.usage import AGAIN_S, KEY, PERIODS, PublishedUsage, period_of, read_usage
 from muster.resources.vector import unit
 
 MIDNIGHT = 20_833 * 86_400 + 86_400
@@ -24,14 +24,14 @@ def cluster() -> Cluster:
     return Cluster(w.looks)
 
 
-def published(cluster: Cluster) -> Usage:
+def published(cluster: Cluster) -> PublishedUsage:
     """What was published last."""
     content = cluster.published[-1]
     assert (content["kind"], content["metadata"]["name"]) == ("ConfigMap", "muster-usage")
     return read_usage(content["data"])
 
 
-def seconds(usage: Usage, now_s: float) -> dict[tuple[str, ...], float]:
+def seconds(usage: PublishedUsage, now_s: float) -> dict[tuple[str, ...], float]:
     """Amounts by period, queue and resource."""
     return {
         (period, name, resource): amount
@@ -47,7 +47,7 @@ def test_readers_add_what_is_held_since(cluster: Cluster, monkeypatch: pytest.Mo
     monkeypatch.setattr(publish, "EVERY_S", 0)
     publisher = Publisher(cluster, "system", lambda: cluster.now_ms / MS)  # type: ignore[arg-type]  # as Client
 
-    def changed(recorder: Recorder) -> None:
+    def changed(recorder: HistoryRecorder) -> None:
         publisher.changed(recorder)
         usage, now_s = published(cluster), cluster.now_ms / MS
         found = seconds(usage, now_s)
@@ -62,14 +62,14 @@ def test_readers_add_what_is_held_since(cluster: Cluster, monkeypatch: pytest.Mo
         expected = seconds(read_usage({KEY: publish.msgspec.json.encode(document).decode()}), now_s)
         assert found == pytest.approx(expected, abs=0.01)
 
-    record(cluster, Store.for_writing(MEMORY), len(cluster.looks), changed=changed)
+    record(cluster, HistoryStore.for_writing(MEMORY), len(cluster.looks), changed=changed)
     assert len(cluster.published) < len(cluster.looks) / 2
 
 
 def test_it_is_written_when_that_is_due(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten seconds after the last time if something has changed, five minutes after it if not."""
     at_once(monkeypatch)
-    now_s, store = cluster.now_ms / MS, Store.for_writing(MEMORY)
+    now_s, store = cluster.now_ms / MS, HistoryStore.for_writing(MEMORY)
     first = record(cluster, store)
     bound = next(number for number, look in enumerate(cluster.looks, 1) if look.uid == EVE.pod)
     later = record(cluster, store, bound)
@@ -87,7 +87,7 @@ def test_it_is_written_when_that_is_due(cluster: Cluster, monkeypatch: pytest.Mo
 def test_what_could_not_be_written_is_tried_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not at once, and not only when something changes."""
     at_once(monkeypatch)
-    now_s, recorder = cluster.now_ms / MS, record(cluster, Store.for_writing(MEMORY))
+    now_s, recorder = cluster.now_ms / MS, record(cluster, HistoryStore.for_writing(MEMORY))
     publisher = Publisher(cluster, "system", lambda: now_s)  # type: ignore[arg-type]  # as Client
     cluster.silent = range(cluster.now_ms, cluster.now_ms + 1)
     publisher.changed(recorder)

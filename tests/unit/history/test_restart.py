@@ -8,11 +8,11 @@ from recorded_lives import BOB, EVE, GPU, Lives, life, pod
 from recorder_world import Cluster, FailingStore, at_once, record
 
 from history import read
-from history.looks import Look
+from history.looks import Observation
 from history.model import EVERYTHING, MEMORY, MS
 from history.publish import UsageCounters, held
-from history.recorder import Recorder
-from history.store import Store
+from history.recorder import HistoryRecorder
+from history.store import HistoryStore
 from history.usage import SEEN, usage
 from muster.api.muster.usage import PERIODS, period_of
 
@@ -30,7 +30,7 @@ def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     at_once(monkeypatch)
 
 
-def lived(midnight: int = MONDAY) -> list[Look]:
+def lived(midnight: int = MONDAY) -> list[Observation]:
     """Two gangs of one name, with a midnight in their lives, and a pod without a group that stays."""
     w = Lives()
     eve, bob = (each._replace(submitted=midnight - before) for each, before in ((EVE, 12), (BOB, 9)))
@@ -42,7 +42,7 @@ def lived(midnight: int = MONDAY) -> list[Look]:
     return w.looks
 
 
-def told(recorder: Recorder, now_ms: int) -> Amounts:
+def told(recorder: HistoryRecorder, now_ms: int) -> Amounts:
     """What is published and counted: unit-seconds by period, queue and resource."""
     assert recorder.tallies is not None
     found: Amounts = {}
@@ -57,7 +57,7 @@ def told(recorder: Recorder, now_ms: int) -> Amounts:
     return found
 
 
-def stored(store: Store, now_ms: int) -> Amounts:
+def stored(store: HistoryStore, now_ms: int) -> Amounts:
     """What the store says of the same."""
     found: Amounts = {}
     for period in PERIODS:
@@ -78,7 +78,7 @@ def same(found: Amounts, expected: Amounts) -> None:
         assert amounts == pytest.approx(expected[key], abs=0.002), key
 
 
-def check_end(store: Store) -> None:
+def check_end(store: HistoryStore) -> None:
     """The whole of both gangs, each with what is its own."""
     gangs = {gang.namespace: gang for gang in read.gangs(store, EVERYTHING) if gang.name == "train"}
     for whose in (EVE, BOB):
@@ -93,7 +93,7 @@ def check_end(store: Store) -> None:
 def test_restarts_change_nothing_that_is_published(seed: int, midnight: int) -> None:
     """The published is the stored, and after a restart it is what it was before."""
     chance = random.Random(seed)  # noqa: S311 - no secret
-    cluster, store = Cluster(lived(midnight)), Store.for_writing(MEMORY)
+    cluster, store = Cluster(lived(midnight)), HistoryStore.for_writing(MEMORY)
 
     while cluster.happened < len(cluster.looks):
         until = cluster.happened + chance.randint(1, 8)
@@ -106,7 +106,7 @@ def test_restarts_change_nothing_that_is_published(seed: int, midnight: int) -> 
 
 def test_a_member_that_ended_before_a_restart_is_published_once() -> None:
     """After any pass, also while its gang keeps running and the API server still has the pod."""
-    cluster, store = Cluster(lived()), Store.for_writing(MEMORY)
+    cluster, store = Cluster(lived()), HistoryStore.for_writing(MEMORY)
     still_there: set[str] = set()
     for until in range(1, len(cluster.looks) + 1):
         before = told(record(cluster, store, until), cluster.now_ms)
@@ -124,7 +124,7 @@ def test_a_member_that_ended_before_a_restart_is_published_once() -> None:
 def test_what_happens_while_none_records_is_published_once(seed: int, *, remembers: bool) -> None:
     """Read afterwards or closed in the middle of the pause, what has ended is counted as the store has it."""
     chance = random.Random(100 + seed)  # noqa: S311 - no secret
-    cluster, store = Cluster(lived()), Store.for_writing(MEMORY)
+    cluster, store = Cluster(lived()), HistoryStore.for_writing(MEMORY)
     cluster.remembers = remembers
     while cluster.happened < len(cluster.looks):
         record(cluster, store, cluster.happened + chance.randint(1, 6), batches=lambda: chance.randint(1, 4))
@@ -140,7 +140,7 @@ def test_what_happens_while_none_records_is_published_once(seed: int, *, remembe
 
 def test_an_end_within_a_pause_that_is_forgotten_is_in_its_middle() -> None:
     """A gang that was there before, and is not there afterwards, has ended half way, and so have its members."""
-    cluster, store = Cluster(lived()), Store.for_writing(MEMORY)
+    cluster, store = Cluster(lived()), HistoryStore.for_writing(MEMORY)
     cluster.remembers = False
     begun = next(number for number, look in enumerate(cluster.looks, 1) if look.uid == EVE.pod)
     record(cluster, store, begun)
@@ -157,9 +157,9 @@ def test_an_end_within_a_pause_that_is_forgotten_is_in_its_middle() -> None:
 def test_a_write_that_failed_loses_nothing_and_counts_once() -> None:
     """It is tried again with all that it had, and what is published is right after each."""
     cluster = Cluster(lived())
-    store = FailingStore(Store.for_writing(MEMORY).engine, MEMORY)
+    store = FailingStore(HistoryStore.for_writing(MEMORY).engine, MEMORY)
 
-    def changed(recorder: Recorder) -> None:
+    def changed(recorder: HistoryRecorder) -> None:
         if not store.failures and not cluster.happened % 4:
             same(told(recorder, cluster.now_ms), stored(store, cluster.now_ms))
         store.failures = 2
@@ -171,10 +171,10 @@ def test_a_write_that_failed_loses_nothing_and_counts_once() -> None:
 def test_a_tally_that_cannot_be_read_is_not_published_until_it_can() -> None:
     """At midnight the new day is read from the store: where that fails, all is read again, and counted once."""
     cluster = Cluster(lived())
-    store = FailingStore(Store.for_writing(MEMORY).engine, MEMORY)
+    store = FailingStore(HistoryStore.for_writing(MEMORY).engine, MEMORY)
     unknown: list[int] = []
 
-    def changed(recorder: Recorder) -> None:
+    def changed(recorder: HistoryRecorder) -> None:
         store.unreadable = -3200 <= cluster.now_ms - MONDAY * MS < 0
         if recorder.tallies is None:
             unknown.append(cluster.now_ms)
@@ -193,7 +193,7 @@ def test_a_tally_that_cannot_be_read_is_not_published_until_it_can() -> None:
 @pytest.mark.parametrize("midnight", [MONDAY, TUESDAY])
 def test_what_ends_with_the_first_news_of_a_day_counts_once(midnight: int) -> None:
     """The new day is read from the store after the transaction with that end, which is in it already."""
-    cluster, store = Cluster(lived(midnight)), Store.for_writing(MEMORY)
+    cluster, store = Cluster(lived(midnight)), HistoryStore.for_writing(MEMORY)
 
     def batches() -> int:
         return 1 if cluster.now_ms < midnight * MS - 3500 else len(cluster.looks)
@@ -205,12 +205,12 @@ def test_what_ends_with_the_first_news_of_a_day_counts_once(midnight: int) -> No
 
 def test_while_the_api_server_does_not_answer_no_time_is_claimed() -> None:
     """It notes that it has looked once it can read again, and since when it could not."""
-    cluster, store = Cluster(lived()), Store.for_writing(MEMORY)
+    cluster, store = Cluster(lived()), HistoryStore.for_writing(MEMORY)
     first, last = cluster.looks[6].moment.at, cluster.looks[20].moment.at
     seen: list[int] = []
     cluster.silent = range(first, last)
 
-    def changed(recorder: Recorder) -> None:
+    def changed(recorder: HistoryRecorder) -> None:
         del recorder
         seen.append(int(store.note(SEEN)))
 

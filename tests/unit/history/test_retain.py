@@ -11,13 +11,25 @@ from sqlalchemy import select
 
 from history import read
 from history.folding import fold, fold_namespace
-from history.model import DAY_MS, EVERYTHING, MEMORY, Changes, End, Gang, Gap, Happening, Holding, Run, What
+from history.model import (
+    DAY_MS,
+    EVERYTHING,
+    MEMORY,
+    GangEventRow,
+    GangRun,
+    Holding,
+    MemberEnd,
+    OutageRow,
+    RecordedGang,
+    RowChanges,
+    What,
+)
 from history.retain import tidy
 from history.schema import GANGS, METADATA
 from history.spans import floors
-from history.store import Store
+from history.store import HistoryStore
 from history.tally import Tallies, span_of
-from history.usage import Row, closed_since, usage
+from history.usage import UsageRow, closed_since, usage
 from muster.api.muster.usage import PERIODS, period_of
 
 GPU = "nvidia.com/gpu"
@@ -25,22 +37,22 @@ HOUR_MS = DAY_MS // 24
 NOW = 30 * DAY_MS + 13 * HOUR_MS
 
 
-def put(into: Changes, gang: str, namespace: str, begin: int, end: int | None) -> None:
+def put(into: RowChanges, gang: str, namespace: str, begin: int, end: int | None) -> None:
     """A gang of one member, with a story."""
     run, pod = f"run-{gang}", f"pod-{gang}"
     into.holdings[pod] = Holding(
         pod=pod, name="m-0", gang=gang, run=run, epoch=1, node="n", amounts={GPU: 8000, "memory": 2**40},
-        bound=begin + 10, ran_from=begin + 20, ended=end, reason=str(End.COMPLETED) if end else "",
+        bound=begin + 10, ran_from=begin + 20, ended=end, reason=str(MemberEnd.COMPLETED) if end else "",
     )  # fmt: skip
     owner = {"namespace": namespace, "queue": "q", "user": "eve", "name": gang, "kind": "Job"}
-    into.gangs[gang] = Gang(id=gang, submitted=begin, ended=end, **owner)
-    into.runs[run] = Run(uid=run, gang=gang, submitted=begin, ended=end, asked={GPU: 8000})
-    into.happenings.append(Happening(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=begin, text="x" * 500))
+    into.gangs[gang] = RecordedGang(id=gang, submitted=begin, ended=end, **owner)
+    into.runs[run] = GangRun(uid=run, gang=gang, submitted=begin, ended=end, asked={GPU: 8000})
+    into.happenings.append(GangEventRow(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=begin, text="x" * 500))
 
 
-def crowded(url: str = MEMORY) -> Store:
+def crowded(url: str = MEMORY) -> HistoryStore:
     """A store of one namespace that has much, of today, too, and of two that have little."""
-    chance, store, changes = random.Random(1), Store.for_writing(url), Changes()  # noqa: S311 - no secret
+    chance, store, changes = random.Random(1), HistoryStore.for_writing(url), RowChanges()  # noqa: S311 - no secret
     for number in range(600):
         begin = chance.randrange(20 * DAY_MS, NOW - DAY_MS) if number < 300 else chance.randrange(30 * DAY_MS, NOW)
         put(changes, f"many-{number}", "many", begin, min(NOW - 1, begin + 3 * HOUR_MS))
@@ -52,12 +64,12 @@ def crowded(url: str = MEMORY) -> Store:
     return store
 
 
-def told(store: Store, *by: str) -> list[Row]:
+def told(store: HistoryStore, *by: str) -> list[UsageRow]:
     """Usage of all the time."""
     return usage(store, EVERYTHING, by, since=0.0)
 
 
-def by_room(store: Store, megabytes: float) -> int:
+def by_room(store: HistoryStore, megabytes: float) -> int:
     """What `tidy` does for room alone."""
     return tidy(store, NOW, keep_days=1000, keep_usage_days=1000, megabytes=megabytes)
 
@@ -104,7 +116,7 @@ def test_names_of_workloads_go_with_what_has_no_room() -> None:
 
 def test_days_stay_apart_when_names_go() -> None:
     """Each day of a namespace comes to what it did, without its workloads."""
-    store, changes = Store.for_writing(MEMORY), Changes()
+    store, changes = HistoryStore.for_writing(MEMORY), RowChanges()
     for day, name in ((27, "x"), (27, "y"), (28, "x"), (28, "z")):
         one = gang_of_one("a", f"{name}{day}", day * DAY_MS, 1000 * day)
         for table in ("gangs", "runs", "holdings"):
@@ -133,7 +145,7 @@ def test_budgets_are_the_same_after_a_fold() -> None:
         assert published[period]["seconds"][GPU] == pytest.approx(row.resources[GPU].held), period
 
 
-def restarting(into: Changes, gang: str, namespace: str, begin: int, *, ends: bool) -> None:
+def restarting(into: RowChanges, gang: str, namespace: str, begin: int, *, ends: bool) -> None:
     """A Job whose runs end every six hours, with what happened to the Job itself."""
     runs = [begin + number * DAY_MS // 4 for number in range(16)]
     for number, at in enumerate(runs):
@@ -144,13 +156,13 @@ def restarting(into: Changes, gang: str, namespace: str, begin: int, *, ends: bo
         into.holdings[uid] = replace(into.holdings.pop(f"pod-{gang}"), pod=uid, run=uid)
         into.happenings.append(replace(into.happenings.pop(), run=uid))
         into.happenings += [
-            Happening(gang=gang, run=f"job-{gang}", epoch=0, what=what, at=at, subject=str(number))
+            GangEventRow(gang=gang, run=f"job-{gang}", epoch=0, what=what, at=at, subject=str(number))
             for what in (What.RESTARTED, What.SUBMITTED)
         ]
     into.gangs[gang] = replace(into.gangs[gang], name="train", submitted=begin)
 
 
-def rows_of_others(store: Store, namespace: str) -> dict[str, list[tuple[Any, ...]]]:
+def rows_of_others(store: HistoryStore, namespace: str) -> dict[str, list[tuple[Any, ...]]]:
     """Rows of all tables that belong to another namespace, or to none."""
     found = {}
     with store.engine.connect() as connection:
@@ -170,11 +182,11 @@ def rows_of_others(store: Store, namespace: str) -> dict[str, list[tuple[Any, ..
 @pytest.mark.parametrize("namespace", ["a", "b"])
 def test_folding_a_namespace_leaves_all_rows_of_others(namespace: str, hours: int, *, ends: bool) -> None:
     """Gangs of one queue, user and name in both, whose Jobs restart: of the other one nothing is folded, or dropped."""
-    store, changes = Store.for_writing(MEMORY), Changes()
+    store, changes = HistoryStore.for_writing(MEMORY), RowChanges()
     for each in "ab":
         restarting(changes, f"early-{each}", each, 20 * DAY_MS, ends=True)
         restarting(changes, f"late-{each}", each, 22 * DAY_MS, ends=ends)
-    changes.gaps.append(Gap(since=22 * DAY_MS, until=22 * DAY_MS + HOUR_MS, text="away"))
+    changes.gaps.append(OutageRow(since=22 * DAY_MS, until=22 * DAY_MS + HOUR_MS, text="away"))
     store.write(changes, {"seen-until": str(NOW)})
     fold(store, 20 * DAY_MS, 21 * DAY_MS)
     other = "b" if namespace == "a" else "a"
@@ -189,14 +201,14 @@ def test_folding_a_namespace_leaves_all_rows_of_others(namespace: str, hours: in
 
 def test_of_a_gang_that_lives_old_runs_go() -> None:
     """A Job that restarts for ever leaves the stories of its last runs, and its last restart, which is told again."""
-    store = Store.for_writing(MEMORY)
+    store = HistoryStore.for_writing(MEMORY)
     for number in range(50):
         begin = 20 * DAY_MS + number * HOUR_MS
-        run = Run(uid=f"run-{number}", gang="g", submitted=begin, ended=None if number == 49 else begin + 1000)
-        told = [Happening(gang="g", run=run.uid, epoch=0, what=What.SUBMITTED, at=begin)]
-        told += [Happening(gang="g", run="job", epoch=0, what=What.RESTARTED, at=begin, subject=str(number))]
-        gang = Gang(id="g", namespace="n", name="j", kind="Job", queue="q", submitted=20 * DAY_MS)
-        store.write(Changes(gangs={"g": gang}, runs={"": run}, happenings=told), {"seen-until": str(NOW)})
+        run = GangRun(uid=f"run-{number}", gang="g", submitted=begin, ended=None if number == 49 else begin + 1000)
+        told = [GangEventRow(gang="g", run=run.uid, epoch=0, what=What.SUBMITTED, at=begin)]
+        told += [GangEventRow(gang="g", run="job", epoch=0, what=What.RESTARTED, at=begin, subject=str(number))]
+        gang = RecordedGang(id="g", namespace="n", name="j", kind="Job", queue="q", submitted=20 * DAY_MS)
+        store.write(RowChanges(gangs={"g": gang}, runs={"": run}, happenings=told), {"seen-until": str(NOW)})
     by_room(store, 0)
     assert [each.what for each in read.story(store, EVERYTHING, "n", "j")] == [What.SUBMITTED, What.RESTARTED]
 

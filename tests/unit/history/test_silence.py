@@ -6,8 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from history.answers import NO_USAGE, SILENT_AFTER_S, looked, silence
-from history.model import MEMORY, Changes
-from history.store import Store
+from history.model import MEMORY, RowChanges
+from history.store import HistoryStore
 
 
 @given(st.floats(0, 4e9), st.floats(0, 4e9))
@@ -19,9 +19,9 @@ def test_it_is_silent_when_it_has_not_looked_for_longer_than_it_should(last: flo
 
 def test_the_last_look_is_in_the_store() -> None:
     """0 before any."""
-    with closing(Store.for_writing(MEMORY)) as store:
+    with closing(HistoryStore.for_writing(MEMORY)) as store:
         assert looked(store) == 0
-        store.write(Changes(), {"seen-until": "12500"})
+        store.write(RowChanges(), {"seen-until": "12500"})
         assert looked(store) == 12.5
 
 

@@ -13,20 +13,20 @@ from histories import gang_of_one
 from sqlalchemy import text
 
 from history import read
-from history.model import EVERYTHING, MEMORY, Changes, Gap, Scope
+from history.model import EVERYTHING, MEMORY, OutageRow, RowChanges, Scope
 from history.schema import METADATA
-from history.store import Store, StoreError, _engine
+from history.store import HistoryStore, StoreError, _engine
 
 
-def changes(namespace: str = "team-a", name: str = "train") -> Changes:
+def changes(namespace: str = "team-a", name: str = "train") -> RowChanges:
     """A gang of one member that ran for ten seconds."""
     return gang_of_one(namespace, name, 1_000_000, 10_000, bound=1_000)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(tmp_path: Path) -> HistoryStore:
     """A new store in a file."""
-    return Store.for_writing(f"sqlite:///{tmp_path / 'history.db'}")
+    return HistoryStore.for_writing(f"sqlite:///{tmp_path / 'history.db'}")
 
 
 @pytest.mark.parametrize("stepwise", [True, False])
@@ -36,16 +36,16 @@ def test_steps_make_the_tables_that_statements_are_made_for(tmp_path: Path, *, s
     if stepwise:
         with closing(sqlite3.connect(tmp_path / "history.db")) as connection:
             connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
-        with Store(*_engine(url)).engine.begin() as made:
-            Store(*_engine(url))._take_steps(made)
+        with HistoryStore(*_engine(url)).engine.begin() as made:
+            HistoryStore(*_engine(url))._take_steps(made)
     else:
-        Store.for_writing(url)
-    with Store.for_reading(url).engine.connect() as connection:
+        HistoryStore.for_writing(url)
+    with HistoryStore.for_reading(url).engine.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), METADATA)
     assert differences == []
 
 
-def test_what_is_written_twice_stands_once(store: Store) -> None:
+def test_what_is_written_twice_stands_once(store: HistoryStore) -> None:
     """The same changes a second time, as after a kill, change nothing."""
     store.write(changes(), {"seen-until": "1020000"})
     before = read.story(store, EVERYTHING, "team-a", "train"), read.gangs(store, EVERYTHING)
@@ -54,7 +54,7 @@ def test_what_is_written_twice_stands_once(store: Store) -> None:
     assert [each.what for each in before[0]] == ["submitted"]
 
 
-def test_a_holding_that_has_ended_is_not_opened_again(store: Store) -> None:
+def test_a_holding_that_has_ended_is_not_opened_again(store: HistoryStore) -> None:
     """A late look at a pod that has ended does not change its end."""
     store.write(changes(), {})
     late = changes()
@@ -63,7 +63,7 @@ def test_a_holding_that_has_ended_is_not_opened_again(store: Store) -> None:
     assert read.gangs(store, EVERYTHING)[0].gpu_seconds == 80.0
 
 
-def test_others_have_no_gangs_and_no_stories(store: Store) -> None:
+def test_others_have_no_gangs_and_no_stories(store: HistoryStore) -> None:
     """Who may see one namespace gets nothing of another one, not even by its name."""
     store.write(changes("team-a"), {})
     store.write(changes("team-b", "secret"), {})
@@ -76,38 +76,38 @@ def test_others_have_no_gangs_and_no_stories(store: Store) -> None:
     assert read.namespaces(store, limit=1) == ["team-a"]
 
 
-def test_gaps_are_told(store: Store) -> None:
+def test_gaps_are_told(store: HistoryStore) -> None:
     """What was not recorded stands in the store with its times."""
-    store.write(Changes(gaps=[Gap(since=1_000, until=3_500, text="the recorder did not run")]), {})
-    assert read.gaps(store) == [read.Gap(since=1.0, until=3.5, text="the recorder did not run")]
+    store.write(RowChanges(gaps=[OutageRow(since=1_000, until=3_500, text="the recorder did not run")]), {})
+    assert read.gaps(store) == [read.Outage(since=1.0, until=3.5, text="the recorder did not run")]
 
 
 def test_a_reader_without_a_recorder_says_so(tmp_path: Path) -> None:
     """A store that is not there is an error that names it, and no empty store is made."""
     with pytest.raises(StoreError, match=r"there is no history at .*no recorder has run"):
-        Store.for_reading(f"sqlite:///{tmp_path / 'none.db'}")
+        HistoryStore.for_reading(f"sqlite:///{tmp_path / 'none.db'}")
     assert not (tmp_path / "none.db").exists()
 
 
-def test_a_reader_of_another_schema_says_which(store: Store) -> None:
+def test_a_reader_of_another_schema_says_which(store: HistoryStore) -> None:
     """A store of another version is not read."""
     with store.engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(StoreError, match="has schema 9999, and this version reads"):
-        Store.for_reading(str(store.engine.url))
+        HistoryStore.for_reading(str(store.engine.url))
 
 
 @pytest.mark.parametrize("url", ["mysql://u:hidden@host/db", "postgresql://u:hidden@127.0.0.1:1/db", "hidden"])
 def test_errors_hide_passwords(url: str) -> None:
     """A store that cannot be used is named without its password."""
     with pytest.raises(StoreError) as caught:
-        Store.for_writing(url)
+        HistoryStore.for_writing(url)
     assert "hidden" not in str(caught.value)
 
 
 def test_the_store_of_who_has_none_lives_in_memory() -> None:
     """In memory it works the same."""
-    one = Store.for_writing(MEMORY)
+    one = HistoryStore.for_writing(MEMORY)
     one.write(changes(), {})
     assert len(read.gangs(one, EVERYTHING)) == 1
 

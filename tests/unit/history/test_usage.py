@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from sqlalchemy import select
 
 from history.folding import fold_namespace
-from history.integral import Amounts, Span, Totals, add, integrate
-from history.model import DAY_MS, EVERYTHING, MEMORY, Changes, End, Gang, Holding, Run, Scope
+from history.integral import Amounts, TimeSpan, Totals, add, integrate
+from history.model import DAY_MS, EVERYTHING, MEMORY, GangRun, Holding, MemberEnd, RecordedGang, RowChanges, Scope
 from history.retain import tidy
 from history.schema import GANGS
-from history.store import Store
+from history.store import HistoryStore
 from history.tally import Tallies, span_of
 from history.usage import closed_since, usage
 from muster.api.muster.usage import KEY, PERIODS, Period, period_of, read_usage
@@ -31,13 +31,13 @@ NEAR = st.integers(DAY_MS - 20, DAY_MS + 20)
 
 
 @st.composite
-def spans(draw: st.DrawFn, moments: st.SearchStrategy[int] = MOMENTS) -> Span[str]:
+def spans(draw: st.DrawFn, moments: st.SearchStrategy[int] = MOMENTS) -> TimeSpan[str]:
     """What somebody asked for or held, with an end or without one."""
     begin, *later = sorted(draw(st.lists(moments, min_size=4, max_size=4)))
     end, used, lost = (draw(st.none() | st.just(each)) for each in draw(st.permutations(later)))
     if not draw(st.booleans()):
-        return Span(draw(st.sampled_from("qr")), draw(AMOUNTS), begin, end)
-    return Span(draw(st.sampled_from("qr")), draw(AMOUNTS), begin, end, held=True, used_from=used, lost_from=lost)
+        return TimeSpan(draw(st.sampled_from("qr")), draw(AMOUNTS), begin, end)
+    return TimeSpan(draw(st.sampled_from("qr")), draw(AMOUNTS), begin, end, held=True, used_from=used, lost_from=lost)
 
 
 def summed(all_totals: Iterable[Totals[str]]) -> Totals[str]:
@@ -48,7 +48,7 @@ def summed(all_totals: Iterable[Totals[str]]) -> Totals[str]:
     return result
 
 
-def counted(found: list[Span[str]], moments: Iterable[int]) -> Totals[str]:
+def counted(found: list[TimeSpan[str]], moments: Iterable[int]) -> Totals[str]:
     """What is asked for, held, used and lost in each of these milliseconds, one after another."""
     totals: Totals[str] = defaultdict(Amounts)
     for at, span in product(moments, found):
@@ -62,7 +62,7 @@ def counted(found: list[Span[str]], moments: Iterable[int]) -> Totals[str]:
 
 
 @given(st.lists(spans(NEAR), max_size=6), NEAR, NEAR)
-def test_the_integral_counts_each_millisecond(found: list[Span[str]], since: int, until: int) -> None:
+def test_the_integral_counts_each_millisecond(found: list[TimeSpan[str]], since: int, until: int) -> None:
     """It comes to what is counted millisecond by millisecond, over the whole and of each day."""
     assert integrate(found, since, until) == counted(found, range(since, until))
     of_days = integrate(found, since, until, lambda key, day: f"{key} on {day}")
@@ -73,7 +73,7 @@ def test_the_integral_counts_each_millisecond(found: list[Span[str]], since: int
 
 
 @given(st.lists(spans(), max_size=8), st.lists(MOMENTS, max_size=6))
-def test_the_parts_of_a_time_sum_up_to_the_whole(found: list[Span[str]], cuts: list[int]) -> None:
+def test_the_parts_of_a_time_sum_up_to_the_whole(found: list[TimeSpan[str]], cuts: list[int]) -> None:
     """However a time is cut, its parts come to exactly as much as the whole, and so do its days."""
     parts = [integrate(found, begin, end) for begin, end in pairwise(sorted({0, 12 * DAY_MS, *cuts}))]
     whole = integrate(found, 0, 12 * DAY_MS)
@@ -82,7 +82,7 @@ def test_the_parts_of_a_time_sum_up_to_the_whole(found: list[Span[str]], cuts: l
 
 
 @given(st.lists(spans(), max_size=8))
-def test_keys_sum_up_to_all_without_one(found: list[Span[str]]) -> None:
+def test_keys_sum_up_to_all_without_one(found: list[TimeSpan[str]]) -> None:
     """Whatever usage is told by, it comes to the same total."""
     totals = integrate(found, 0, NOW)
     without = summed(defaultdict(Amounts, {("", name): each}) for (_, name), each in totals.items())
@@ -90,17 +90,17 @@ def test_keys_sum_up_to_all_without_one(found: list[Span[str]]) -> None:
 
 
 @given(st.lists(spans(), max_size=8))
-def test_nobody_uses_or_loses_more_than_he_held(found: list[Span[str]]) -> None:
+def test_nobody_uses_or_loses_more_than_he_held(found: list[TimeSpan[str]]) -> None:
     """Used and lost are parts of what was held."""
     for amounts in integrate(found, 0, NOW).values():
         assert 0 <= amounts.used <= amounts.held
         assert 0 <= amounts.lost <= amounts.held
 
 
-def filled(seed: int) -> tuple[Store, int]:
+def filled(seed: int) -> tuple[HistoryStore, int]:
     """A store with gangs of some days, some of which still run; and its present."""
     chance = random.Random(seed)  # noqa: S311 - no secret
-    store, now = Store.for_writing(MEMORY), 30 * DAY_MS
+    store, now = HistoryStore.for_writing(MEMORY), 30 * DAY_MS
     for number in range(30):
         begin = chance.randrange(20 * DAY_MS, now - 1)
         end = chance.choice([None, chance.randrange(begin, now)])
@@ -110,11 +110,11 @@ def filled(seed: int) -> tuple[Store, int]:
             pod=f"pod-{number}", name="m-0", gang=gang, run=f"run-{number}", epoch=1, node="n",
             amounts={GPU: 8000, "memory": 2**40}, bound=begin + 10, ran_from=begin + 20,
             ended=end and max(end, begin + 30),
-            reason=chance.choice([End.COMPLETED, End.EVICTED]) if end else "",
+            reason=chance.choice([MemberEnd.COMPLETED, MemberEnd.EVICTED]) if end else "",
         )  # fmt: skip
-        runs = {"": Run(uid=f"run-{number}", gang=gang, submitted=begin, ended=holding.ended, asked={GPU: 8000})}
-        gangs = {gang: Gang(id=gang, name="x", kind="Job", submitted=begin, ended=holding.ended, **owner)}
-        store.write(Changes(gangs=gangs, runs=runs, holdings={"": holding}), {"seen-until": str(now)})
+        runs = {"": GangRun(uid=f"run-{number}", gang=gang, submitted=begin, ended=holding.ended, asked={GPU: 8000})}
+        gangs = {gang: RecordedGang(id=gang, name="x", kind="Job", submitted=begin, ended=holding.ended, **owner)}
+        store.write(RowChanges(gangs=gangs, runs=runs, holdings={"": holding}), {"seen-until": str(now)})
     return store, now
 
 
@@ -164,7 +164,7 @@ def test_others_count_for_nothing(*, folded: bool) -> None:
 def test_an_unknown_key_is_named() -> None:
     """The error lists what there is."""
     with pytest.raises(ValueError, match="usage by 'team' is not known; there are queue, namespace, user"):
-        usage(Store.for_writing(MEMORY), EVERYTHING, ("team",), since=0.0)
+        usage(HistoryStore.for_writing(MEMORY), EVERYTHING, ("team",), since=0.0)
 
 
 class OlderQueue(msgspec.Struct):
@@ -221,7 +221,7 @@ def test_at_midnight_the_month_goes_on_and_the_day_begins() -> None:
         pod="p", name="m-0", gang="gang-0", run="run-0", epoch=1, node="n", amounts={GPU: 1000},
         bound=midnight - 7000, ran_from=None, ended=midnight + 5000, reason="",
     )  # fmt: skip
-    store.write(Changes(holdings={"p": ended}), {})
+    store.write(RowChanges(holdings={"p": ended}), {})
     begun = tallies.renew(midnight + 5000, closed)
     assert begun == {"day", "month"}  # the first of February 1970, a Sunday
     assert asked[3:] == [midnight, midnight]
@@ -232,7 +232,7 @@ def test_at_midnight_the_month_goes_on_and_the_day_begins() -> None:
     assert held["week"] == before[queue, GPU] + 1000 * 12000
 
 
-def queue_of(store: Store, gang: str) -> str:
+def queue_of(store: HistoryStore, gang: str) -> str:
     """The queue of a gang."""
     with store.engine.connect() as connection:
         return str(connection.scalar(select(GANGS.c.queue).where(GANGS.c.id == gang)))
@@ -240,7 +240,7 @@ def queue_of(store: Store, gang: str) -> str:
 
 def test_usage_ends_where_it_is_asked_to() -> None:
     """Or at the present, whatever comes first; by default that is when the recorder looked last."""
-    store = Store.for_writing(MEMORY)
+    store = HistoryStore.for_writing(MEMORY)
     store.write(histories.gang_of_one("a", "x", NOW, 10_000, gpus=1), {"seen-until": str(NOW + 8000)})
     since = NOW / 1000
 

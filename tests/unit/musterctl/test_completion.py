@@ -12,7 +12,7 @@ from musterctl import cluster
 from musterctl.app import main
 from musterctl.cluster import Where, only_name
 from musterctl.plane import state
-from musterctl.plane.state import Options
+from musterctl.plane.state import PlaneOptions
 
 QUEUES = "/apis/scheduling.volcano.sh/v1beta1/queues"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
@@ -72,7 +72,7 @@ def test_a_cluster_that_does_not_answer_has_no_names(tmp_path: Path, monkeypatch
 
 def plane(name: str) -> None:
     """A plane that is attached to a cluster, and is not running."""
-    state.create(state.folder_of(name), Options(kubeconfig=f"/{name}"), ())
+    state.create(state.folder_of(name), PlaneOptions(kubeconfig=f"/{name}"), ())
 
 
 def test_the_only_plane_need_not_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

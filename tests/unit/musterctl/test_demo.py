@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from page_world import row
 
-from gangs.rows import Row
+from gangs.rows import GangRow
 from musterctl.commands.demo import FIRST, INDEXED, SECOND, Story
 
 
@@ -15,7 +15,7 @@ def looks(*changes: dict[str, Any]) -> Story:
     for change in changes:
         for name, told in change.items():
             known[name] = known.get(name, {}) | told
-        found: dict[str, Row] = {name: row(name, **{"minimum": 2, **told}) for name, told in known.items()}
+        found: dict[str, GangRow] = {name: row(name, **{"minimum": 2, **told}) for name, told in known.items()}
         story.watch(found)
     return story
 

@@ -7,8 +7,8 @@ import msgspec
 import pytest
 from builders import node
 
-from gangs.forecast import Cluster
-from gangs.rows import Objects, rows
+from gangs.forecast import ForecastCluster
+from gangs.rows import RowSources, rows
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Namespace, Pod
 from muster.api.kubernetes.meta import ListMeta
@@ -74,7 +74,7 @@ def test_a_group_with_a_pod_of_musters_is_a_row() -> None:
     pods = [pod("g-0", "g"), pod("g-1", "g"), pod("bare-0", "bare"), pod("other-0", "other", "default-scheduler")]
     api: Any = Api({WORKLOADS: []})
     found = native_gangs(api, "ns", natives, pods)
-    listed = {(row.kind, row.name): row for row in rows(Objects(groups=found, pods=pods))}
+    listed = {(row.kind, row.name): row for row in rows(RowSources(groups=found, pods=pods))}
     assert listed.keys() == {("PodGroup", "bare"), ("Job", "fit")}
     fit = listed["Job", "fit"]
     assert (fit.gang, fit.queue, fit.minimum, fit.running) == ("native.g", "blue", 2, 2)
@@ -102,9 +102,9 @@ def test_who_may_list_the_cluster_has_a_forecast(*, everything: bool) -> None:
     """Of nodes, gangs and pods: without any of them nothing is played."""
     there: dict[Resource[Any], list[Any]] = {NODES: [node("n")], POD_GROUPS: [], PODS: [pod("g-0", "g")]}
 
-    def found(*missing: Resource[Any]) -> Cluster | None:
+    def found(*missing: Resource[Any]) -> ForecastCluster | None:
         api: Any = Api({kind: each for kind, each in there.items() if kind not in missing}, forbidden=True)
-        objects = Objects(pods=None if PODS in missing else there[PODS])
+        objects = RowSources(pods=None if PODS in missing else there[PODS])
         return read_cluster(api, objects, everything=everything)
 
     whole = found()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from page_world import NOW, row
 
-from gangs.rows import Row
+from gangs.rows import GangRow
 from muster.api.kubernetes.meta import format_time
 from musterctl.output import gangtable
 from musterctl.output.gangtable import Shown, start, start_interval, start_time
@@ -25,13 +25,13 @@ def _noon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     time.tzset()
 
 
-def waits(after_s: float | None, until_s: float | None = None, **more: str) -> Row:
+def waits(after_s: float | None, until_s: float | None = None, **more: str) -> GangRow:
     """A gang that waits, and starts within these times."""
     early, late = (None if each is None else format_time(NOW + each) for each in (after_s, until_s))
     return row(earliest_start=early or "", latest_start=late or "", **more)
 
 
-def reserved(after_s: float) -> Row:
+def reserved(after_s: float) -> GangRow:
     """A gang with a reservation."""
     return row(state="Reserved", expected_start=format_time(NOW + after_s))
 
@@ -55,7 +55,7 @@ def reserved(after_s: float) -> Row:
         (start_interval, waits(3 * 3600, 2 * DAY_S), "11:00-2027-01-17 08:00 (in 3h-2d)"),
     ],
 )
-def test_a_start_in_words(column: Callable[[Row], str], gang: Row, words: str) -> None:
+def test_a_start_in_words(column: Callable[[GangRow], str], gang: GangRow, words: str) -> None:
     """Near times have no date."""
     assert column(gang) == words
 
@@ -99,6 +99,6 @@ def test_what_a_list_shows(shown: Shown, cells: dict[str, str]) -> None:
         (Shown(None, "table", start=True), row(state="Running"), False),
     ],
 )
-def test_which_gangs_are_shown(shown: Shown, gang: Row, *, has: bool) -> None:
+def test_which_gangs_are_shown(shown: Shown, gang: GangRow, *, has: bool) -> None:
     """By queue, kind and state."""
     assert shown.has(gang) is has

@@ -11,8 +11,8 @@ import yaml
 from builders import manifests
 from histories import gang_of_one
 
-from history.model import MS, Changes, Gap
-from history.store import Store
+from history.model import MS, OutageRow, RowChanges
+from history.store import HistoryStore
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/namespaces/default/pods"
 GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
@@ -122,7 +122,7 @@ def test_gangs_are_data_and_names(muster: Any) -> None:
 @pytest.fixture
 def store(tmp_path: Path) -> str:
     """A history of a gang that waited for an hour and ran for two, of one that was cancelled, and of a gap."""
-    made = Store.for_writing(f"sqlite:///{tmp_path}/history.db")
+    made = HistoryStore.for_writing(f"sqlite:///{tmp_path}/history.db")
     begin = round(time.time() * MS) - 24 * HOUR_MS
     ran = gang_of_one("default", "train", begin, 2 * HOUR_MS, bound=HOUR_MS, text="to queue research", user="=eve")
     for gang in ran.gangs.values():
@@ -131,8 +131,8 @@ def store(tmp_path: Path) -> str:
     left.holdings.clear()
     for gang in left.gangs.values():
         gang.ended, gang.state = begin + HOUR_MS, "Deleted"
-    left.gaps = [Gap(since=begin, until=begin + 60_000, text="the recorder did not run")]
-    for each in (ran, left, Changes()):
+    left.gaps = [OutageRow(since=begin, until=begin + 60_000, text="the recorder did not run")]
+    for each in (ran, left, RowChanges()):
         made.write(each, {"seen-until": str(begin + 24 * HOUR_MS)})
     made.close()
     return f"--store=sqlite:///{tmp_path}/history.db"

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 from builders import pod_group
 
-from gangs.rows import Objects
+from gangs.rows import RowSources
 from muster.api.base import Resource
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -103,7 +103,7 @@ def test_changes_are_gangs_that_are_another_than_before(monkeypatch: pytest.Monk
     """At most once a second; of a list that shows some of them, also those that leave it."""
     versions = {POD_GROUPS: "3"}
     looks = [
-        Objects(versions, groups=[pod_group(name, phase=phase) for name, phase in each.items()])
+        RowSources(versions, groups=[pod_group(name, phase=phase) for name, phase in each.items()])
         for each in ({"a": "Running", "b": "Running"}, {"a": "Running", "b": "Unknown"}, {"a": "Completed"}, {})
     ]
     slept: list[float] = []

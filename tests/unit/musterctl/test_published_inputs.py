@@ -13,7 +13,7 @@ from extender.planner.timing import DEFAULTS, Timing
 from muster.api.muster.configuration import MEMORY, TIMING, PublishedConfig
 from muster.kube.errors import Forbidden, NotFound
 from musterctl.cluster import Where
-from musterctl.reader import Reader
+from musterctl.reader import ClusterReader
 from musterctl.running import inputs_of
 from web.serving import put_configurations
 
@@ -63,13 +63,13 @@ def test_a_snapshot_without_timing_says_so(tmp_path: Path, capsys: pytest.Captur
     world.timing = Timing(growth_delay_s=600.0)
     dump, file = world.dump(), tmp_path / "snapshot"
     file.write_bytes(save(dump))
-    assert Reader(Where(), snapshot=file)().own_inputs.timing == world.timing
+    assert ClusterReader(Where(), snapshot=file)().own_inputs.timing == world.timing
     assert capsys.readouterr().err == ""
-    timing = Reader(Where(), snapshot=file, recovery_s=5.0)().own_inputs.timing
+    timing = ClusterReader(Where(), snapshot=file, recovery_s=5.0)().own_inputs.timing
     assert timing == Timing(growth_delay_s=600.0, recovery_s=5.0)
     dump.inputs = {}
     file.write_bytes(save(dump))
-    assert Reader(Where(), snapshot=file)().own_inputs == PublishedInputs()
+    assert ClusterReader(Where(), snapshot=file)().own_inputs == PublishedInputs()
     assert f"the planner's default timing counts, as {file} has no other" in capsys.readouterr().err
 
 

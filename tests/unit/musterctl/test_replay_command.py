@@ -8,7 +8,7 @@ from click.testing import CliRunner, Result
 from recorded_world import GPU, RecordedWorld
 
 from extender.record.ring import PATTERN
-from extender.record.status import Gap, RecordingStatus
+from extender.record.status import RecordingGap, RecordingStatus
 from extender.replay.check import CheckReport, Difference
 from musterctl.app import main
 from musterctl.output.replayed import check_lines, status_lines
@@ -117,7 +117,7 @@ def test_a_gap_and_a_cut_are_lines_of_the_status() -> None:
     status = RecordingStatus(
         since="s", until="u", files=1, bytes=2, sessions=2, versions=["1", "2"], pool="b",
         objects={"nodes": 2, "pods": 1}, changes=3, cycles=4, decisions=1,
-        gaps=[Gap("x", "y", "why")], cuts={"file": "cut"},
+        gaps=[RecordingGap("x", "y", "why")], cuts={"file": "cut"},
     )  # fmt: skip
     assert [(line.label, line.text) for line in status_lines(status)] == [
         ("", "Recorded from s to u by Muster 1, 2"),

@@ -5,10 +5,10 @@ import json
 import pytest
 import yaml
 
-from extender.explain.report import QueueReport
+from extender.explain.report import GangQueueReport
 from musterctl.output.report import print_data
 
-REPORT = QueueReport("täm", "Open", 1, 0.5, 2, 0, ())
+REPORT = GangQueueReport("täm", "Open", 1, 0.5, 2, 0, ())
 
 
 def test_json_and_yaml_say_the_same(capsys: pytest.CaptureFixture[str]) -> None:

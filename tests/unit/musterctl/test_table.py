@@ -2,7 +2,7 @@
 
 import pytest
 
-from musterctl.output.table import Table, drawn
+from musterctl.output.table import PrintedTable, drawn
 
 
 def test_columns_are_aligned() -> None:
@@ -20,7 +20,7 @@ def test_a_long_line_stays_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_later_rows_stand_below_the_first_ones(capsys: pytest.CaptureFixture[str]) -> None:
     """As a watch prints them; headings come once."""
-    table = Table(["NAME", "STATE"])
+    table = PrintedTable(["NAME", "STATE"])
     table.show([["a-long-name", "Waiting"]])
     table.show([["b", "Running"]])
     assert capsys.readouterr().out.splitlines() == [

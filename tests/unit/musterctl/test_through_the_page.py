@@ -14,12 +14,12 @@ from explain_world import ExplainWorld
 from extender.explain.find import explain as explain_in
 from extender.explain.whatif import WhatIf
 from history.answers import Gangs, Looked
-from history.read import Gang, Happening
-from history.usage import Row, Seconds
+from history.read import GangEvent, GangHistory
+from history.usage import Seconds, UsageRow
 from musterctl.app import main
 
 NOW = time.time()
-GANG = Gang(
+GANG = GangHistory(
     uid="u", namespace="team", name="fit", kind="Job", queue="q", user="anne", submitted=NOW - 900, started=NOW - 600,
     ended=None, state="Running", restarts=0, evictions=0, nodes=("n0",), gpu_seconds=60.0,
 )  # fmt: skip
@@ -64,14 +64,14 @@ def test_gangs_of_the_history(page: Any, server: Server) -> None:
 
 def test_a_story_of_the_history(page: Any, server: Server) -> None:
     """Of the workload of this name, in whatever way it is written."""
-    told = [Happening(at=NOW, epoch=0, what="submitted", text="by anne", nodes=())]
+    told = [GangEvent(at=NOW, epoch=0, what="submitted", text="by anne", nodes=())]
     server.answers["GET /api/history/team/fit"] = ok(told)
     assert "by anne" in page("history job.batch/fit -n team").stdout
 
 
 def test_usage_of_the_history(page: Any, server: Server) -> None:
     """By what is asked for, in that order."""
-    server.answers["GET /api/usage"] = ok([Row(("q", "anne"), {"nvidia.com/gpu": Seconds(7200, 3600, 1800, 0)})])
+    server.answers["GET /api/usage"] = ok([UsageRow(("q", "anne"), {"nvidia.com/gpu": Seconds(7200, 3600, 1800, 0)})])
     result = page("usage --by queue,user")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "anne" in result.stdout

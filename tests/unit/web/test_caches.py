@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 from web_world import Pages, cluster, gang, node, pods
 
-from gangs.rows import Objects
+from gangs.rows import RowSources
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.reflector import Reflector
 from web import caches
-from web.caches import Caches, Reach
+from web.caches import ListableScope, PageCaches
 from web.view import Caller
 
 
@@ -37,7 +37,7 @@ def test_rows_are_made_anew_only_where_something_has_changed(pages: Pages, monke
     made: list[int] = []
     rows = caches.rows
 
-    def counted(objects: Objects) -> Any:
+    def counted(objects: RowSources) -> Any:
         made.append(len(objects.groups))
         return rows(objects)
 
@@ -86,7 +86,7 @@ def test_what_only_containers_read_is_not_kept(pages: Pages) -> None:
 
 def test_what_tenants_may_make_large_has_a_bound() -> None:
     """Of the kinds that they write, and of no other."""
-    made = Caches(Client(Config("http://127.0.0.1:1")))
+    made = PageCaches(Client(ClientConfig("http://127.0.0.1:1")))
     bounded = {name for name, each in made._reflectors.items() if isinstance(each, Reflector) and each.mirror.budget}
     assert bounded == {
         "jobs.batch.volcano.sh", "podgroups.scheduling.volcano.sh", "podgroups.scheduling.k8s.io",
@@ -96,8 +96,13 @@ def test_what_tenants_may_make_large_has_a_bound() -> None:
 
 def test_kinds_that_may_not_be_listed_are_left_out() -> None:
     """Rows are made without them, and reports tell what the objects say that are there."""
-    reach = {NODES: Reach(False, False), QUEUES: Reach(False, False), POD_GROUPS: Reach(False), JOBS: Reach(False)}  # noqa: FBT003
-    made = Caches(Client(Config("http://127.0.0.1:1")), reach, "a")
+    reach = {
+        NODES: ListableScope(False, False),  # noqa: FBT003
+        QUEUES: ListableScope(False, False),  # noqa: FBT003
+        POD_GROUPS: ListableScope(False),  # noqa: FBT003
+        JOBS: ListableScope(False),  # noqa: FBT003
+    }
+    made = PageCaches(Client(ClientConfig("http://127.0.0.1:1")), reach, "a")
     assert set(made.unread) == {
         "nodes",
         *(f"{kind}.scheduling.volcano.sh" for kind in ("queues", "podgroups")),

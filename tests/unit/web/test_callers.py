@@ -20,7 +20,7 @@ from muster.api.kubernetes.reviews import (
     TokenReview,
     TokenReviewStatus,
 )
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from web.callers import COOKIE, FORWARDED, TOKEN_BYTES, TokenCallers
 from web.rights import BELIEVED_S, Remembered
 
@@ -66,7 +66,7 @@ def callers(judge: Judge, *namespaces: str, forwarded: bool = False) -> TokenCal
     pages = Pages({})
     for each in namespaces:
         gang(pages, each, "one")
-    made = TokenCallers(judge, Config("https://api"), pages.caches, forwarded=forwarded)  # type: ignore[arg-type]
+    made = TokenCallers(judge, ClientConfig("https://api"), pages.caches, forwarded=forwarded)  # type: ignore[arg-type]
     made._answers = Remembered(lambda: NOW[0])
     return made
 
@@ -158,7 +158,7 @@ def test_a_token_that_no_cookie_takes_is_refused_with_the_reason() -> None:
 def test_what_a_user_does_is_done_with_his_token_alone() -> None:
     """The client that acts for him has the server's address, and his token in place of the server's."""
     made = callers(Judge("list podgroups", "list pods"))
-    made._config = Config("https://api", authorization=lambda: "Bearer of-the-server")
+    made._config = ClientConfig("https://api", authorization=lambda: "Bearer of-the-server")
     with made.client_of(bearer()) as client:
         config = client._make.args[0]
     assert config.server == "https://api"

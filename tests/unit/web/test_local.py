@@ -11,7 +11,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.kubernetes.reviews import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewStatus
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from web.caches import Reach
+from web.caches import ListableScope
 from web.local import LocalCallers, reach_of
 
 
@@ -33,7 +33,7 @@ class Judge:
 def callers(judge: Judge, **reach: bool) -> LocalCallers:
     """The callers of a page for namespace `mine`, which follows these kinds everywhere."""
     kinds = {"gangs": POD_GROUPS, "nodes": NODES, "queues": QUEUES}
-    reaches = {kind: Reach(everywhere=reach.get(name, True)) for name, kind in kinds.items()}
+    reaches = {kind: ListableScope(everywhere=reach.get(name, True)) for name, kind in kinds.items()}
     return LocalCallers(judge, "the-key", 8400, "mine", reaches)  # type: ignore[arg-type]  # as Client
 
 
@@ -109,5 +109,5 @@ def test_each_kind_is_followed_as_far_as_it_may_be_watched() -> None:
     """Everywhere, in one namespace, or not at all; kinds without namespaces have nothing between."""
     rights = [f"{verb} {kind}" for verb in ("list", "watch") for kind in ("podgroups", "pods mine")]
     found = reach_of(Judge(*rights, "list nodes", "list queues mine", "watch queues mine"), "mine")  # type: ignore[arg-type]
-    assert (found[POD_GROUPS], found[PODS]) == (Reach(), Reach(everywhere=False))
-    assert found[NODES] == found[QUEUES] == Reach(everywhere=False, at_all=False)
+    assert (found[POD_GROUPS], found[PODS]) == (ListableScope(), ListableScope(everywhere=False))
+    assert found[NODES] == found[QUEUES] == ListableScope(everywhere=False, at_all=False)

@@ -5,18 +5,18 @@ import pytest
 from histories import GPU, gang_of_one
 from web_world import Pages
 
-from history.model import EVERYTHING, MEMORY, Gap, Scope
-from history.store import Store
+from history.model import EVERYTHING, MEMORY, OutageRow, Scope
+from history.store import HistoryStore
 from web.view import Caller
 
 
 @pytest.fixture
 def pages() -> Pages:
     """A server with a history of two namespaces; ada may see one, root both."""
-    store = Store.for_writing(MEMORY)
+    store = HistoryStore.for_writing(MEMORY)
     for namespace in ("mine", "zzhidden"):
         changes = gang_of_one(namespace, "train", 0, 10_000, bound=1_000, text=f"to {namespace}", gpus=1)
-        changes.gaps = [Gap(since=1, until=2, text="the recorder did not run")]
+        changes.gaps = [OutageRow(since=1, until=2, text="the recorder did not run")]
         store.write(changes, {"seen-until": "12000"})
     one = Pages({"ada": Caller(scope=Scope(frozenset({"mine"}))), "root": Caller(scope=EVERYTHING)})
     one.site.history = store

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from web_world import Pages, cluster, gang
 
-from history.model import MEMORY, Changes, Scope
-from history.store import Store
+from history.model import MEMORY, RowChanges, Scope
+from history.store import HistoryStore
 from history.usage import SEEN
 from web.app import ROUTES, Page
 from web.view import Caller, View
@@ -60,7 +60,7 @@ def asked(pages: Pages, namespace: str, name: str) -> list[tuple[str, str]]:
     return [*((url, pages.get(url).text) for url in urls), ("POST /whatif", pages.post("/whatif", tried).text)]
 
 
-def lived(namespace: str, name: str, queue: str) -> Changes:
+def lived(namespace: str, name: str, queue: str) -> RowChanges:
     """What the history has of a gang that has ended."""
     return gang_of_one(namespace, name, round((NOW - 7200) * 1000), 11_000, queue=queue, user=name)
 
@@ -75,7 +75,7 @@ def test_no_name_of_another_namespace_is_in_any_answer(
     caller = Caller(
         name="ada", scope=Scope(frozenset(name for name in names if "mine" in name)), nodes=nodes, queues=queues
     )
-    store = Store.for_writing(MEMORY)
+    store = HistoryStore.for_writing(MEMORY)
     pages = Pages({"user": caller}, history=store)
     cluster(pages, ("node-0", "node-1", "node-2"), ("default", "zzhiddenqueue"))
     own: list[tuple[str, str]] = [("mine-0", "nothing")]
@@ -109,7 +109,7 @@ def test_who_sees_everything_is_told_the_names() -> None:
 
 def test_who_sees_everything_is_told_of_the_past() -> None:
     """The same for the history and for usage."""
-    store = Store.for_writing(MEMORY)
+    store = HistoryStore.for_writing(MEMORY)
     callers = {"user": Caller(name="root"), "ada": Caller(name="ada", scope=Scope(frozenset({"mine"})))}
     pages = Pages(callers, history=store)
     store.write(lived("theirs", "zzhidden", "research"), {SEEN: str(round(NOW * 1000))})

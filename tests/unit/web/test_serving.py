@@ -13,7 +13,7 @@ from answering_server import FORBIDDEN, Server
 from loopback_server import serving
 
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import ConfigurationError
 from web.serving import ForAll, serve_for_all, serve_locally
 
@@ -58,6 +58,6 @@ def test_it_serves_until_it_is_told_to_end(client: Client, number: signal.Signal
 
 def test_users_are_not_served_with_a_certificate() -> None:
     """The page would act for all of them with its own rights."""
-    config = Config("https://127.0.0.1:1", certificate=True)
+    config = ClientConfig("https://127.0.0.1:1", certificate=True)
     with pytest.raises(ConfigurationError, match="use a service account's token"):
         serve_for_all(config, cast("ForAll", None))

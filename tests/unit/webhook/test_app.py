@@ -19,7 +19,7 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.kube.errors import TooManyRequests, Unreachable
 from muster.process.tracing import SPANS, trace_id
 from webhook.app import create_app, routes
-from webhook.review import MAX_BODY_BYTES, MalformedError, Verdict, answer
+from webhook.review import MAX_BODY_BYTES, MalformedError, ReviewVerdict, answer
 
 
 def client(queues: Any = None, owners: Any = None) -> FlaskClient:
@@ -77,7 +77,7 @@ def test_refusal_lists_all_errors() -> None:
 def refusal(*errors: FieldError, **more: Any) -> dict[str, Any]:
     """What the API server is answered."""
     request = AdmissionRequest(uid="1", operation="CREATE")
-    response = json.loads(answer(request, Verdict(errors=errors, **more)))["response"]
+    response = json.loads(answer(request, ReviewVerdict(errors=errors, **more)))["response"]
     assert isinstance(response, dict)
     return response
 
@@ -225,7 +225,7 @@ LIMITED = TooManyRequests("wait", status=429, reason="TooManyRequests", where="r
 def test_failing_handler_refuses(failure: Exception, code: int, reason: str, outcome: str, words: str) -> None:
     """When a handler fails, the object is refused with a message, which has no secret; it is counted and timed."""
 
-    def handler(_request: AdmissionRequest) -> Verdict:
+    def handler(_request: AdmissionRequest) -> ReviewVerdict:
         raise failure
 
     app = create_app({"/x": handler}).test_client()

@@ -7,13 +7,13 @@ import pytest
 from webhook_world import FRAMEWORK, JSON, NamespaceWorld, apply, container, indexed_job, lookups, request
 
 from webhook.mutate import workload as mutate_workload
-from webhook.review import MalformedError, Verdict
+from webhook.review import MalformedError, ReviewVerdict
 from webhook.validate.workload import reviewer
 
 OF_BATCH: JSON = {"apiVersion": "batch/v1", "kind": "Job"}
 
 
-def mutated(workload: JSON) -> Verdict:
+def mutated(workload: JSON) -> ReviewVerdict:
     """What admission adds to a workload."""
     return mutate_workload.reviewer(NamespaceWorld())(request(workload))
 

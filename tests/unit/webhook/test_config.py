@@ -15,7 +15,7 @@ from muster.api.kubernetes.constraints import Toleration
 from muster.process.settings import text_of
 from webhook import settings
 from webhook.config import ResourceGroup, load, parse
-from webhook.settings import Options, WebhookSettings
+from webhook.settings import WebhookOptions, WebhookSettings
 
 TEXT = """
 resourceGroups:
@@ -267,11 +267,11 @@ def test_ports(port: int, *, fits: bool) -> None:
 
 def test_every_default() -> None:
     """Nothing has to be given."""
-    assert settings.parse([]) == Options(kubeconfig="", host="127.0.0.1", settings=WebhookSettings())
+    assert settings.parse([]) == WebhookOptions(kubeconfig="", host="127.0.0.1", settings=WebhookSettings())
 
 
 def test_every_flag() -> None:
     """Each flag sets the field of its name."""
-    assert settings.parse(["--kubeconfig=k", "--host=::"]) == Options(
+    assert settings.parse(["--kubeconfig=k", "--host=::"]) == WebhookOptions(
         kubeconfig="k", host="::", settings=WebhookSettings()
     )

@@ -14,7 +14,7 @@ from muster.api.muster.creator import MOST_CHARS, UNKNOWN, creator_of, passed_on
 from muster.api.names import CREATED_BY
 from webhook.mutate.creator import signed
 from webhook.patch import Patch
-from webhook.review import Handler, Verdict
+from webhook.review import Handler, ReviewVerdict
 
 JOB = GroupVersionKind("batch.volcano.sh", "v1alpha1", "Job")
 
@@ -31,7 +31,7 @@ CONTROLLER = "system:serviceaccount:kube-system:job-controller"
 def admitted(
     metadata: dict[str, Any],
     user: str,
-    handler: Handler = lambda _: Verdict(),
+    handler: Handler = lambda _: ReviewVerdict(),
     *,
     kind: GroupVersionKind = JOB,
     **more: Any,
@@ -70,10 +70,10 @@ def test_a_new_object_has_the_name_of_its_sender(said: dict[str, str] | None) ->
 def test_what_a_handler_adds_stays() -> None:
     """The map of annotations is made once, whoever needs it first."""
 
-    def handler(request: AdmissionRequest) -> Verdict:
+    def handler(request: AdmissionRequest) -> ReviewVerdict:
         patch = Patch(msgspec.json.decode(request.object))
         patch.set("metadata", "annotations", "other", value="there")
-        return Verdict.of(patch)
+        return ReviewVerdict.of(patch)
 
     assert admitted({}, "alice", handler)["metadata"]["annotations"] == {"other": "there", CREATED_BY: "alice"}
 

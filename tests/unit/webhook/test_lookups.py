@@ -18,7 +18,7 @@ from muster.api.kubernetes.reviews import ResourceAttributes, SubjectAccessRevie
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import Unreachable
 from webhook import lookup, review
 from webhook.apiserver import Rights
@@ -96,7 +96,7 @@ def test_an_owner_is_that_of_the_pods_own_namespace(monkeypatch: pytest.MonkeyPa
         return msgspec.convert(content, IndexedJob)
 
     monkeypatch.setattr(Cached, "live", live)
-    client = Client(Config("http://127.0.0.1:1"))
+    client = Client(ClientConfig("http://127.0.0.1:1"))
     owners = OwnerLookup(client, lambda: 100.0)
 
     def found(namespace: str, uid: str) -> str:
@@ -193,7 +193,7 @@ def owner(number: int) -> JSON:
 @pytest.mark.parametrize("kind", ["trainingruntimes.trainer.kubeflow.org", "jobs.batch", "statefulsets.apps"])
 def test_a_cache_keeps_the_text_of_templates(kind: str) -> None:
     """At most."""
-    client = Client(Config("http://127.0.0.1:1"))
+    client = Client(ClientConfig("http://127.0.0.1:1"))
     caches = {each.kind: each.reflector for each in ClusterLookups(client).caches}
     with growth() as grown:
         size = fill(caches[kind], runtime if "runtimes" in kind else owner)
@@ -218,7 +218,7 @@ def live(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_owners_of_a_second_are_remembered_as_texts(live: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Up to so many bytes in all: each of many pods may name another owner."""
-    client = Client(Config("http://127.0.0.1:1"))
+    client = Client(ClientConfig("http://127.0.0.1:1"))
     owners = OwnerLookup(client, lambda: 100.0)
     size = len(msgspec.json.encode(owner(0)))
     monkeypatch.setattr(owners, "_recent", type(owners._recent)(3 * size, 1.0, lambda: 100.0, len))
@@ -237,7 +237,7 @@ def test_owners_of_a_second_are_remembered_as_texts(live: list[str], monkeypatch
 
 def test_one_over_the_budget_is_read_when_it_is_asked_for(live: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its last version, which the cache had, is no answer."""
-    client = Client(Config("http://127.0.0.1:1"))
+    client = Client(ClientConfig("http://127.0.0.1:1"))
     cached = OwnerLookup(client).caches[INDEXED_JOBS]
     assert cached.reflector.mirror.budget is not None
     cached.reflector.mirror.put(msgspec.convert({"metadata": metadata(7, creationTimestamp="1")}, IndexedJob))

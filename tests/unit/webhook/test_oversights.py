@@ -22,7 +22,7 @@ from webhook_world import (
 from muster.api.volcano.scheduling import Queue
 from muster.kube.errors import Unreachable
 from webhook.mutate import pod as mutate_pod
-from webhook.review import Verdict
+from webhook.review import ReviewVerdict
 from webhook.validate import namespace as validate_namespace
 from webhook.validate import trainjob as validate_trainjob
 from webhook.validate import workload
@@ -65,7 +65,7 @@ def job(whole: JSON | None = None, own: JSON | None = None, metadata: JSON | Non
     return {**made, "metadata": {"name": "train", "labels": whole or {}, **(metadata or {})}}
 
 
-def ask(document: JSON, namespaces: Any = None, services: Any = None, old: JSON | None = None) -> Verdict:
+def ask(document: JSON, namespaces: Any = None, services: Any = None, old: JSON | None = None) -> ReviewVerdict:
     """The verdict on a workload."""
     asked = request(document, "UPDATE" if old else "CREATE", old)
     return workload.reviewer(lookups(SizedQueues(), namespaces=namespaces, services=services), FRAMEWORK)(asked)

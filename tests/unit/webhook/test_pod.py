@@ -22,14 +22,14 @@ from webhook_world import (
 )
 
 from webhook.mutate.pod import mutate
-from webhook.review import Verdict
+from webhook.review import ReviewVerdict
 
 QUEUED = {"muster.dev/queue": "default"}
 BOTH = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
 RESERVED = ["PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", "PET_MASTER_PORT"]
 
 
-def reviewed(pod: JSON, *jobs: JSON) -> Verdict:
+def reviewed(pod: JSON, *jobs: JSON) -> ReviewVerdict:
     """The verdict on a pod, with these Jobs in the cluster."""
     return mutate(pod, "team", lookups(owners=OwnerWorld(*jobs)), FRAMEWORK)
 

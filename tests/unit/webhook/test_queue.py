@@ -9,7 +9,7 @@ from webhook_world import JSON, DownWorld, OwnerWorld, QueueTree, QueueWorld, ap
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from webhook.lookup import QueueLookup
 from webhook.mutate import queues as mutate_queues
 from webhook.validate import podgroup, queue
@@ -174,7 +174,7 @@ def test_a_pod_group_that_moves(old: JSON, new: JSON, words: str) -> None:
 
 def test_tree_from_the_cache() -> None:
     """Children are those that name the queue as parent, or none; usable are open leaves other than the root."""
-    lookup = QueueLookup(Client(Config(server="http://127.0.0.1:9")))
+    lookup = QueueLookup(Client(ClientConfig(server="http://127.0.0.1:9")))
     for name, parent, state in (("root", "", ""), ("default", "", "Open"), ("a", "root", ""), ("b", "a", "Closed")):
         obj = {**a_queue(name, parent=parent), "status": {"state": state}}
         lookup.store.put(msgspec.convert(obj, Queue))

@@ -11,7 +11,7 @@ from webhook.mutate import pod as mutate_pod
 from webhook.mutate import queues as mutate_queues
 from webhook.mutate import trainjob as mutate_trainjob
 from webhook.mutate import workload as mutate_workload
-from webhook.review import Verdict
+from webhook.review import ReviewVerdict
 from webhook.validate import podgroup, queue, trainjob, workload
 from webhook.validate.volcano_job import job as volcano_job
 
@@ -25,7 +25,7 @@ QUEUES = QueueWorld(
     broken=("root", "Open"),
     closing=("root", "Closing"),
 )
-Ask = Callable[[str, NamespaceWorld], Verdict]
+Ask = Callable[[str, NamespaceWorld], ReviewVerdict]
 
 
 def seen_by(namespaces: NamespaceWorld) -> Lookups:
@@ -79,7 +79,7 @@ ENTERS: dict[str, Ask] = {
 }
 
 
-def refusals(verdict: Verdict) -> list[str]:
+def refusals(verdict: ReviewVerdict) -> list[str]:
     """The errors about namespaces."""
     return [str(error) for error in verdict.errors if "may not use queue" in str(error)]
 

@@ -11,7 +11,7 @@ from webhook_world import FRAMEWORK, JSON, NamespaceWorld, apply, indexed_job, l
 from webhook.config import ResourceGroup, parse
 from webhook.mutate.pod import mutate
 from webhook.mutate.resourcegroup import group_of
-from webhook.review import Verdict
+from webhook.review import ReviewVerdict
 
 GATE = "scheduling.volcano.sh/queue-allocation-gate"
 HELD = {GATE: "true"}
@@ -42,7 +42,7 @@ def pod(labels: JSON | None = None, annotations: JSON | None = None, **spec: Any
     return {"metadata": metadata, "spec": {"containers": [{"name": "main"}], **spec}}
 
 
-def reviewed(pod: JSON, namespace: str = "team", **more: Any) -> Verdict:
+def reviewed(pod: JSON, namespace: str = "team", **more: Any) -> ReviewVerdict:
     """The verdict on a pod."""
     return mutate(pod, namespace, more.pop("world", lookups()), FRAMEWORK, groups=GROUPS, **more)
 

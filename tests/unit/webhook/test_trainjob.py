@@ -9,7 +9,7 @@ from webhook_world import FRAMEWORK, JSON, NamespaceWorld, RuntimeWorld, apply, 
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.kube.errors import Invalid
 from webhook.mutate import trainjob as mutate
-from webhook.review import Verdict
+from webhook.review import ReviewVerdict
 from webhook.validate.trainjob import reviewer, runtime_reviewer
 
 R = "spec.template.spec.replicatedJobs"
@@ -40,13 +40,13 @@ def patch(manager: str = "a.io/b", job: str = "node", **spec: Any) -> JSON:
     return {"manager": manager, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [entry]}}}}
 
 
-def reviewed(job: JSON, old: JSON | None = None, *runtimes: JSON) -> Verdict:
+def reviewed(job: JSON, old: JSON | None = None, *runtimes: JSON) -> ReviewVerdict:
     """The verdict on a new TrainJob, or on an update."""
     world = lookups(runtimes=RuntimeWorld(*(runtimes or (runtime(),))))
     return reviewer(world, FRAMEWORK)(request(job, "UPDATE" if old else "CREATE", old))
 
 
-def said(verdict: Verdict) -> list[str]:
+def said(verdict: ReviewVerdict) -> list[str]:
     """Each error as people read it."""
     return [str(error) for error in verdict.errors]
 

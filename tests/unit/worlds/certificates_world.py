@@ -13,15 +13,19 @@ from functools import cache, lru_cache
 from certs.certificate import Certificate, read_bundle, write_bundle
 from certs.content import Content, annotations_of, data_of, read
 from certs.making import all_steps
-from certs.rotation import Since, Situation, Step, Terms, Wanted, bundle_for, next_pass_s
+from certs.rotation import Since, Situation, Step, Terms, WantedCertificate, bundle_for, next_pass_s
 from muster.api import names
 
 DAY_S = 86400.0
 _bundle = lru_cache(maxsize=256)(read_bundle)
 _certificate = lru_cache(maxsize=256)(Certificate.read)
 TERMS = Terms(authority_life_s=365 * DAY_S, life_s=90 * DAY_S, trust_wait_s=30, load_wait_s=600)
-WEBHOOK = Wanted(name="tls", common_name="muster-webhook", names=frozenset({"muster-webhook.muster-system.svc"}))
-REPORTS = Wanted(name="reports", common_name="muster-reports", names=frozenset({"muster-reports.muster-system.svc"}))
+WEBHOOK = WantedCertificate(
+    name="tls", common_name="muster-webhook", names=frozenset({"muster-webhook.muster-system.svc"})
+)
+REPORTS = WantedCertificate(
+    name="reports", common_name="muster-reports", names=frozenset({"muster-reports.muster-system.svc"})
+)
 
 
 @lru_cache(maxsize=256)
@@ -64,7 +68,9 @@ class Written:
 class World:
     """`webhooks` webhook configurations and one Secret; time passes only where it is told to."""
 
-    def __init__(self, terms: Terms = TERMS, wanted: tuple[Wanted, ...] = (WEBHOOK,), webhooks: int = 2) -> None:
+    def __init__(
+        self, terms: Terms = TERMS, wanted: tuple[WantedCertificate, ...] = (WEBHOOK,), webhooks: int = 2
+    ) -> None:
         self.terms, self.wanted = terms, wanted
         self.now_s = 1_800_000_000.0
         """As it is, and as monotonic clocks count."""

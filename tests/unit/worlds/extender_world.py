@@ -18,10 +18,10 @@ from extender.planner.ask import Asks
 from extender.planner.cycle import run_cycle
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import Causes
-from extender.planner.framework.registry import Action, Plugin
+from extender.planner.framework.registry import Action, PlannerPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take
-from extender.planner.plugins.order import Gang, Priority
+from extender.planner.plugins.order import GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView
 from extender.planner.timing import Timing
@@ -30,7 +30,7 @@ from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
 from muster.api.muster.placement import Placement, PlacementContent
-from muster.api.muster.usage import Usage
+from muster.api.muster.usage import PublishedUsage
 from muster.api.volcano.batch import Job, JobSpec, LifecyclePolicy, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 
@@ -57,9 +57,9 @@ class World:
         self.progress = TrackPlacements()
         self.gone_nodes: frozenset[str] = frozenset()
         self.refusals: dict[str, dict[str, float]] = {}
-        self.usage: Usage | None = None
+        self.usage: PublishedUsage | None = None
         self.arrived: dict[str, frozenset[Slot]] = {}
-        self.plugins: list[Plugin] = [Gang({}), Predicates({}), Priority({})]
+        self.plugins: list[PlannerPlugin] = [GangPlugin({}), Predicates({}), Priority({})]
         self._versions = count(1)
         self.queue("default")
 

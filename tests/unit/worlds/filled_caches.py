@@ -8,8 +8,8 @@ from short_args import JSON, TEMPLATE, metadata
 
 from controller.app import Controller
 from muster.kube.client import Client
-from muster.kube.codec import Page
-from muster.kube.config import Config
+from muster.kube.codec import ListPage
+from muster.kube.config import ClientConfig
 from muster.kube.reflector import Reflector
 from webhook.lookup import ClusterLookups
 
@@ -24,7 +24,7 @@ def fill(reflector: Reflector, spec: JSON) -> None:  # type: ignore[type-arg]  #
     while size < BYTES:
         one = {"metadata": metadata(number, labels=_LABELS), "spec": spec}
         body = msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": [one]})
-        for _ in reflector.mirror.put_all(Page.read(reflector._resource, body), set()):
+        for _ in reflector.mirror.put_all(ListPage.read(reflector._resource, body), set()):
             pass
         size, number = size + len(body), number + 1
     assert len(reflector.store) == number
@@ -33,7 +33,7 @@ def fill(reflector: Reflector, spec: JSON) -> None:  # type: ignore[type-arg]  #
 if __name__ == "__main__":
     name, limit = sys.argv[1], int(sys.argv[2])
     resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
-    client = Client(Config("http://127.0.0.1:1"))
+    client = Client(ClientConfig("http://127.0.0.1:1"))
     if name == "webhook":
         caches = {each.kind: each.reflector for each in ClusterLookups(client).caches}
         fill(caches["trainingruntimes.trainer.kubeflow.org"], _JOB_SETS)

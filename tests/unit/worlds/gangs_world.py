@@ -8,7 +8,7 @@ from builders import manifests
 from simulated_api import Api
 from simulated_faults import Faults
 
-from controller.caches import Caches
+from controller.caches import SharedCaches
 from controller.gangs.podgroups import PodGroups
 from controller.gangs.rendezvous import Rendezvous
 from controller.kit import Kit
@@ -40,7 +40,7 @@ class World:
         client: Any = self.api
         recorder: Any = self.events
         self.now_s = 100.0
-        kit, caches = Kit(client, recorder, lambda: self.now_s), Caches(client)
+        kit, caches = Kit(client, recorder, lambda: self.now_s), SharedCaches(client)
         self.pods, self.groups = caches.pods.store, caches.groups.store
         self.pod_groups, self.rendezvous = PodGroups(kit, caches), Rendezvous(kit, caches)
 

@@ -23,7 +23,7 @@ from msgspec import structs
 from simulated_api import RESOURCES, Api
 from simulated_faults import Faults
 
-from controller.trainjob.watched import Whole
+from controller.trainjob.watched import UnknownKindObject
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import Object
@@ -34,7 +34,7 @@ VERBS = frozenset(
     {"create", "apply", "merge_patch", "strategic_patch", "json_patch", "delete", "bind", "evict", "request"}
 )
 NOW = 1_800_000_000.0
-_TYPES: dict[str, type[Object]] = {"ConfigMap": Whole, "JobSet": Whole, "PodGroup": PodGroup}
+_TYPES: dict[str, type[Object]] = {"ConfigMap": UnknownKindObject, "JobSet": UnknownKindObject, "PodGroup": PodGroup}
 _CLIENTS = frozenset({"client", "_client", "on_loop"})
 _A_WRITE = re.compile(rf"\b(?:{'|'.join(_CLIENTS)})\s*\.\s*(?:{'|'.join(VERBS)})\b")
 

@@ -8,8 +8,8 @@ from builders import manifests
 from guarded_api import GuardedApi
 
 import controller
-from controller.caches import Caches
-from controller.job.effects import Effects
+from controller.caches import SharedCaches
+from controller.job.effects import PodEffects
 from controller.job.expectations import Expectations
 from controller.job.objects import Groups
 from controller.kit import Kit
@@ -17,7 +17,7 @@ from muster.api.base import Resource
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.errors import Conflict, Forbidden, ServerError, Unreachable
-from muster.kube.store import Store
+from muster.kube.store import ObjectStore
 
 failing = pytest.mark.parametrize(
     "error",
@@ -35,7 +35,7 @@ class Desk:
         self.api = GuardedApi(controller)
         self.client = cast("Any", self.api)
         self.recorder = cast("Any", SimpleNamespace(event=lambda *_: None))
-        self.kit, self.caches = Kit(self.client, self.recorder, lambda: self.now_s), Caches(self.client)
+        self.kit, self.caches = Kit(self.client, self.recorder, lambda: self.now_s), SharedCaches(self.client)
         self.expectations = Expectations(lambda: self.now_s)
         self.job: Job = self.add_job()
 
@@ -58,13 +58,13 @@ class Desk:
         meta = {"name": f"j-w-{rank}", "namespace": "n", "annotations": slot, **self.owned(by)}
         return {"metadata": meta, "spec": {"containers": [{"name": "main"}]}}
 
-    def effects(self) -> Effects:
+    def effects(self) -> PodEffects:
         """Creates and deletes pods."""
-        return Effects(self.client, self.expectations, self.recorder, 1, monotonic_s=lambda: self.now_s)
+        return PodEffects(self.client, self.expectations, self.recorder, 1, monotonic_s=lambda: self.now_s)
 
     def groups(self) -> Groups:
         """PodGroups of Jobs, as the cache shows them."""
-        shown = Store[PodGroup]()
+        shown = ObjectStore[PodGroup]()
         for group in self.api.all(POD_GROUPS):
             shown.put(group)
         return Groups(self.client, shown, list, self.expectations)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 from msgspec import structs
 from sqlalchemy import select
 
-from history.model import DAY_MS, MS, Changes, End, Gang, Happening, Holding, Run, Scope, What
+from history.model import DAY_MS, MS, GangEventRow, GangRun, Holding, MemberEnd, RecordedGang, RowChanges, Scope, What
 from history.schema import GANGS, HOLDINGS, RUNS
-from history.store import Store
+from history.store import HistoryStore
 from history.usage import KEYS, usage
 from muster.resources.vector import unit
 
@@ -21,7 +21,7 @@ GPU = "nvidia.com/gpu"
 
 def gang_of_one(
     namespace: str, name: str, at: int, lasts: int, *, bound: int = 0, text: str = "", gpus: int = 8, **whose: str
-) -> Changes:
+) -> RowChanges:
     """A gang of one member, which is submitted at a time (ms), bound so much later, and lasts so long."""
     gang, run, pod = (f"{kind}-{namespace}-{name}" for kind in ("uid", "run", "pod"))
     amounts, whose = {GPU: 1000 * gpus}, {"kind": "Job", "queue": "research", **whose}
@@ -29,19 +29,19 @@ def gang_of_one(
         pod=pod, name=f"{name}-0", gang=gang, run=run, epoch=1, node=f"node-of-{namespace}", amounts=amounts,
         bound=at + bound, ran_from=at + bound, ended=at + bound + lasts, reason="completed",
     )  # fmt: skip
-    return Changes(
-        gangs={gang: Gang(id=gang, namespace=namespace, name=name, submitted=at, **whose)},  # type: ignore[arg-type]
-        runs={run: Run(uid=run, gang=gang, submitted=at, ended=at + bound + lasts, asked=amounts)},
+    return RowChanges(
+        gangs={gang: RecordedGang(id=gang, namespace=namespace, name=name, submitted=at, **whose)},  # type: ignore[arg-type]
+        runs={run: GangRun(uid=run, gang=gang, submitted=at, ended=at + bound + lasts, asked=amounts)},
         holdings={pod: holding},
-        happenings=[Happening(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=at, text=text)],
+        happenings=[GangEventRow(gang=gang, run=run, epoch=0, what=What.SUBMITTED, at=at, text=text)],
     )
 
 
-def lived(url: str, seed: int) -> tuple[Store, int]:
+def lived(url: str, seed: int) -> tuple[HistoryStore, int]:
     """A new store, and its present."""
     chance, now = random.Random(seed), 30 * DAY_MS  # noqa: S311 - no secret
-    store = Store.for_writing(url)
-    changes = Changes()
+    store = HistoryStore.for_writing(url)
+    changes = RowChanges()
     for number in range(40):
         begin, gang = chance.randrange(10 * DAY_MS, now - 1000), f"gang-{number}"
         owner = {"namespace": chance.choice("ab"), "queue": chance.choice("qr"), "user": chance.choice(["", "eve"])}
@@ -52,14 +52,14 @@ def lived(url: str, seed: int) -> tuple[Store, int]:
             changes.holdings[pod] = Holding(
                 pod=pod, name="m-0", gang=gang, run="", epoch=start + 1, node="n", amounts=amounts, bound=at,
                 ran_from=chance.choice([None, at, chance.randrange(at, (ended or now) + 1)]), ended=ended,
-                reason=str(chance.choice([*End])) if ended else chance.choice(["", str(End.EVICTED)]),
+                reason=str(chance.choice([*MemberEnd])) if ended else chance.choice(["", str(MemberEnd.EVICTED)]),
                 saved=chance.choice([None, chance.randrange(at, (ended or now) + 1)]) if ended else None,
             )  # fmt: skip
             at = chance.choice([at, ended or at])
         over = max((each.ended or now for each in changes.holdings.values() if each.gang == gang), default=now)
-        run = Run(uid=f"run-{number}", gang=gang, submitted=begin, ended=chance.choice([None, over]), asked=amounts)
+        run = GangRun(uid=f"run-{number}", gang=gang, submitted=begin, ended=chance.choice([None, over]), asked=amounts)
         changes.runs[run.uid] = run
-        changes.gangs[gang] = Gang(id=gang, name=chance.choice("xy"), kind="Job", submitted=begin, **owner)
+        changes.gangs[gang] = RecordedGang(id=gang, name=chance.choice("xy"), kind="Job", submitted=begin, **owner)
     store.write(changes, {"seen-until": str(now)})
     return store, now
 
@@ -72,7 +72,7 @@ class Rows(NamedTuple):
     holdings: list[Any]
 
 
-def rows_of(store: Store) -> Rows:
+def rows_of(store: HistoryStore) -> Rows:
     """Read every row."""
     with store.engine.connect() as connection:
         gangs, runs, holdings = (connection.execute(select(table)).all() for table in (GANGS, RUNS, HOLDINGS))
@@ -112,7 +112,9 @@ def expected(rows: Rows, by: Sequence[str], since: int, until: int) -> dict[Any,
     return found
 
 
-def same_as_rows(store: Store, rows: Rows, now: int, seed: int, keys: Sequence[str] = KEYS, unit_ms: int = 1) -> None:
+def same_as_rows(
+    store: HistoryStore, rows: Rows, now: int, seed: int, keys: Sequence[str] = KEYS, unit_ms: int = 1
+) -> None:
     """Usage is what every row comes to, for many questions about times of whole `unit_ms`."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     for _ in range(20):

@@ -134,7 +134,7 @@ def pending(third: Third) -> list[str]:
     world = world_with(third)
     for name in "ab":
         world.gang(name, {"worker": (1, HALF)}, phase="Pending")
-    return [each.gang.group.metadata.name for each in of(world.session(Enqueue()), decisions.Enqueue)]
+    return [each.gang.group.metadata.name for each in of(world.session(Enqueue()), decisions.AdmitGang)]
 
 
 def preempted(third: Third, nodes: int = 2) -> set[str]:

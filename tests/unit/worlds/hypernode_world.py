@@ -6,34 +6,45 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.planner.topology.tree import Tree
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import LabelSelector, ObjectMeta
-from muster.api.volcano.topology import ExactMatch, HyperNode, HyperNodeSpec, Member, MemberSelector, RegexMatch
+from muster.api.volcano.topology import (
+    ExactMatch,
+    HyperNode,
+    HyperNodeMember,
+    HyperNodeSpec,
+    MemberSelector,
+    RegexMatch,
+)
 
 
-def named(*names: str) -> list[Member]:
+def named(*names: str) -> list[HyperNodeMember]:
     """Nodes by name."""
-    return [Member(type="Node", selector=MemberSelector(exact_match=ExactMatch(name=name))) for name in names]
+    return [HyperNodeMember(type="Node", selector=MemberSelector(exact_match=ExactMatch(name=name))) for name in names]
 
 
-def matching(pattern: str) -> list[Member]:
+def matching(pattern: str) -> list[HyperNodeMember]:
     """Nodes by a pattern."""
-    return [Member(type="Node", selector=MemberSelector(regex_match=RegexMatch(pattern=pattern)))]
+    return [HyperNodeMember(type="Node", selector=MemberSelector(regex_match=RegexMatch(pattern=pattern)))]
 
 
-def labelled(**labels: str) -> list[Member]:
+def labelled(**labels: str) -> list[HyperNodeMember]:
     """Nodes by labels."""
-    return [Member(type="Node", selector=MemberSelector(label_match=LabelSelector(match_labels=labels)))]
+    return [HyperNodeMember(type="Node", selector=MemberSelector(label_match=LabelSelector(match_labels=labels)))]
 
 
-def within(*names: str) -> list[Member]:
+def within(*names: str) -> list[HyperNodeMember]:
     """HyperNodes by name."""
-    return [Member(type="HyperNode", selector=MemberSelector(exact_match=ExactMatch(name=name))) for name in names]
+    return [
+        HyperNodeMember(type="HyperNode", selector=MemberSelector(exact_match=ExactMatch(name=name))) for name in names
+    ]
 
 
-def hyper_node(name: str, tier: int, members: list[Member], tier_name: str = "", created: str = "") -> HyperNode:
+def hyper_node(
+    name: str, tier: int, members: list[HyperNodeMember], tier_name: str = "", created: str = ""
+) -> HyperNode:
     """A HyperNode."""
     spec = HyperNodeSpec(tier=tier, tier_name=tier_name, members=members)
     return HyperNode(metadata=ObjectMeta(name=name, creation_timestamp=created or None), spec=spec)
@@ -59,7 +70,7 @@ def paths(world: "HyperNodeWorld", tree: Tree) -> dict[str, tuple[str, ...]]:
 class HyperNodeWorld:
     """What `HyperNodeTree.of` looks at, kept by the state as in the process."""
 
-    state: State = field(default_factory=State)
+    state: PlannerState = field(default_factory=PlannerState)
     pool: str = ""
 
     def tell(self, *objects: Node | HyperNode) -> "HyperNodeWorld":

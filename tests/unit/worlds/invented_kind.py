@@ -11,7 +11,7 @@ import msgspec
 
 from muster.api.base import Resource, Wire
 from muster.api.fields import FieldError
-from muster.api.kubernetes.endpoints import Endpoints, Run
+from muster.api.kubernetes.endpoints import Endpoints, NumberedNames
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.workloads.adapter import Adapter, Owner, Value, label
 from muster.workloads.kind import Admission, GangRules, Place, Ranks, WorkloadKind
@@ -63,7 +63,7 @@ class SwarmAdapter(Adapter):
 
     def endpoints(self) -> Endpoints:
         """`<swarm>-<bee>.<swarm>`."""
-        return Run(f"{self.owner.name}-", f".{self.owner.name}", self._bees)
+        return NumberedNames(f"{self.owner.name}-", f".{self.owner.name}", self._bees)
 
 
 def pods(swarm: JSON) -> Iterator[JSON]:

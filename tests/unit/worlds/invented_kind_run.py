@@ -9,7 +9,7 @@ from simulated_api import Api
 from simulated_faults import Faults
 from webhook_world import JSON, NamespaceWorld, OwnerWorld, apply, lookups, request
 
-from controller.caches import Caches
+from controller.caches import SharedCaches
 from controller.gangs.podgroups import PodGroups
 from controller.kit import Kit
 from extender.planner.actions.allocate import Allocate
@@ -65,7 +65,7 @@ def refused(made: JSON) -> set[str]:
 
 def grouped(client: Any, bees: list[JSON]) -> tuple[PodGroup, list[Pod]]:
     """The PodGroup that the controller makes for the pods, and the pods."""
-    caches = Caches(client)
+    caches = SharedCaches(client)
     store, groups = caches.pods.store, caches.groups.store
     there: list[Pod] = [client.add(PODS, bee) for bee in bees]
     for pod in there:

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from kubernetes.config import incluster_config
 
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 
 
 def plain(cluster: dict[str, Any], user: dict[str, Any]) -> dict[str, Any]:
     """The content of a kubeconfig with one context."""
     return {
         "apiVersion": "v1",
-        "kind": "Config",
+        "kind": "ClientConfig",
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "c", "user": "me"}}],
         "clusters": [{"name": "c", "cluster": cluster}],
@@ -29,7 +29,7 @@ def write(file: Path, content: dict[str, Any]) -> str:
     return str(file)
 
 
-def header(config: Config) -> str | None:
+def header(config: ClientConfig) -> str | None:
     """The Authorization header of the next request."""
     return config.authorization() if config.authorization else None
 

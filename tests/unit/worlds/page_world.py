@@ -5,17 +5,17 @@ from typing import Any
 from builders import placement, pod
 
 from extender.explain.queues import QueueReport, WaitingGang
-from gangs.rows import Row
+from gangs.rows import GangRow
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.placement import Placement
 
 NOW = 1_800_000_000.0
 
 
-def row(name: str = "train", namespace: str = "ours", state: str = "Waiting", **more: Any) -> Row:
+def row(name: str = "train", namespace: str = "ours", state: str = "Waiting", **more: Any) -> GangRow:
     """One gang."""
     told = {"kind": "Job", "gang": f"{name}-group", "queue": "research", "created": "2027-01-15T07:00:00Z"} | more
-    return Row(name=name, namespace=namespace, reference=f"job.batch/{name}", state=state, **told)
+    return GangRow(name=name, namespace=namespace, reference=f"job.batch/{name}", state=state, **told)
 
 
 def report(queue: str = "research", *waiting: WaitingGang, **more: Any) -> QueueReport:

@@ -7,7 +7,7 @@ from extender_world import World, of, slots
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.plugins.order import Gang, Priority
+from extender.planner.plugins.order import GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.core import Pod
@@ -16,7 +16,7 @@ from muster.api.kubernetes.core import Pod
 def shared_world(nodes: int) -> World:
     """Nodes of 8 GPUs, and the plugin that shares them among queues."""
     world = World().nodes(nodes)
-    world.plugins = [Gang({}), Proportion({}), Predicates({}), Priority({})]
+    world.plugins = [GangPlugin({}), Proportion({}), Predicates({}), Priority({})]
     return world
 
 

@@ -7,8 +7,8 @@ from msgspec import convert
 
 from history.entries import Entries
 from history.groups import RecordedJob
-from history.looks import Look, apply
-from history.pods import Moment, RecordedPod
+from history.looks import Observation, apply
+from history.pods import ObservationTime, RecordedPod
 from muster.api.kubernetes.meta import Object, format_time
 from muster.api.muster.placement import Placement
 from muster.api.volcano.scheduling import PodGroup
@@ -80,7 +80,7 @@ class Lives:
         self._changes.append((whose.submitted + second, kind, uid, content, whose, gone))
 
     @property
-    def looks(self) -> list[Look]:
+    def looks(self) -> list[Observation]:
         """All of them; resource versions grow from one to the next."""
         found = []
         for version, (second, kind, uid, content, whose, gone) in enumerate(
@@ -89,7 +89,9 @@ class Lives:
             meta = {"uid": uid, "namespace": whose.namespace, "resourceVersion": str(version)}
             meta |= {"name": uid, "creationTimestamp": whose.at(0), **content.get("metadata", {})}
             new = convert({**content, "metadata": meta}, TYPES[kind])
-            found.append(Look(kind, uid, None if gone else new, gone, Moment(round(second * 1000), live=True)))
+            found.append(
+                Observation(kind, uid, None if gone else new, gone, ObservationTime(round(second * 1000), live=True))
+            )
         return found
 
 
@@ -192,7 +194,7 @@ def life(w: Lives, whose: Whose = EVE) -> None:
     look("jobs", whose.owner, 40.0, {}, gone=True)
 
 
-def entered(looks: Iterable[Look], entries: Entries | None = None) -> Entries:
+def entered(looks: Iterable[Observation], entries: Entries | None = None) -> Entries:
     """The entries after these looks."""
     entries = entries or Entries()
     for look in looks:

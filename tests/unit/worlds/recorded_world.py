@@ -13,13 +13,13 @@ from extender.planner.framework.session import Session
 from extender.planner.state.feed import FEED
 from extender.planner.timing import timing_of
 from extender.record import lines
-from extender.record.recorder import Recorder
+from extender.record.recorder import PlannerRecorder
 from extender.record.ring import Ring
 from extender.record.tap import Tap
 from extender.replay.loop import Loop
-from extender.replay.told import Told
-from extender.replay.workloads import Change, History
-from extender.simulate.members import Member, Workload, members_of
+from extender.replay.told import ReplayedWorld
+from extender.replay.workloads import History, ReplayedChange
+from extender.simulate.members import SimulatedPod, SimulatedWorkload, members_of
 from muster.api.kubernetes.core import NODES
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
@@ -34,7 +34,7 @@ def head(**more: Any) -> lines.Head:
     return lines.Head(format=lines.FORMAT, version="test", **more)
 
 
-class NotingTold(Told):
+class NotingTold(ReplayedWorld):
     """Notes what the state is told, as the tap of the reflectors does."""
 
     def __init__(self, first: lines.Head, tap: Tap) -> None:
@@ -83,18 +83,18 @@ class RecordedWorld:
         key = self.world.gang(name, {"worker": (pods, {GPU: gpus, "cpu": 1})}, queue=queue, phase="Pending")
         group = self.world.state.groups[key]
         came = self.start_s + at
-        workload = Workload(key, GROUP, group, came, queue, self.world.job_of(key), minimum=pods)
+        workload = SimulatedWorkload(key, GROUP, group, came, queue, self.world.job_of(key), minimum=pods)
         for place, member in members_of(workload).items():
-            workload.members[place] = Member(member.pod, came, "", since_s=came, ended_s=came + runs_s)
+            workload.members[place] = SimulatedPod(member.pod, came, "", since_s=came, ended_s=came + runs_s)
         workload.started_s = came
         self.history.workloads.append(workload)
         return key
 
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[ReplayedChange]:
         """The nodes and queues."""
         told = self.world.state.told
         return [
-            Change(self.start_s, kind_name(fed.resource), key, item)
+            ReplayedChange(self.start_s, kind_name(fed.resource), key, item)
             for fed in FEED
             if fed.resource not in (JOBS, POD_GROUPS)
             for key, item in told[kind_name(fed.resource)].items()
@@ -120,7 +120,7 @@ class RecordedWorld:
         self.history.before = self.changes()
         loop = Loop(self.history, None, lambda _, item: item)
         ring = Ring(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: loop.now)
-        tap = Tap(Recorder(ring, head(settings=self.history.head.settings), wall_s=lambda: loop.now))
+        tap = Tap(PlannerRecorder(ring, head(settings=self.history.head.settings), wall_s=lambda: loop.now))
         loop.world = NotingTold(self.history.head, tap)
         loop.meter.state = loop.world.state
         loop.planning = NotingPlanning(self.history.head.settings, tap)

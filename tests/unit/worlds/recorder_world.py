@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from msgspec import structs
 
 from history import recorder
-from history.looks import KINDS, Look
-from history.model import MS, Changes
-from history.pods import Moment
-from history.recorder import Recorder
+from history.looks import KINDS, Observation
+from history.model import MS, RowChanges
+from history.pods import ObservationTime
+from history.recorder import HistoryRecorder
 from history.settings import HistorySettings
-from history.store import Store, StoreError
+from history.store import HistoryStore, StoreError
 from muster.api.base import Resource
 from muster.kube.errors import APIError, Gone
 
@@ -31,7 +31,7 @@ class Event(NamedTuple):
 class Cluster:
     """What an API server has and remembers; the part of `Client` that a recorder uses, and its clock."""
 
-    def __init__(self, looks: Sequence[Look]) -> None:
+    def __init__(self, looks: Sequence[Observation]) -> None:
         self.looks = looks
         self.happened = 0
         """Looks of which the objects have become what they show."""
@@ -41,7 +41,7 @@ class Cluster:
         """When the API server does not answer (ms)."""
         self.published: list[dict[str, Any]] = []
 
-    def happens(self, most: int) -> list[Look]:
+    def happens(self, most: int) -> list[Observation]:
         """Let time go on by so many looks; return them."""
         found = [*self.looks[self.happened : self.happened + most]]
         self.happened += len(found)
@@ -54,10 +54,10 @@ class Cluster:
         """The resource version of all that there is."""
         return str(_FIRST + self.happened)
 
-    def listed(self) -> list[Look]:
+    def listed(self) -> list[Observation]:
         """Looks at all that is there now, pods first."""
         last = {(look.kind, look.uid): look for look in self.looks[: self.happened]}
-        moment = Moment(self.now_ms, live=False)
+        moment = ObservationTime(self.now_ms, live=False)
         return [look._replace(moment=moment) for look in reversed(last.values()) if not look.gone]
 
     # The part of Client that is called
@@ -95,7 +95,7 @@ class Fed:
         self._cluster = cluster
         self._until = until
         self._batches = batches
-        self._ready: deque[Look] = deque()
+        self._ready: deque[Observation] = deque()
         self.looks = self
         self.reflectors = dict.fromkeys(kind.plural for kind in KINDS)
         self.synced = True
@@ -122,7 +122,7 @@ class Fed:
         """All is well."""
         return None
 
-    def get(self, timeout: float) -> Look | None:
+    def get(self, timeout: float) -> Observation | None:
         """The first look of the next batch."""
         del timeout
         self._ready.extend(self._cluster.happens(min(self._batches(), self._until - self._cluster.happened)))
@@ -131,25 +131,25 @@ class Fed:
             return None
         return self._ready.popleft()
 
-    def get_nowait(self) -> Look:
+    def get_nowait(self) -> Observation:
         """Another look of this batch."""
         if not self._ready:
             raise Empty
         return self._ready.popleft()
 
-    def put(self, look: Look | None) -> None:
+    def put(self, look: Observation | None) -> None:
         """A recorder that is told to stop wakes itself: here it is awake."""
         assert look is None
 
 
-class FailingStore(Store):
+class FailingStore(HistoryStore):
     """A store whose writes, or reads, fail while a test says so."""
 
     failures = 0
     """Writes that fail from now on."""
     unreadable = False
 
-    def write(self, changes: Changes, notes: dict[str, str]) -> None:
+    def write(self, changes: RowChanges, notes: dict[str, str]) -> None:
         """Fail, or write."""
         if self.failures:
             self.failures -= 1
@@ -165,15 +165,15 @@ class FailingStore(Store):
 
 def record(
     cluster: Cluster,
-    store: Store,
+    store: HistoryStore,
     until: int | None = None,
     *,
     batches: Callable[[], int] = lambda: 1,
-    changed: Callable[[Recorder], None] = lambda _: None,
-) -> Recorder:
+    changed: Callable[[HistoryRecorder], None] = lambda _: None,
+) -> HistoryRecorder:
     """A recorder that starts, reads on up to a look (by default it only starts), and ends without another word."""
     following = Fed(cluster, cluster.happened if until is None else until, batches)
-    made = Recorder(cluster, store, HistorySettings(), clock_s=lambda: cluster.now_ms / MS, changed=changed)  # type: ignore[arg-type]  # as Client
+    made = HistoryRecorder(cluster, store, HistorySettings(), clock_s=lambda: cluster.now_ms / MS, changed=changed)  # type: ignore[arg-type]  # as Client
     made.following = following  # type: ignore[assignment]  # as Following
     following.ended = made.stop
     made.run()

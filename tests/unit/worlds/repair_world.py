@@ -84,7 +84,7 @@ def placed(
 
 def evicted(session: Session) -> list[str]:
     """The names of the pods that repairs evict."""
-    return sorted(pod.name for repair in of(session, decisions.Repair) for pod in repair.pods)
+    return sorted(pod.name for repair in of(session, decisions.EvictForFaults) for pod in repair.pods)
 
 
 def says(session: Session) -> list[str]:

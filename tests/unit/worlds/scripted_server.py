@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 
 Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 LONGEST_S = 60.0
@@ -68,7 +68,7 @@ def answer(body: bytes = b"{}", status: int = 200, headers: str = "") -> bytes:
 async def client_of(handler: Handler, *, authorization: Callable[[], str] | None = None) -> AsyncIterator[Client]:
     """A client, on the test's own loop, of a server that does with each connection what the handler says."""
     async with scripted_server(handler) as address, asyncio.timeout(LONGEST_S):
-        config = Config(f"http://{address}/prefix", authorization=authorization)
+        config = ClientConfig(f"http://{address}/prefix", authorization=authorization)
         client = Client(config, loop=asyncio.get_running_loop(), connections=4)
         yield client
         client.close()

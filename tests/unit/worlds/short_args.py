@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from muster.kube.codec import Page
+from muster.kube.codec import ListPage
 from muster.kube.reflector import Reflector
 
 JSON = dict[str, Any]
@@ -31,7 +31,7 @@ def fill(reflector: Reflector[Any], make: Callable[[int], JSON]) -> int:
     for number in range(COUNT):
         body = msgspec.json.encode({"metadata": {"resourceVersion": "1"}, "items": [make(number)]})
         size += len(body)
-        for _ in reflector.mirror.put_all(Page.read(reflector._resource, body), set()):
+        for _ in reflector.mirror.put_all(ListPage.read(reflector._resource, body), set()):
             pass
     assert len(reflector.store) == COUNT
     return size

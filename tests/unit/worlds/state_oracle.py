@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 import numpy as np
 from msgspec import structs
 
-from extender.planner.ledger import Entry, Kind, Ledger
+from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.devices import Devices
 from extender.planner.state.placedslots import PlacedSlot
 from extender.planner.state.podcounts import Counts
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Labels, Mark
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api import names
 from muster.api.kubernetes.core import Node, Pod
 from muster.api.kubernetes.devices import (
@@ -49,7 +49,7 @@ class StateDigest:
     axis: Mapping[str, int]
     allocatable: Amounts
     used: Amounts
-    entries: Mapping[Hashable, Entry]
+    entries: Mapping[Hashable, LedgerEntry]
     """What stands in the ledger, by holder."""
     devices: Mapping[str, tuple[list[int], int, int]]
     """Node → what shares use of each GPU of it, of unknown ones, and of all; nodes without shares are left out."""
@@ -88,7 +88,7 @@ class Objects:
     """Slices, rules, device classes, claim templates and claims."""
 
 
-def objects_of(state: State, devices: Mapping[tuple[type, str], Any]) -> Objects:
+def objects_of(state: PlannerState, devices: Mapping[tuple[type, str], Any]) -> Objects:
     """What everything else in the state is made from, pods aside; it does not hold `devices`, by kind and name."""
     return Objects(
         [node for node in state.nodes.nodes if node is not None],
@@ -101,7 +101,7 @@ def objects_of(state: State, devices: Mapping[tuple[type, str], Any]) -> Objects
     )
 
 
-def digest(state: State) -> StateDigest:
+def digest(state: PlannerState) -> StateDigest:
     """The state as it is now, every gang refreshed."""
     state.refresh()
     table, ledger = state.nodes, state.ledger
@@ -144,9 +144,9 @@ def recomputed_use(ledger: Ledger) -> Amounts:
     return used
 
 
-def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
+def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> PlannerState:
     """A state from the objects that another one holds and from these pods, which it does not hold as they came."""
-    fresh = State()
+    fresh = PlannerState()
     for queue in objects.queues:
         fresh.on_queue(None, queue)
     for node in objects.nodes:
@@ -169,7 +169,7 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> State:
     return fresh
 
 
-def _equip(fresh: State, devices: Mapping[tuple[type, str], Any]) -> None:
+def _equip(fresh: PlannerState, devices: Mapping[tuple[type, str], Any]) -> None:
     on = {
         DeviceClass: fresh.claimants.on_class, DeviceTaintRule: fresh.claimants.on_rule,
         ResourceSlice: fresh.claimants.on_slice, ResourceClaimTemplate: fresh.claimants.on_template,
@@ -179,11 +179,11 @@ def _equip(fresh: State, devices: Mapping[tuple[type, str], Any]) -> None:
         on[kind](None, item)
 
 
-def _expect_back(fresh: State, seen: StateDigest) -> None:
+def _expect_back(fresh: PlannerState, seen: StateDigest) -> None:
     """No object says what pods without a template asked for that are gone: their placed slots are remembered."""
     fresh.refresh()
     for holder, entry in seen.entries.items():
-        view = fresh.gang(entry.gang) if entry.gang and entry.kind is Kind.PLACED else None
+        view = fresh.gang(entry.gang) if entry.gang and entry.kind is EntryKind.PLACED else None
         if view is None or holder in fresh.ledger.entries:
             continue
         for slot, node, pod_set in view.placed_slots():
@@ -192,12 +192,12 @@ def _expect_back(fresh: State, seen: StateDigest) -> None:
                 fresh.ledger.open(holder, entry)
 
 
-def _write_again(fresh: State, seen: StateDigest) -> None:
+def _write_again(fresh: PlannerState, seen: StateDigest) -> None:
     """What the process has written, and no watch has shown yet, is in no object."""
     for holder, entry in seen.entries.items():
-        if entry.kind is Kind.ASSUMED:
+        if entry.kind is EntryKind.ASSUMED:
             fresh.ledger.open(holder, entry)
-        elif entry.kind is Kind.BOUND:
+        elif entry.kind is EntryKind.BOUND:
             fresh.assume(str(holder), entry.node, entry.devices)
 
 
@@ -266,7 +266,7 @@ def _said(mark: Mark, queries: Mapping[Mark, bytes], asked: frozenset[bytes]) ->
     return None if key not in asked else (kind, key.hex(), mark[2] if kind == "apart" else "")
 
 
-class RememberingState(State):
+class RememberingState(PlannerState):
     """A state that also remembers pods and devices as they came, so that it can be compared with one made of them."""
 
     def __init__(self, looks: int | None = None) -> None:

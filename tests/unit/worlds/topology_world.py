@@ -5,7 +5,7 @@ from typing import Any
 
 from extender_world import World, slots
 
-from extender.planner.plugins.topology import Topology
+from extender.planner.plugins.topology import TopologyPlugin
 from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy
 
 LEVELS = ["block", "rack", "host"]
@@ -18,7 +18,7 @@ class Racks(World):
         self, blocks: int = 2, racks: int = 2, nodes: int = 2, *, checked: bool = True, **arguments: Any
     ) -> None:
         super().__init__(checked=checked)
-        self.topology = Topology({"levels": LEVELS} | arguments)
+        self.topology = TopologyPlugin({"levels": LEVELS} | arguments)
         self.plugins = [*self.plugins, self.topology]
         for block in range(blocks):
             for rack in range(racks):

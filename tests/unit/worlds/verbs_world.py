@@ -9,7 +9,7 @@ from builders import pod
 from extender_world import World
 
 from extender.barrier import Barrier
-from extender.cluster import Cluster
+from extender.cluster import LiveCluster
 from extender.verbs.bind import Bind
 from extender.verbs.filter import Filter
 from muster.api.kubernetes.core import Pod
@@ -18,7 +18,7 @@ from muster.api.kubernetes.extender import ExtenderArgs, ExtenderBindingArgs
 NODES = ["node-0", "node-1"]
 
 
-class Filled(Cluster):
+class Filled(LiveCluster):
     """A cluster whose caches are filled by hand."""
 
     synced = True  # type: ignore[assignment]

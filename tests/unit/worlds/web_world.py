@@ -12,16 +12,16 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from history.store import Store
+from history.store import HistoryStore
 from muster.api.base import Resource
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from web.app import make_app
-from web.caches import Caches
+from web.caches import PageCaches
 from web.site import Site
 from web.view import Caller
 
@@ -42,7 +42,7 @@ class Known:
 
     def __init__(self, callers: Mapping[str, Caller]) -> None:
         self.callers = dict(callers)
-        self.client = Client(Config("http://127.0.0.1:1"))
+        self.client = Client(ClientConfig("http://127.0.0.1:1"))
 
     def caller_of(self, request: Request) -> Caller:
         """The caller of the cookie."""
@@ -78,8 +78,8 @@ class Known:
 class Pages:
     """A server of pages."""
 
-    def __init__(self, callers: Mapping[str, Caller], *, history: Store | None = None) -> None:
-        self.caches = Caches(Client(Config("http://127.0.0.1:1")))
+    def __init__(self, callers: Mapping[str, Caller], *, history: HistoryStore | None = None) -> None:
+        self.caches = PageCaches(Client(ClientConfig("http://127.0.0.1:1")))
         self.site = Site(self.caches, Known(callers), history=history, now=lambda: 1.8e9, not_ready=lambda: None)
         self.app = make_app(self.site)
 

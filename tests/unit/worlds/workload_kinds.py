@@ -5,7 +5,7 @@ from typing import Any
 
 from webhook_world import FRAMEWORK, JSON, lookups, request
 
-from webhook.review import Verdict
+from webhook.review import ReviewVerdict
 from webhook.validate import workload
 
 Change = Callable[[JSON], None]
@@ -83,7 +83,7 @@ def env(*names: str) -> Change:
     return lambda pods: pods["spec"]["containers"][0].update(env=[{"name": name, "value": "1"} for name in names])
 
 
-def ask(document: JSON, old: JSON | None = None) -> Verdict:
+def ask(document: JSON, old: JSON | None = None) -> ReviewVerdict:
     """The verdict on a new workload, or on an update."""
     asked = request(document, "UPDATE" if old else "CREATE", old)
     return workload.reviewer(lookups(), FRAMEWORK)(asked)

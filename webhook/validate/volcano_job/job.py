@@ -19,7 +19,7 @@ from webhook.lookup import Lookups
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
-from webhook.review import Handler, Verdict, decode, generic
+from webhook.review import Handler, ReviewVerdict, decode, generic
 from webhook.senders import is_known
 from webhook.validate.pod import check_budgets
 from webhook.validate.volcano_job.spec import check_counts, check_limits, check_names, check_policies, check_volumes
@@ -38,7 +38,7 @@ _KEYED = TEXTS | AMOUNTS | {PLUGINS}
 def reviewer(lookups: Lookups, framework: Framework) -> Handler:
     """Return the handler for Jobs: templates, which cannot change, are tried on CREATE, a new priority on UPDATE."""
 
-    def review(request: admission.AdmissionRequest) -> Verdict:
+    def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         job = decode(request.object, Job)
         for task in job.spec.tasks:
             template_of(task.template)  # raises here, so that the checks below can rely on its shape
@@ -56,7 +56,7 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
         if lookups.dry_runs:
             may_know = partial(_may_create_pods, request, lookups.rights)
             found.add(check_templates(job, request.namespace, lookups.dry_runs, may_know))
-        return Verdict.found(found)
+        return ReviewVerdict.found(found)
 
     return review
 
@@ -67,15 +67,15 @@ def _may_create_pods(request: admission.AdmissionRequest, rights: Rights | None)
     return rights is None or (is_known() and rights.allows(request.user_info, action))
 
 
-def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> Verdict:
+def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> ReviewVerdict:
     old, new = generic(request.old_object), generic(request.object)
     if job.metadata.deletion_timestamp or same(old.get("spec"), new.get("spec")):
-        return Verdict()  # metadata only: none of our business, and a finalizer must be able to go
+        return ReviewVerdict()  # metadata only: none of our business, and a finalizer must be able to go
     before = _check_changed(decode(request.old_object, Job))
     errors = [*check_update(old, new), *_check_changed(job).since(before).errors]
     if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
         errors += check_priority(job, request.namespace, dry_runs)
-    return Verdict(errors=errors)
+    return ReviewVerdict(errors=errors)
 
 
 def _check_changed(job: Job) -> Findings:

@@ -25,8 +25,8 @@ from muster.api.muster.placement import NodeRun, Placement, PlacementSpec, Place
 from muster.api.names import EVICT_NOTICE
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from muster.kube.config import Config
-from web.caches import Caches
+from muster.kube.config import ClientConfig
+from web.caches import PageCaches
 from web.explainer import Explainer
 from web.view import Caller
 
@@ -134,7 +134,7 @@ def said_in(report: GangReport) -> tuple[str, str]:
 
 def on_the_page(dump: ClusterDump) -> dict[str, tuple[str, str]]:
     """The same as the page answers it from its caches, which keep less of each object, to who may see everything."""
-    caches = Caches(Client(Config("http://127.0.0.1:1")))
+    caches = PageCaches(Client(ClientConfig("http://127.0.0.1:1")))
     for fed in FEED:
         for each in dump.of(fed.resource):
             caches.mirror(fed.resource).put(each)

@@ -9,7 +9,7 @@ from extender.explain.clusterdump import ClusterDump, kind_name, load, save
 from extender.explain.find import explain
 from extender.explain.own import places
 from extender.explain.report import GangReport, PodReport, UnknownNameError
-from extender.explain.whatif import Change, WhatIf, changed
+from extender.explain.whatif import DumpChange, WhatIf, changed
 from muster.api.kubernetes.core import NODES, PODS, Node, Pod
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup, Workload
 from muster.api.muster.placement import PLACEMENTS, Placement
@@ -75,7 +75,7 @@ def test_its_nodes_are_told_to_who_sees_one_namespace() -> None:
 @pytest.mark.parametrize("name", ["ns/fit", "ns/fit-group"])
 def test_it_is_gone_in_a_trial_without_it(name: str) -> None:
     """With its pods and its Placement."""
-    left = changed(dump(), Change("ns", without=[name]))
+    left = changed(dump(), DumpChange("ns", without=[name]))
     assert not left.of(NATIVE_POD_GROUPS)
     assert not left.of(PODS)
     assert not left.of(PLACEMENTS)

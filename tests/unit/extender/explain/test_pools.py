@@ -7,7 +7,7 @@ from extender.explain.find import explain
 from extender.explain.pools import in_pool, pool_of_object, pools_of
 from extender.explain.queues import queue_reports
 from extender.explain.report import GangReport
-from extender.explain.whatif import Change, WhatIf, changed
+from extender.explain.whatif import DumpChange, WhatIf, changed
 from extender.simulate.placing import simulate
 from muster.api.names import NODE_POOL
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
@@ -46,7 +46,7 @@ def test_each_gang_is_explained_in_its_pool() -> None:
 
 def test_a_simulation_places_each_in_its_pool() -> None:
     """A new node like one of a pool is one of that pool."""
-    after = changed(world().dump(), Change("ns", added={"node-2": 1}))
+    after = changed(world().dump(), DumpChange("ns", added={"node-2": 1}))
     placed = {gang.gang: gang for pool in ("", "b") for gang in simulate(WhatIf(in_pool(after, pool)), [])}
     assert {key: gang.placed for key, gang in placed.items()} == {"ns/here": True, "ns/there": True}
     runs = [run.node for each in placed["ns/there"].pod_sets for run in each.runs]

@@ -6,10 +6,10 @@ from extender_world import slots
 from extender.explain.clusterdump import load, save
 from extender.explain.gang import GangExplainer
 from extender.explain.queues import changed_shares, queue_reports
-from extender.explain.whatif import Change, WhatIf, changed
+from extender.explain.whatif import DumpChange, WhatIf, changed
 from extender.planner import reasons
 from muster.api import names
-from muster.api.muster.usage import QueueUsage, Usage, period_of
+from muster.api.muster.usage import PublishedUsage, QueueUsage, period_of
 from musterctl.output.report import bar, queue_lines, top_lines
 
 GPU = {"nvidia.com/gpu": 1}
@@ -68,7 +68,7 @@ def test_limits_and_budgets_are_told() -> None:
     )  # fmt: skip
     dump = world.dump()
     month = period_of("month", dump.taken_at)[0]
-    dump.usage = Usage(dump.taken_at, {"a": QueueUsage(month, {"nvidia.com/gpu": 91 * 3600.0})})
+    dump.usage = PublishedUsage(dump.taken_at, {"a": QueueUsage(month, {"nvidia.com/gpu": 91 * 3600.0})})
     reports = queue_reports(WhatIf(load(save(dump))))
     [report] = [each for each in reports if each.queue == "a"]
     assert list(queue_lines(report))[-6:-1] == [
@@ -98,7 +98,7 @@ def test_the_top_has_what_empty_queues_deserve_and_who_waits_below() -> None:
 def test_a_change_of_a_queue_is_simulated() -> None:
     """And what becomes of the fair shares is told."""
     dump = world_of_two().dump()
-    other = changed(dump, Change("ns", queues=["a.weight=3", "b.deserved.nvidia.com/gpu=6"]))
+    other = changed(dump, DumpChange("ns", queues=["a.weight=3", "b.deserved.nvidia.com/gpu=6"]))
     lines = list(changed_shares(queue_reports(WhatIf(dump)), queue_reports(WhatIf(other))))
     assert "queue b: fair share 6 -> 7 nvidia.com/gpu" in lines
 

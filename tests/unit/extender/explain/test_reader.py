@@ -4,7 +4,7 @@ import pytest
 from explain_world import ExplainWorld
 
 from extender.explain.find import explain
-from extender.explain.reader import ALL, HIDDEN, UNTOLD, Reader
+from extender.explain.reader import ALL, HIDDEN, UNTOLD, Viewer
 from extender.explain.report import UnknownNameError
 from extender.explain.whatif import WhatIf
 from extender.planner.framework import decisions
@@ -12,7 +12,7 @@ from extender.planner.reasons import gangs, placements, queues
 from extender.planner.reasons.room import Cause, Level, NearestMiss, Shortage, no_room
 from muster.api.muster.reason import Reason, quoted
 
-OWN = Reader(lambda namespace, _: f"a gang of {len(namespace)} letters", lambda name: name == "ns", {"secret"})
+OWN = Viewer(lambda namespace, _: f"a gang of {len(namespace)} letters", lambda name: name == "ns", {"secret"})
 THEIRS = gangs.of_queue(queue="secret")
 REFUSED = queues.refusal(queues.OVER_CAPABILITY, "secret", "cpu", limit=1000, used=1000, asked=1000)
 
@@ -58,7 +58,7 @@ def test_a_name_elsewhere_is_not_told_to_whom_may_not_see_it() -> None:
     world = ExplainWorld().nodes(1)
     world.gang("a", {"worker": (1, {"cpu": 1})})
     what_if = WhatIf(world.dump())
-    for reader, told in ((ALL, True), (OWN, True), (Reader(OWN.called, lambda _: False), False)):
+    for reader, told in ((ALL, True), (OWN, True), (Viewer(OWN.called, lambda _: False), False)):
         with pytest.raises(UnknownNameError) as error:
             explain(what_if, "gang", "a", "other", reader=reader)
         assert ("there is one in namespace ns" in str(error.value)) == told

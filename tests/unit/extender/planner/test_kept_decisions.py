@@ -171,7 +171,7 @@ class Life(Cluster):
     def carries_out(self, session: Session) -> None:
         """All that was decided is done at once, and members are bound where their gang is placed."""
         self.close(session)
-        for enqueue in of(session, decisions.Enqueue):
+        for enqueue in of(session, decisions.AdmitGang):
             self.change(self.state.groups[enqueue.gang.key], status={"phase": "Inqueue"})
         for place in of(session, decisions.Place):
             self.place(place)
@@ -181,7 +181,7 @@ class Life(Cluster):
         self.room_is_there(session)
         gone = {each.pod.uid for each in of(session, decisions.Evict)}
         gone |= {pod.uid for room in of(session, decisions.MakeRoom) for _, pod in room.victims}
-        gone |= {pod.uid for repair in of(session, decisions.Repair) for pod in repair.pods}
+        gone |= {pod.uid for repair in of(session, decisions.EvictForFaults) for pod in repair.pods}
         for slot, pod in [*self.pods.items()]:
             if pod["uid"] in gone:
                 self.renew(*slot)

@@ -6,7 +6,7 @@ import pytest
 from extender_world import World
 from state_oracle import recomputed_use
 
-from extender.planner.ledger import Entry, Kind, Ledger
+from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
 from extender.planner.limits import Use
 from extender.planner.state.podclass import ClassTable
 from muster.api.kubernetes.core import PodSpec
@@ -18,8 +18,8 @@ def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
     cls = classes.of_spec(PodSpec())
     one, two = Use({"pods": 1}), Use({"pods": 2})
     steps = (
-        lambda ledger: ledger.open("p", Entry(Kind.BOUND, "n", cls, "ns/g", "a")),
-        lambda ledger: ledger.open("q", Entry(Kind.BOUND, "n", cls, "ns/g", "b")),
+        lambda ledger: ledger.open("p", LedgerEntry(EntryKind.BOUND, "n", cls, "ns/g", "a")),
+        lambda ledger: ledger.open("q", LedgerEntry(EntryKind.BOUND, "n", cls, "ns/g", "b")),
         lambda ledger: ledger.moved("ns/g", "c"),
     )
     for order in permutations(steps):
@@ -42,7 +42,7 @@ def test_an_assumed_pod_is_bound_or_gives_its_room_back() -> None:
     for failed in (True, False):
         ledger.assume(pod.uid, "default", pod.cls, node="node-0")
         world.pod("ns/g", "worker", 0, {"cpu": 2}, refused=True)
-        assert ledger.entries[pod.uid].kind is Kind.ASSUMED
+        assert ledger.entries[pod.uid].kind is EntryKind.ASSUMED
         if failed:
             assert ledger.answered(pod.uid)
             assert not ledger.nodes.used.any()
@@ -51,7 +51,7 @@ def test_an_assumed_pod_is_bound_or_gives_its_room_back() -> None:
     world.pod("ns/g", "worker", 0, {"cpu": 2})
     assert world.state.assume(pod.uid, "node-0") is not None
     assert not ledger.answered(pod.uid)
-    assert ledger.entries[pod.uid].kind is Kind.BOUND
+    assert ledger.entries[pod.uid].kind is EntryKind.BOUND
     assert world.state.differences() == []
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from verbs_world import Extender
 
 from extender.planner.plugins.proportion import Proportion
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from extender.planner.state.access import parents_of
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs
@@ -20,9 +20,9 @@ from muster.api.volcano.scheduling import Queue
 NAMES = ("a", "b", "c")
 WINDOW, CLOSED = "Fri 08:00-09:00 UTC", "Sat 08:00-09:00 UTC"
 VERBS = {
-    "QueueOverCapability": Reason.QUEUE_FULL,
-    "UserOverLimit": Reason.LIMIT_REACHED,
-    "QueueOverWindow": Reason.LIMIT_REACHED,
+    "QueueOverCapability": VerbReason.QUEUE_FULL,
+    "UserOverLimit": VerbReason.LIMIT_REACHED,
+    "QueueOverWindow": VerbReason.LIMIT_REACHED,
 }
 """Reason of the planner → the verbs' one."""
 most = st.integers(0, 5)
@@ -61,7 +61,7 @@ def pod_of(name: str, held: Held, **more: Any) -> Pod:
     return pod(name, uid=f"uid-{name}", requests={"cpu": held.cpu}, annotations=notes, labels=labels, **more)
 
 
-def counted(world: World, pods: list[Held], asker: Held) -> Reason | None:
+def counted(world: World, pods: list[Held], asker: Held) -> VerbReason | None:
     """The verbs' answer by the text of the queues and by the pods, one by one."""
     parents = parents_of(world.state.queues)
 
@@ -75,14 +75,14 @@ def counted(world: World, pods: list[Held], asker: Held) -> Reason | None:
                 used.update({(above, who, "cpu"): each.cpu, (above, who, "pods"): 1})
     known = [world.state.queues[name] for name in way(asker.queue) if name in world.state.queues]
     if any(used[name, None, what] > limit for name, what, limit in capabilities(known) if what != "cpu" or asker.cpu):
-        return Reason.QUEUE_FULL
+        return VerbReason.QUEUE_FULL
     for each in known:
         name, notes = each.metadata.name, each.metadata.annotations
         per_user = number_of(notes.get("muster.dev/max-per-user", ""))
         window = notes.get("muster.dev/limit-windows", "")
         over = bool(asker.cpu) and used[name, asker.user, "cpu"] > per_user
         if over or (window.startswith(WINDOW) and used[name, None, "pods"] > number_of(window)):
-            return Reason.LIMIT_REACHED
+            return VerbReason.LIMIT_REACHED
     return None
 
 

@@ -15,7 +15,7 @@ from extender.record import lines
 from extender.record.reading import Recording
 from extender.replay.check import check
 from extender.scaling import Scaling
-from extender.settings import ExtenderSettings, Options
+from extender.settings import ExtenderOptions, ExtenderSettings
 from muster.kube.reflector import Reflector
 
 KUBECONFIG = """
@@ -37,7 +37,9 @@ def test_reflectors_cycles_and_configuration_are_recorded_and_decide_the_same(
     kubeconfig.write_text(KUBECONFIG)
     config.write_text('actions: "allocate"\n')
     settings = ExtenderSettings(record_folder=str(folder), config=str(config), node_fault_grace_s=12.0)
-    options = Options(kubeconfig=str(kubeconfig), host="", status_host="", identity_prefix="x_", settings=settings)
+    options = ExtenderOptions(
+        kubeconfig=str(kubeconfig), host="", status_host="", identity_prefix="x_", settings=settings
+    )
     world = ExplainWorld().nodes(1)
     world.gang("gang", {"worker": (1, {GPU: 8})}, phase="Inqueue")
     loop = asyncio.new_event_loop()
@@ -58,11 +60,11 @@ def test_reflectors_cycles_and_configuration_are_recorded_and_decide_the_same(
     found = [*Recording(folder)]
     (head,) = (line for line in found if isinstance(line, lines.Head))
     assert (head.config, head.settings["nodeFaultGrace"]) == ('actions: "allocate"\n', 12.0)
-    assert {line.kind for line in found if isinstance(line, lines.Known)} >= {
+    assert {line.kind for line in found if isinstance(line, lines.KnownLine)} >= {
         kind_name(fed.resource) for fed in FEED if told.of(fed.resource)
     }
     cycles = [[words[0] for words in line.decided] for line in found if isinstance(line, lines.Cycle)]
     assert cycles == [["place"], []]
-    assert [line.text for line in found if isinstance(line, lines.Config)] == ['actions: "reclaim"\n']
+    assert [line.text for line in found if isinstance(line, lines.ConfigLine)] == ['actions: "reclaim"\n']
     report = check(Recording(folder))
     assert (report.cycles, report.equal, report.differences) == (2, 1, [])

@@ -12,10 +12,10 @@ from recorded_world import MIB, NODE, RecordedWorld, head
 from extender.explain.clusterdump import kind_name
 from extender.record import lines, recorder
 from extender.record.reading import Recording, RecordingError
-from extender.record.recorder import Recorder
+from extender.record.recorder import PlannerRecorder
 from extender.record.ring import PATTERN, Ring, RingError
 from extender.record.status import status_of
-from extender.replay.told import Told
+from extender.replay.told import ReplayedWorld
 from muster.api.kubernetes.core import PODS, Node, NodeStatus, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 
@@ -27,16 +27,16 @@ def node(name: str, cpu: int = 8) -> Node:
     return Node(metadata=ObjectMeta(name=name, uid=name), status=NodeStatus(allocatable={"cpu": cpu, "pods": 110}))
 
 
-def recording_of(folder: Path, *, most_bytes: int = MIB) -> tuple[Recorder, Ring]:
+def recording_of(folder: Path, *, most_bytes: int = MIB) -> tuple[PlannerRecorder, Ring]:
     """A recorder into a folder, whose clock goes on by a millisecond with each look."""
     clock = itertools.count(1_800_000_000.0, 0.001)
     ring = Ring(folder, most_bytes=most_bytes, most_age_s=1e9, wall_s=lambda: next(clock))
-    return Recorder(ring, head(), wall_s=lambda: next(clock)), ring
+    return PlannerRecorder(ring, head(), wall_s=lambda: next(clock)), ring
 
 
-def told(folder: Path) -> Told:
+def told(folder: Path) -> ReplayedWorld:
     """The state at the end of a recording."""
-    state = Told(head())
+    state = ReplayedWorld(head())
     for line in Recording(folder):
         state.take(line)
     return state
@@ -47,12 +47,12 @@ def test_round_trip(tmp_path: Path) -> None:
     writing, _ = recording_of(tmp_path)
     writing.saw(NODE, node("a"))
     writing.saw(NODE, node("b"))
-    writing.say(lines.Look())
+    writing.say(lines.SnapshotLine())
     writing.saw(NODE, node("a", 16))
     writing.gone(NODE, "b")
     writing.stop()
     assert {key: each.status.allocatable["cpu"] for key, each in told(tmp_path).objects[NODE].items()} == {"a": 16}
-    assert isinstance([*Recording(tmp_path)][-1], lines.End)
+    assert isinstance([*Recording(tmp_path)][-1], lines.EndLine)
 
 
 def test_nothing_is_written_before_the_first_cycle(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_heartbeats_are_not_written(tmp_path: Path) -> None:
     """An object that differs in its version alone is as it was; its next change is written."""
     writing, _ = recording_of(tmp_path)
     writing.saw(NODE, node("a"))
-    writing.say(lines.Look())
+    writing.say(lines.SnapshotLine())
     for version in ("5", "6", "7"):
         beat = node("a")
         writing.saw(NODE, replace(beat, metadata=replace(beat.metadata, resource_version=version)))
@@ -82,16 +82,16 @@ def test_a_replica_that_leads_no_more_ends_its_file(tmp_path: Path) -> None:
     """Without cycles for a minute the file is ended, and the next cycle begins another."""
     now = [1_800_000_000.0]
     ring = Ring(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: now[0])
-    writing = Recorder(ring, head(), wall_s=lambda: now[0])
+    writing = PlannerRecorder(ring, head(), wall_s=lambda: now[0])
     for name in ("a", "b", "c"):
         writing.saw(NODE, node(name))
         if name != "b":
-            writing.say(lines.Look())
+            writing.say(lines.SnapshotLine())
         writing.write()
         now[0] += 61
         writing.write()
     writing.stop()
-    ends = [line.why for line in Recording(tmp_path) if isinstance(line, lines.End)]
+    ends = [line.why for line in Recording(tmp_path) if isinstance(line, lines.EndLine)]
     assert ends == ["no cycles any more: another replica leads"] * 2
     assert sorted(told(tmp_path).objects[NODE]) == ["a", "b", "c"]
 
@@ -105,7 +105,7 @@ def test_secrets_and_environment_are_left_out(tmp_path: Path) -> None:
     content = {"metadata": metadata, "spec": {"containers": containers, "volumes": volumes}}
     writing, _ = recording_of(tmp_path)
     writing.saw(POD, msgspec.convert(content, Pod))
-    writing.say(lines.Look())
+    writing.say(lines.SnapshotLine())
     writing.stop()
     (file,) = tmp_path.glob(PATTERN)
     assert b"hidden" not in gzip.decompress(file.read_bytes())
@@ -115,7 +115,7 @@ def test_the_ring_drops_its_oldest_files(tmp_path: Path) -> None:
     """The folder stays within its bytes, and what is left begins with all that is known."""
     writing, _ = recording_of(tmp_path, most_bytes=6_000)
     writing.saw(NODE, node("first"))
-    writing.say(lines.Look())
+    writing.say(lines.SnapshotLine())
     for number in range(3_000):
         writing.saw(NODE, node(f"node-{number % 20}", number))
         if number % 50 == 0:
@@ -133,7 +133,7 @@ def test_a_file_that_ends_anywhere_is_read_up_to_there(tmp_path: Path) -> None:
     """Of a file that is cut at any byte all whole lines come, and it is said that it is cut."""
     writing, _ = recording_of(tmp_path / "whole")
     writing.saw(NODE, node("a"))
-    writing.say(lines.Look())
+    writing.say(lines.SnapshotLine())
     for number in range(300):
         writing.saw(NODE, node("a", number))
         writing.write()
@@ -154,7 +154,7 @@ def test_changes_that_come_too_fast_leave_a_gap_and_no_lie(tmp_path: Path, monke
     monkeypatch.setattr(recorder, "MOST_WAITING", 5)
     writing, _ = recording_of(tmp_path)
     writing.saw(NODE, node("a"))
-    writing.say(lines.Look())
+    writing.say(lines.SnapshotLine())
     writing.write()
     for number in range(20):
         writing.saw(NODE, node("a", number))
@@ -170,7 +170,7 @@ def test_a_full_disk_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """After an error of the disk a new file begins with all that is known."""
     writing, ring = recording_of(tmp_path)
     writing.saw(NODE, node("a"))
-    writing.say(lines.Look())
+    writing.say(lines.SnapshotLine())
     writing.write()
 
     def full(_: lines.AnyLine) -> None:
@@ -215,10 +215,10 @@ def test_a_process_that_starts_anew_is_a_gap(tmp_path: Path) -> None:
     for names in (("a", "b"), ("b", "c")):
         clock = itertools.count(1_800_000_000.0 + 1_000 * len([*tmp_path.glob(PATTERN)]))
         ring = Ring(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: next(clock))  # noqa: B023 - used at once
-        writing = Recorder(ring, replace(head()), wall_s=lambda: next(clock))  # noqa: B023 - as above
+        writing = PlannerRecorder(ring, replace(head()), wall_s=lambda: next(clock))  # noqa: B023 - as above
         for name in names:
             writing.saw(NODE, node(name))
-        writing.say(lines.Look())
+        writing.say(lines.SnapshotLine())
         writing.stop()
     assert sorted(told(tmp_path).objects[NODE]) == ["b", "c"]
     status = status_of(Recording(tmp_path))

@@ -8,7 +8,7 @@ from recorded_world import MIB, head
 
 from extender.record import lines
 from extender.record.reading import Recording
-from extender.record.recorder import Recorder
+from extender.record.recorder import PlannerRecorder
 from extender.record.ring import Ring
 from extender.record.tap import Tap
 from muster.api.muster.node_faults import DEFAULT_RULES
@@ -17,7 +17,7 @@ from muster.api.muster.node_faults import DEFAULT_RULES
 def test_own_writes_are_noted_unless_their_object_is_gone(tmp_path: Path) -> None:
     """A PodGroup and a pod that were written are told as own; of one that is gone meanwhile nothing is said."""
     ring = Ring(tmp_path, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: 1_800_000_000.0)
-    tap = Tap(Recorder(ring, head(), wall_s=lambda: 1_800_000_000.0))
+    tap = Tap(PlannerRecorder(ring, head(), wall_s=lambda: 1_800_000_000.0))
     state = tap.state(1_000, lambda: None, pool="", rules=DEFAULT_RULES)
     world = World()
     key = world.gang("gang", {"worker": (1, {"cpu": 1})})

@@ -11,7 +11,7 @@ from recorded_world import GPU, MIB, NODE, RecordedWorld, head, starts
 from extender.explain.clusterdump import kind_name
 from extender.record import lines
 from extender.record.reading import Recording
-from extender.record.recorder import Recorder
+from extender.record.recorder import PlannerRecorder
 from extender.record.ring import PATTERN, Ring
 from extender.replay.check import check
 from extender.replay.history import history_of
@@ -53,8 +53,8 @@ class Feed:
         self.now = START_S
         self._versions = itertools.count(1)
         ring = Ring(folder, most_bytes=MIB, most_age_s=1e9, wall_s=lambda: self.now)
-        self.recorder = Recorder(ring, head(planner=False), wall_s=lambda: self.now)
-        self.recorder.say(lines.Look())
+        self.recorder = PlannerRecorder(ring, head(planner=False), wall_s=lambda: self.now)
+        self.recorder.say(lines.SnapshotLine())
 
     def group(self, at: float, name: str, members: int) -> None:
         """A PodGroup that comes."""

@@ -13,8 +13,8 @@ from state_oracle import differences, digest
 from extender.record import lines
 from extender.record.reading import Recording
 from extender.replay.check import check
-from extender.replay.told import Told
-from extender.simulate.world import World
+from extender.replay.told import ReplayedWorld
+from extender.simulate.world import RecordedState
 
 GANGS = st.lists(
     st.tuples(
@@ -29,7 +29,7 @@ GANGS = st.lists(
 )
 
 
-def without_versions(told: World) -> dict[str, dict[str, Any]]:
+def without_versions(told: RecordedState) -> dict[str, dict[str, Any]]:
     """The objects, but for their versions: a change of nothing else is not recorded."""
     return {
         kind: {key: replace(each, metadata=replace(each.metadata, resource_version="")) for key, each in items.items()}
@@ -54,7 +54,7 @@ def test_a_recording_gives_the_state_of_the_live_feed(
     with tempfile.TemporaryDirectory() as folder:
         live = world.record(Path(folder), most_bytes=MIB, flush_each=many_files)
         recording = Recording(Path(folder))
-        told = Told(head())
+        told = ReplayedWorld(head())
         for line in recording:
             told.take(line)
         assert differences(digest(live.world.state), digest(told.state)) == []

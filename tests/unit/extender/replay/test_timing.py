@@ -14,14 +14,16 @@ from extender.planner.timing import Timing
 from extender.record import lines
 from extender.record.reading import Recording
 from extender.replay.check import check
-from extender.replay.told import Told, decide, planning_of
+from extender.replay.told import ReplayedWorld, decide, planning_of
 from musterctl.app import main
 
 
 def cycle(settings: dict[str, Any], **line: Any) -> Session:
     """One cycle of a replay over an empty cluster."""
     world = World()
-    return decide(planning_of("", settings), take(world.state), Told(head()), lines.Cycle(at=world.now, **line))
+    return decide(
+        planning_of("", settings), take(world.state), ReplayedWorld(head()), lines.Cycle(at=world.now, **line)
+    )
 
 
 def test_recorded_timing_counts() -> None:

@@ -10,7 +10,7 @@ from recorded_world import GPU, RecordedWorld, starts
 
 from extender.explain.report import UnknownNameError
 from extender.record.reading import Recording
-from extender.replay.changes import Changes
+from extender.replay.changes import WhatIfChanges
 from extender.replay.history import history_of
 from extender.replay.loop import Loop
 from extender.replay.report import ReplayReport, what_if
@@ -18,12 +18,12 @@ from extender.replay.workloads import History
 from musterctl.app import main
 
 
-def report_of(folder: Path, change: Changes, config: str | None = None) -> ReplayReport:
+def report_of(folder: Path, change: WhatIfChanges, config: str | None = None) -> ReplayReport:
     """The report of a change."""
     return what_if(Recording(folder), config=config, changed=change, added=change.added)
 
 
-def played(folder: Path, change: Changes) -> tuple[Loop, History]:
+def played(folder: Path, change: WhatIfChanges) -> tuple[Loop, History]:
     """A replay with a change."""
     history = history_of(Recording(folder))
     return Loop(history, None, change).run(change.added(history)), history
@@ -37,9 +37,9 @@ def capped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_larger_quota_lets_gangs_start_earlier(capped: Path) -> None:
     """With both nodes two gangs run at a time: the second starts at once, the third when the first two end."""
-    loop, history = played(capped, Changes(edits=[f"team.capability.{GPU}=16"]))
+    loop, history = played(capped, WhatIfChanges(edits=[f"team.capability.{GPU}=16"]))
     assert starts(loop, history.since_s) == {"a": 0.0, "b": 0.0, "c": 100.0}
-    report = report_of(capped, Changes(edits=[f"team.capability.{GPU}=16"]))
+    report = report_of(capped, WhatIfChanges(edits=[f"team.capability.{GPU}=16"]))
     assert [(each.gang, each.before_s, each.after_s) for each in report.shorter] == [
         ("ns/b", 100.0, 0.0),
         ("ns/c", 200.0, 100.0),
@@ -49,7 +49,7 @@ def test_a_larger_quota_lets_gangs_start_earlier(capped: Path) -> None:
 
 def test_a_smaller_quota_lets_them_wait(capped: Path) -> None:
     """A queue that may use nothing starts none of its gangs, which wait to the end."""
-    report = report_of(capped, Changes(edits=[f"team.capability.{GPU}=4"]))
+    report = report_of(capped, WhatIfChanges(edits=[f"team.capability.{GPU}=4"]))
     team = next(each for each in report.changed if each.queue == "team")
     assert (team.starts, team.waiting) == (0, 3)
     assert not any(each.started for each in report.longer)
@@ -57,7 +57,7 @@ def test_a_smaller_quota_lets_them_wait(capped: Path) -> None:
 
 def test_more_nodes_help_only_where_quotas_allow(capped: Path) -> None:
     """Nodes that a queue may not use change nothing for it."""
-    assert report_of(capped, Changes(nodes={"node-0": 2})).shorter == []
+    assert report_of(capped, WhatIfChanges(nodes={"node-0": 2})).shorter == []
 
 
 def test_a_queue_that_does_not_come_leaves_its_room(tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_queue_that_does_not_come_leaves_its_room(tmp_path: Path) -> None:
     world.gang("l", 0, 500, queue="left")
     world.gang("r", 5, 50, queue="right")
     world.record(tmp_path)
-    loop, history = played(tmp_path, Changes(without=["left"]))
+    loop, history = played(tmp_path, WhatIfChanges(without=["left"]))
     assert starts(loop, history.since_s) == {"r": 5.0}
 
 
@@ -77,7 +77,7 @@ def test_another_configuration_may_decide_otherwise(tmp_path: Path) -> None:
     world = RecordedWorld(1)
     world.gang("a", 0, 50)
     world.record(tmp_path)
-    report = report_of(tmp_path, Changes(), 'actions: "reclaim"')
+    report = report_of(tmp_path, WhatIfChanges(), 'actions: "reclaim"')
     assert (report.replayed[0].starts, report.changed[0].starts) == (1, 0)
 
 
@@ -86,7 +86,7 @@ def test_use_is_the_part_of_all_nodes_over_the_time(tmp_path: Path) -> None:
     world = RecordedWorld(2)
     world.gang("a", 0, 900)
     world.record(tmp_path)
-    report = report_of(tmp_path, Changes())
+    report = report_of(tmp_path, WhatIfChanges())
     assert report.recorded[0].utilisation[GPU] == pytest.approx(0.125, abs=0.001)
     assert report.changed[0].utilisation[GPU] == pytest.approx(0.125, abs=0.001)
 
@@ -97,7 +97,7 @@ def test_a_gang_that_still_runs_at_the_end_is_told(tmp_path: Path) -> None:
     world.gang("a", 0, 10_000)
     world.gang("b", 5, 10)
     world.record(tmp_path)
-    report = report_of(tmp_path, Changes())
+    report = report_of(tmp_path, WhatIfChanges())
     assert (report.censored, report.never_ran, report.changed[0].waiting) == (1, 1, 1)
 
 
@@ -122,7 +122,7 @@ def test_evictions_are_counted_as_they_were(tmp_path: Path) -> None:
     world.gang("l", 0, 400, pods=2, queue="low")
     world.gang("h", 100, 60, pods=2, queue="high")
     world.record(tmp_path)
-    report = report_of(tmp_path, Changes())
+    report = report_of(tmp_path, WhatIfChanges())
     assert [side[0].evictions for side in (report.recorded, report.replayed, report.changed)] == [1, 1, 1]
 
 
@@ -141,10 +141,10 @@ def test_work_up_to_the_last_checkpoint_is_not_done_again() -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda: Changes(edits=["nobody.weight=3"]), "names no queue; there is default, team"),
-        (lambda: Changes(edits=["team.speed=3"]), "a queue has no 'speed'"),
-        (lambda: Changes(without=["nobody"]), "the recording has no queue 'nobody'; it has default, team"),
-        (lambda: Changes(nodes={"node-9": 1}), "the recording has no node 'node-9'; it has node-"),
+        (lambda: WhatIfChanges(edits=["nobody.weight=3"]), "names no queue; there is default, team"),
+        (lambda: WhatIfChanges(edits=["team.speed=3"]), "a queue has no 'speed'"),
+        (lambda: WhatIfChanges(without=["nobody"]), "the recording has no queue 'nobody'; it has default, team"),
+        (lambda: WhatIfChanges(nodes={"node-9": 1}), "the recording has no node 'node-9'; it has node-"),
     ],
 )
 def test_a_change_of_what_is_not_there_is_refused(capped: Path, change: Callable[[], Any], words: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from prometheus_client import REGISTRY
 from verbs_world import NODES, Extender
 
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from extender.verbs import bind
 from muster.api.kubernetes.core import Pod
 from muster.api.names import BINDING_MARKER, MARKERS
@@ -25,8 +25,8 @@ def test_it_is_bound_where_filter_let_it_pass_and_nowhere_else(extender: Extende
     """node-1 was not named, since a selector of the pod excludes it."""
     pod = extender.pod("p")
     assert extender.passed(pod, "node-0") == ["node-0"]
-    assert extender.error(pod, "node-1") == Reason.NOT_ASKED
-    assert extender.error(pod, "node-unknown") == Reason.NOT_ASKED
+    assert extender.error(pod, "node-1") == VerbReason.NOT_ASKED
+    assert extender.error(pod, "node-unknown") == VerbReason.NOT_ASKED
     assert extender.error(pod, "node-0") == ""
     assert extender.bound == {"p": "node-0"}
 
@@ -34,7 +34,7 @@ def test_it_is_bound_where_filter_let_it_pass_and_nowhere_else(extender: Extende
 def test_after_a_restart_of_the_extender_kube_scheduler_asks_filter_again(extender: Extender) -> None:
     """The answer is lost, so the call is an error, and the next try of kube-scheduler goes through."""
     pod = extender.pod("p")
-    assert extender.error(pod, "node-0") == Reason.NOT_ASKED
+    assert extender.error(pod, "node-0") == VerbReason.NOT_ASKED
     assert extender.passed(pod, *NODES) == NODES
     assert extender.error(pod, "node-0") == ""
 
@@ -45,7 +45,7 @@ def test_a_call_for_a_pod_that_is_bound_there_already_is_no_error(extender: Exte
     extender.passed(pod, *NODES)
     assert extender.error(pod, "node-0") == ""
     assert extender.error(pod, "node-0") == ""
-    assert extender.error(pod, "node-1") == Reason.NOT_ASKED
+    assert extender.error(pod, "node-1") == VerbReason.NOT_ASKED
 
 
 @pytest.mark.parametrize("limits", [{}, {BINDING_MARKER: 1}])
@@ -53,7 +53,7 @@ def test_a_pod_of_another_scheduler_is_not_bound(extender: Extender, limits: Map
     """Not even where filter was asked about it by whoever calls bind."""
     pod = extender.pod("p", scheduler="default-scheduler", limits=limits)
     extender.passed(pod, *NODES)
-    assert extender.error(pod, "node-0") == Reason.NOT_OURS
+    assert extender.error(pod, "node-0") == VerbReason.NOT_OURS
     assert extender.bound == {}
 
 
@@ -129,7 +129,7 @@ def test_a_binding_says_what_volcanos_device_plugin_reads() -> None:
 @pytest.mark.parametrize("active", [False, True])
 def test_who_does_not_lead_or_has_not_seen_the_pod_binds_nothing(extender: Extender, *, active: bool) -> None:
     """An error, which kube-scheduler tries again; each is counted by its reason."""
-    pod, reason = extender.pod("p"), Reason.NOT_SEEN if active else Reason.NOT_LEADING
+    pod, reason = extender.pod("p"), VerbReason.NOT_SEEN if active else VerbReason.NOT_LEADING
     extender.passed(pod, "node-0")
     extender._bind._active = lambda: active
     if active:
@@ -150,4 +150,4 @@ def test_room_that_is_gone_by_then_is_an_error(fraction: str) -> None:
         assert extender.passed(pod, "node-0") == ["node-0"]
     answers = [extender.error(pod, "node-0") for pod in pods]
     fit = 4 if fraction == "0.5" else 2
-    assert answers == [""] * fit + [Reason.ROOM_TAKEN] * (5 - fit)
+    assert answers == [""] * fit + [VerbReason.ROOM_TAKEN] * (5 - fit)

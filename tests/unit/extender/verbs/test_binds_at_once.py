@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 from verbs_world import NODES, Extender
 
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from extender.verbs import bind
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderBindingArgs
@@ -26,7 +26,7 @@ class Case(NamedTuple):
     first: JSON
     too_much: JSON
     fits: JSON
-    reason: Reason = Reason.QUEUE_FULL_NOW
+    reason: VerbReason = VerbReason.QUEUE_FULL_NOW
     node_of_fitting: str = "node-0"
 
 
@@ -61,10 +61,10 @@ CASES = {
         BY["bob"],
         {"notes": {VOLCANO_QUEUE: "beside"}},
     ),
-    "room of a node": Case({}, {"cpu": 20}, {"cpu": 20}, {"cpu": 12}, Reason.ROOM_TAKEN),
-    "room of this node": Case({}, {"cpu": 20}, {"cpu": 20}, {"cpu": 20}, Reason.ROOM_TAKEN, "node-1"),
-    "share of a GPU": Case({}, SHARES[6], SHARES[7], SHARES[4], Reason.ROOM_TAKEN),
-    "GPU that is shared": Case({}, SHARES[4], {"limits": {"nvidia.com/gpu": 1}}, SHARES[6], Reason.ROOM_TAKEN),
+    "room of a node": Case({}, {"cpu": 20}, {"cpu": 20}, {"cpu": 12}, VerbReason.ROOM_TAKEN),
+    "room of this node": Case({}, {"cpu": 20}, {"cpu": 20}, {"cpu": 20}, VerbReason.ROOM_TAKEN, "node-1"),
+    "share of a GPU": Case({}, SHARES[6], SHARES[7], SHARES[4], VerbReason.ROOM_TAKEN),
+    "GPU that is shared": Case({}, SHARES[4], {"limits": {"nvidia.com/gpu": 1}}, SHARES[6], VerbReason.ROOM_TAKEN),
 }
 each_limit = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
@@ -155,7 +155,7 @@ def untouched(extender: Extender) -> bool:
 def test_a_pod_that_was_refused_is_bound_when_the_other_binding_has_failed(case: Case, error: APIError) -> None:
     """What the first one was counted for is given back everywhere."""
     extender, pods = ready(case, case.too_much)
-    assert at_once(extender, *pods, nodes=("node-0", "node-0"), fails=error) == [Reason.BIND_FAILED, case.reason]
+    assert at_once(extender, *pods, nodes=("node-0", "node-0"), fails=error) == [VerbReason.BIND_FAILED, case.reason]
     assert untouched(extender)
     assert extender.error(pods[1], "node-0") == ""
     assert extender.error(pods[0], "node-0") == case.reason

@@ -17,7 +17,7 @@ from msgspec import structs
 from verbs_world import Filled
 
 from extender.barrier import HELD, Barrier
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from extender.verbs.bind import Bind
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderBindingArgs
@@ -219,7 +219,7 @@ def test_a_member_that_is_gone_while_its_call_is_held_does_not_count() -> None:
         assert gang.bound == {}
         gang.again(gone, 1)
         calls.append(gang.call(gone))
-        assert await asyncio.gather(*calls) == [Reason.PLACEMENT_OVER, "", "", ""]
+        assert await asyncio.gather(*calls) == [VerbReason.PLACEMENT_OVER, "", "", ""]
         assert gang.is_free()
 
     tell(story)
@@ -240,7 +240,7 @@ def test_members_of_another_epoch_do_not_count() -> None:
         await quiet()
         assert len(gang.bound) == 3
         gang.barrier.cancel_all()
-        assert await asyncio.gather(*calls) == [Reason.PLACEMENT_OVER] * 2 + [""] * 3
+        assert await asyncio.gather(*calls) == [VerbReason.PLACEMENT_OVER] * 2 + [""] * 3
 
     tell(story)
 
@@ -252,13 +252,13 @@ def test_who_was_let_go_by_a_placement_is_not_bound_by_the_next_one() -> None:
         gang = Gang(THREE)
         gang.during = lambda: gang.epoch(2)
         answers = await asyncio.gather(*(gang.call(("worker", rank)) for rank in range(3)))
-        assert sorted(answers) == ["", Reason.PLACEMENT_OVER, Reason.PLACEMENT_OVER]
+        assert sorted(answers) == ["", VerbReason.PLACEMENT_OVER, VerbReason.PLACEMENT_OVER]
         assert gang.is_free()
 
     tell(story)
 
 
-@pytest.mark.parametrize(("pinned", "answer"), [(1, Reason.PLACEMENT_OVER), (2, ""), (3, Reason.NOT_SEEN)])
+@pytest.mark.parametrize(("pinned", "answer"), [(1, VerbReason.PLACEMENT_OVER), (2, ""), (3, VerbReason.NOT_SEEN)])
 def test_a_member_is_bound_by_the_placement_that_it_is_pinned_by(
     pinned: int, answer: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -283,7 +283,7 @@ def test_a_member_whose_binding_failed_calls_again_and_is_bound(error: APIError)
         gang = Gang(THREE)
         gang.failures = [error]
         answers = await asyncio.gather(*(gang.call(("worker", rank)) for rank in range(3)))
-        assert sorted(answers) == ["", "", Reason.BIND_FAILED]
+        assert sorted(answers) == ["", "", VerbReason.BIND_FAILED]
         assert gang.is_free()
         assert len(gang.world.view(gang.key).pod_sets[0].taken) == 2
         [left] = [member for member in THREE.members if member not in gang.there()]
@@ -302,7 +302,7 @@ def test_calls_that_fail_together_leave_nothing_behind() -> None:
     async def story() -> None:
         gang = Gang(THREE)
         gang.failures = [Conflict("no")] * 3
-        assert await asyncio.gather(*map(gang.call, THREE.members)) == [Reason.BIND_FAILED] * 3
+        assert await asyncio.gather(*map(gang.call, THREE.members)) == [VerbReason.BIND_FAILED] * 3
         assert gang.is_free()
         assert gang.world.view(gang.key).taken == 0
         calls = [gang.call(member) for member in THREE.members[:2]]

@@ -10,7 +10,7 @@ from extender_world import World
 from verbs_world import Filled
 
 from extender.barrier import Barrier
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from extender.verbs import bind
 from extender.verbs.bind import LASTS, Bind
 from muster.api.kubernetes.core import Pod
@@ -132,7 +132,7 @@ async def test_a_pod_that_nobody_knows_is_refused_in_the_end(monkeypatch: pytest
     gang = Gang(1, nodes=1)
     pod = gang.pod(0)
     gang.world.state.on_pod(pod, None)
-    assert await gang.call(pod, 0) == Reason.NOT_SEEN
+    assert await gang.call(pod, 0) == VerbReason.NOT_SEEN
 
 
 async def test_a_call_whose_placement_ends_while_it_is_held_is_not_bound() -> None:
@@ -141,7 +141,7 @@ async def test_a_call_whose_placement_ends_while_it_is_held_is_not_bound() -> No
     call = gang.call(gang.pod(0), 0)
     await gang.held(1)
     await asyncio.to_thread(gang.barrier.cancel_all)
-    assert await call == Reason.PLACEMENT_OVER
+    assert await call == VerbReason.PLACEMENT_OVER
     assert not gang.bindings.nodes
 
 
@@ -155,9 +155,9 @@ async def test_a_copy_of_a_member_does_not_get_the_slot_too() -> None:
     held.append(gang.call(copy, 0))
     await gang.held(2)
     held.append(gang.call(other, 1))
-    assert sorted(await asyncio.gather(*held)) == ["", "", Reason.PLACEMENT_OVER]
+    assert sorted(await asyncio.gather(*held)) == ["", "", VerbReason.PLACEMENT_OVER]
     assert gang.bindings.nodes.keys() == {"copy", other.metadata.name}
-    assert await gang.call(first, 0) == Reason.SLOT_TAKEN
+    assert await gang.call(first, 0) == VerbReason.SLOT_TAKEN
 
 
 async def test_a_lost_member_comes_again_though_all_others_are_lost_meanwhile() -> None:
@@ -230,7 +230,7 @@ async def test_a_member_that_shares_a_gpu_since_it_was_planned_is_planned_again(
         gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=1,
         annotations={**gang.pod(0).metadata.annotations, "gpu-fraction": "0.5"},
     )  # fmt: skip
-    assert await gang.call(pod, 0) == Reason.PLACEMENT_OVER
+    assert await gang.call(pod, 0) == VerbReason.PLACEMENT_OVER
     assert gang.bindings.nodes == {}
 
 
@@ -242,6 +242,6 @@ async def test_a_member_whose_placement_is_not_known_is_refused(monkeypatch: pyt
     known = gang.world.state.placements[gang.key]
     gang.world.state.on_placement(known, None)
     monkeypatch.setattr(gang, "node", lambda _: node)
-    assert await gang.call(pod, 0) == Reason.NOT_SEEN
+    assert await gang.call(pod, 0) == VerbReason.NOT_SEEN
     monkeypatch.setattr(gang.bind, "_objection", lambda _: None)
-    assert await gang.call(pod, 0) == Reason.NOT_SEEN
+    assert await gang.call(pod, 0) == VerbReason.NOT_SEEN

@@ -9,7 +9,7 @@ from extender_world import NOW
 from verbs_world import NODES, Extender
 
 from extender.planner.limits import QueueUse
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.extender import ExtenderArgs
 from muster.api.kubernetes.meta import ObjectMeta
@@ -55,7 +55,7 @@ def test_a_pod_whose_label_names_a_queue_that_is_not_for_its_namespace_finds_no_
     state = extender.world.state
     extender.world.queue("default", **{"namespace-selector": "team=vision"})
     pod = extender.pod("a")
-    assert Reason.NOT_SEEN in extender.filter(ExtenderArgs(pod=pod, node_names=NODES)).error
+    assert VerbReason.NOT_SEEN in extender.filter(ExtenderArgs(pod=pod, node_names=NODES)).error
     state.on_namespace(None, Namespace(metadata=ObjectMeta(name="ns", labels={"team": "speech"})))
     assert extender.passed(pod, *NODES) == []
     assert extender.error(pod, "node-0")

@@ -8,7 +8,7 @@ from queue_world import QueueWorld
 from verbs_world import Extender
 
 from extender.planner.framework.decisions import Unreserve
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from extender.verbs import bind
 from muster.api import names
 from muster.api.kubernetes.extender import ExtenderArgs
@@ -58,13 +58,13 @@ def test_a_short_pod_that_is_just_being_bound_ends_no_reservation(extender: Exte
 def test_only_who_has_ended_by_then_may_use_what_is_reserved(extender: Extender, runtime: str, passes: int) -> None:
     """As gangs do; the reason is the reservation and not a gang that starts."""
     notes = {"muster.dev/expected-runtime": runtime} if runtime else {}
-    assert refused(extender, limits=GPU, notes=notes) == ("" if passes else Reason.KEPT_FOR_GANG)
+    assert refused(extender, limits=GPU, notes=notes) == ("" if passes else VerbReason.KEPT_FOR_GANG)
 
 
 def test_other_queues_may_use_what_is_reserved_for_one_that_waits_for_itself(extender: Extender) -> None:
     """The pod's queue says whether it leaves the room free, as that of a gang does."""
     extender.world.queue("other")
-    assert refused(extender, limits=GPU, notes={names.VOLCANO_QUEUE: "default"}) == Reason.KEPT_FOR_GANG
+    assert refused(extender, limits=GPU, notes={names.VOLCANO_QUEUE: "default"}) == VerbReason.KEPT_FOR_GANG
     assert refused(extender, limits=GPU, notes={names.VOLCANO_QUEUE: "other"}) == ""
 
 
@@ -73,7 +73,7 @@ def test_all_queues_leave_free_what_is_reserved_for_one_that_waits_for_others(ex
     rooms = [replace(room, only="") for room in extender.world.plan().reserved_rooms]
     extender.world.state.ledger.reserved.replace(rooms, 10.0)
     for queue in ("default", "other"):
-        assert refused(extender, limits=GPU, notes={names.VOLCANO_QUEUE: queue}) == Reason.KEPT_FOR_GANG
+        assert refused(extender, limits=GPU, notes={names.VOLCANO_QUEUE: queue}) == VerbReason.KEPT_FOR_GANG
 
 
 def test_room_that_is_given_back_before_its_time_is_kept_as_well(extender: Extender) -> None:
@@ -81,7 +81,7 @@ def test_room_that_is_given_back_before_its_time_is_kept_as_well(extender: Exten
     state = extender.world.state
     for pod in extender.world.runs["ns/old"].pods:
         state.on_pod(pod, None)
-    assert refused(extender, limits=GPU) == Reason.KEPT_FOR_GANG
+    assert refused(extender, limits=GPU) == VerbReason.KEPT_FOR_GANG
     assert refused(extender, limits=GPU, notes={"muster.dev/expected-runtime": "80s"}) == ""
 
 
@@ -93,7 +93,7 @@ def test_room_that_is_given_back_while_a_cycle_plans_is_kept_as_well(extender: E
     for pod in world.runs["ns/old"].pods:
         world.state.on_pod(pod, None)
     world.state.ledger.reserved.replace(session.reserved_rooms, session.reservations.start_s)
-    assert refused(extender, limits=GPU) == Reason.KEPT_FOR_GANG
+    assert refused(extender, limits=GPU) == VerbReason.KEPT_FOR_GANG
 
 
 def test_who_does_not_plan_remembers_nothing(extender: Extender) -> None:
@@ -135,7 +135,7 @@ def test_room_that_was_given_away_since_filter_was_asked_is_not_used(extender: E
     pod = extender.pod("p", limits=GPU)
     [node, *_] = extender.passed(pod, *ALL)
     extender.world.pod("ns/other", "worker", 0, GPU, node=node, phase="Running")
-    assert extender.error(pod, node) == Reason.ROOM_TAKEN
+    assert extender.error(pod, node) == VerbReason.ROOM_TAKEN
     assert extender.bound == {}
 
 
@@ -146,7 +146,7 @@ def test_room_that_another_pod_is_just_being_bound_to_counts(extender: Extender)
     pod = extender.pod("p", cpu=20)
     [node, *_] = extender.passed(pod, *ALL)
     state.ledger.assume("uid-q", "default", state.classes.of_amounts({"cpu": 16_000}), node=node)
-    assert extender.error(pod, node) == Reason.ROOM_TAKEN
+    assert extender.error(pod, node) == VerbReason.ROOM_TAKEN
     assert state.ledger.answered("uid-q")
     assert extender.error(pod, node) == ""
     assert extender.bound == {"p": node}

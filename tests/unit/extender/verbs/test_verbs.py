@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY, Counter
 
-from extender.planner.reasons.verbs import Reason, Verdict
+from extender.planner.reasons.verbs import CallResult, VerbReason
 from extender.verbs.filter import Filter
 from extender.verbs.preempt import preempt
 from extender.verbs.prioritize import Prioritize, collapse, fullness
@@ -40,9 +40,9 @@ def test_an_extender_that_does_not_lead_or_knows_nothing_answers_with_an_error_n
     world = World().nodes(1)
     call = args(world, None, "node-0")
     inactive = filter_of(world, active=False)(call)
-    assert inactive.error == Reason.NOT_LEADING
+    assert inactive.error == VerbReason.NOT_LEADING
     assert b'"Error":"this Muster extender does not lead; trying again"' in msgspec.json.encode(inactive)
-    assert filter_of(world, synced=False)(call).error == Reason.NOT_SYNCED
+    assert filter_of(world, synced=False)(call).error == VerbReason.NOT_SYNCED
 
 
 def test_a_plain_pod_is_kept_off_room_that_a_starting_gang_holds() -> None:
@@ -54,7 +54,7 @@ def test_a_plain_pod_is_kept_off_room_that_a_starting_gang_holds() -> None:
     assert answer.node_names == ["node-1"]
     answer = filter_of(world)(args(world, None, "node-0"))
     assert answer.node_names == []
-    assert answer.failed_and_unresolvable_nodes == {"node-0": Reason.HELD_BY_GANG}
+    assert answer.failed_and_unresolvable_nodes == {"node-0": VerbReason.HELD_BY_GANG}
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_a_pod_of_a_workload_waits_until_its_gang_has_a_name(owner: str, *, wait
     if owner:
         call.pod.metadata.owner_references = [OwnerReference("v1", owner, "x", "u", controller=True)]
     answer = filter_of(world)(call)
-    assert (answer.error, answer.node_names) == ((Reason.NOT_SEEN, []) if waits else ("", ["node-0"]))
+    assert (answer.error, answer.node_names) == ((VerbReason.NOT_SEEN, []) if waits else ("", ["node-0"]))
     call.pod.spec.scheduler_name = "default-scheduler"
     assert filter_of(world)(call).node_names == ["node-0"], "of another scheduler, which shares its extender"
 
@@ -80,26 +80,26 @@ def test_a_name_that_was_not_sent_is_never_returned() -> None:
     pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1)
     answer = filter_of(world)(args(world, pod, "node-1"))
     assert answer.node_names == []
-    assert answer.failed_and_unresolvable_nodes == {"node-1": Reason.NOT_PLANNED_HERE}
+    assert answer.failed_and_unresolvable_nodes == {"node-1": VerbReason.NOT_PLANNED_HERE}
 
 
 def test_a_member_whose_placement_is_not_seen_yet_is_an_error() -> None:
     """The watch is behind, that is all."""
     world = World().nodes(1)
     pod = world.pod(world.gang("a", {"worker": (1, GPU8)}), "worker", 0, GPU8, pin="node-0", epoch=1)
-    assert filter_of(world)(args(world, pod, "node-0")).error == Reason.NOT_SEEN
+    assert filter_of(world)(args(world, pod, "node-0")).error == VerbReason.NOT_SEEN
 
 
 @pytest.mark.parametrize(
     ("told", "node", "answer"),
     [
-        ({}, "", Reason.WAITS_FOR_GANG),
-        ({"phase": "Reserved"}, "", Reason.WAITS_FOR_GANG),
-        ({"phase": "Planned", "epoch": 2}, "", Reason.WAITS_FOR_GANG),
+        ({}, "", VerbReason.WAITS_FOR_GANG),
+        ({"phase": "Reserved"}, "", VerbReason.WAITS_FOR_GANG),
+        ({"phase": "Planned", "epoch": 2}, "", VerbReason.WAITS_FOR_GANG),
         ({"phase": "Planned", "epoch": 1}, "node-0", ""),
-        ({"phase": "Planned", "epoch": 0}, "", Reason.NOT_SEEN),
-        ({"gone": True}, "", Reason.NOT_SEEN),
-        ({"pool": "b"}, "", Reason.OTHER_POOL),
+        ({"phase": "Planned", "epoch": 0}, "", VerbReason.NOT_SEEN),
+        ({"gone": True}, "", VerbReason.NOT_SEEN),
+        ({"pool": "b"}, "", VerbReason.OTHER_POOL),
     ],
     ids=["no placement", "reserved", "a newer one", "this one", "an older one", "no gang", "another pool"],
 )
@@ -129,9 +129,9 @@ def test_a_plain_pod_goes_to_no_suspect_node() -> None:
     call = args(world, None, "node-0", "node-1")
     assert filter_of(world)(call).node_names == ["node-0"]
     call = args(world, None, "node-1")
-    assert filter_of(world)(call).failed_and_unresolvable_nodes == {"node-1": Reason.SUSPECT}
+    assert filter_of(world)(call).failed_and_unresolvable_nodes == {"node-1": VerbReason.SUSPECT}
     world.pod("ns/x", "t", 1, GPU8, node="node-1", phase="Running")
-    assert filter_of(world)(call).failed_and_unresolvable_nodes == {"node-1": Reason.HELD_BY_GANG}
+    assert filter_of(world)(call).failed_and_unresolvable_nodes == {"node-1": VerbReason.HELD_BY_GANG}
 
 
 @pytest.mark.parametrize("late", [False, True])
@@ -226,10 +226,11 @@ def test_every_reason_is_a_label_of_the_metrics_and_says_whether_it_is_tried_aga
     """Rejections are those that do not promise another try."""
     counter = counted(Counter("muster_a_test_total", "", ["pod", "verdict", "reason"]))
     assert counter("gang", None)._labelvalues == ("gang", "passed", "")
-    assert counter("plain", Reason.BARRIER_TIMEOUT)._labelvalues == ("plain", "error", "barrier_timeout")
-    rejections = {reason for reason in Reason if reason.verdict is Verdict.REJECTED}
+    assert counter("plain", VerbReason.BARRIER_TIMEOUT)._labelvalues == ("plain", "error", "barrier_timeout")
+    rejections = {reason for reason in VerbReason if reason.verdict is CallResult.REJECTED}
     assert rejections == {
-        Reason.WAITS_FOR_GANG, Reason.NOT_PLANNED_HERE, Reason.HELD_BY_GANG, Reason.KEPT_FOR_GANG, Reason.QUEUE_FULL,
-        Reason.QUEUE_NOT_FOR_NAMESPACE, Reason.QUEUE_OF_OTHER_POOL, Reason.SUSPECT, Reason.LIMIT_REACHED,
+        VerbReason.WAITS_FOR_GANG, VerbReason.NOT_PLANNED_HERE, VerbReason.HELD_BY_GANG, VerbReason.KEPT_FOR_GANG,
+        VerbReason.QUEUE_FULL, VerbReason.QUEUE_NOT_FOR_NAMESPACE, VerbReason.QUEUE_OF_OTHER_POOL, VerbReason.SUSPECT,
+        VerbReason.LIMIT_REACHED,
     }  # fmt: skip
     assert all("again" not in reason for reason in rejections)

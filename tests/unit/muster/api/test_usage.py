@@ -13,8 +13,8 @@ from muster.api.muster.usage import (
     MOST_CHARS,
     PERIODS,
     Period,
+    PublishedUsage,
     QueueUsage,
-    Usage,
     period_of,
     read_usage,
     silent_s,
@@ -26,8 +26,8 @@ DAY_S = 86400.0
 def test_it_is_read() -> None:
     """As the recorder writes it."""
     text = '{"until": 7.5, "queues": {"a": {"month": "2026-11", "seconds": {"nvidia.com/gpu": 3}}}}'
-    assert read_usage({KEY: text}) == Usage(7.5, {"a": QueueUsage("2026-11", {"nvidia.com/gpu": 3.0})})
-    assert read_usage({KEY: '{"until": 1}'.ljust(MOST_CHARS)}) == Usage(1)
+    assert read_usage({KEY: text}) == PublishedUsage(7.5, {"a": QueueUsage("2026-11", {"nvidia.com/gpu": 3.0})})
+    assert read_usage({KEY: '{"until": 1}'.ljust(MOST_CHARS)}) == PublishedUsage(1)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_periods_follow_each_other(period: Period, moment: float) -> None:
 @given(st.floats(0, 4e9), st.floats(0, 4e9))
 def test_a_recorder_that_publishes_no_more_is_told(until: float, now: float) -> None:
     """For as long as it has not; one that is late once is not."""
-    assert silent_s(Usage(until), now) == (now - until if now - until > 2 * AGAIN_S else 0)
+    assert silent_s(PublishedUsage(until), now) == (now - until if now - until > 2 * AGAIN_S else 0)
 
 
 def test_a_reader_of_months_only_reads_it() -> None:
@@ -91,4 +91,4 @@ def test_a_reader_of_months_only_reads_it() -> None:
     assert json.loads(text)["queues"]["a"]["seconds"] == {"cpu": 3}
     usage = read_usage({KEY: text})
     assert [dict(usage.queues["a"].within(each, "2026-W48")) for each in PERIODS] == [{}, {"cpu": 2}, {}]
-    assert Usage(7).periods == ("month",)
+    assert PublishedUsage(7).periods == ("month",)

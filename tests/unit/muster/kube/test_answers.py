@@ -13,7 +13,7 @@ from scripted_server import LONGEST_S, answer, chunk, client_of, head_and_body, 
 from certs.authority import Authority
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import APIError, Unreachable
 from muster.kube.loopclient import LoopClient
 
@@ -249,7 +249,7 @@ async def test_nobody_listens() -> None:
     """The error is a sentence with the method and the path, and without a status."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but not listening
-        client = LoopClient(Config(f"http://127.0.0.1:{taken.getsockname()[1]}"))
+        client = LoopClient(ClientConfig(f"http://127.0.0.1:{taken.getsockname()[1]}"))
         with pytest.raises(Unreachable, match=r"GET /version: .*no answer from the API server") as caught:
             await client.request("GET", "/version")
         assert caught.value.status == 0
@@ -276,8 +276,8 @@ async def test_the_name_in_a_certificate(tmp_path: Path) -> None:
     context.load_cert_chain(tmp_path / "tls.crt", tmp_path / "tls.key")
     trusting = ssl.create_default_context(cadata=authority.cert_pem.decode())
     async with scripted_server(echo, context) as address, asyncio.timeout(LONGEST_S):
-        named = LoopClient(Config(f"https://{address}", tls=trusting, server_name="kube.test"))
+        named = LoopClient(ClientConfig(f"https://{address}", tls=trusting, server_name="kube.test"))
         assert await named.request("POST", "/", body=b"hello") == b"hello"
         with pytest.raises(Unreachable, match="certificate verify failed"):
-            await LoopClient(Config(f"https://{address}", tls=trusting)).request("GET", "/")
+            await LoopClient(ClientConfig(f"https://{address}", tls=trusting)).request("GET", "/")
         named.close()

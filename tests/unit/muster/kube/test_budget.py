@@ -15,9 +15,9 @@ from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube import reflector as reflectors
-from muster.kube.budget import Budget, weight_of
+from muster.kube.budget import MemoryLimit, weight_of
 from muster.kube.reflector import Reflector
-from muster.kube.store import Mirror, Store
+from muster.kube.store import Mirror, ObjectStore
 
 pytestmark = pytest.mark.anyio
 
@@ -38,7 +38,7 @@ def weigh(obj: Object) -> int:
 
 def mirror() -> Mirror[Object]:
     """A cache with a small budget."""
-    return Mirror("tests", Store(), None, Budget(CONFIG_MAPS, weigh, of_object=MOST, of_namespace=MOST))
+    return Mirror("tests", ObjectStore(), None, MemoryLimit(CONFIG_MAPS, weigh, of_object=MOST, of_namespace=MOST))
 
 
 def kept(of: Mirror[Object]) -> list[str]:
@@ -120,7 +120,7 @@ def test_one_that_is_too_heavy_alone_stays_as_it_was() -> None:
 
 def test_nothing_goes_for_one_that_is_heavier_than_all_of_its_namespace_may_be() -> None:
     """It is left out itself, though it is older."""
-    cache = Mirror("tests", Store(), None, Budget(CONFIG_MAPS, weigh, of_object=20, of_namespace=MOST))
+    cache = Mirror("tests", ObjectStore(), None, MemoryLimit(CONFIG_MAPS, weigh, of_object=20, of_namespace=MOST))
     cache.put(thing("2", 5))
     cache.put(thing("1", 15))
     assert kept(cache) == ["2"]
@@ -187,7 +187,7 @@ async def test_a_cache_reads_what_was_left_out_when_there_is_room(monkeypatch: p
     )
     api = Groups(one, other)
     async with client_of(api) as client:
-        budget = Budget(POD_GROUPS, of_namespace=5000)
+        budget = MemoryLimit(POD_GROUPS, of_namespace=5000)
         selectors = {"label_selector": "l", "field_selector": "a=b"}
         cache = Reflector(client, POD_GROUPS, budget=budget, random=lambda: 0.0, **selectors)
         seen: asyncio.Queue[str] = asyncio.Queue()

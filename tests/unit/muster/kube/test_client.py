@@ -17,7 +17,7 @@ from scripted_server import LONGEST_S, answer, client_of, head_and_body, scripte
 from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.kube import loop
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import Unreachable
 from muster.kube.loop import background_loop
 
@@ -106,7 +106,7 @@ def test_a_loop_that_has_ended_is_replaced(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_threads_and_the_loop_share_connections(server: Server) -> None:
     """Both faces are one client."""
-    client = Client(Config(server.url))
+    client = Client(ClientConfig(server.url))
     assert client.get(NAMESPACES, "a").metadata.name == ""
 
     async def on_loop() -> None:
@@ -120,7 +120,7 @@ def test_threads_and_the_loop_share_connections(server: Server) -> None:
 
 def test_a_call_that_would_wait_for_itself_is_refused(server: Server) -> None:
     """On the loop's own thread; the error says what to do."""
-    client = Client(Config(server.url))
+    client = Client(ClientConfig(server.url))
 
     async def on_loop() -> None:
         for call in (
@@ -154,7 +154,7 @@ def test_a_client_of_another_loop_works_there() -> None:
 
 def test_who_is_interrupted_ends_his_call(server: Server) -> None:
     """The connection, on which an answer may still come, ends with it."""
-    client = Client(Config(server.url))
+    client = Client(ClientConfig(server.url))
     server.on_request = lambda: os.kill(os.getpid(), signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         client.request("GET", "/", timeout_s=LONGEST_S)
@@ -185,7 +185,7 @@ def test_a_loop_that_ends_ends_what_waits_for_it() -> None:
 
     async def story() -> threading.Thread:
         async with scripted_server(silent) as address:
-            client = Client(Config(f"http://{address}"), loop=asyncio.get_running_loop())
+            client = Client(ClientConfig(f"http://{address}"), loop=asyncio.get_running_loop())
             thread = threading.Thread(target=ask, args=(client,))
             thread.start()
             assert await asyncio.to_thread(heard.wait, LONGEST_S)

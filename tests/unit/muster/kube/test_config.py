@@ -13,7 +13,7 @@ from kubeconfigs import header, kubeconfig, service_account
 from kubernetes.config import incluster_config
 
 from certs.authority import Authority
-from muster.kube.config import Config, load_config
+from muster.kube.config import ClientConfig, load_config
 from muster.kube.errors import ConfigurationError
 
 EXPIRED = "2020-01-01T00:00:00Z"
@@ -167,5 +167,5 @@ def test_a_server_without_a_scheme_is_refused(tmp_path: Path) -> None:
 
 def test_defaults_are_harmless() -> None:
     """A plain address without anything else."""
-    config = Config(server="http://127.0.0.1:1")
+    config = ClientConfig(server="http://127.0.0.1:1")
     assert (config.tls, config.proxy, config.authorization) == (None, None, None)

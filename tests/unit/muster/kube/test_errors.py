@@ -8,7 +8,7 @@ import pytest
 from muster.api.kubernetes.core import PODS
 from muster.kube import errors
 from muster.kube.client import Client
-from muster.kube.config import Config, load_config
+from muster.kube.config import ClientConfig, load_config
 from muster.kube.errors import error_of
 
 
@@ -92,7 +92,7 @@ def test_all_errors_of_requests_are_api_errors() -> None:
 def test_a_silent_server_is_unreachable_after_the_time_limit() -> None:
     """No call waits for ever."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        client = Client(Config(server=f"http://127.0.0.1:{silent.getsockname()[1]}"), timeout_s=0.05)
+        client = Client(ClientConfig(server=f"http://127.0.0.1:{silent.getsockname()[1]}"), timeout_s=0.05)
         with pytest.raises(errors.Unreachable, match="no answer within"):
             client.list(PODS)
         with pytest.raises(errors.Unreachable, match="no answer within"):

@@ -11,7 +11,7 @@ from muster.api.kubernetes.core import EVENTS
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube import events
 from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NamespaceEnds, Unreachable
-from muster.kube.events import EVENTS_DROPPED, Recorder
+from muster.kube.events import EVENTS_DROPPED, EventWriter
 
 WAIT_S = 60.0
 
@@ -22,7 +22,7 @@ class Desk:
     def __init__(self) -> None:
         self.api = GuardedApi(muster.kube)
         self.now = 1_800_000_000.0
-        self.recorder = Recorder(self.api, "muster-test", wall_s=lambda: self.now)  # type: ignore[arg-type]
+        self.recorder = EventWriter(self.api, "muster-test", wall_s=lambda: self.now)  # type: ignore[arg-type]
 
     def tell(self, uid: str = "u", *, times: int = 1, message: str = "it waits") -> None:
         """Notes an event of Job `j` so many times."""

@@ -13,7 +13,7 @@ from kubeconfigs import header, plain, service_account, write
 from kubernetes.config import kube_config
 
 from certs.authority import Authority
-from muster.kube.config import Config, load_config
+from muster.kube.config import ClientConfig, load_config
 from muster.kube.errors import ConfigurationError
 
 AUTHORITY = Authority.create("the cluster's")
@@ -160,7 +160,7 @@ def test_certificates_say_who_either_side_is(tmp_path: Path, *, data: bool) -> N
     assert not [file for file in kube_config._temp_files.values() if Path(file).exists()]
 
 
-def handshake(config: Config, folder: Path) -> str:
+def handshake(config: ClientConfig, folder: Path) -> str:
     """Whom a server sees that is api.example and asks for a certificate; or why there is no connection."""
     if config.tls is None:
         return "no TLS"

@@ -12,7 +12,7 @@ from muster.api import names
 from muster.api.kubernetes.core import PODS, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.kube.codec import Page, content_of
+from muster.kube.codec import ListPage, content_of
 from muster.kube.lean import LONG, TOO_LARGE, lean
 
 MANY = 10_000
@@ -76,7 +76,7 @@ def test_lists_are_read_so() -> None:
     """As watches are."""
     labels = {f"x{number}": "x" for number in range(MANY)} | CHARGED
     body = b'{"metadata":{},"items":[' + text(labels=labels) + b"," + text() + b"]}"
-    assert [pod.metadata.labels for pod in Page.read(PODS, body)] == [CHARGED, {}]
+    assert [pod.metadata.labels for pod in ListPage.read(PODS, body)] == [CHARGED, {}]
 
 
 LONG_TEXTS = [f"{'x' * 100}{number}" for number in range(1000)]
@@ -139,7 +139,7 @@ def test_a_pod_group_that_is_too_long_is_not_read(part: str) -> None:
         lean(data, "podgroups")
     assert bytes(lean(data)) == data, "of other kinds these fields are others"
     body = b'{"metadata":{},"items":[' + data + b',{"metadata":{"name":"short"}}]}'
-    page = Page.read(POD_GROUPS, body)
+    page = ListPage.read(POD_GROUPS, body)
     assert [group.metadata.name for group in page] == ["short"]
     assert page.left_out == ["here/long"]
 
@@ -151,7 +151,7 @@ def content(*items: dict[str, Any], **meta: str) -> bytes:
 
 def test_items_say_what_they_are() -> None:
     """The API server leaves kind and version out of the items of built-in lists; whoever reads an item needs them."""
-    page = Page.read(PODS, content({"metadata": {"name": "a"}}, resourceVersion="7", **{"continue": "next"}))
+    page = ListPage.read(PODS, content({"metadata": {"name": "a"}}, resourceVersion="7", **{"continue": "next"}))
     (pod,), meta = page, page.metadata
     assert (pod.api_version, pod.kind, pod.metadata.name) == ("v1", "Pod", "a")
     assert (meta.resource_version, meta.continue_) == ("7", "next")
@@ -159,14 +159,14 @@ def test_items_say_what_they_are() -> None:
 
 def test_an_empty_list_may_be_null() -> None:
     """Go writes an empty list so."""
-    assert list(Page.read(PODS, b'{"metadata":{"resourceVersion":"1"},"items":null}')) == []
+    assert list(ListPage.read(PODS, b'{"metadata":{"resourceVersion":"1"},"items":null}')) == []
 
 
 def test_an_odd_object_does_not_hide_the_others(capsys: pytest.CaptureFixture[str]) -> None:
     """It is left out, and the log names it."""
     odd = {"metadata": {"name": "odd", "namespace": "ns"}, "status": {"phase": "Dreaming"}}
     others = [{"metadata": {"name": name}} for name in "ab"]
-    page = Page.read(POD_GROUPS, content(others[0], odd, others[1], resourceVersion="7"))
+    page = ListPage.read(POD_GROUPS, content(others[0], odd, others[1], resourceVersion="7"))
     assert [group.metadata.name for group in page] == ["a", "b"]
     assert (len(page), page.metadata.resource_version) == (3, "7")
     assert "ns/odd" in capsys.readouterr().out
@@ -175,7 +175,7 @@ def test_an_odd_object_does_not_hide_the_others(capsys: pytest.CaptureFixture[st
 def test_garbage_is_not_an_empty_list() -> None:
     """What is not JSON raises."""
     with pytest.raises(msgspec.DecodeError):
-        Page.read(PODS, b"oops")
+        ListPage.read(PODS, b"oops")
 
 
 @pytest.mark.parametrize(

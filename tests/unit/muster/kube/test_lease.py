@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 import muster.kube
 from muster.api.kubernetes.core import LEASES, Lease, LeaseSpec
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.lease import Elector, LeaseFollower
 
@@ -26,7 +26,7 @@ def clock() -> Clock:
 @pytest.fixture
 def client() -> Client:
     """A client that is never asked."""
-    return Client(Config(server="http://127.0.0.1:1"))
+    return Client(ClientConfig(server="http://127.0.0.1:1"))
 
 
 def lease(holder: str | None, renewed: str, seconds: int = 15) -> Lease:

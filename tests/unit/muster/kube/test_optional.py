@@ -10,7 +10,7 @@ from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition
 from muster.api.volcano.topology import TOPOLOGIES, Topology
 from muster.kube import optional
 from muster.kube.optional import PATIENCE_S, OptionalReflector
-from muster.kube.store import Store
+from muster.kube.store import ObjectStore
 
 
 class Fake:
@@ -20,7 +20,7 @@ class Fake:
 
     def __init__(self, _client: object, resource: Resource[Any], **options: Any) -> None:
         self.resource, self.options = resource, options
-        self.store: Store[Any] = options.get("store") or Store()
+        self.store: ObjectStore[Any] = options.get("store") or ObjectStore()
         self.running = self.synced = False
         self.trouble: str | None = None
         self.made.append(self)

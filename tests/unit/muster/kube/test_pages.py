@@ -12,7 +12,7 @@ from scripted_server import LONGEST_S, ListWatchApi, answer, client_of
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.kube.client import Client
-from muster.kube.codec import Page
+from muster.kube.codec import ListPage
 from muster.kube.errors import Gone
 from muster.kube.reflector import Reflector
 
@@ -81,7 +81,7 @@ async def served(api: Api) -> AsyncIterator[Client]:
     assert not untold
 
 
-def names(page: Page[Object]) -> list[str]:
+def names(page: ListPage[Object]) -> list[str]:
     """What is on it."""
     return [item.metadata.name for item in page]
 

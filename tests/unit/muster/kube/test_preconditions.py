@@ -15,7 +15,7 @@ import muster.kube
 import webhook
 from muster.api.base import Resource
 from muster.api.kubernetes.core import CONFIG_MAPS, PODS
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.loopclient import APPLY_PATCH, MERGE_PATCH, LoopClient
 
 Call = Callable[[LoopClient], Awaitable[Any]]
@@ -25,7 +25,7 @@ class Recording(LoopClient):
     """A client that sends nothing, and keeps what it would."""
 
     def __init__(self) -> None:
-        super().__init__(Config("http://127.0.0.1:1"))
+        super().__init__(ClientConfig("http://127.0.0.1:1"))
         self.sent: list[tuple[str, str, Any, dict[str, Any]]] = []
 
     async def _send(

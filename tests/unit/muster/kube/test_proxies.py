@@ -12,7 +12,7 @@ import pytest
 from scripted_server import head_and_body, scripted_server
 
 from certs.authority import Authority
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 from muster.kube.errors import Unreachable
 from muster.kube.loopclient import LoopClient
 
@@ -36,7 +36,7 @@ class Pair:
         self.answer = b"HTTP/1.1 200 Connection established\r\nvia: me\r\n\r\n"
 
     @contextlib.asynccontextmanager
-    async def running(self, server: str, proxy: str) -> AsyncIterator[Config]:
+    async def running(self, server: str, proxy: str) -> AsyncIterator[ClientConfig]:
         """Both; gives how to get through. The schemes say which of them speak TLS."""
         async with (
             asyncio.timeout(LONGEST_S),
@@ -44,7 +44,7 @@ class Pair:
             scripted_server(self._hand_on, self.tls if proxy == "https" else None) as before,
         ):
             port = before.rpartition(":")[2]
-            yield Config(
+            yield ClientConfig(
                 f"{server}://{at}/prefix",
                 tls=self.trusting,
                 server_name="kube.test" if server == "https" else None,
@@ -135,6 +135,6 @@ async def test_a_proxy_that_refuses(pair: Pair, answer: bytes, shown: str) -> No
 async def test_through_a_proxy_the_server_must_be_who_it_says(pair: Pair) -> None:
     """A proxy that answers itself is not taken for the server."""
     async with pair.running("https", "http") as config:
-        stranger = Config(config.server, tls=config.tls, server_name="another.test", proxy=config.proxy)
+        stranger = ClientConfig(config.server, tls=config.tls, server_name="another.test", proxy=config.proxy)
         with pytest.raises(Unreachable, match="certificate verify failed"):
             await LoopClient(stranger).request("GET", "/path")

@@ -13,7 +13,7 @@ from short_args import TEMPLATE, growth, metadata
 
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
-from muster.kube.store import Mirror, Store
+from muster.kube.store import Mirror, ObjectStore
 
 LEAVES = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.text()
 PLAIN = st.recursive(LEAVES, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=10)
@@ -39,7 +39,7 @@ def by_queue(job: Job) -> Iterable[str]:
 @given(st.lists(JOBS | KEYS), st.booleans())
 def test_it_answers_as_a_dictionary_does(steps: list[Job | str], packed: bool) -> None:  # noqa: FBT001 - as hypothesis has it
     """Whatever is put and removed; each index says what looking at every object would say, and keeps nothing else."""
-    store = Store({"queue": by_queue}, packed=Job if packed else None)
+    store = ObjectStore({"queue": by_queue}, packed=Job if packed else None)
     known: dict[str, Job] = {}
     for step in steps:
         if isinstance(step, str):
@@ -58,7 +58,7 @@ def test_it_answers_as_a_dictionary_does(steps: list[Job | str], packed: bool) -
 
 def test_readers_of_plain_objects_share_them() -> None:
     """To copy each pod for each reader would cost too much."""
-    store, one = Store[Job](), Job(metadata=ObjectMeta(name="a"))
+    store, one = ObjectStore[Job](), Job(metadata=ObjectMeta(name="a"))
     store.put(one)
     assert store.get("a") is one
 
@@ -66,12 +66,12 @@ def test_readers_of_plain_objects_share_them() -> None:
 def test_an_unknown_index_is_a_mistake() -> None:
     """It is not the same as finding nothing."""
     with pytest.raises(KeyError, match="owner"):
-        Store[Job]().by_index("owner", "x")
+        ObjectStore[Job]().by_index("owner", "x")
 
 
 def test_an_object_that_cannot_be_packed_changes_nothing() -> None:
     """As with an index that raises."""
-    store = Store(packed=Job)
+    store = ObjectStore(packed=Job)
     odd: Any = Job(metadata=ObjectMeta(name="a"), spec=JobSpec(queue=object()))  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         store.put(odd)
@@ -81,7 +81,7 @@ def test_an_object_that_cannot_be_packed_changes_nothing() -> None:
 def test_it_keeps_no_more_than_a_text() -> None:
     """A list of short strings is twelve times as large in Python."""
     one: dict[str, Any] = {"metadata": metadata(0), "spec": {"tasks": [{"name": "t", "template": TEMPLATE}]}}
-    text, store = msgspec.json.encode(one), Store(packed=Job)
+    text, store = msgspec.json.encode(one), ObjectStore(packed=Job)
     with growth() as grown:
         store.put(msgspec.json.decode(text, type=Job))
     assert grown.size_bytes < 1.1 * len(text)
@@ -105,7 +105,7 @@ def versions(objects: list[Object]) -> set[Seen]:
 @given(steps)
 def test_changes_follow_from_each_other(told: list[list[Seen] | Seen | str]) -> None:
     """An old object is what was told as new before; one that was replaced goes first; what is unchanged is not told."""
-    mirror = Mirror[Object]("tests", Store())
+    mirror = Mirror[Object]("tests", ObjectStore())
     known: dict[str, Object] = {}
 
     def handler(old: Object | None, new: Object | None) -> None:
@@ -138,7 +138,7 @@ def test_changes_follow_from_each_other(told: list[list[Seen] | Seen | str]) -> 
 
 def test_a_handler_that_fails_is_counted_and_the_others_are_told() -> None:
     """Its defect is not theirs."""
-    mirror = Mirror[Object]("broken", Store())
+    mirror = Mirror[Object]("broken", ObjectStore())
     names: list[str] = []
 
     def fails(_old: Object | None, _new: Object | None) -> None:
@@ -156,7 +156,7 @@ def test_one_that_cannot_be_indexed_is_left_out() -> None:
     def first_label(obj: Object) -> list[str]:
         return [obj.metadata.labels["a"]]
 
-    mirror = Mirror[Object]("unindexed", Store({"label": first_label}))
+    mirror = Mirror[Object]("unindexed", ObjectStore({"label": first_label}))
     names: list[str] = []
     mirror.handlers.append(lambda _old, new: names.append(new.metadata.name if new else ""))
     good = made(("b", "u", "1"))

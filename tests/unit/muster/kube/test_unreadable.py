@@ -345,6 +345,6 @@ def test_naming_one_looks_at_little_of_it(what: str, looks: Looks, *, deep: bool
 @pytest.mark.parametrize("what", MANY)
 def test_a_page_is_cut_in_pieces(what: str, looks: Looks) -> None:
     """It is in a thread, but one match of a pattern keeps all others from running."""
-    [first, second] = codec.Page.cut(CONFIG_MAPS, listed(thing("a", MANY[what]), thing("b")))
+    [first, second] = codec.ListPage.cut(CONFIG_MAPS, listed(thing("a", MANY[what]), thing("b")))
     assert (first.metadata.name, second.metadata.name) == ("a", "b")
     assert looks.longest_bytes <= 4 * 65_536

@@ -11,7 +11,7 @@ from muster.api.muster.placement import Placement
 from muster.api.names import CREATED_BY
 from muster.api.volcano.batch import Job, VolumeSpec
 from muster.volcano.manifests import Manifest, claims, mount
-from muster.volcano.plugins.base import Plugin
+from muster.volcano.plugins.base import JobPlugin
 from muster.volcano.pods import complete_pod, pinned_or_gated, pod, usable
 from muster.volcano.tasks import PodSlot
 
@@ -82,7 +82,7 @@ def test_names_labels_and_annotations() -> None:
 def test_a_pod_that_the_webhook_changes_does_not_say_that_it_was_reviewed(key: str) -> None:
     """Even if its template says so, and also where a plugin is why; any other was reviewed with its Job."""
 
-    class Asks(Plugin):
+    class Asks(JobPlugin):
         def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
             del job, slot
             manifest["metadata"]["annotations"][key] = "1"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from muster.api import names
 from muster.api.limits import LIMIT_WINDOWS
-from muster.volcano.queuelimits import NONE, Budget, is_model, limits_of, mistakes, read_weights
+from muster.volcano.queuelimits import NONE, UsageBudget, is_model, limits_of, mistakes, read_weights
 
 SAID = {
     names.MAX_PER_USER: "nvidia.com/gpu=16, pods=100",
@@ -32,9 +32,9 @@ def test_what_they_say() -> None:
     assert limits.by_model == {"H100": 64_000, "A100": 128_000}
     assert [window.limits for window in limits.windows] == [{"nvidia.com/gpu": 32_000}, {"pods": 5}]
     assert limits.budgets == (
-        Budget("nvidia.com/gpu", "month", 36_000_000_000),
-        Budget("cpu", "day", 1_800_000),
-        Budget("nvidia.com/gpu", "week", 360_000_000),
+        UsageBudget("nvidia.com/gpu", "month", 36_000_000_000),
+        UsageBudget("cpu", "day", 1_800_000),
+        UsageBudget("nvidia.com/gpu", "week", 360_000_000),
     )
     assert limits.enforced
     assert not list(mistakes(SAID, "metadata.annotations"))

@@ -6,7 +6,7 @@ from typing import Any
 import frameworks_world as w
 import pytest
 
-from muster.api.kubernetes.endpoints import Joined, Run
+from muster.api.kubernetes.endpoints import Joined, NumberedNames
 
 JSON = dict[str, Any]
 TORCH = w.template("torch", {}, {})
@@ -180,7 +180,7 @@ def test_injected_containers_get_the_same() -> None:
 
 def test_endpoints_are_sequences() -> None:
     """Length, order, negative ranks and slices, across the seams of joined runs."""
-    joined = Joined((("first.s",), Run("w-", ".s", 3, start=1)))
+    joined = Joined((("first.s",), NumberedNames("w-", ".s", 3, start=1)))
     assert list(joined) == ["first.s", "w-1.s", "w-2.s", "w-3.s"]
     assert (len(joined), joined[-1], joined[1:3]) == (4, "w-3.s", ["w-1.s", "w-2.s"])
     with pytest.raises(IndexError):

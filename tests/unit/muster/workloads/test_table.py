@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from frameworks_world import OWNERS, Group, template
 
-from controller.caches import Caches
+from controller.caches import SharedCaches
 from controller.gangs.podgroups import PodGroups
 from controller.kit import Kit
 from muster.api.base import Resource
@@ -98,7 +98,7 @@ def test_the_controller_reads_the_owners_that_the_table_says(kind: WorkloadKind)
         api_version=kind.resource.api_version, kind=kind.resource.kind, name="train", uid="uid", controller=True
     )
     client = Asked()
-    groups = PodGroups(Kit(client, None), Caches(client))  # type: ignore[arg-type] # the one method
+    groups = PodGroups(Kit(client, None), SharedCaches(client))  # type: ignore[arg-type] # the one method
     assert groups._owner(ObjectMeta(namespace="team", owner_references=[owner])) is None
     assert client.asked == ([kind.resource] if kind.gang else [])
 

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner, Result
 
 from musterctl.app import main
-from musterctl.kind.cluster import KindCluster, Wish, configuration, image_values
+from musterctl.kind.cluster import KindCluster, KindOptions, configuration, image_values
 from musterctl.plane.machine import LocalError
 
 CLUSTER_FIELDS = {"kind", "apiVersion", "name", "nodes", "networking", "featureGates", "runtimeConfig"}
@@ -46,7 +46,7 @@ SCRIPTS = {
 
 def test_configuration_has_fields_that_kind_documents() -> None:
     """One node for the control plane, workers in racks and blocks, one image for all."""
-    config = configuration(Wish(nodes=4, racks=2, blocks=1, kubernetes="1.34.0"))
+    config = configuration(KindOptions(nodes=4, racks=2, blocks=1, kubernetes="1.34.0"))
     assert set(config) <= CLUSTER_FIELDS
     assert all(set(node) <= NODE_FIELDS for node in config["nodes"])
     assert (config["kind"], config["apiVersion"]) == ("Cluster", "kind.x-k8s.io/v1alpha4")
@@ -59,14 +59,14 @@ def test_configuration_has_fields_that_kind_documents() -> None:
 
 def test_without_a_version_kind_chooses() -> None:
     """Its default image fits its release."""
-    assert not any("image" in node for node in configuration(Wish())["nodes"])
+    assert not any("image" in node for node in configuration(KindOptions())["nodes"])
 
 
 @pytest.mark.parametrize("version", ["1.34", "latest", "1.34.x", "v1"])
 def test_versions_are_whole(version: str) -> None:
     """Because kind has no image of a minor version."""
     with pytest.raises(LocalError, match=r"whole versions, like 1\.34\.0"):
-        configuration(Wish(kubernetes=version))
+        configuration(KindOptions(kubernetes=version))
 
 
 @pytest.mark.parametrize(

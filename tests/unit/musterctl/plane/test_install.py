@@ -14,7 +14,7 @@ from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
 from musterctl.plane import health, install
 from musterctl.plane.machine import LocalError
-from musterctl.plane.state import Options
+from musterctl.plane.state import PlaneOptions
 
 
 class Api:
@@ -77,7 +77,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.parametrize(("count", "runs"), [(8, 2), (7, 3), (5, 5), (3, 1)])
 def test_nodes_are_in_equal_runs(count: int, runs: int) -> None:
     """Each rack has as many nodes as the others, or one more, and its nodes follow one another."""
-    options = Options(nodes=count, racks=runs, blocks=1, pool=("b",), gpus=4)
+    options = PlaneOptions(nodes=count, racks=runs, blocks=1, pool=("b",), gpus=4)
     found = install.node_objects(options, 10250)
     racks = [each["metadata"]["labels"]["muster.dev/rack"] for each in found]
     assert racks == sorted(racks)
@@ -95,14 +95,14 @@ def test_nodes_are_in_equal_runs(count: int, runs: int) -> None:
 
 def test_a_node_without_gpus_offers_none() -> None:
     """Not even none of them."""
-    (one,) = install.node_objects(Options(nodes=1, racks=1, gpus=0))
+    (one,) = install.node_objects(PlaneOptions(nodes=1, racks=1, gpus=0))
     assert "nvidia.com/gpu" not in one["status"]["allocatable"]
 
 
 def test_nodes_that_are_missing_are_made() -> None:
     """One that another process makes meanwhile is as good."""
     client = api(AlreadyExists("it is there"), there=[node("node-0001")])
-    install.nodes(client, Options(nodes=3, racks=1), 1)
+    install.nodes(client, PlaneOptions(nodes=3, racks=1), 1)
     assert sorted(client.sent) == [("create", "Node", "node-0000"), ("create", "Node", "node-0002")]
 
 

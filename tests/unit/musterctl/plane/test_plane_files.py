@@ -19,7 +19,7 @@ from musterctl.commands.up import plane_of
 from musterctl.plane import install, machine, state
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import Options
+from musterctl.plane.state import PlaneOptions
 from webhook.settings import WebhookSettings
 from webhook.settings import parse as parse_webhook
 
@@ -29,7 +29,7 @@ def test_state_survives_and_folders_have_plain_names(tmp_path: Path, monkeypatch
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     folder = state.folder_of("one")
     assert state.load(folder) is None
-    created = state.create(folder, Options(nodes=3, webhook_port=12_345), state.COMPONENTS)
+    created = state.create(folder, PlaneOptions(nodes=3, webhook_port=12_345), state.COMPONENTS)
     assert state.load(folder) == created
     assert created.ports["webhook"] == 12_345
     assert state.names() == ["one"]
@@ -65,7 +65,7 @@ def test_runs_are_consecutive_and_even(count: int, runs: int) -> None:
 
 def test_nodes_without_gpus_have_none() -> None:
     """`--gpus 0` leaves the resource out."""
-    (node,) = install.node_objects(Options(nodes=1, gpus=0))
+    (node,) = install.node_objects(PlaneOptions(nodes=1, gpus=0))
     assert install.GPU not in node["status"]["allocatable"]
 
 
@@ -123,7 +123,7 @@ def test_over_tls_kube_scheduler_shows_a_certificate() -> None:
 
 def test_a_plane_over_tls(tmp_path: Path) -> None:
     """Its scheduler is told where the certificates are that the extender asks for; they are made once."""
-    plane = Plane(tmp_path, options=Options(extender_tls=True))
+    plane = Plane(tmp_path, options=PlaneOptions(extender_tls=True))
     plane._pki.ensure(extender_tls=True)
     folder = plane._pki.extender_folder
     settings = parse_extender(plane.commandlines.command("extender")[3:]).settings
@@ -155,7 +155,7 @@ def test_the_webhooks_configuration_belongs_to_the_plane(tmp_path: Path, monkeyp
     """The webhook reads what the plane was made with, however the file changes; another content is another plane."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     text = "resourceGroups: [{resourceGroup: gpu, labels: {pool: gpu}}]\n"
-    plane = Plane(state.folder_of("one"), options=Options(admission_config=text))
+    plane = Plane(state.folder_of("one"), options=PlaneOptions(admission_config=text))
     plane._pki.ensure()
     assert Path(webhook_settings(plane).config or "").read_text() == text
     assert plane_of("one", {"admission_config": text}).state == plane_of("one").state

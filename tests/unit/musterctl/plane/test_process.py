@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from musterctl.plane.process import PART_VARIABLE, PLANE_VARIABLE, Part
+from musterctl.plane.process import PART_VARIABLE, PLANE_VARIABLE, PlaneProcess
 
 STUBBORN = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
@@ -42,12 +42,12 @@ def foreign(environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
         process.wait()
 
 
-def part(folder: Path, *command: str, grace_s: float = 5.0) -> Part:
+def part(folder: Path, *command: str, grace_s: float = 5.0) -> PlaneProcess:
     """A part that runs the command."""
-    return Part("part", folder, lambda: list(command), grace_s=grace_s)
+    return PlaneProcess("part", folder, lambda: list(command), grace_s=grace_s)
 
 
-def wait_for_log(one: Part) -> str:
+def wait_for_log(one: PlaneProcess) -> str:
     """The part's log as soon as it is not empty."""
     deadline = time.monotonic() + 10
     while not one.log_file.read_text():

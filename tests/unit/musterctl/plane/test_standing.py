@@ -15,7 +15,7 @@ from musterctl.plane.commandlines import CommandLines
 from musterctl.plane.machine import LocalError
 from musterctl.plane.pki import Pki
 from musterctl.plane.plane import Plane
-from musterctl.plane.state import Options
+from musterctl.plane.state import PlaneOptions
 
 PARTS = [state.ETCD, state.API_SERVER, state.WEBHOOK]
 
@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path))  # neither kind nor kubectl are there
     monkeypatch.delenv("MUSTER_NAME", raising=False)
     found = state.folder_of("one")
-    state.create(found, Options(), tuple(PARTS))
+    state.create(found, PlaneOptions(), tuple(PARTS))
     Pki(found).ensure(extender_tls=False)
     return found
 
@@ -96,7 +96,7 @@ def test_kubectl_gets_all_arguments(
 
 def test_an_attached_plane_takes_the_kubectl_that_there_is(folder: Path, tmp_path: Path) -> None:
     """Of the PATH; without one it says where the kubeconfig is."""
-    plane = Plane(folder.parent / "two", PARTS, Options(kubeconfig=str(tmp_path / "theirs")))
+    plane = Plane(folder.parent / "two", PARTS, PlaneOptions(kubeconfig=str(tmp_path / "theirs")))
     assert plane.attached
     assert plane.kubeconfig == tmp_path / "theirs"
     with pytest.raises(LocalError, match=f"kubectl is not on the PATH; the cluster's kubeconfig is {tmp_path}/theirs"):
@@ -113,7 +113,7 @@ def test_an_attached_plane_takes_the_kubectl_that_there_is(folder: Path, tmp_pat
 @pytest.mark.parametrize("played", [False, True])
 def test_each_part_has_its_command_line(tmp_path: Path, *, shared: bool, played: bool) -> None:
     """Nothing is left to be filled in; ports are the plane's, each of one part; files that are named are there."""
-    options = Options(shared=shared, pool=() if shared else ("b",))
+    options = PlaneOptions(shared=shared, pool=() if shared else ("b",))
     parts = state.parts_of(state.ALL, options.pool)
     made = state.create(tmp_path, options, parts)
     pki = Pki(tmp_path)
@@ -180,4 +180,4 @@ def test_a_plane_keeps_the_configuration_that_it_is_given(folder: Path) -> None:
     assert not (folder / "planning.yaml").exists()
     assert [up.change_planning(plane, before) for before in (None, "actions: allocate")] == [False, False]
     assert up.plane_of("one").state.options.planning_config == "actions: allocate"
-    assert up.plane_of("one", {"planning_config": ""}).state.options == Options()
+    assert up.plane_of("one", {"planning_config": ""}).state.options == PlaneOptions()

@@ -7,22 +7,22 @@ from page_world import NOW, report, row
 from web_world import JSON, Pages, cluster, group, job, pods
 
 from extender.explain.queues import WaitingGang
-from gangs.rows import Row
+from gangs.rows import GangRow
 from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import NO_ROOM, POD_GROUPS
-from muster.volcano.queuelimits import Budget, QueueLimits
+from muster.volcano.queuelimits import QueueLimits, UsageBudget
 from web.view import Caller
 from web.views.gangs import PAGE_ROWS, STATES, Filters, filters, gangs_view
-from web.views.parts import Part
+from web.views.parts import ListPart
 from web.views.queues import PAGE_QUEUES, WAITERS, queues_view
 
 OURS = Scope(frozenset({"ours"}))
 
 
-def titles(rows: list[Row], chosen: Filters) -> list[str]:
+def titles(rows: list[GangRow], chosen: Filters) -> list[str]:
     """The gangs that are shown."""
     return [line.row.title for line in gangs_view(rows, EVERYTHING, chosen, NOW).lines]
 
@@ -58,8 +58,8 @@ def test_a_long_list_comes_in_parts() -> None:
     """With the way on and back; a page beyond the last one is the last one."""
     rows = [row(f"job-{number:04d}") for number in range(2 * PAGE_ROWS + 1)]
     second, last = (gangs_view(rows, EVERYTHING, Filters(page=page), NOW) for page in (2, 99))
-    assert second.part == Part(PAGE_ROWS + 1, PAGE_ROWS, len(rows), "/gangs", "/gangs?page=3")
-    assert last.part == Part(2 * PAGE_ROWS + 1, 1, len(rows), "/gangs?page=2", "")
+    assert second.part == ListPart(PAGE_ROWS + 1, PAGE_ROWS, len(rows), "/gangs", "/gangs?page=3")
+    assert last.part == ListPart(2 * PAGE_ROWS + 1, 1, len(rows), "/gangs?page=2", "")
     assert [line.row.name for line in last.lines] == [rows[-1].name]
 
 
@@ -141,14 +141,14 @@ def test_many_who_wait_are_counted() -> None:
 def test_a_thousand_queues_come_in_parts() -> None:
     """Each with a hundred."""
     view = queues_view([report(f"q{number}") for number in range(1000)], [], EVERYTHING, NOW, page=2)
-    assert view.part == Part(PAGE_QUEUES + 1, PAGE_QUEUES, 1000, "/queues?page=1", "/queues?page=3")
+    assert view.part == ListPart(PAGE_QUEUES + 1, PAGE_QUEUES, 1000, "/queues?page=1", "/queues?page=3")
     assert [line.name for line in view.lines] == [f"q{number}" for number in range(PAGE_QUEUES, 2 * PAGE_QUEUES)]
 
 
 def test_a_budget_counts_the_queues_below() -> None:
     """It is marked once most of it is used, and says so where nobody has written down what is."""
     tree = [report("root", parent="", depth=0), report("team"), report("sub", parent="team", depth=2)]
-    limits = {"team": QueueLimits(budgets=(Budget("nvidia.com/gpu", "week", 100 * 3600 * 1000),), enforced=True)}
+    limits = {"team": QueueLimits(budgets=(UsageBudget("nvidia.com/gpu", "week", 100 * 3600 * 1000),), enforced=True)}
     used = {"team": {"nvidia.com/gpu": 40 * 3600 * 1000}, "sub": {"nvidia.com/gpu": 41 * 3600 * 1000}}
     view = queues_view(tree, [], EVERYTHING, NOW, limits=limits, used={"week": used})
     assert [[(each.words, each.full) for each in line.budgets] for line in view.lines] == [

@@ -5,7 +5,7 @@ from page_world import NOW, member, reserved, row
 
 from muster.api.kubernetes.core import Event
 from web.views.gang import EVENTS, MEMBERS, Button, GangObjects, gang_view
-from web.views.parts import Part
+from web.views.parts import ListPart
 from web.views.places import NODES, racks
 
 RACKS = {"node-0": "rack-a", "node-1": "rack-a", "node-2": "rack-b"}
@@ -57,7 +57,7 @@ def test_many_members_come_in_parts() -> None:
     view = gang_view(of, {}, NOW, page=2)
     assert [each.rank for each in view.members] == [f"worker {MEMBERS + number}" for number in range(5)]
     assert view.members[0].log == f"/gangs/ours/train/logs/{MEMBERS}"
-    assert view.part == Part(MEMBERS + 1, 5, MEMBERS + 5, "/gangs/ours/train?page=1#members", "")
+    assert view.part == ListPart(MEMBERS + 1, 5, MEMBERS + 5, "/gangs/ours/train?page=1#members", "")
 
 
 def test_a_gang_that_is_called_otherwise_keeps_its_name() -> None:

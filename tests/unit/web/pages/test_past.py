@@ -8,9 +8,9 @@ from histories import gang_of_one
 from page_world import NOW
 from web_world import Pages
 
-from history.model import MEMORY, Changes, Gap, Scope
-from history.store import Store
-from history.usage import Row, Seconds
+from history.model import MEMORY, OutageRow, RowChanges, Scope
+from history.store import HistoryStore
+from history.usage import Seconds, UsageRow
 from muster.api.names import BUDGET
 from muster.api.volcano.scheduling import QUEUES
 from web.view import Caller
@@ -21,7 +21,7 @@ HOUR_MS = 3_600_000
 AT = round(NOW * 1000) - 10 * HOUR_MS
 
 
-def changes(namespace: str, name: str) -> Changes:
+def changes(namespace: str, name: str) -> RowChanges:
     """A gang of one member that held eight GPUs for an hour."""
     found = gang_of_one(namespace, name, AT, HOUR_MS, text=f"{name} was submitted", user=f"user-of-{namespace}")
     for gang in found.gangs.values():
@@ -32,7 +32,7 @@ def changes(namespace: str, name: str) -> Changes:
 @pytest.fixture
 def pages() -> Pages:
     """Pages with a history of two namespaces."""
-    store = Store.for_writing(MEMORY)
+    store = HistoryStore.for_writing(MEMORY)
     for namespace in ("ours", "theirs"):
         store.write(changes(namespace, f"job-of-{namespace}"), {"seen-until": str(AT + HOUR_MS)})
     ada = Caller(name="ada", scope=Scope(frozenset({"ours"})), nodes=False, queues=False)
@@ -96,9 +96,9 @@ def test_a_budget_is_held_against_the_history(pages: Pages) -> None:
 
 def test_a_gap_is_told(pages: Pages) -> None:
     """Whoever reads a sum must know what is not in it."""
-    gap = Gap(since=AT, until=AT + HOUR_MS, text="the recorder was away")
+    gap = OutageRow(since=AT, until=AT + HOUR_MS, text="the recorder was away")
     assert pages.site.history is not None
-    pages.site.history.write(Changes(gaps=[gap]), {})
+    pages.site.history.write(RowChanges(gaps=[gap]), {})
     assert "the recorder was away" in pages.get("/history").text
 
 
@@ -110,7 +110,7 @@ def test_a_recorder_that_is_gone_is_told(pages: Pages, path: str) -> None:
     pages.put(QUEUES, {"metadata": queue | {"annotations": {BUDGET: "nvidia.com/gpu=20h/day"}}, "spec": {}})
     gone = "The recorder of the history has not looked at the cluster since"
     assert f"{gone} 2027-01-14 23:00 UTC (9h ago)" in pages.get(path).text
-    pages.site.history.write(Changes(), {"seen-until": str(round(NOW * 1000) - 5000)})
+    pages.site.history.write(RowChanges(), {"seen-until": str(round(NOW * 1000) - 5000)})
     assert gone not in pages.get(path).text
 
 
@@ -124,7 +124,7 @@ def test_usage_is_told_in_hours() -> None:
     """Of whole GPUs and CPUs, and of GiB."""
     memory = Seconds(0, 3600 * 2**30, 0, 0)
     amounts = {GPU: Seconds(7200, 3600, 1800, 0), "memory": memory, "cpu": Seconds(36, 36, 36, 0)}
-    lines = usage_view([Row(("research",), amounts)], Period(by=("queue",)), NOW, looked=NOW).lines
+    lines = usage_view([UsageRow(("research",), amounts)], Period(by=("queue",)), NOW, looked=NOW).lines
     assert [(each.resource, each.asked, each.held, each.used, each.share) for each in lines] == [
         ("nvidia.com/gpu h", "2", "1", "0.5", 500),
         ("cpu h", "0.01", "0.01", "0.01", 1000),
@@ -134,14 +134,14 @@ def test_usage_is_told_in_hours() -> None:
 
 def test_a_long_table_leaves_rows_to_the_csv() -> None:
     """Which has all of them."""
-    rows = [Row((f"q{number}",), {GPU: Seconds(1, 1, 1, 0)}) for number in range(USAGE_ROWS + 4)]
+    rows = [UsageRow((f"q{number}",), {GPU: Seconds(1, 1, 1, 0)}) for number in range(USAGE_ROWS + 4)]
     assert usage_view(rows, Period(), NOW, looked=NOW).more == 4
     assert len(usage_csv(rows, ("queue",)).splitlines()) == len(rows) + 1
 
 
 def test_a_name_cannot_become_a_formula() -> None:
     """In a spreadsheet that opens the CSV."""
-    text = usage_csv([Row(('=HYPERLINK("x")', "a,b"), {GPU: Seconds(3600, 0, 0, 0)})], ("user", "queue"))
+    text = usage_csv([UsageRow(('=HYPERLINK("x")', "a,b"), {GPU: Seconds(3600, 0, 0, 0)})], ("user", "queue"))
     assert list(csv.reader(io.StringIO(text)))[1] == [
         '\'=HYPERLINK("x")',
         "a,b",

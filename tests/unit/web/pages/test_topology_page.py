@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from page_world import NOW, reserved, row
 
-from extender.explain.topology import DomainReport, Room, SparesThere, TopologyReport
+from extender.explain.topology import DomainCapacity, DomainReport, SparesThere, TopologyReport
 from extender.explain.whatif import WhatIf
 from gangs.nodes import NodeRow, node_rows
 from history.model import EVERYTHING, Scope
@@ -66,7 +66,7 @@ def test_a_reservation_has_its_times_and_nodes() -> None:
 
 def test_domains_come_below_each_other() -> None:
     """With what is free, and the part of it on partly used nodes."""
-    room = {"nvidia.com/gpu": Room(16000, 8000, 8000)}
+    room = {"nvidia.com/gpu": DomainCapacity(16000, 8000, 8000)}
     spares = SparesThere(2, 1, ["Job ours/train"], ["Job theirs/guest"])
     inner = DomainReport("r1", "rack", 2, 1, room, 0.25, {}, spares, [])
     outer = DomainReport("b1", "block", 2, 1, room, None, {}, SparesThere(), [inner])

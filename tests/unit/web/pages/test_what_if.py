@@ -11,10 +11,10 @@ from history.model import EVERYTHING, Scope
 from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES, Namespace, PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from web.asked import Asked
+from web.asked import RequestContext
 from web.pages.whatif import _dump
 from web.view import Caller
-from web.views.whatif import JOB_PODS, OBJECTS, YAML_BYTES, Answer, Trial, trial, tried
+from web.views.whatif import JOB_PODS, OBJECTS, YAML_BYTES, Trial, TrialResult, trial, tried
 
 JOB = """
 apiVersion: batch.volcano.sh/v1alpha1
@@ -44,7 +44,7 @@ def world() -> ExplainWorld:
 
 def ask(
     world: ExplainWorld, *, scope: Scope = EVERYTHING, whole: bool = True, **form: str
-) -> tuple[Trial, Answer | None]:
+) -> tuple[Trial, TrialResult | None]:
     """The trial of a form."""
     asked = trial(form, ["ns"])
     assert not asked.errors
@@ -151,7 +151,7 @@ def test_who_may_see_a_part_tries_with_that_part(world: ExplainWorld, *, everyth
     dump.put(NAMESPACES, [Namespace(metadata=ObjectMeta(name=name, uid=name)) for name in ("ns", "theirs")])
     caller = Caller(name="eve", scope=EVERYTHING if everything else Scope(frozenset({"ns"})), queues=queues)
     site = SimpleNamespace(explainer=SimpleNamespace(dump=lambda: dump))
-    found = _dump(cast("Asked", SimpleNamespace(caller=caller, site=site)))
+    found = _dump(cast("RequestContext", SimpleNamespace(caller=caller, site=site)))
     if everything:
         assert found is dump
         return

@@ -111,7 +111,7 @@ def test_a_gang_in_a_closed_or_missing_queue_is_not_let_in() -> None:
         "ns/b": "queue 'nowhere' does not exist",
         "ns/c": "queue 'root' holds other queues and takes no gangs",
     }
-    assert not of(session, decisions.Enqueue)
+    assert not of(session, decisions.AdmitGang)
 
 
 def test_a_gang_is_let_in_and_placed_in_one_cycle() -> None:
@@ -119,7 +119,7 @@ def test_a_gang_is_let_in_and_placed_in_one_cycle() -> None:
     world = World().nodes(1)
     world.gang("a", {"worker": (1, GPU1)}, phase="Pending")
     session = world.plan()
-    assert [decisions.Enqueue, decisions.Place] == [type(decision) for decision in session.decisions]
+    assert [decisions.AdmitGang, decisions.Place] == [type(decision) for decision in session.decisions]
 
 
 def test_pods_that_exist_win_over_the_template() -> None:

@@ -16,7 +16,7 @@ PORT = {"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPor
 
 def entered(session: Session) -> bool:
     """Whether the only gang was let in."""
-    return bool(of(session, decisions.Enqueue))
+    return bool(of(session, decisions.AdmitGang))
 
 
 def test_minimums_per_task_that_min_member_does_not_cover_keep_nobody_out() -> None:
@@ -81,4 +81,4 @@ def test_a_workload_that_is_updated_goes_on_in_a_queue_that_is_closing(state: st
     for key, above in ((old, "u"), (new, uid)):
         note = {"muster.dev/workload": f"apps/v1/Deployment/web/{above}"}
         world.change(world.state.groups[key], annotations=note)
-    assert [each.gang.key for each in of(world.plan(), decisions.Enqueue)] == [new] * entering
+    assert [each.gang.key for each in of(world.plan(), decisions.AdmitGang)] == [new] * entering

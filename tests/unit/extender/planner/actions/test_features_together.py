@@ -15,12 +15,12 @@ from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.framework.decisions import MakeRoom, Place, TellNotice, Unschedulable
 from extender.planner.framework.session import Session
-from extender.planner.plugins.order import Elastic, Gang, Priority
+from extender.planner.plugins.order import Elastic, GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.protection import MinRuntime
 from muster.api import names
-from muster.api.muster.usage import QueueUsage, Usage, period_of
+from muster.api.muster.usage import PublishedUsage, QueueUsage, period_of
 from muster.api.volcano.scheduling import Guarantee
 
 GPU = "nvidia.com/gpu"
@@ -31,7 +31,7 @@ GPU8 = {GPU: 8}
 def shared(nodes: int, *actions: Any) -> Cluster:
     """Nodes of 8 GPUs, queues with real shares, and these actions."""
     world = Cluster(nodes)
-    world.plugins = [Gang({}), Proportion({}), Predicates({}), Priority({}), Elastic({})]
+    world.plugins = [GangPlugin({}), Proportion({}), Predicates({}), Priority({}), Elastic({})]
     world.actions = list(actions)
     return world
 
@@ -165,7 +165,7 @@ def limits(per_user: int, budget: float, used: float) -> Cluster:
     said = {"max-per-user": f"{GPU}={per_user}", "budget": f"{GPU}={budget:g}h/month", "budget-mode": "enforce"}
     world.queue("team", **said)
     month, _, _ = period_of("month", NOW)
-    world.usage = Usage(until=NOW, queues={"team": QueueUsage(month=month, seconds={GPU: used * 3600})})
+    world.usage = PublishedUsage(until=NOW, queues={"team": QueueUsage(month=month, seconds={GPU: used * 3600})})
     return world
 
 

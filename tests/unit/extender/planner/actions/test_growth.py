@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.framework import decisions
-from extender.planner.framework.registry import Plugin
+from extender.planner.framework.registry import PlannerPlugin
 from extender.planner.plugins.admission import Drf
 from extender.planner.plugins.order import Elastic, SubGroupOrder
 from extender.planner.timing import Timing
@@ -156,7 +156,7 @@ def grown(world: World) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("plugins", [[], [Elastic({})], [Elastic({}), Drf({})], [SubGroupOrder({})]])
-def test_gangs_of_one_queue_share_what_is_left(plugins: list[Plugin]) -> None:
+def test_gangs_of_one_queue_share_what_is_left(plugins: list[PlannerPlugin]) -> None:
     """Six GPUs, two gangs that run with one and want six: three each, whatever the order."""
     world = World().nodes(1, gpus=6)
     world.plugins += plugins
@@ -177,7 +177,7 @@ def test_what_a_gang_has_above_its_minimum_already_counts() -> None:
 
 
 @pytest.mark.parametrize("plugins", [[], [SubGroupOrder({})]])
-def test_pod_sets_of_one_gang_share_what_is_left(plugins: list[Plugin]) -> None:
+def test_pod_sets_of_one_gang_share_what_is_left(plugins: list[PlannerPlugin]) -> None:
     """Each has one of its minimum, and gets two of the four that are left."""
     world = World().nodes(1, gpus=6)
     world.plugins += plugins

@@ -9,7 +9,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.framework import decisions
 from extender.planner.framework.config import SchedulerConfig
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.planner.timing import Timing
 from muster.api.kubernetes.core import Pod
 
@@ -200,10 +200,10 @@ def test_one_member_of_a_running_gang_comes_back_alone_while_another_one_holds_a
 
 @pytest.mark.parametrize("alive", [0, 1, 2])
 def test_the_barrier_and_the_planner_agree_on_whether_a_gang_has_started(alive: int) -> None:
-    """`State.started` answers bind calls without a view where it can."""
+    """`PlannerState.started` answers bind calls without a view where it can."""
     world = World()
     key, pods = running(world, 2)
     for pod in pods[alive:]:
         world.state.on_pod(pod, None)
-    state: State = world.state
+    state: PlannerState = world.state
     assert state.started(key) == world.view(key).started == bool(alive)

@@ -13,7 +13,7 @@ from victims_world import Cluster, victims
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere
-from extender.planner.ledger import Kind
+from extender.planner.ledger import EntryKind
 
 
 def cluster(nodes: int, gpus: int) -> Cluster:
@@ -84,7 +84,7 @@ def test_a_share_moves_to_another_gpu_of_its_node() -> None:
     assert (node, devices) == ("node-0", (stayed,))
 
     assert not of(world.cycle(), RoomIsThere), "the whole GPU is not free yet"
-    held = [each for each in world.state.ledger.entries.values() if each.kind is Kind.PLACED]
+    held = [each for each in world.state.ledger.entries.values() if each.kind is EntryKind.PLACED]
     assert [(each.node, each.devices) for each in held if each.gang == moved.gang.key] == [("node-0", (stayed,))]
     world.state.on_pod(world.state.pod_objects[f"uid-{name}"], None)
     assert {each.gang.key for each in of(world.cycle(), RoomIsThere)} == {moved.gang.key, asker}

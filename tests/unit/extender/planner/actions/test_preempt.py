@@ -22,7 +22,7 @@ from extender.planner.framework.decisions import (
 from extender.planner.framework.session import Session
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.protection import MinRuntime
-from extender.planner.victims.pieces import Piece
+from extender.planner.victims.pieces import EvictableUnit
 
 
 def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -> None:
@@ -239,7 +239,7 @@ class Searches(Preempt):
 
     searches = 0
 
-    def pieces(self, session: Session, asker: Asker) -> list[Piece]:
+    def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """As the action."""
         self.searches += 1
         return super().pieces(session, asker)

@@ -8,7 +8,7 @@ from extender.planner.actions.progress import BINDING_S, LOOK_S, TrackPlacements
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.limits import PODS
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement
@@ -162,7 +162,7 @@ def test_an_older_version_of_an_object_that_arrives_late_is_ignored() -> None:
     stale.metadata.resource_version = "1"
     world.state.on_placement(None, stale)
     assert placement(world, key).spec.epoch == 1
-    assert isinstance(world.state, State)
+    assert isinstance(world.state, PlannerState)
 
 
 def test_members_restarted_one_after_the_other_do_not_wait_for_each_other() -> None:

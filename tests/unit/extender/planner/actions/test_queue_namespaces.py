@@ -6,7 +6,7 @@ import pytest
 from extender_world import World, of
 
 from extender.planner import reasons
-from extender.planner.framework.decisions import Enqueue, Evict, Place, Unschedulable
+from extender.planner.framework.decisions import AdmitGang, Evict, Place, Unschedulable
 from extender.planner.framework.session import Session
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
@@ -47,7 +47,7 @@ def test_a_gang_of_a_namespace_that_is_not_selected_is_not_planned(phase: str, p
     assert "namespace ns may not use queue 'theirs'" in message
     assert f"queue {parent or 'theirs'!r} is for namespaces with team=vision" in message
     assert not of(session, Place)
-    assert not of(session, Enqueue)
+    assert not of(session, AdmitGang)
 
 
 @pytest.mark.parametrize("selector", ["team=vision,env in (a,b)", "", "!other", "team", f"{NAME_LABEL}=ns"])
@@ -195,7 +195,7 @@ def test_a_gang_of_an_ending_namespace_takes_no_room_and_is_told_nothing(phase: 
     world.state.on_namespace(None, before)
     world.gang("a", {"worker": (2, GPU8)}, phase=phase)
     assert world.state.on_namespace(before, ending)
-    assert not of(world.plan(), (Enqueue, Place, Unschedulable))
+    assert not of(world.plan(), (AdmitGang, Place, Unschedulable))
     world.state.on_namespace(ending, None)
     world.state.on_namespace(None, namespace(world, {}))
     assert of(world.plan(), Place)

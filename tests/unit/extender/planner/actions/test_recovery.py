@@ -8,7 +8,7 @@ from extender_world import World, cluster_of, of, slots
 from msgspec import structs
 
 from extender.planner.framework import decisions
-from extender.planner.reasons.verbs import Reason
+from extender.planner.reasons.verbs import VerbReason
 from extender.verbs.filter import Filter
 from muster.api.kubernetes.core import Pod, Taint
 from muster.api.kubernetes.extender import ExtenderArgs
@@ -225,7 +225,7 @@ def test_a_copy_of_a_member_is_not_scheduled_and_is_deleted(gang: Running) -> No
     copy = gang.copy(0)
     verb = Filter(cluster_of(gang.world), active=lambda: True)
     answer = verb(ExtenderArgs(pod=copy, node_names=["node-0"]))
-    assert answer.failed_and_unresolvable_nodes == {"node-0": Reason.WAITS_FOR_GANG}
+    assert answer.failed_and_unresolvable_nodes == {"node-0": VerbReason.WAITS_FOR_GANG}
     assert [evict.pod.uid for evict in of(gang.world.plan(), decisions.Evict)] == ["uid-copy"]
 
 
@@ -235,4 +235,4 @@ def test_a_copy_of_a_member_in_another_namespace_is_not_scheduled(gang: Running)
     gang.world.state.on_pod(copy, None)
     copy.metadata.namespace = "other"
     verb = Filter(cluster_of(gang.world), active=lambda: True)
-    assert verb(ExtenderArgs(pod=copy, node_names=["node-0"])).error == Reason.NOT_SEEN
+    assert verb(ExtenderArgs(pod=copy, node_names=["node-0"])).error == VerbReason.NOT_SEEN

@@ -24,7 +24,7 @@ def test_a_member_on_a_suspect_node_gets_another_node_and_the_others_keep_theirs
     world.node("node-1", conditions=XID)
     assert evicted(world.look()) == []
     session = world.look(SETTLE_S)
-    [repair], [place] = of(session, decisions.Repair), of(session, decisions.Place)
+    [repair], [place] = of(session, decisions.EvictForFaults), of(session, decisions.Place)
     assert (evicted(session), repair.policy, repair.kind) == (["a-worker-1"], "replace", "suspect")
     assert slots(place) == {"worker": ["node-0", "node-3", "node-2"]}
     assert repair.epoch == place.epoch
@@ -86,9 +86,11 @@ def test_a_gang_whose_job_restarts_as_a_whole_is_restarted(
     """It would do so in any case: so all its members are told, and come again where they were."""
     world.restarts_whole(world.runs("a", 3, **said))
     session = world.faults("node-1")
-    assert [repair.policy for repair in of(session, decisions.Repair)] == [policy]
+    assert [repair.policy for repair in of(session, decisions.EvictForFaults)] == [policy]
     assert len(evicted(session)) == 3
-    assert "as its Job restarts as a whole when a pod is evicted" in str(of(session, decisions.Repair)[0].reason)
+    assert "as its Job restarts as a whole when a pod is evicted" in str(
+        of(session, decisions.EvictForFaults)[0].reason
+    )
 
 
 def test_faults_that_come_one_after_the_other_are_one_repair(world: RepairWorld) -> None:
@@ -100,8 +102,8 @@ def test_faults_that_come_one_after_the_other_are_one_repair(world: RepairWorld)
     assert evicted(world.look(SETTLE_S - 0.5)) == []
     assert evicted(world.look(SETTLE_S - 0.5)) == []
     session = world.look(0.5)
-    assert (evicted(session), len(of(session, decisions.Repair))) == (["a-worker-0", "a-worker-1"], 1)
-    assert "nodes node-0, node-1 are suspect" in str(of(session, decisions.Repair)[0].reason)
+    assert (evicted(session), len(of(session, decisions.EvictForFaults))) == (["a-worker-0", "a-worker-1"], 1)
+    assert "nodes node-0, node-1 are suspect" in str(of(session, decisions.EvictForFaults)[0].reason)
 
 
 def test_no_more_than_the_longest_time_is_waited_for_more_faults() -> None:
@@ -122,8 +124,8 @@ def test_a_node_that_does_not_answer_is_waited_for_and_then_its_members_are_repl
     assert evicted(world.look(29.0)) == []
     assert evicted(world.look(1.0)) == []
     session = world.look(SETTLE_S)
-    assert (evicted(session), of(session, decisions.Repair)[0].kind) == (["a-worker-1"], "not-ready")
-    assert "node.kubernetes.io/out-of-service" in str(of(session, decisions.Repair)[0].reason)
+    assert (evicted(session), of(session, decisions.EvictForFaults)[0].kind) == (["a-worker-1"], "not-ready")
+    assert "node.kubernetes.io/out-of-service" in str(of(session, decisions.EvictForFaults)[0].reason)
     assert evicted(world.session(Repair())) == ["a-worker-1"]
 
 
@@ -158,7 +160,7 @@ def test_members_on_a_node_that_is_gone_are_replaced(world: RepairWorld) -> None
     world.gone_nodes = frozenset({"node-1"})
     world.look()
     session = world.look(SETTLE_S)
-    [repair] = of(session, decisions.Repair)
+    [repair] = of(session, decisions.EvictForFaults)
     assert (evicted(session), repair.kind) == (["a-worker-1"], "gone")
     assert "node node-1 is gone" in str(repair.reason)
     assert slots(of(session, decisions.Place)[0]) == {"worker": ["node-0", "node-2"]}
@@ -176,7 +178,7 @@ def test_a_gang_that_restarts_keeps_its_healthy_nodes(world: RepairWorld) -> Non
     """All its pods go, and all come again in the same placement."""
     world.runs("a", 3, on_node_fault="restart")
     session = world.faults("node-1")
-    [place], [repair] = of(session, decisions.Place), of(session, decisions.Repair)
+    [place], [repair] = of(session, decisions.Place), of(session, decisions.EvictForFaults)
     assert evicted(session) == ["a-worker-0", "a-worker-1", "a-worker-2"]
     assert [pod.name for _, pod in place.victims] == ["a-worker-0", "a-worker-1", "a-worker-2"]
     assert slots(place) == {"worker": ["node-0", "node-3", "node-2"]}
@@ -242,7 +244,7 @@ def test_a_static_framework_restarts_and_one_with_enough_others_does_not(world: 
     """The default, with its reason."""
     world.runs("a", 2, labels={names.FRAMEWORK: "torch"})
     world.runs("b", 2, first=2, least=1, labels={names.FRAMEWORK: "torch"})
-    of_a, of_b = of(world.faults("node-1", "node-3"), decisions.Repair)
+    of_a, of_b = of(world.faults("node-1", "node-3"), decisions.EvictForFaults)
     assert (of_a.policy, len(of_a.pods)) == ("restart", 2)
     assert str(of_a.reason).endswith("as the ranks of torch start together or not at all")
     assert (of_b.policy, len(of_b.pods)) == ("replace", 1)
@@ -289,7 +291,7 @@ def test_a_gang_that_cannot_restart_in_place_keeps_its_nodes_for_a_while_and_the
     assert (evicted(session), len(says(session))) == ([], 1)
     session = world.look(58.0)
     assert len(evicted(session)) == 6
-    assert str(of(session, decisions.Repair)[0].reason).endswith("the gang is evicted, and waits as a whole")
+    assert str(of(session, decisions.EvictForFaults)[0].reason).endswith("the gang is evicted, and waits as a whole")
 
 
 def test_nothing_is_repaired_while_most_nodes_are_faulty_at_once(world: RepairWorld) -> None:
@@ -310,10 +312,10 @@ def test_few_gangs_are_repaired_in_one_cycle_and_the_others_in_the_next() -> Non
         world.node(f"node-{number}", conditions=XID)
     world.look()
     session = world.look(SETTLE_S)
-    assert len(of(session, decisions.Repair)) == MOST_GANGS
+    assert len(of(session, decisions.EvictForFaults)) == MOST_GANGS
     for place in of(session, decisions.Place):
         world.place(place)
-    again = [repair for repair in of(world.look(), decisions.Repair) if not repair.again]
+    again = [repair for repair in of(world.look(), decisions.EvictForFaults) if not repair.again]
     assert len(again) == 3
 
 
@@ -321,7 +323,7 @@ def test_another_planner_goes_on_with_a_repair(world: RepairWorld) -> None:
     """The placement says which members go, and why."""
     world.runs("a", 2)
     place = world.replaced("node-1")
-    [repair] = of(world.session(Repair()), decisions.Repair)
+    [repair] = of(world.session(Repair()), decisions.EvictForFaults)
     assert (repair.again, repair.epoch, evicted(world.look())) == (True, place.epoch, ["a-worker-1"])
 
 
@@ -360,7 +362,7 @@ def test_pods_that_run_alone_come_again_by_themselves_where_there_is_room(world:
     world.runs("a", 3, least=1, independent_pods="true")
     world.runs("b", 2, first=3)
     session = world.faults("node-1")
-    [repair] = of(session, decisions.Repair)
+    [repair] = of(session, decisions.EvictForFaults)
     assert (evicted(session), repair.epoch, of(session, decisions.Place)) == (["a-worker-1"], None, [])
     world.node("node-2", conditions=XID)
     world.look()

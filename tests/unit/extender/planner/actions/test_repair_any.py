@@ -49,8 +49,8 @@ def test_only_members_on_faulty_nodes_are_replaced_and_each_seat_is_planned_or_t
     faults = session.snapshot.faults
     told = {why.gang.key for why in of(session, decisions.Unschedulable)}
     places = {place.gang.key: place for place in of(session, decisions.Place)}
-    repairs = {repair.gang.key: repair for repair in of(session, decisions.Repair)}
-    assert len(repairs) == len(of(session, decisions.Repair))
+    repairs = {repair.gang.key: repair for repair in of(session, decisions.EvictForFaults)}
+    assert len(repairs) == len(of(session, decisions.EvictForFaults))
     taken = [pod.node for gang in session.snapshot.gangs for pod in gang.pods if pod.alive]
     for gang in session.snapshot.gangs:
         lost = {pod.uid for pod in gang.pods if pod.alive and pod.node in faults}
@@ -139,7 +139,7 @@ def test_a_repair_whose_eviction_was_refused_is_tried_again() -> None:
     place = world.replaced("node-1")
     session = world.session(world.progress, world.repair)
     assert not of(session, decisions.ClosePlacement)
-    [again] = of(session, decisions.Repair)
+    [again] = of(session, decisions.EvictForFaults)
     assert (again.gang.key, again.epoch) == (key, place.epoch)
     world.now += 61
     [close] = of(world.session(world.progress, world.repair), decisions.ClosePlacement)

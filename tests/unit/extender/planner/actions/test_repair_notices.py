@@ -76,7 +76,7 @@ def test_a_gang_is_told_and_goes_when_its_time_is_over() -> None:
     assert evicted(world.cycle(NOTICE_S - 5)) == []
     session = world.cycle(6)
     assert evicted(session) == EVERYBODY
-    [repair] = of(session, decisions.Repair)
+    [repair] = of(session, decisions.EvictForFaults)
     assert (repair.policy, repair.kind, repair.again, repair.outcome) == ("restart", "suspect", False, "silent")
     assert str(repair.reason).startswith("repairs: node node-1 is suspect (condition SysLogsXIDError=True)")
     assert repair.epoch == world.state.placements[world.key].spec.epoch
@@ -108,7 +108,7 @@ def test_a_gang_that_answers_goes_at_once(answer: dict[str, str]) -> None:
     world.says("a-worker-0", {names.EVICT_AT: until, **said})
     session = world.cycle()
     assert evicted(session) == EVERYBODY
-    assert [repair.outcome for repair in of(session, decisions.Repair)] == ["answered"]
+    assert [repair.outcome for repair in of(session, decisions.EvictForFaults)] == ["answered"]
 
 
 def test_a_gang_whose_nodes_are_healthy_again_stays() -> None:

@@ -14,7 +14,7 @@ from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt
 from extender.planner.actions.evicting import Evicting
 from extender.planner.framework.decisions import Place, RoomIsThere
-from extender.planner.plugins.topology import Topology
+from extender.planner.plugins.topology import TopologyPlugin
 from muster.api.kubernetes.meta import format_time
 
 
@@ -90,7 +90,7 @@ def test_what_has_gone_for_a_gang_is_not_counted_twice() -> None:
 def test_domains_are_compared_without_the_shares_of_victims() -> None:
     """A rack whose devices are used in part by every gang is as good as an empty one."""
     world = full_of_halves(2)
-    world.plugins = [*world.plugins, Topology({"levels": ["rack"]})]
+    world.plugins = [*world.plugins, TopologyPlugin({"levels": ["rack"]})]
     for number in range(2):
         world.node(f"node-{number}", gpus=1, labels={"rack": "r0"})
     asker = shares(world, "high", 3, priority="high", gpu_fraction="0.6", gpu_fraction_num_devices="1")

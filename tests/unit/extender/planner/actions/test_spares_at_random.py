@@ -10,7 +10,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.displace import Recall
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
-from extender.planner.ledger import Kind
+from extender.planner.ledger import EntryKind
 from muster.api import names
 from muster.api.muster.placement import slots_of
 from muster.resources.vector import GPU
@@ -142,7 +142,7 @@ class Cluster:
             if ((gang := state.gang(key)) and state.placement_of(key) and gang.started) or (gang and gang.active)
             for each in placement.spec.spares
         )
-        entries = [entry for entry in state.ledger.entries.values() if entry.kind is Kind.SPARE]
+        entries = [entry for entry in state.ledger.entries.values() if entry.kind is EntryKind.SPARE]
         kept = sum(entry.cls.requests[GPU] for entry in entries) // 4_000
         assert kept <= seats
 
@@ -170,5 +170,5 @@ def test_all_comes_to_rest(steps: list[tuple[Any, ...]]) -> None:
         cluster.cycle()
     cluster.world.now += 10
     session = cluster.world.session(*cluster.actions)
-    kinds = {type(each) for each in session.decisions} - {decisions.Unschedulable, decisions.Enqueue}
+    kinds = {type(each) for each in session.decisions} - {decisions.Unschedulable, decisions.AdmitGang}
     assert not kinds

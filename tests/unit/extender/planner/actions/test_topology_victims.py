@@ -8,7 +8,7 @@ from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt
 from extender.planner.actions.evicting import Evicting
 from extender.planner.framework.decisions import MakeRoom, Place, Reserve
-from extender.planner.plugins.topology import Topology
+from extender.planner.plugins.topology import TopologyPlugin
 
 RACK = {"muster.dev/topology-required": "rack"}
 
@@ -16,7 +16,7 @@ RACK = {"muster.dev/topology-required": "rack"}
 def racks(nodes: int, size: int) -> Cluster:
     """Racks of so many nodes."""
     world = Cluster(nodes)
-    world.plugins = [*world.plugins, Topology({"levels": ["rack"]})]
+    world.plugins = [*world.plugins, TopologyPlugin({"levels": ["rack"]})]
     for number in range(nodes):
         world.node(f"node-{number}", labels={"rack": f"r{number // size}"})
     return world

@@ -14,7 +14,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.plugins.order import Gang, Reservations, TaskOrder
+from extender.planner.plugins.order import GangPlugin, Reservations, TaskOrder
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.timing import Timing
@@ -26,7 +26,7 @@ from muster.api.volcano.scheduling import SubGroupPolicy
 def world_of(nodes: int = 1) -> World:
     """Nodes of 8 GPUs with queues."""
     world = World().nodes(nodes)
-    world.plugins = [Gang({}), Proportion({}), Predicates({})]
+    world.plugins = [GangPlugin({}), Proportion({}), Predicates({})]
     return world
 
 
@@ -122,7 +122,7 @@ def test_a_gang_is_planned_if_and_only_if_its_queue_takes_what_it_is_given(
 ) -> None:
     """What is refused would have been over the capability, and what is placed is not."""
     world = World(checked=False).nodes(3)
-    world.plugins = [Gang({}), Proportion({}), Predicates({})]
+    world.plugins = [GangPlugin({}), Proportion({}), Predicates({})]
     world.timing = Timing(growth_delay_s=60.0)
     world.queue("team", capability={"nvidia.com/gpu": limit})
     least = min(least, len(gpus))
@@ -218,7 +218,7 @@ def test_a_job_that_the_empty_cluster_could_not_hold_is_not_let_in_before_all_it
     key = group(world, "large", 9, phase="Pending", independent=False)
     waiting_pods(world, key, range(seen), GPU8)
     session = world.session(world.progress, Enqueue(), Allocate())
-    assert not of(session, decisions.Enqueue)
+    assert not of(session, decisions.AdmitGang)
     [waits] = of(session, decisions.Unschedulable)
     assert "8" in waits.message
     assert "9" in waits.message

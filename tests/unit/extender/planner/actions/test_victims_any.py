@@ -16,7 +16,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework.decisions import MakeRoom, Place, Reserve
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Reservations
-from extender.planner.plugins.topology import Topology
+from extender.planner.plugins.topology import TopologyPlugin
 
 RUNNING = st.lists(
     st.tuples(
@@ -54,7 +54,7 @@ def test_any_world(
 ) -> None:
     """The invariants of every cycle with a victim search."""
     world = Cluster(nodes, checked=False)
-    world.plugins = [*world.plugins, Topology({"levels": ["rack"]})]
+    world.plugins = [*world.plugins, TopologyPlugin({"levels": ["rack"]})]
     for number in range(nodes):
         world.node(f"node-{number}", labels={"rack": f"r{number // 2}"})
     free = dict.fromkeys(range(nodes), 8)

@@ -6,11 +6,13 @@ import msgspec
 import pytest
 from devices_world import DRIVER, asks, device, exactly
 
-from extender.planner.dynamic.claims import Alike, Demand, Kind, Tolerated, Wanted, demand_of
+from extender.planner.dynamic.claims import Alike, DeviceAlternative, DeviceDemand, DeviceKind, Tolerated, demand_of
 from muster.api.kubernetes.devices import Device, DeviceClass, DeviceTaint, ResourceClaimSpec
 
-GPU, NIC = Kind((Wanted("gpu"),)), Kind((Wanted("nic"),))
-LIKE_GPU, LIKE_NIC = (Kind((Wanted(name, attributes=("example.com/rail",)),)) for name in ("gpu", "nic"))
+GPU, NIC = DeviceKind((DeviceAlternative("gpu"),)), DeviceKind((DeviceAlternative("nic"),))
+LIKE_GPU, LIKE_NIC = (
+    DeviceKind((DeviceAlternative(name, attributes=("example.com/rail",)),)) for name in ("gpu", "nic")
+)
 SAME_RAIL = {"matchAttribute": "example.com/rail"}
 R0 = "request 'r0': "
 ALL = {"deviceClassName": "gpu", "allocationMode": "All"}
@@ -21,52 +23,55 @@ def either(*ways: dict[str, Any]) -> dict[str, Any]:
     return {"firstAvailable": [{"name": f"w{number}", **way} for number, way in enumerate(ways)]}
 
 
-DEMANDS: dict[str, tuple[dict[str, Any], Demand]] = {
-    "nothing": (asks(), Demand()),
-    "one": (asks(exactly(count=0)), Demand(((GPU, 1),))),
-    "three": (asks(exactly(count=3)), Demand(((GPU, 3),))),
-    "two kinds": (asks(exactly(), exactly("nic", 2)), Demand(((GPU, 1), (NIC, 2)))),
-    "all": (asks(ALL), Demand(all_of=(GPU,))),
-    "all, and one": (asks(ALL, exactly("nic")), Demand(((NIC, 1),), (GPU,))),
-    "access": (asks(exactly(count=2, adminAccess=True)), Demand(beside=((GPU, 2),))),
-    "access to all": (asks(ALL | {"adminAccess": True}), Demand(beside=((GPU, 1),))),
-    "one way": (asks(either(exactly(count=2))), Demand(((GPU, 2),))),
-    "two ways": (asks(either(exactly(), exactly("nic"))), Demand(((Kind((Wanted("gpu"), Wanted("nic"))), 1),))),
+DEMANDS: dict[str, tuple[dict[str, Any], DeviceDemand]] = {
+    "nothing": (asks(), DeviceDemand()),
+    "one": (asks(exactly(count=0)), DeviceDemand(((GPU, 1),))),
+    "three": (asks(exactly(count=3)), DeviceDemand(((GPU, 3),))),
+    "two kinds": (asks(exactly(), exactly("nic", 2)), DeviceDemand(((GPU, 1), (NIC, 2)))),
+    "all": (asks(ALL), DeviceDemand(all_of=(GPU,))),
+    "all, and one": (asks(ALL, exactly("nic")), DeviceDemand(((NIC, 1),), (GPU,))),
+    "access": (asks(exactly(count=2, adminAccess=True)), DeviceDemand(beside=((GPU, 2),))),
+    "access to all": (asks(ALL | {"adminAccess": True}), DeviceDemand(beside=((GPU, 1),))),
+    "one way": (asks(either(exactly(count=2))), DeviceDemand(((GPU, 2),))),
+    "two ways": (
+        asks(either(exactly(), exactly("nic"))),
+        DeviceDemand(((DeviceKind((DeviceAlternative("gpu"), DeviceAlternative("nic"))), 1),)),
+    ),
     "ways of more than one": (
         asks(either(exactly(), exactly("nic", 2))),
-        Demand(unseen=(R0 + "it names alternatives that are more than one device",))
+        DeviceDemand(unseen=(R0 + "it names alternatives that are more than one device",))
     ),
     "a way of a part": (
         asks(either(exactly(), exactly(capacity={}), exactly(capacity={"requests": {}}))),
-        Demand(unseen=(R0 + "it asks for a part of a device",)),
+        DeviceDemand(unseen=(R0 + "it asks for a part of a device",)),
     ),
     "no way": (asks({"firstAvailable": []}, exactly()),
-               Demand(((GPU, 1),), unseen=(R0 + "it is of a kind that this version does not know",))),
+               DeviceDemand(((GPU, 1),), unseen=(R0 + "it is of a kind that this version does not know",))),
     "a mode": (asks(exactly(allocationMode="Some")),
-               Demand(unseen=(R0 + "its allocation mode 'Some' is one that this version does not know",))),
-    "the usual mode": (asks(exactly(allocationMode="ExactCount")), Demand(((GPU, 1),))),
+               DeviceDemand(unseen=(R0 + "its allocation mode 'Some' is one that this version does not know",))),
+    "the usual mode": (asks(exactly(allocationMode="ExactCount")), DeviceDemand(((GPU, 1),))),
     "alike": (
         asks(exactly(), exactly("nic"), constraints=[SAME_RAIL]),
-        Demand(((LIKE_GPU, 1), (LIKE_NIC, 1)), alike=(Alike("example.com/rail", (LIKE_GPU, LIKE_NIC)),)),
+        DeviceDemand(((LIKE_GPU, 1), (LIKE_NIC, 1)), alike=(Alike("example.com/rail", (LIKE_GPU, LIKE_NIC)),)),
     ),
     "two alike": (
         asks(exactly(count=2), exactly("nic"), constraints=[SAME_RAIL | {"requests": ["r0"]}]),
-        Demand(((LIKE_GPU, 2), (NIC, 1)), alike=(Alike("example.com/rail", (LIKE_GPU,)),)),
+        DeviceDemand(((LIKE_GPU, 2), (NIC, 1)), alike=(Alike("example.com/rail", (LIKE_GPU,)),)),
     ),
     "one is alike": (
         asks(exactly(), exactly("nic"), constraints=[SAME_RAIL | {"requests": ["r1/w0"]}]),
-        Demand(((GPU, 1), (LIKE_NIC, 1))),
+        DeviceDemand(((GPU, 1), (LIKE_NIC, 1))),
     ),
     "another constraint first": (
         asks(exactly(count=2), constraints=[{"distinctAttribute": "example.com/rail"}, SAME_RAIL]),
-        Demand(
+        DeviceDemand(
             ((LIKE_GPU, 2),), alike=(Alike("example.com/rail", (LIKE_GPU,)),),
             unseen=("it has a constraint of a kind that is not counted",),
         ),
     ),
     "another constraint": (
         asks(exactly(), constraints=[{"distinctAttribute": "example.com/rail"}]),
-        Demand(((GPU, 1),), unseen=("it has a constraint of a kind that is not counted",)),
+        DeviceDemand(((GPU, 1),), unseen=("it has a constraint of a kind that is not counted",)),
     ),
 }  # fmt: skip
 
@@ -84,19 +89,19 @@ def test_what_a_claim_asks_for(what: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "name"),
     [
-        ((Wanted("gpu"),), "gpu"),
-        ((Wanted("gpu", ("a", "b")),), "gpu[a && b] (mark)"),
-        ((Wanted("gpu", ("a",)),), "gpu[a]"),
-        ((Wanted("gpu", ("a" * 155,)),), f"gpu[{'a' * 155}]"),
-        ((Wanted("gpu", attributes=("rail",)),), "gpu[has rail] (mark)"),
-        ((Wanted("gpu"), Wanted("nic")), "gpu or nic (mark)"),
-        ((Wanted("gpu", ("a" * 156,)),), f"gpu[{'a' * 156} (mark)"),
-        ((Wanted("gpu", (), (Tolerated("", "Exists", "", ""),)),), "gpu (mark)"),
+        ((DeviceAlternative("gpu"),), "gpu"),
+        ((DeviceAlternative("gpu", ("a", "b")),), "gpu[a && b] (mark)"),
+        ((DeviceAlternative("gpu", ("a",)),), "gpu[a]"),
+        ((DeviceAlternative("gpu", ("a" * 155,)),), f"gpu[{'a' * 155}]"),
+        ((DeviceAlternative("gpu", attributes=("rail",)),), "gpu[has rail] (mark)"),
+        ((DeviceAlternative("gpu"), DeviceAlternative("nic")), "gpu or nic (mark)"),
+        ((DeviceAlternative("gpu", ("a" * 156,)),), f"gpu[{'a' * 156} (mark)"),
+        ((DeviceAlternative("gpu", (), (Tolerated("", "Exists", "", ""),)),), "gpu (mark)"),
     ],
 )
-def test_a_kind_is_named_by_what_it_must_be(wanted: tuple[Wanted, ...], name: str) -> None:
+def test_a_kind_is_named_by_what_it_must_be(wanted: tuple[DeviceAlternative, ...], name: str) -> None:
     """As Kubernetes names a class; where the words leave something out, a mark tells kinds apart."""
-    found = Kind(wanted).name.removeprefix("deviceclass.resource.kubernetes.io/")
+    found = DeviceKind(wanted).name.removeprefix("deviceclass.resource.kubernetes.io/")
     words, _, mark = found.partition(" (")
     assert words == name.partition(" (")[0]
     assert len(mark) == (9 if "(" in name else 0)
@@ -120,19 +125,19 @@ def test_a_device_with_a_taint_is_for_who_tolerates_it(toleration: Tolerated, *,
     classes = {"gpu": DeviceClass()}
     one = msgspec.convert(device("d"), Device)
     one.taints = [DeviceTaint("sick", "yes", "NoExecute")]
-    assert Wanted("gpu", (), (toleration,)).matched_by(DRIVER, one, classes) is covered
+    assert DeviceAlternative("gpu", (), (toleration,)).matched_by(DRIVER, one, classes) is covered
     one.taints = [DeviceTaint("sick", "yes", "None")]
-    assert Wanted("gpu").matched_by(DRIVER, one, classes)
+    assert DeviceAlternative("gpu").matched_by(DRIVER, one, classes)
 
 
 def test_a_device_is_of_a_kind_if_one_way_fits() -> None:
     """By its class, which must be there, its expressions and the attributes that it must have."""
     one, classes = msgspec.convert(device("d", model="a"), Device), {"gpu": DeviceClass()}
     for fits, ways in (
-        (True, [Wanted("none"), Wanted("gpu")]),
-        (False, [Wanted("none")]),
-        (False, [Wanted("gpu", ("false",))]),
-        (True, [Wanted("gpu", ("true",), attributes=(f"{DRIVER}/model",))]),
-        (False, [Wanted("gpu", attributes=(f"{DRIVER}/model", f"{DRIVER}/none"))]),
+        (True, [DeviceAlternative("none"), DeviceAlternative("gpu")]),
+        (False, [DeviceAlternative("none")]),
+        (False, [DeviceAlternative("gpu", ("false",))]),
+        (True, [DeviceAlternative("gpu", ("true",), attributes=(f"{DRIVER}/model",))]),
+        (False, [DeviceAlternative("gpu", attributes=(f"{DRIVER}/model", f"{DRIVER}/none"))]),
     ):
-        assert Kind(tuple(ways)).matched_by(DRIVER, one, classes) is fits, ways
+        assert DeviceKind(tuple(ways)).matched_by(DRIVER, one, classes) is fits, ways

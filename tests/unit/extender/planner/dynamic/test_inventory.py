@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extender.planner.dynamic import inventory
-from extender.planner.dynamic.claims import Kind, Wanted
+from extender.planner.dynamic.claims import DeviceAlternative, DeviceKind
 from extender.planner.dynamic.inventory import Inventory
 from muster.api.kubernetes.devices import DeviceClass, DeviceTaintRule, ResourceClaimTemplate, ResourceSlice
 from muster.api.kubernetes.meta import ObjectMeta
@@ -51,7 +51,7 @@ def put_named(into: Inventory, what: str, name: str, *, there: bool) -> None:
     elif what == "rule":
         into.put_rule(name, rule_named(name) if there else None)
     else:
-        (into.want if there else into.forget)(Kind((Wanted(name, ("true",)),)))
+        (into.want if there else into.forget)(DeviceKind((DeviceAlternative(name, ("true",)),)))
 
 
 def slice_of(node: str, *memories: str, **more: Any) -> ResourceSlice:
@@ -207,7 +207,7 @@ def test_what_a_device_plugin_offers_stays_and_counts_for_what_includes_it() -> 
     assert kept.offers("n1", {"example.com/gpu": 0}) == kept.offers("n1", {})
     assert kept.used([(DRIVER, "n1", "d1"), (DRIVER, "n1", "d0")]) == {"example.com/gpu": 2, ANY: 1}
     assert kept.used([(DRIVER, "n1", "d9"), (DRIVER, "n9", "d0"), ("other", "n1", "d0")]) == {}
-    large = Kind((Wanted("large"),))
+    large = DeviceKind((DeviceAlternative("large"),))
     assert set(kept.rows.asked(large, 2).items()) == {("example.com/gpu", 2), (ANY, 2)}
     assert [kept.class_of(name) for name in ("example.com/gpu", ANY, f"{ANY}-", "cpu")] == ["gpu", "large", "", ""]
     assert [*kept.nodes] == ["n1"]
@@ -227,7 +227,7 @@ def test_a_kind_with_a_device_that_is_no_whole_one_is_not_counted(odd: dict[str,
     devices = [device("d0", memory="80Gi"), device("d1", memory="40Gi", **odd)]
     kept.put_slice("n0", slice_of("n0", devices=devices))
     kept.refresh()
-    gpu, large = Kind((Wanted("gpu"),)), Kind((Wanted("large"),))
+    gpu, large = DeviceKind((DeviceAlternative("gpu"),)), DeviceKind((DeviceAlternative("large"),))
     assert (bool(kept.unseen(gpu)), bool(kept.unseen(large))) == (True, False)
     assert "not of a single node" in kept.unseen(gpu)
     assert kept.offers("n0", {}) == {"example.com/gpu": 1, ANY: 1}
@@ -250,14 +250,14 @@ def test_devices_are_alike_if_each_node_has_one_value() -> None:
         kept.put_slice(node, slice_of(node, devices=devices))
         kept.refresh()
 
-    large = (Kind((Wanted("large"),)),)
+    large = (DeviceKind((DeviceAlternative("large"),)),)
     put("n1", "a", "a")
     put("n0", "b", "b")
     assert kept.uniform(large, rail)
     assert kept.uniform((*large, *large), rail)
     put("n0", "b", "a")
     assert not kept.uniform(large, rail)
-    assert kept.uniform((Kind((Wanted("none"),)),), rail)
+    assert kept.uniform((DeviceKind((DeviceAlternative("none"),)),), rail)
     put("n0", "a", "a")
     assert kept.uniform(large, rail)
 
@@ -265,7 +265,7 @@ def test_devices_are_alike_if_each_node_has_one_value() -> None:
 def test_a_kind_stays_for_as_long_as_anybody_wants_it() -> None:
     """As often as it was wanted; all of a node is a resource of its own for as long as that is wanted."""
     kept = two_classes()
-    kind = Kind((Wanted("gpu", ("true",)),))
+    kind = DeviceKind((DeviceAlternative("gpu", ("true",)),))
     for _ in range(2):
         kept.want(kind, whole=True)
     kept.refresh()

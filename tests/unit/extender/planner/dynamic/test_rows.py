@@ -7,14 +7,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from extender.planner.dynamic import rows as module
-from extender.planner.dynamic.claims import Kind, Wanted
+from extender.planner.dynamic.claims import DeviceAlternative, DeviceKind
 from extender.planner.dynamic.rows import WHOLE, Rows, rows_of
 
 MOST_KINDS = 4
-KINDS = [Kind((Wanted(name),)) for name in "abcd"]
+KINDS = [DeviceKind((DeviceAlternative(name),)) for name in "abcd"]
 
 
-def rows(patterns: list[int], alls: tuple[Kind, ...] = ()) -> Rows:
+def rows(patterns: list[int], alls: tuple[DeviceKind, ...] = ()) -> Rows:
     """The resources of four kinds where there are devices of these patterns."""
     bits = {kind: number for number, kind in enumerate(KINDS)}
     return rows_of(bits, {kind: kind.name for kind in KINDS}, alls, sorted(set(patterns)))

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from extender.planner.fairshare.division import Claim, divide
+from extender.planner.fairshare.division import QueueClaim, divide
 from extender.planner.fairshare.shares import UsageBook
 
 
-def claims(*rows: dict[str, float]) -> list[Claim]:
+def claims(*rows: dict[str, float]) -> list[QueueClaim]:
     """Claims, the oldest first."""
-    return [Claim(born=(f"{age:03}", ""), **row) for age, row in enumerate(rows)]  # type: ignore[arg-type]
+    return [QueueClaim(born=(f"{age:03}", ""), **row) for age, row in enumerate(rows)]  # type: ignore[arg-type]
 
 
 def row(deserved: float, weight: float, request: float, **more: float) -> dict[str, float]:

@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 
-from extender.planner.fairshare.order import Standing, compare, key_of
+from extender.planner.fairshare.order import WeighedQueue, compare, key_of
 
 
-def standing(**gpu: Any) -> Standing:
+def standing(**gpu: Any) -> WeighedQueue:
     """A queue by its GPUs; cpu has no bounds."""
     bounds = {name: (inf, gpu.get(name, default)) for name, default in (("fair", 0), ("quota", 0), ("limit", inf))}
     bounds["fair"] = (gpu.get("others", inf), bounds["fair"][1])
     more = {"priority": gpu.get("priority", 0), "born": gpu.get("born", ("", ""))}
-    return Standing(allocated=(2 * gpu.get("others", 0), gpu.get("allocated", 0)), total=(100, 10), **bounds, **more)
+    return WeighedQueue(
+        allocated=(2 * gpu.get("others", 0), gpu.get("allocated", 0)), total=(100, 10), **bounds, **more
+    )
 
 
 LEFT_FIRST = {
@@ -56,5 +58,5 @@ def test_what_a_gang_needs_of_a_resource_without_a_share_comes_last(fair: int, w
 
 def test_an_idle_resource_does_not_hide_that_a_queue_is_over_its_share() -> None:
     """Of which it neither has nor is due anything; KAI counts it all the same."""
-    over = Standing(allocated=(0, 6), fair=(0, 5), quota=(inf, inf), limit=(inf, inf), total=(10, 10))
+    over = WeighedQueue(allocated=(0, 6), fair=(0, 5), quota=(inf, inf), limit=(inf, inf), total=(10, 10))
     assert key_of(over, (0, 1))[0]

@@ -5,10 +5,10 @@ from extender_world import World
 from extender.planner.framework.snapshot import take
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.volcano.access import Barrier
+from muster.volcano.access import NamespaceObstacle
 
 CPU = {"cpu": 1}
-NOT_OURS = Barrier("private", "team=red")
+NOT_OURS = NamespaceObstacle("private", "team=red")
 
 
 def test_only_gangs_that_want_something_are_barred() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from extender.planner import reasons
-from extender.planner.dynamic.needs import Needs, SharedClaim
+from extender.planner.dynamic.needs import ClaimNeeds, SharedClaim
 from extender.planner.framework.answers import LeftFree
 from extender.planner.framework.freecapacity import LARGE, ClaimUsers
 from extender.planner.framework.operations import Operation
@@ -101,9 +101,9 @@ def test_users_of_a_claim_are_counted_by_claim_and_queue() -> None:
     one, grouped = SharedClaim("ns/c", (("x", 1),)), SharedClaim("ns/g", (), grouped=True)
     session, cls = opened({"cpu": 1})
     gang = session.snapshot.gangs[0]
-    named = ClassTable().equipped(cls, Needs(named=(one, grouped)))
+    named = ClassTable().equipped(cls, ClaimNeeds(named=(one, grouped)))
     assert (users.hold(named), users.full(named, 2), users.full(named, 3)) == (2, "", "ns/c")
-    assert users.hold(ClassTable().equipped(cls, Needs(named=(grouped,)))) == LARGE
+    assert users.hold(ClassTable().equipped(cls, ClaimNeeds(named=(grouped,)))) == LARGE
     assert users.new([one, grouped, one], "q") == [grouped]
     assert users.new([one, one], "r") == [one]
     users.count(Operation(gang, "worker", [0, 1, 2], 0, session.snapshot.row_of(cls), named), 1)

@@ -16,7 +16,7 @@ from shared_gpus import annotations
 
 from extender.planner.framework.operations import Eviction
 from extender.planner.framework.statement import Statement, counted_free, undone
-from extender.planner.ledger import Entry, Kind
+from extender.planner.ledger import EntryKind, LedgerEntry
 from extender.planner.state.devices import Devices as Shares
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
@@ -173,7 +173,7 @@ def test_pods_that_leave_are_counted_under_fewer_marks() -> None:
     row = trial.session.snapshot.row_of(cls)
     found = [Eviction(gang, pods, 0, row, cls, not pods).marks for pods in ((pod,), (leaves,), ())]
     assert found == [cls.marks, (("all", 2),), ()]
-    kinds = [Entry(kind, "node-0", cls).marks for kind in (Kind.BOUND, Kind.LEAVING)]
+    kinds = [LedgerEntry(kind, "node-0", cls).marks for kind in (EntryKind.BOUND, EntryKind.LEAVING)]
     assert kinds == [cls.marks, (("all", 2),)]
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
 from extender.planner.framework.ordering import Keyed
-from extender.planner.framework.registry import Plugin
+from extender.planner.framework.registry import PlannerPlugin
 from extender.planner.framework.session import Session
-from extender.planner.plugins.order import Elastic, Gang, Priority
+from extender.planner.plugins.order import Elastic, GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.state.access import parents_of
@@ -21,14 +21,14 @@ from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.volcano.access import lineage
 
 PARENTS = {"a": "root", "b": "root", "a1": "a", "a2": "a", "b1": "b", "b11": "b1", "b12": "b1"}
-BUILT_IN = (Gang, Priority, Elastic, Proportion, Predicates)
+BUILT_IN = (GangPlugin, Priority, Elastic, Proportion, Predicates)
 AMOUNT = st.integers(0, 20)
 
 
 class Compared:
     """A plugin of which nothing but its comparisons is known, as if it were somebody else's."""
 
-    def __init__(self, plugin: Plugin) -> None:
+    def __init__(self, plugin: PlannerPlugin) -> None:
         self.name = plugin.name
         self._plugin = plugin
 
@@ -43,7 +43,7 @@ class Compared:
         self._plugin.on_session_close(session)
 
 
-def order(plugins: list[Plugin], queues: Mapping[str, Any], gangs: list[tuple[str, int, int]]) -> list[str]:
+def order(plugins: list[PlannerPlugin], queues: Mapping[str, Any], gangs: list[tuple[str, int, int]]) -> list[str]:
     """Names of gangs in the order in which they were tried."""
     world = World(checked=False)
     world.plugins = plugins

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
-from extender.planner.framework.registry import Plugin
+from extender.planner.framework.registry import PlannerPlugin
 from extender.planner.plugins.admission import Drf, Overcommit, QuotaRoom, Sla
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.protection import Conformance, needed_by_the_cluster
@@ -17,7 +17,7 @@ from muster.api.kubernetes.quota import ResourceQuota, ResourceQuotaSpec, Resour
 GPU1, GPU8 = {"nvidia.com/gpu": 1}, {"nvidia.com/gpu": 8}
 
 
-def world_of(*plugins: Plugin, nodes: int = 1) -> World:
+def world_of(*plugins: PlannerPlugin, nodes: int = 1) -> World:
     """Nodes of 8 GPUs, and these plugins beside the usual ones."""
     world = World().nodes(nodes)
     world.plugins += plugins
@@ -34,7 +34,7 @@ def wanting(world: World, name: str, gpus: int, *, phase: str = "Pending", **ann
 
 def let_in(world: World) -> list[str]:
     """The gangs that a cycle of enqueue lets in, in order."""
-    return [enqueue.gang.group.metadata.name for enqueue in of(world.session(Enqueue()), decisions.Enqueue)]
+    return [enqueue.gang.group.metadata.name for enqueue in of(world.session(Enqueue()), decisions.AdmitGang)]
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_overcommit_compares_what_the_gang_needs() -> None:
     key = wanting(world, "cpus", 1)
     world.change(world.state.groups[key], spec={"min_resources": {"cpu": 1}})
     session = world.session(Enqueue())
-    assert [each.gang.key for each in of(session, decisions.Enqueue)] == ["ns/gpus"]
+    assert [each.gang.key for each in of(session, decisions.AdmitGang)] == ["ns/gpus"]
     assert waiting(session)["cpus"][1].startswith("the gangs that were let in before it need all cpu that may be")
     world.change(world.state.groups["ns/cpus"], spec={"min_resources": {"cpu": "0.4"}})
     assert let_in(world) == ["gpus"]

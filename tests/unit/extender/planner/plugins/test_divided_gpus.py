@@ -7,7 +7,7 @@ from extender_world import World, cluster_of, of, slots
 from gpus_world import divided, shares
 
 from extender.planner.framework.decisions import Place, Unschedulable
-from extender.planner.plugins.order import Gang
+from extender.planner.plugins.order import GangPlugin
 from extender.verbs.filter import Filter
 from muster.api.kubernetes.extender import ExtenderArgs
 
@@ -19,7 +19,7 @@ PRODUCT = {"nvidia.com/gpu.product": "A100-SXM4-40GB-MIG-1g.5gb", "nvidia.com/gp
 
 @pytest.mark.parametrize("part", [{"gpu_fraction": "0.5"}, {"gpu_memory": "1000"}])
 @pytest.mark.parametrize(("gpus", "labels"), [(MIXED, {}), (ONLY, {}), (SINGLE, PRODUCT), (MIXED, PRODUCT)])
-@pytest.mark.parametrize("plugins", [None, [Gang({})]])
+@pytest.mark.parametrize("plugins", [None, [GangPlugin({})]])
 def test_parts_of_gpus_are_not_placed_on_divided_ones(
     part: dict[str, str], gpus: dict[str, int], labels: dict[str, str], plugins: list[Any] | None
 ) -> None:

@@ -12,7 +12,7 @@ from extender.planner.actions.displace import Preempt
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.plugins.proportion import Proportion
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.verbs.filter import Filter
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.devices import DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
@@ -319,7 +319,7 @@ def test_a_cluster_without_devices_knows_nothing_of_them() -> None:
     world.gang("a", {"worker": (1, {"nvidia.com/gpu": 1})})
     assert where(world.plan()) == {"a": ["node-0"]}
     assert set(world.state.nodes.axis) == {"cpu", "memory", "pods", "nvidia.com/gpu"}
-    assert isinstance(world.state, State)
+    assert isinstance(world.state, PlannerState)
 
 
 def running(world: Devices, name: str, members: int, **more: Any) -> str:

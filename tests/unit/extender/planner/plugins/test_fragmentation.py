@@ -16,10 +16,10 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.fragmentation import MOST_SEEN, Fragmentation
 from extender.planner.plugins.scores import DENSITY
-from extender.planner.plugins.worth import LARGE, Kind, Mix, NodeState, kind_of
+from extender.planner.plugins.worth import LARGE, Mix, NodeState, PodKind, kind_of
 
 KINDS = st.builds(
-    lambda cpu, devices, portion: Kind(cpu, 1, devices, 1000 if devices > 1 else portion),
+    lambda cpu, devices, portion: PodKind(cpu, 1, devices, 1000 if devices > 1 else portion),
     st.integers(1, 8), st.integers(1, 4), st.sampled_from([250, 300, 500, 1000]),
 )  # fmt: skip
 NODES = st.tuples(st.integers(0, 16), st.integers(0, 4), st.lists(st.integers(1, 999), min_size=2, max_size=2))
@@ -36,14 +36,14 @@ def state(*nodes: tuple[int, int, list[int]]) -> NodeState:
     )
 
 
-def usable(kind: Kind, cpu: int, unused: int, parts: list[int]) -> int:
+def usable(kind: PodKind, cpu: int, unused: int, parts: list[int]) -> int:
     """What one such pod can use of a node's free GPUs, said once more and plainly."""
     fitting = [part for part in [*parts, *[1000] * unused] if part >= kind.portion]
     return sum(fitting) if len(fitting) >= kind.devices and cpu >= kind.cpu else 0
 
 
 @given(st.dictionaries(KINDS, st.integers(1, 5), min_size=1, max_size=4), st.lists(NODES, min_size=1, max_size=3))
-def test_worth_is_what_the_next_pod_can_use(seen: dict[Kind, int], nodes: list[tuple[int, int, list[int]]]) -> None:
+def test_worth_is_what_the_next_pod_can_use(seen: dict[PodKind, int], nodes: list[tuple[int, int, list[int]]]) -> None:
     """On average over the kinds."""
     mix = Mix.of(seen, 1.0, 100, 0.0)
     assert mix is not None
@@ -53,7 +53,9 @@ def test_worth_is_what_the_next_pod_can_use(seen: dict[Kind, int], nodes: list[t
 
 
 @given(KINDS, KINDS, NODES)
-def test_one_pod_more_goes_where_it_costs_least(seen: Kind, asked: Kind, node: tuple[int, int, list[int]]) -> None:
+def test_one_pod_more_goes_where_it_costs_least(
+    seen: PodKind, asked: PodKind, node: tuple[int, int, list[int]]
+) -> None:
     """Of all devices that have room the best one counts."""
     mix = Mix.of({seen: 1}, 1.0, 100, 0.1)
     assert mix is not None
@@ -138,10 +140,10 @@ def test_a_small_pod_leaves_the_whole_node_to_a_large_one() -> None:
     st.lists(st.sampled_from([0, 0, 250, 400, 700, 1000]), min_size=1, max_size=4),
 )  # fmt: skip
 def test_the_worth_of_a_node_with_the_pod_on_each_of_its_devices(
-    seen: Kind, cpu: int, portion: int, used: list[int]
+    seen: PodKind, cpu: int, portion: int, used: list[int]
 ) -> None:
     """As if the node had been made so; a device without room counts as full."""
-    mix, asked = Mix.of({seen: 1}, 1.0, 100, 0.1), Kind(1, 1, 1, portion)
+    mix, asked = Mix.of({seen: 1}, 1.0, 100, 0.1), PodKind(1, 1, 1, portion)
     assert mix is not None
     parts, unused = [1000 - amount if amount else 0 for amount in used], used.count(0)
     found = mix.worth_by_device(state((cpu, unused, parts)), asked, np.array(used))
@@ -153,7 +155,7 @@ def test_the_worth_of_a_node_with_the_pod_on_each_of_its_devices(
         assert found[device] == pytest.approx(mix.worth(expected)[0])
 
 
-LARGE_KIND, HALF, NO_GPU = Kind(8, 1, 4, 1000), Kind(1, 1, 1, 500), Kind(4, 1, 0, 1000)
+LARGE_KIND, HALF, NO_GPU = PodKind(8, 1, 4, 1000), PodKind(1, 1, 1, 500), PodKind(4, 1, 0, 1000)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +172,7 @@ LARGE_KIND, HALF, NO_GPU = Kind(8, 1, 4, 1000), Kind(1, 1, 1, 500), Kind(4, 1, 0
     ],
 )
 def test_the_most_frequent_kinds_make_the_mix(
-    seen: dict[Kind, int], coverage: float, most: int, kept: list[tuple[int, float]]
+    seen: dict[PodKind, int], coverage: float, most: int, kept: list[tuple[int, float]]
 ) -> None:
     """Up to a part of all pods; those without GPUs count there, and have no part in the worth."""
     mix = Mix.of(seen, coverage, most, 0.1)
@@ -193,15 +195,15 @@ def test_the_mix_follows_the_pods_that_come() -> None:
 @pytest.mark.parametrize(
     ("requests", "notes", "kind"),
     [
-        ({"cpu": 2, "memory": 100, "nvidia.com/gpu": 3}, {}, Kind(2000, 100, 3, 1000)),
-        ({"cpu": 2}, {}, Kind(2000, 0, 0, 1000)),
-        ({"volcano.sh/gpu-number": 2}, {}, Kind(0, 0, 2, 1000)),
-        ({"cpu": 1}, {"gpu-fraction": "0.25"}, Kind(1000, 0, 1, 250)),
-        ({"cpu": 1}, {"gpu-memory": "10000"}, Kind(1000, 0, 1, 500)),
-        ({"cpu": 1}, {"gpu-memory": "50000"}, Kind(1000, 0, 1, 1000)),
+        ({"cpu": 2, "memory": 100, "nvidia.com/gpu": 3}, {}, PodKind(2000, 100, 3, 1000)),
+        ({"cpu": 2}, {}, PodKind(2000, 0, 0, 1000)),
+        ({"volcano.sh/gpu-number": 2}, {}, PodKind(0, 0, 2, 1000)),
+        ({"cpu": 1}, {"gpu-fraction": "0.25"}, PodKind(1000, 0, 1, 250)),
+        ({"cpu": 1}, {"gpu-memory": "10000"}, PodKind(1000, 0, 1, 500)),
+        ({"cpu": 1}, {"gpu-memory": "50000"}, PodKind(1000, 0, 1, 1000)),
     ],
 )
-def test_the_kind_of_a_pod(requests: dict[str, Any], notes: dict[str, str], kind: Kind) -> None:
+def test_the_kind_of_a_pod(requests: dict[str, Any], notes: dict[str, str], kind: PodKind) -> None:
     """Memory of GPUs is a part of the smallest of them, at most a whole one."""
     world = World()
     for number, memory in enumerate(("40000", "20000")):

@@ -12,13 +12,13 @@ from queue_world import shared_world as world_of
 from extender.planner.fairshare.budgets import budgets_of
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.plugins.order import Gang, Priority
+from extender.planner.plugins.order import GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.creator import creator_of
 from muster.api.muster.placement import ranks_of
-from muster.api.muster.usage import PERIODS, PeriodUsage, QueueUsage, Usage, period_of
+from muster.api.muster.usage import PERIODS, PeriodUsage, PublishedUsage, QueueUsage, period_of
 
 GPU = {"nvidia.com/gpu": 1, "cpu": 1}
 PER_USER, WINDOWS, BUDGET, MODE = "max-per-user", "limit-windows", "budget", "budget-mode"
@@ -102,9 +102,11 @@ def test_a_window_lets_a_queue_use_less() -> None:
     assert placed(world.plan()) == {"waits": 1}
 
 
-def used(hours: float, *, month: str = MONTH, until: float = NOW, queue: str = "team") -> Usage:
+def used(hours: float, *, month: str = MONTH, until: float = NOW, queue: str = "team") -> PublishedUsage:
     """The usage of a queue in GPU hours."""
-    return Usage(until=until, queues={queue: QueueUsage(month=month, seconds={"nvidia.com/gpu": hours * HOUR_S})})
+    return PublishedUsage(
+        until=until, queues={queue: QueueUsage(month=month, seconds={"nvidia.com/gpu": hours * HOUR_S})}
+    )
 
 
 def test_a_budget_that_is_used_up_lets_no_gang_start() -> None:
@@ -150,7 +152,7 @@ def test_what_is_held_since_the_usage_counts() -> None:
         used(1000, queue="x"),
     ],
 )
-def test_without_fresh_usage_nothing_is_enforced(usage: Usage | None) -> None:
+def test_without_fresh_usage_nothing_is_enforced(usage: PublishedUsage | None) -> None:
     """A history that is down keeps nobody from working; nor does what was used in another month or queue."""
     world = world_of(1).queue("team", **{BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"}).queue("x")
     world.gang("starts", {"worker": (1, GPU)}, queue="team")
@@ -158,11 +160,11 @@ def test_without_fresh_usage_nothing_is_enforced(usage: Usage | None) -> None:
     assert placed(world.plan()) == {"starts": 1}
 
 
-def of_today(hours: float, *, periods: tuple[str, ...] = PERIODS) -> Usage:
+def of_today(hours: float, *, periods: tuple[str, ...] = PERIODS) -> PublishedUsage:
     """The same of today, this week and this month."""
     seconds = {"nvidia.com/gpu": hours * HOUR_S}
     week, day = (PeriodUsage(period_of(each, NOW).name, seconds) for each in ("week", "day"))
-    return Usage(NOW, {"team": QueueUsage(MONTH, seconds, week, day)}, periods)
+    return PublishedUsage(NOW, {"team": QueueUsage(MONTH, seconds, week, day)}, periods)
 
 
 def test_of_several_budgets_each_counts() -> None:
@@ -280,7 +282,7 @@ def test_nobody_ever_holds_more(
 ) -> None:
     """Whatever is submitted, grows and ends: after each cycle no user, and no model, has more than any queue allows."""
     world = QueueWorld(nodes=2, gpus=8)
-    world.plugins = [Gang({}), Proportion({}), Predicates({}), Priority({})]
+    world.plugins = [GangPlugin({}), Proportion({}), Predicates({}), Priority({})]
     for number in range(2):
         world.node(f"h100-{number}", labels={MODEL: H100})
     for name in QUEUES:

@@ -15,7 +15,7 @@ from extender.planner.plugins.scores import (
     GpuSpread,
     NodeAvailability,
     NodePlacement,
-    PodAffinity,
+    PodAffinityScore,
     ResourceType,
 )
 from muster.api.kubernetes.core import Taint
@@ -156,7 +156,7 @@ def test_the_weights_of_nodeorder_are_volcanos() -> None:
 )
 def test_preferred_affinity_counts_pods_by_domain(kind: str, expected: list[float]) -> None:
     """Weight times pods, from 0 for the lowest sum to 1 for the highest, each in its plugin's magnitude."""
-    for plugin, most in ((PodAffinity({}), 100_000), (only("podaffinity", 2), 200)):
+    for plugin, most in ((PodAffinityScore({}), 100_000), (only("podaffinity", 2), 200)):
         world = World()
         for number, zone in enumerate(("a", "b", "c", "")):
             world.node(f"node-{number}", labels={"zone": zone} if zone else {})

@@ -9,11 +9,11 @@ from gpus_world import CPU1, divided
 from extender.planner.actions.stalegangeviction import StaleGangEviction
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import ReservationRules
-from extender.planner.framework.registry import Plugin
+from extender.planner.framework.registry import PlannerPlugin
 from extender.planner.framework.statement import Statement
 from extender.planner.plugins.admission import Drf
 from extender.planner.plugins.order import Elastic, Reservations, SubGroupOrder, TaskOrder, share_of_minimum
-from extender.planner.plugins.pages import ReflectJobOrder, Snapshot
+from extender.planner.plugins.pages import ReflectJobOrder, SnapshotPages
 from extender.planner.plugins.scores import GpuPack, GpuSpread, NodePlacement, ResourceType
 from extender.planner.state.podset import PodSetView
 from muster.api.volcano.scheduling import SubGroupPolicy
@@ -33,7 +33,7 @@ GPU8 = {"nvidia.com/gpu": 8}
         pytest.param([GpuSpread({}), NodePlacement({})], "node-0", id="a larger magnitude decides, spread"),
     ],
 )
-def test_strategies_choose_the_fuller_or_the_emptier_node(plugins: list[Plugin], node: str) -> None:
+def test_strategies_choose_the_fuller_or_the_emptier_node(plugins: list[PlannerPlugin], node: str) -> None:
     """node-0 is empty, node-1 gives 4 of its 8 GPUs."""
     world = World().nodes(2)
     world.pod("ns/x", "t", 0, {"nvidia.com/gpu": 4, "cpu": 16}, node="node-1", phase="Running")
@@ -187,7 +187,7 @@ def test_members_that_ended_do_not_make_a_gang_stale(phase: str) -> None:
 def test_pages_show_the_snapshot_and_the_order() -> None:
     """As plain data."""
     world = World().nodes(1)
-    world.plugins += [Snapshot({}), ReflectJobOrder({})]
+    world.plugins += [SnapshotPages({}), ReflectJobOrder({})]
     world.gang("big", {"worker": (9, GPU8)})
     pages = world.plan().hooks.http_handler.call()
     assert pages["snapshot"]()["nodes"]["node-0"]["nvidia.com/gpu"] == [8000, 8000]

@@ -13,7 +13,7 @@ from queue_world import shared_world as world_of
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from extender.planner.plugins.order import Gang, Priority
+from extender.planner.plugins.order import GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.core import Taint
@@ -259,7 +259,7 @@ def test_a_queue_without_weight_gets_nothing_of_a_plentiful_surplus() -> None:
 def test_what_cannot_be_read_ends_no_cycle() -> None:
     """Amounts of queues, PodGroups and kept usage that admission would have refused count as not set."""
     world = world_of(1)
-    world.plugins = [Gang({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
+    world.plugins = [GangPlugin({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
     world.queue("odd", capability={"cpu": "many"}, deserved={"cpu": "-"}, parent="odd")
     world.state.queues["odd"].status.usage = {"cpu": "?"}
     world.state.queues["odd"].status.usage_time = "yesterday"
@@ -273,7 +273,7 @@ def test_what_cannot_be_read_ends_no_cycle() -> None:
 def test_past_usage_lowers_what_is_left_to_a_queue() -> None:
     """A queue that had the whole cluster lately gets less of it than one that had nothing."""
     world = world_of(1)
-    world.plugins = [Gang({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
+    world.plugins = [GangPlugin({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
     for queue in ("busy", "idle"):
         world.queue(queue)
     world.state.queues["busy"].status.usage = {"cpu": "8", "nvidia.com/gpu": "8"}
@@ -297,7 +297,7 @@ def test_an_extender_that_was_away_knows_the_usage_of_one_that_was_not(
 ) -> None:
     """It begins with the usage in the status at the end of the other one, decayed since."""
     world = World(checked=False)
-    others = [Gang({}), Predicates({}), Priority({})]
+    others = [GangPlugin({}), Predicates({}), Priority({})]
     stays, goes, comes = (Proportion({"halfLife": f"{half_life_s}s"}) for _ in range(3))
     for name, gpus in used.items():
         world.queue(name)
@@ -329,7 +329,7 @@ def means(world: World) -> dict[str, int]:
 def test_usage_of_a_clock_that_was_ahead_counts_in_full() -> None:
     """Time that has not come yet neither lowers nor raises it."""
     world = world_of(1).queue("busy").queue("idle")
-    world.plugins = [Gang({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
+    world.plugins = [GangPlugin({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
     world.state.queues["busy"].status.usage = {"nvidia.com/gpu": "8"}
     world.state.queues["busy"].status.usage_time = format_time(world.now + 3600)
     assert means(world) == {"busy": 8000, "idle": 0}

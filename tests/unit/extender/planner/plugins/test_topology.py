@@ -17,10 +17,10 @@ from extender.planner.framework import decisions
 from extender.planner.framework.answers import NodeSet
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
-from extender.planner.plugins.topology import PROFILES, Topology
+from extender.planner.plugins.topology import PROFILES, TopologyPlugin
 from extender.planner.state.gangs import GangView
 from extender.planner.timing import Timing
-from extender.planner.topology.parts import Part
+from extender.planner.topology.parts import SlotGroup
 from muster.api.volcano.scheduling import NetworkTopology, SubGroupPolicy
 
 ROOMS = st.lists(st.integers(0, 8), min_size=12, max_size=12)
@@ -159,7 +159,7 @@ def test_a_gang_that_no_domain_can_ever_hold_is_told_so_at_once() -> None:
         "5 pods must be in one domain of level rack; b0/r0, the closest of 4, has room for 2: 3 short; even were all "
         "nodes empty"
     )
-    assert not of(session, decisions.Enqueue)
+    assert not of(session, decisions.AdmitGang)
 
 
 def test_pod_sets_have_levels_of_their_own() -> None:
@@ -332,7 +332,7 @@ class _NotThere(PlainPlugin):
         """Registers."""
         allowed = [node is not None and "r0" not in node.metadata.name for node in session.snapshot.nodes]
 
-        def subsets(nodes: NodeSet, _gang: GangView, _part: Part) -> list[NodeSet]:
+        def subsets(nodes: NodeSet, _gang: GangView, _part: SlotGroup) -> list[NodeSet]:
             return [nodes.within(np.array(allowed))]
 
         session.hooks.subset_nodes.add(subsets)
@@ -350,7 +350,7 @@ def test_another_plugin_can_narrow_the_domains() -> None:
 def test_a_level_that_nobody_configured_is_a_label_all_the_same() -> None:
     """`topology.kubernetes.io/zone` works at once; a label that no node has is told."""
     world = Racks(2, 1, 2)
-    world.topology = Topology({})
+    world.topology = TopologyPlugin({})
     world.plugins = [*world.plugins[:-1], world.topology]
     key = world.asks("a", 2, required="block")
     none = world.asks("none", 2, required="example.com/row")

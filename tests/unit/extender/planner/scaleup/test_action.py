@@ -11,7 +11,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.cycle import run_cycle
 from extender.planner.framework.answers import QueueRefusal
-from extender.planner.framework.decisions import Enqueue as LetIn
+from extender.planner.framework.decisions import AdmitGang as LetIn
 from extender.planner.framework.decisions import RequestNodes, Say, Unschedulable, WithdrawRequest
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session

@@ -6,7 +6,7 @@ import pytest
 from extender_world import World
 
 from extender.planner.scaleup.requests import BACK_OFF_S, MAX_BACK_OFF_S, answer_to, consumption
-from extender.planner.scaleup.wishes import DEFAULT_CLASS, DEFAULT_TIMEOUT_S, Wish, Wishes, safe_to_evict
+from extender.planner.scaleup.wishes import DEFAULT_CLASS, DEFAULT_TIMEOUT_S, ScaleUpRequest, Wishes, safe_to_evict
 from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
 from muster.api.names import (
@@ -108,7 +108,7 @@ def queues(**said: tuple[str, dict[str, str]]) -> dict[str, Queue]:
     }
 
 
-def wish(said: dict[str, Queue], **metadata: Any) -> Wish:
+def wish(said: dict[str, Queue], **metadata: Any) -> ScaleUpRequest:
     """The wish of a gang in queue `a`."""
     world = World()
     group = world.state.groups[world.gang("g", {"w": (1, {"cpu": 1})}, queue="a")]
@@ -140,14 +140,14 @@ def test_a_workload_wins_over_its_queue(metadata: dict[str, dict[str, str]]) -> 
 @pytest.mark.parametrize(
     ("more", "expected"),
     [
-        ({}, Wish("provisioning-request", DEFAULT_CLASS, (), DEFAULT_TIMEOUT_S)),
+        ({}, ScaleUpRequest("provisioning-request", DEFAULT_CLASS, (), DEFAULT_TIMEOUT_S)),
         (
             {SCALE_UP_CLASS: "check", SCALE_UP_PARAMETERS: "b=2, a=1,", SCALE_UP_TIMEOUT: "5m"},
-            Wish("provisioning-request", "check", (("a", "1"), ("b", "2")), 300.0),
+            ScaleUpRequest("provisioning-request", "check", (("a", "1"), ("b", "2")), 300.0),
         ),
     ],
 )
-def test_a_request_is_as_the_queue_says(more: dict[str, str], expected: Wish) -> None:
+def test_a_request_is_as_the_queue_says(more: dict[str, str], expected: ScaleUpRequest) -> None:
     """Class, parameters and time."""
     assert wish(queues(a=("", REQUEST | more))) == expected
 

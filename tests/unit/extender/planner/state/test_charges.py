@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_oracle import recomputed_use
 
-from extender.planner.ledger import Entry
+from extender.planner.ledger import LedgerEntry
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 
@@ -41,7 +41,7 @@ def pod(world: World, metadata: JSON, **status: Any) -> Pod:
     return a_pod("lone", uid="uid-lone", version=version, node="node-0", status=status, **(ASKED | metadata))
 
 
-def entry(world: World) -> Entry:
+def entry(world: World) -> LedgerEntry:
     """What the pod is charged."""
     return world.state.ledger.entries["uid-lone"]
 

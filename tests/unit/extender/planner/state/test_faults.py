@@ -9,7 +9,7 @@ from extender_world import World, of, slots
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from extender.settings import ExtenderSettings
 from extender.verbs.room import nodes_with_room
 from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Taint
@@ -107,7 +107,7 @@ def test_filter_leaves_suspect_nodes_out_and_says_so_where_no_other_has_room() -
 
 def test_heartbeats_are_no_news_and_faults_are() -> None:
     """A node that says the same of itself wakes nobody."""
-    state = State()
+    state = PlannerState()
     well, ill = node(NodeCondition("Ready", "True", "2026-11-26T05:00:00Z")), node(NodeCondition("XfsShutdown", "True"))
     assert state.on_node(None, well)
     again = node(NodeCondition("Ready", "True", "2026-11-26T05:01:00Z"), NodeCondition("DiskPressure", "True"))

@@ -8,8 +8,8 @@ from extender_world import World, of, slots
 from msgspec import structs
 
 from extender.planner.framework import decisions
-from extender.planner.plugins.topology import Topology
-from extender.planner.state.state import State
+from extender.planner.plugins.topology import TopologyPlugin
+from extender.planner.state.state import PlannerState
 from muster.api import names
 from muster.api.kubernetes.core import Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta
@@ -241,7 +241,7 @@ def test_a_minimum_over_the_limit_sets_the_gang_aside(world: Natives) -> None:
 def test_a_topology_key_keeps_the_gang_in_one_domain() -> None:
     """A rack with room for it is chosen; without one it waits."""
     world = Natives()
-    world.plugins.append(Topology({}))
+    world.plugins.append(TopologyPlugin({}))
     for index, rack in enumerate(("a", "b", "b")):
         world.node(f"node-{index}", cpu=4, labels={"example.com/rack": rack})
     world.native(schedulingConstraints={"topology": [{"key": "example.com/rack"}]})
@@ -269,7 +269,7 @@ def test_a_group_of_another_node_pool_is_not_this_ones(world: Natives) -> None:
     told = structs.replace(group, metadata=structs.replace(group.metadata, resource_version="999"), status=status)
     world.state.native.on_group(None, told)
     assert "ns/native.left" not in world.state.groups
-    other = State(pool="b")
+    other = PlannerState(pool="b")
     other.native.on_group(None, told)
     assert other.groups["ns/native.left"].status.phase == "Running"
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.ledger import Kind, Ledger
+from extender.planner.ledger import EntryKind, Ledger
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.podset import PodSetView
@@ -65,7 +65,7 @@ def test_entries_are_those_of_the_seats_that_are_kept_and_lent(steps: list[tuple
                 expected[f"ns/{owner}", "", 7 * away] += away > 0
         found = Counter((each.gang, each.node, each.cls.requests["cpu"]) for each in ledger.entries.values())
         assert found == +expected
-        assert {(each.kind, each.queue) for each in ledger.entries.values()} <= {(Kind.SPARE, "default")}
+        assert {(each.kind, each.queue) for each in ledger.entries.values()} <= {(EntryKind.SPARE, "default")}
 
 
 def test_a_gang_that_is_made_again_keeps_its_seats_under_its_new_uid() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from extender.planner.framework.snapshot import take
 from extender.planner.state.amounts import CLIP, MAX_SUM, clipped, discard, put, row_along, sum_along, tally, times
-from extender.planner.state.state import State
+from extender.planner.state.state import PlannerState
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.quota import PodDisruptionBudget, ResourceQuota
 from muster.api.kubernetes.storage import (
@@ -28,7 +28,7 @@ META = ObjectMeta(name="a", namespace="ns", uid="u")
 NOTED = ObjectMeta(name="a", namespace="ns", uid="u", annotations={"note": "x"}, labels={"zone": "b"})
 CHANGES: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, bool]]]] = {
     "claim": (
-        State.on_claim,
+        PlannerState.on_claim,
         PersistentVolumeClaim(metadata=META),
         [
             (PersistentVolumeClaim(metadata=NOTED), True),
@@ -37,7 +37,7 @@ CHANGES: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, bool]]]] = {
         ],
     ),
     "volume": (
-        State.on_volume,
+        PlannerState.on_volume,
         PersistentVolume(metadata=META),
         [
             (PersistentVolume(metadata=META), False),
@@ -46,12 +46,12 @@ CHANGES: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, bool]]]] = {
         ],
     ),
     "storage class": (
-        State.on_storage_class,
+        PlannerState.on_storage_class,
         StorageClass(metadata=META),
         [(StorageClass(metadata=NOTED), False), (StorageClass(volume_binding_mode="WaitForFirstConsumer"), True)],
     ),
     "HyperNode": (
-        State.on_hyper_node,
+        PlannerState.on_hyper_node,
         HyperNode(metadata=META),
         [(HyperNode(metadata=NOTED), False), (HyperNode(metadata=META, spec=HyperNodeSpec(tier=7)), True)],
     ),
@@ -62,7 +62,7 @@ CHANGES: dict[str, tuple[Callable[..., Any], Any, list[tuple[Any, bool]]]] = {
 def test_what_decides_where_pods_fit_matters(kind: str) -> None:
     """Then the nodes have another version, so that pods which did not fit are tried again."""
     on, first, later = CHANGES[kind]
-    state = State()
+    state = PlannerState()
     for new, matters in [(first, True), *later, (None, True)]:
         if new is not None and new.metadata.name != "a":
             new.metadata = META
@@ -75,7 +75,7 @@ def test_what_decides_where_pods_fit_matters(kind: str) -> None:
 
 def test_what_a_snapshot_has_of_volumes_stays() -> None:
     """Whatever comes afterwards, and however often a snapshot is taken."""
-    state, claim = State(), PersistentVolumeClaim(metadata=META)
+    state, claim = PlannerState(), PersistentVolumeClaim(metadata=META)
     claim.spec.access_modes = ["ReadWriteOncePod"]
     empty = take(state).volumes
     state.on_claim(None, claim)
@@ -93,7 +93,7 @@ def test_what_a_snapshot_has_of_volumes_stays() -> None:
 
 def test_quotas_budgets_and_topologies_come_and_go() -> None:
     """Namespaces without quotas are left out."""
-    state = State()
+    state = PlannerState()
     quota, budget, topology = ResourceQuota(metadata=META), PodDisruptionBudget(metadata=META), Topology(metadata=META)
     state.on_resource_quota(None, quota)
     state.on_budget(None, budget)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from topology_world import Racks, racks_of
 
-from extender.planner.topology.fit import Profile, Wanted, best_first, equal_shares, thresholds
+from extender.planner.topology.fit import Profile, WantedPods, best_first, equal_shares, thresholds
 from extender.planner.topology.tree import Geometry, Tree
 
 ROOMS = st.lists(st.integers(0, 9), min_size=1, max_size=6)
@@ -61,7 +61,7 @@ def test_domains_are_tried_from_the_tightest_on(
     *, rooms: list[int], least: int, more: int, closed: set[int], profile: Profile, tied: bool
 ) -> None:
     """Those that hold all pods, then the tightest, those of which most is used, and those in tight surroundings."""
-    wanted = Wanted(Geometry(RACKS, np.arange(12)), np.array(rooms), least, least + more)
+    wanted = WantedPods(Geometry(RACKS, np.arange(12)), np.array(rooms), least, least + more)
     fits, left = np.array([rack not in closed for rack in range(4)]), np.array([number % 5 for number in range(12)])
     racks = [sum(rooms[3 * rack : 3 * rack + 3]) for rack in range(4)]
 

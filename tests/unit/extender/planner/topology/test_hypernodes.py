@@ -7,7 +7,7 @@ from extender.planner.topology.hypernodes import HyperNodes, HyperNodeTree
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
 from muster.api.limits import ALL_PATTERNS, PLACES, TIERS
-from muster.api.volcano.topology import HyperNode, Member, MemberSelector
+from muster.api.volcano.topology import HyperNode, HyperNodeMember, MemberSelector
 
 
 def made(world: HyperNodeWorld) -> HyperNodes:
@@ -58,9 +58,11 @@ def test_patterns_are_searched_for_anywhere_in_the_name() -> None:
 def test_selectors_with_expressions() -> None:
     """As the API server's label selectors; an empty one takes nothing."""
 
-    def selected(*expressions: tuple[str, str, list[str]]) -> list[Member]:
+    def selected(*expressions: tuple[str, str, list[str]]) -> list[HyperNodeMember]:
         terms = [LabelSelectorRequirement(key=key, operator=how, values=values) for key, how, values in expressions]
-        return [Member(type="Node", selector=MemberSelector(label_match=LabelSelector(match_expressions=terms)))]
+        return [
+            HyperNodeMember(type="Node", selector=MemberSelector(label_match=LabelSelector(match_expressions=terms)))
+        ]
 
     world = HyperNodeWorld().tell(
         node("a", rack="1", gpu="h100"),

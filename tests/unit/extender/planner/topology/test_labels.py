@@ -8,7 +8,7 @@ from hypernode_world import path_of
 from hypothesis import given
 from hypothesis import strategies as st
 
-from extender.planner.topology.forest import WHOLE, Forest, LabelTree, Reach, Unknown
+from extender.planner.topology.forest import WHOLE, Forest, LabelTree, LevelRange, Unknown
 from extender.planner.topology.tree import Tree, along
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import ObjectMeta
@@ -149,7 +149,7 @@ def test_a_wish_is_about_levels_of_the_first_tree_that_has_them(
         assert isinstance(reach, Unknown)
         assert (found in reach.why, reach.hard) == (True, near.required is not None)
     else:
-        assert isinstance(reach, Reach)
+        assert isinstance(reach, LevelRange)
         assert (reach.tree.name, reach.inner, reach.outer) == found
         assert (reach.hard, forest.find(near) is reach) == (found[2] != WHOLE, True)
 
@@ -171,6 +171,6 @@ def test_a_wish_of_a_part_is_about_the_tree_around_it_if_that_has_its_levels(nea
     around = forest.tree("pod")
     assert around is not None
     reach = forest.within(near, around)
-    assert isinstance(reach, Reach)
+    assert isinstance(reach, LevelRange)
     assert reach.tree.name == name
     assert [*forest.trees()] == ["default", "pod"]

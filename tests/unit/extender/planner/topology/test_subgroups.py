@@ -12,7 +12,7 @@ from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from extender.planner.state.queries import Labels, Requirement, requirements
 from extender.planner.topology.parts import SlotsLeft, part_of
-from extender.planner.topology.requests import Kind, Units, by_labels, request_of
+from extender.planner.topology.requests import RequestKind, Units, by_labels, request_of
 from muster.api import names
 from muster.api.kubernetes.meta import LabelSelector, LabelSelectorRequirement
 from muster.api.limits import LimitError
@@ -173,7 +173,7 @@ def test_a_gang_has_1024_sub_groups_at_most(policies: int, *, refused: bool) -> 
 
 def sliced(*ranks: set[int] | None) -> Units:
     """Units of workers, of which these ask for slices of two."""
-    kinds = [Kind("worker", PodTopology(), own and frozenset(own), (Slices(2, Nearness()),)) for own in ranks]
+    kinds = [RequestKind("worker", PodTopology(), own and frozenset(own), (Slices(2, Nearness()),)) for own in ranks]
     return Units(frozenset({"worker"}), {"worker": kinds} if kinds else {})
 
 

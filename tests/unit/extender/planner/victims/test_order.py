@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from victims_world import Cluster
 
 from extender.planner.victims.order import _furthest_first, by_cost
-from extender.planner.victims.pieces import Piece
+from extender.planner.victims.pieces import EvictableUnit
 from muster.api import names
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import SpareSeats
@@ -20,7 +20,7 @@ def piece(
     world: Cluster, name: str, *, pods: int = 2, age_s: float = 100.0, saved_s: float | None = None, rest: bool = True,
     born_s: float = 0.0, seats: bool = False, notes: dict[str, str] | None = None, labels: dict[str, str] | None = None,
     **more: Any,
-) -> Piece:  # fmt: skip
+) -> EvictableUnit:  # fmt: skip
     """What goes of a gang that started and saved so long ago, and was created so long after others."""
     world.now += born_s
     key = world.runs(name, pods, gpus=1, **more)
@@ -32,7 +32,7 @@ def piece(
     cls = gang.pods[0].cls
     given = (SpareSeats("worker", "node-0", 1), cls) if seats else None
     none = np.zeros(0, dtype=np.int64)
-    return Piece(gang, () if seats else tuple(gang.pods), rest, none, none, given)
+    return EvictableUnit(gang, () if seats else tuple(gang.pods), rest, none, none, given)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_of_equals_the_last_that_came_goes_first_and_pieces_of_one_stay_in_their
     """Arrival decides between gangs of one second."""
     world = Cluster(1, checked=False)
     first, second = piece(world, "first"), piece(world, "second")
-    again = Piece(first.gang, first.pods, first.rest, first.columns, first.rows)
+    again = EvictableUnit(first.gang, first.pods, first.rest, first.columns, first.rows)
     for some in ([first, again, second], [second, first, again]):
         assert by_cost(some, world.now) == [second, first, again]
 

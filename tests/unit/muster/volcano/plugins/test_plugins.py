@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from plugin_jobs import container, job, objects, shaped, variables
 
-from muster.api.kubernetes.endpoints import Run
+from muster.api.kubernetes.endpoints import NumberedNames
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.batch import Job, JobSpec
 from muster.volcano.plugins import registry
@@ -88,7 +88,7 @@ def test_hosts_that_no_config_map_holds(count: int, refused: bool) -> None:  # n
 @pytest.mark.parametrize(("start", "size"), [(0, 0), (0, 1), (0, 10), (0, 11), (7, 1234), (99, 2), (100, 1)])
 def test_the_length_of_names_that_are_not_made(start: int, size: int) -> None:
     """It is that of the names."""
-    run = Run("j-w-", ".j", size, start)
+    run = NumberedNames("j-w-", ".j", size, start)
     assert run.characters == sum(map(len, run))
 
 
