@@ -23,7 +23,8 @@ from extender.planner.actions.makeroom import (
     leaving_pods,
     room_for,
 )
-from extender.planner.actions.search import SlotSearch, reservations_kept, runs_of_operations
+from extender.planner.actions.placing import runs_of_operations
+from extender.planner.actions.search import SlotSearch, reservations_kept
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from extender.planner import reasons
-from extender.planner.actions.search import gated_until_others
+from extender.planner.actions.placing import gated_until_others
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView

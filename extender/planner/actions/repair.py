@@ -24,8 +24,9 @@ from functools import partial
 from extender.planner import reasons
 from extender.planner.actions.evicting import MOST_VICTIMS
 from extender.planner.actions.makeroom import failed_to_evict
+from extender.planner.actions.placing import runs_of_operations
 from extender.planner.actions.repairgoeson import Faults, faulty_nodes, go_on, worst
-from extender.planner.actions.search import moved, runs_of_operations
+from extender.planner.actions.search import moved
 from extender.planner.actions.spares import borrowers_of, own_room, seats_returned, without
 from extender.planner.framework import decisions
 from extender.planner.framework.decisions import RepairKind

@@ -1,7 +1,8 @@
 """Finds nodes for one gang, on a Statement: for its minimum, all members together, and for as many more pods as fit.
 
 A search gets what the gang wants (`planner.ask`), and answers with slots on the statement or with a shortage. The
-minimum is tried pod set by pod set, in two orders, and rolled back completely at the first pod set that fails.
+minimum is tried pod set by pod set, in two orders, and rolled back completely at the first pod set that fails. Where
+any members may make it up, those that fit are taken then.
 """
 
 from bisect import bisect_left
@@ -12,13 +13,12 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
-from msgspec import structs
 
 from extender.planner.actions.fill import PartSearch, alike_runs, fill, join
+from extender.planner.actions.placing import follows, runs_of_operations
 from extender.planner.ask import Ask, Ranks
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.decisions import Place
-from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
 from extender.planner.framework.shortage import near, shortage
 from extender.planner.framework.statement import Statement
@@ -28,7 +28,7 @@ from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
 from extender.planner.topology.parts import SlotGroup
-from muster.api.muster.placement import Loan, PodSetPlacement, SpareSeats, by_rank, runs_of, text_of_devices
+from muster.api.muster.placement import Loan, SpareSeats
 
 NO_RANKS: Ranks = MappingProxyType({})
 
@@ -310,41 +310,3 @@ def _shares(session: Session) -> Callable[[PodClass | None], float]:
     """Return the function for the largest part of the cluster that one pod of a class asks for; 0 if unknown."""
     totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
     return lambda cls: 0.0 if cls is None else float((session.snapshot.row_of(cls) / totals).max(initial=0.0))
-
-
-def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
-    """Return the slots of a placement, with those pod sets held that follow others, unless all of them do."""
-    followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
-    some = len(followers) < len(gang.pod_sets)
-    return [structs.replace(pod_set, held=some and pod_set.name in followers) for pod_set in pod_sets]
-
-
-def follows(pod_set: PodSetView) -> bool:
-    """Return True if its pods have affinity to pods that do not match themselves, maybe of the same gang."""
-    together = pod_set.cls.neighbours.together if pod_set.cls else None
-    return together is not None and pod_set.cls is not None and together.mark not in pod_set.cls.matched
-
-
-def runs_of_operations(
-    session: Session, gang: GangView, operations: Sequence[Operation], *, gated: bool = False
-) -> list[PodSetPlacement]:
-    """Return the slots of a placement: taken and just allocated ones, in rank order.
-
-    Followers are held, or, with `gated`, all pod sets, as the room is not free yet.
-    """
-    slots: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
-    gpus: dict[str, dict[int, str]] = {name: {} for name in slots}
-    for pod in gang.pods:
-        if pod.devices and pod.taken and pod.slot is not None and pod.slot.pod_set in gpus:
-            gpus[pod.slot.pod_set][pod.slot.rank] = text_of_devices(pod.devices)
-    for operation in operations:
-        node = session.snapshot.name(operation.column)
-        slots[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
-        for rank, devices in zip(operation.ranks, operation.devices, strict=True) if operation.devices else ():
-            gpus[operation.pod_set][rank] = text_of_devices(devices)
-    sets = [
-        PodSetPlacement(name=name, runs=runs_of(taken), held=gated, gpus=by_rank(gpus[name]))
-        for name, taken in slots.items()
-        if taken
-    ]
-    return sets if gated else gated_until_others(gang, sets)

@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner import reasons
+from extender.planner.actions.placing import runs_of_operations
 from extender.planner.actions.reserve.ends import Releases, used_by_gangs, used_by_queue
-from extender.planner.actions.search import SlotSearch, runs_of_operations
+from extender.planner.actions.search import SlotSearch
 from extender.planner.ask import Ask
 from extender.planner.framework.answers import LeftFree
 from extender.planner.framework.operations import Operation

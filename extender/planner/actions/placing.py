@@ -1,0 +1,49 @@
+"""The slots of a placement, made of the operations of a search and of what a gang has already."""
+
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from extender.planner.framework.operations import Operation
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podset import PodSetView
+from muster.api.muster.placement import PodSetPlacement, by_rank, runs_of, text_of_devices
+
+
+def gated_until_others(gang: GangView, pod_sets: Sequence[PodSetPlacement]) -> list[PodSetPlacement]:
+    """Return the slots of a placement, with those pod sets held that follow others, unless all of them do."""
+    followers = {pod_set.name for pod_set in gang.pod_sets if follows(pod_set)}
+    some = len(followers) < len(gang.pod_sets)
+    return [structs.replace(pod_set, held=some and pod_set.name in followers) for pod_set in pod_sets]
+
+
+def follows(pod_set: PodSetView) -> bool:
+    """Return True if its pods have affinity to pods that do not match themselves, maybe of the same gang."""
+    together = pod_set.cls.neighbours.together if pod_set.cls else None
+    return together is not None and pod_set.cls is not None and together.mark not in pod_set.cls.matched
+
+
+def runs_of_operations(
+    session: Session, gang: GangView, operations: Sequence[Operation], *, gated: bool = False
+) -> list[PodSetPlacement]:
+    """Return the slots of a placement: taken and just allocated ones, in rank order.
+
+    Followers are held, or, with `gated`, all pod sets, as the room is not free yet.
+    """
+    slots: dict[str, dict[int, str]] = {pod_set.name: dict(pod_set.taken) for pod_set in gang.pod_sets}
+    gpus: dict[str, dict[int, str]] = {name: {} for name in slots}
+    for pod in gang.pods:
+        if pod.devices and pod.taken and pod.slot is not None and pod.slot.pod_set in gpus:
+            gpus[pod.slot.pod_set][pod.slot.rank] = text_of_devices(pod.devices)
+    for operation in operations:
+        node = session.snapshot.name(operation.column)
+        slots[operation.pod_set] |= dict.fromkeys(operation.ranks, node)
+        for rank, devices in zip(operation.ranks, operation.devices, strict=True) if operation.devices else ():
+            gpus[operation.pod_set][rank] = text_of_devices(devices)
+    sets = [
+        PodSetPlacement(name=name, runs=runs_of(taken), held=gated, gpus=by_rank(gpus[name]))
+        for name, taken in slots.items()
+        if taken
+    ]
+    return sets if gated else gated_until_others(gang, sets)
