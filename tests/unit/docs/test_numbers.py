@@ -91,7 +91,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "preemption.md": (
         f"at most {consolidate.MOST_MOVED} pods for one gang |",
         (
-            f"nobody is evicted for the gang for {n(placementcontent.BACK_OFF_S)} seconds, then "
+            f"no pod is evicted for the gang for {n(placementcontent.BACK_OFF_S)} seconds, then "
             f"{n(placementcontent.back_off_s(2))}, up to {n(placementcontent.MAX_BACK_OFF_S / 60)} minutes"
         ),
         f"victims are still there {DURATIONS[makeroom.LATE_S]} after their grace period",
