@@ -131,7 +131,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"({COUNTS[cel.MOST_AMPLIFIERS + 1]} or more loops or bindings, or over {cel.MOST_AMPLIFIED_CHARS} characters",
         f"more than {cel.MOST_ANSWERS} devices apart",
     ),
-    "scheduler-configuration.md": (f"It is looked at every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
+    "scheduler-configuration.md": (f"The extender checks it every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
     "operations.md": (
         (
             f"{n(bounds.REQUEST_S)} s from the first byte of a request to its last, and {n(bounds.ANSWER_S)} s to "
