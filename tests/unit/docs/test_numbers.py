@@ -129,7 +129,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "dynamic-resources.md": (
         f"at most {MOST_PODS} pods, as in the API",
         f"({COUNTS[cel.MOST_AMPLIFIERS + 1]} or more loops or bindings, or over {cel.MOST_AMPLIFIED_CHARS} characters",
-        f"more than {cel.MOST_ANSWERS} devices apart",
+        f"distinguish more than {cel.MOST_ANSWERS} devices",
     ),
     "scheduler-configuration.md": (f"The extender checks it every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
     "operations.md": (
