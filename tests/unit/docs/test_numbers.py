@@ -108,17 +108,17 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     ),
     "autoscaling.md": (
         f"default {n(wishes.DEFAULT_TIMEOUT_S / 60)} minutes |",
-        f"a turn lasts at least {n(action.KEPT_S)} s.",
+        f"a gang asks for at least {n(action.KEPT_S)} s.",
         f"(at most {requests.MAX_POD_SETS})",
         (
             f"another request after {n(requests.BACK_OFF_S)} s, then {n(2 * requests.BACK_OFF_S)} s, … at most "
             f"{n(requests.MAX_BACK_OFF_S / 60)} min |"
         ),
         (
-            f"must have waited for {n(voices.SETTLE_S)} s, the sentence of one gang is written every "
+            f"must have waited for {n(voices.SETTLE_S)} s. The message of one gang is written every "
             f"{n(voices.SENTENCE_EVERY_S)} s at most"
         ),
-        f"{n(voices.SENTENCES_PER_S)} sentences a second ({n(voices.ASKS_PER_S)} conditions a second",
+        f"{n(voices.SENTENCES_PER_S)} messages a second ({n(voices.ASKS_PER_S)} conditions a second",
         f"({n(voices.ANNOTATIONS_PER_S)} pods a second)",
     ),
     "queues.md": (
