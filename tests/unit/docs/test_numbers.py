@@ -134,15 +134,15 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "scheduler-configuration.md": (f"The extender checks it every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
     "operations.md": (
         (
-            f"{n(bounds.REQUEST_S)} s from the first byte of a request to its last, and {n(bounds.ANSWER_S)} s to "
+            f"{n(bounds.REQUEST_S)} s from the first byte of a request to its last. It has {n(bounds.ANSWER_S)} s to "
             f"take the answer (over TLS the {serve.IDLE_S} s for which connections may be idle)"
         ),
         f"A header has at most {bounds.HEADER_BYTES >> 10} KiB in {bounds.HEADER_FIELDS} fields.",
         f"older than {DURATIONS[bounds.AGE_S]} ends with its next answer. Beyond {bounds.CONNECTIONS:,} connections",
         f"takes one of its {COUNTS[THREADS]} threads",
         (
-            f"Bodies have at most {REVIEW_BYTES // MIB} MiB, "
-            f"and of those above {prefork.LARGE_BYTES >> 10} KiB it reads {prefork.LARGE_AT_ONCE} at once"
+            f"Bodies have at most {REVIEW_BYTES // MIB} MiB. "
+            f"The webhook reads at most {prefork.LARGE_AT_ONCE} bodies above {prefork.LARGE_BYTES >> 10} KiB at once"
         ),
         f"Bodies have at most {MAX_BODY_BYTES // MIB} MiB.",
         (
