@@ -179,14 +179,14 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "plugins.md": (f"a variable of {MAX_VARIABLE_BYTES >> 10} KiB or more",),
     "volcano-differences.md": (
         (f"come {n(timers.FIRST_S)} s later, then {n(2 * timers.FIRST_S)} s, … up to {n(timers.MAX_S / 60)} minutes"),
-        f"longer and longer intervals up to {n(worker._MAX_DELAY_S)} s;",
+        f"at growing intervals up to {n(worker._MAX_DELAY_S)} s.",
         f"`maxRetry: 0` becomes {DEFAULT_MAX_RETRY},",
         (
-            f"({n(writer.REST_S)} s, and {n(writer.REST_PER_POD_S * 1000)} ms more per pod; other words for the same "
-            f"reason {n(writer.WORDS_S)} s), else every ten seconds"
+            f"rested for {n(writer.REST_S)} s, and {n(writer.REST_PER_POD_S * 1000)} ms more per pod. Another message "
+            f"for the same reason rests for {n(writer.WORDS_S)} s."
         ),
         f"at most every {DURATIONS[COUNT_EVERY_S]} |",
-        f"is tried again every {COUNTS[int(podgroups.REFUSED_S)]} seconds",
+        f"tries again every {COUNTS[int(podgroups.REFUSED_S)]} seconds.",
     ),
     "migrate-coscheduling.md": (
         (
