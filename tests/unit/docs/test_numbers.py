@@ -190,8 +190,8 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     ),
     "migrate-coscheduling.md": (
         (
-            f"a bind waits {n(EXTENDER.barrier_timeout_s)} s for the other members, and {n(MEMBER_S * 1000)} ms more "
-            f"for each that has come, {n(LONGEST_S)} s at most"
+            f"bind calls wait {n(EXTENDER.barrier_timeout_s)} s, and {n(MEMBER_S * 1000)} ms more for each arrived "
+            f"member, {n(LONGEST_S)} s at most"
         ),
     ),
 }
