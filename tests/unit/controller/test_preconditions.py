@@ -280,14 +280,14 @@ class Case(NamedTuple):
 CASES = [
     Case("certificates.Keeper._store merge_patch", keeps_certificates, VERSION),
     Case("certificates.Keeper._trust strategic_patch", trusts_certificates, VERSION),
-    Case("gangs.native.NativeGroups._publish merge_patch", publishes, UID),
+    Case("gangs.native.NativeGroupWorker._publish merge_patch", publishes, UID),
     Case("gangs.podgroups.PodGroups._name merge_patch", names_a_pod, UID),
     Case("gangs.podgroups.PodGroups._patch merge_patch", changes_a_group, UID),
     Case("gangs.podgroups.PodGroups._patch merge_patch", completes_a_group, UID),
     Case("gangs.podgroups.PodGroups._patch merge_patch", keeps_the_queue_of_a_group, UID),
-    Case("job.effects.Effects._mark merge_patch", deletes_a_pod, UID),
+    Case("job.effects.PodEffects._mark merge_patch", deletes_a_pod, UID),
     Case("job.objects.Groups._updated merge_patch", changes_the_group_of_a_job, UID),
-    Case("job.objects.Objects._made apply", changes_an_object, UID),
+    Case("job.objects.JobObjects._made apply", changes_an_object, UID),
     Case("job.reconcile.Reconciler._expired delete", deletes_a_job, BOTH),
     Case("live.delete delete", deletes_a_pod, UID),
     Case("live.delete delete", deletes_an_object, UID),
@@ -295,30 +295,30 @@ CASES = [
     Case("live.write_status merge_patch", writes_a_status, BOTH),
     Case("live.write_status merge_patch", counts_a_queue, BOTH),
     Case("live.write_status merge_patch", lists_jobs, BOTH),
-    Case("queues.controller.Queues._reconcile merge_patch", gives_a_parent, VERSION),
-    Case("queues.controller.Queues._mark merge_patch", marks_a_queue, VERSION),
-    Case("trainjob.children.Steps._ensure apply", ensures, UID),
-    Case("trainjob.children.Steps.delete delete", deletes_the_job_of_a_train_job, UID),
-    Case("trainjob.children.Steps.take json_patch", scales, UID),
-    Case("trainjob.children.Steps.take merge_patch", suspends, UID),
+    Case("queues.controller.QueueController._reconcile merge_patch", gives_a_parent, VERSION),
+    Case("queues.controller.QueueController._mark merge_patch", marks_a_queue, VERSION),
+    Case("trainjob.children.ChildSteps._ensure apply", ensures, UID),
+    Case("trainjob.children.ChildSteps.delete delete", deletes_the_job_of_a_train_job, UID),
+    Case("trainjob.children.ChildSteps.take json_patch", scales, UID),
+    Case("trainjob.children.ChildSteps.take merge_patch", suspends, UID),
     Case("trainjob.runtimes.Finalizers.process merge_patch", frees_a_runtime, VERSION),
     Case("trainjob.report.Reports._note merge_patch", notes_a_checkpoint, UID),
 ]
 MADE = {
     "certificates.Keeper._store create",
-    "job.effects.Effects._create create",
+    "job.effects.PodEffects._create create",
     "live.find_or_make create",
-    "queues.controller.Queues._without_queue create",
-    "trainjob.children.Steps._command create",
-    "trainjob.children.Steps._ensure create",
+    "queues.controller.QueueController._without_queue create",
+    "trainjob.children.ChildSteps._command create",
+    "trainjob.children.ChildSteps._ensure create",
     "trainjob.report.Reports.take create",
-    "trainjob.runtimes.Runtimes._keep create",
+    "trainjob.runtimes.RuntimeFinder._keep create",
 }
 """What is created is refused where its name is taken."""
 BY_NAME = {
     "shipped.Shipped.process apply",  # without force: never over a change of a user
     "trainjob.report.Reports.take apply",  # the token is for whatever TrainJob has this name
-    "trainjob.runtimes.Runtimes._at request",  # a GET
+    "trainjob.runtimes.RuntimeFinder._at request",  # a GET
     "trainjob.watched.Kinds.of request",  # a GET
 }
 
