@@ -68,8 +68,8 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     webhook must have the same."""
     native_pod_groups: bool = True
     """Publish gangs as Kubernetes' own PodGroups (scheduling.k8s.io) where the API server serves these, and have pods
-    of Volcano Jobs name them, so that preemption in other profiles ends a gang whole or not at all
-    (docs/native-podgroups.md). The webhook must have the same. Not for a kube-scheduler that also serves other pods."""
+    of Volcano Jobs name them (docs/native-podgroups.md). Preemption in other profiles then ends a gang whole or not at
+    all. The webhook must have the same value. Not for a kube-scheduler that also serves other pods."""
     traces_endpoint: str = ""
     """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
     each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: what the variable

@@ -30,8 +30,8 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     port: Port = 9444
     """Port of the verbs that kube-scheduler calls, on loopback: both are in one pod."""
     cert_file: str = ""
-    """The extender's certificate (PEM). With it and the next two fields the verbs are served over TLS 1.3, and only to
-    clients with a certificate; a new file is taken up with the next connection. Empty: plain HTTP, on loopback only."""
+    """The extender's certificate (PEM). With this and the next two fields the extender serves its verbs over TLS 1.3, and
+    only to clients with a certificate. The next connection uses a new file. Empty: plain HTTP, on loopback only."""
     key_file: str = ""
     """Its key (PEM)."""
     client_ca_file: str = ""
@@ -48,30 +48,31 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     lease_namespace: str = names.SYSTEM_NAMESPACE
     """Namespace of that Lease."""
     barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
-    """Seconds that a bind waits for the other members of its gang, from the first on; each that comes adds 0.05, up to
-    290 in all, which is less than kube-scheduler's timeout of a bind call. Whether this process still leads is asked
-    again afterwards."""
+    """Seconds that a bind waits for the other members of its gang, from the first member on. Each member adds 0.05, up to
+    290 in all, which is less than kube-scheduler's timeout of a bind call. After the wait the extender checks again
+    that it leads."""
     recovery_timeout_s: Seconds = field(name="recoveryTimeout", default=DEFAULTS.recovery_s)
-    """Seconds that a gang may stay partial, when members were bound and others cannot be, and 0.05 more for each member
-    of its minimum: then all are evicted and wait again as a whole. Longer than a node takes to come back from a restart
-    of its kubelet."""
+    """Seconds that a gang may stay partial, with some members bound and others not, and 0.05 more for each member of its
+    minimum. Then the extender evicts all members, and the gang waits again as a whole. The time should be longer than a
+    restart of a kubelet takes."""
     staleness_grace_s: float = field(name="stalenessGrace", default=DEFAULTS.staleness_grace_s)
-    """Seconds that a started gang may lack members before the rest is evicted, so that it is placed anew as a whole
-    (the action stalegangeviction); negative: for ever. Long enough for its controller to make the missing pods anew."""
+    """Seconds that a started gang may lack members before the action stalegangeviction evicts the rest, so that the gang
+    starts again as a whole. Negative: without end. The time should be long enough for the gang's controller to create
+    the missing pods again."""
     growth_delay_s: Seconds = field(name="growthDelay", default=DEFAULTS.growth_delay_s)
     """Seconds after its start during which a gang gets no more than its minimum, so that gangs that still wait come
     before surplus members."""
     longest_notice_s: NoticeSeconds = field(name="longestNotice", default=DEFAULTS.longest_notice_s)
-    """Longest time, in seconds, between the notice of an eviction and the eviction (docs/preemption.md#notice); 0:
-    nobody is told before. Anybody may ask for so much, and keeps room for as long that others are owed; a queue may
-    allow less."""
+    """Longest time, in seconds, between the notice of an eviction and the eviction (docs/preemption.md#notice). 0: no
+    gang gets a notice. Every user may ask for this time, and keeps capacity that is due to others for so long. A queue
+    can allow less."""
     suspect_conditions: tuple[str, ...] = ()
-    """More conditions of a node, each as type=status, that make it suspect: it gets nothing new, and gangs with members
-    there are repaired. Those of node-problem-detector, NVSentinel and EKS are known (docs/faults.md); with a minus
-    before it, as in -FrequentDockerRestart=True, one of them does not count."""
+    """More conditions of a node, each as type=status, that make it suspect: it gets no new pods, and gangs with
+    members there are repaired. The conditions of node-problem-detector, NVSentinel and EKS are known (docs/faults.md);
+    with a minus before it, as in -FrequentDockerRestart=True, a known one does not count."""
     suspect_taints: tuple[str, ...] = ()
-    """More keys of taints that do so, whatever their effect and whoever tolerates them; with a minus before it a known
-    one does not count."""
+    """More keys of taints that make a node suspect, with any effect, and also for pods that tolerate them. With a minus
+    before it, a known key does not count."""
     node_fault_grace_s: Seconds = field(name="nodeFaultGrace", default=DEFAULTS.node_fault_grace_s)
     """Seconds that a node which is not ready is waited for before gangs are repaired, as nodes come back. Of a gang its
     annotation `muster.dev/node-fault-grace` says another time."""
@@ -82,9 +83,9 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     """File with actions, plugins and their arguments (docs/scheduler-configuration.md), followed while the process
     runs. None: Muster's own."""
     record_folder: str = ""
-    """Folder in which the planner's inputs and decisions are recorded, for `muster replay` (docs/replay.md); it needs
-    some memory for each object, about as much as its JSON without what the planner does not read. Empty: nothing is
-    recorded."""
+    """Folder in which the planner's inputs and decisions are recorded, for `muster replay` (docs/replay.md). Recording
+    needs some memory for each object, about the size of its JSON without fields that the planner does not read.
+    Empty: no recording."""
     record_mib: Annotated[int, Meta(ge=1)] = field(name="recordMiB", default=256)
     """Most MiB of a recording on disk: the oldest part is dropped."""
     record_hours: Annotated[float, Meta(gt=0)] = 168.0

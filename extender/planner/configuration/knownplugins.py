@@ -2,7 +2,7 @@
 
 from extender.planner.configuration.known import KAI, KnownPlugin, Name, Switch
 
-_CHECKED = Name(without="kube-scheduler checks it whatever the plan says, so the planner always does", default=True)
+_CHECKED = Name(without="kube-scheduler always checks it, so the planner does, too", default=True)
 _CHECKS = (
     "NodeAffinity NodePorts TaintToleration PodAffinity NodeVolumeLimits VolumeZone PodTopologySpread VolumeBinding"
 )
@@ -69,7 +69,7 @@ _VOLCANO: dict[str, KnownPlugin] = {
             "balancedresource.weight": Name(default=1),
             "tainttoleration.weight": Name(default=3),
             "imagelocality.weight": Name(default=1, without="the planner does not know which images nodes have"),
-            "podtopologyspread.weight": Name(default=2, without="wishes to be spread are not planned with"),
+            "podtopologyspread.weight": Name(default=2, without="preferred spreading is not planned with"),
         }
     ),
     "binpack": KnownPlugin(
