@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,8 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from musterctl.app import main
 from musterctl.cluster import JSON
-from musterctl.commands.job import COLUMNS
 from musterctl.options import documents
-from musterctl.output.listing import Listing
+from musterctl.output.listing import Column, Listing
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -205,30 +204,30 @@ class _EndOfWatchError(Exception):
     """The last line that the test waits for was shown."""
 
 
-class _Phases(Listing):
-    """Notes the phase in each line, and ends with the Job."""
+class _Phases:
+    """Notes the phase of each Job that is printed, as a column, and ends with the Job."""
 
     def __init__(self) -> None:
-        super().__init__(JOBS, COLUMNS, "table")
-        self.phases: list[str] = []
+        self.seen: list[str] = []
 
-    def _print(self, items: Sequence[JSON], *, alone: bool) -> None:
-        super()._print(items, alone=alone)
-        for phase in (str(self._columns[1].of(item)) for item in items):
-            if phase not in self.phases:
-                self.phases.append(phase)
-        if "Completed" in self.phases:
+    def of(self, obj: JSON) -> str:
+        phase = str(obj.get("status", {}).get("state", {}).get("phase", ""))
+        if phase not in self.seen:
+            self.seen.append(phase)
+        if phase == "Completed":
             raise _EndOfWatchError
+        return phase
 
 
 def test_a_watch_shows_changes(plane: Plane, namespace: str) -> None:
     """After the list come the changes."""
     client = plane.client()
     client.create(JOBS, job("j", namespace, task("w", 1, run_s=1)), namespace)
-    listing = _Phases()
+    phases = _Phases()
+    listing = Listing(JOBS, [Column("STATUS", phases.of)], "table")
     with pytest.raises(_EndOfWatchError):
         listing.show(client, namespace, "", watch=True)
-    assert listing.phases[-2:] == ["Running", "Completed"]
+    assert phases.seen[-2:] == ["Running", "Completed"]
 
 
 def test_a_queue_from_create_to_close(plane: Plane, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
