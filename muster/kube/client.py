@@ -85,7 +85,7 @@ class Client:
 
     Without a `loop` of its own it uses the one that all clients of the process share, in a thread of its own. It may be
     made before the process forks. A call on the loop's own thread, where it would wait for itself, is a RuntimeError.
-    `on_warning` is called on the loop's thread. For the other options see `muster.kube.config.Options`.
+    `on_warning` is called on the loop's thread. For the other options see `muster.kube.config.ClientOptions`.
     """
 
     get = _blocking(LoopClient.get)

@@ -27,20 +27,20 @@ class _Objects:
         self.api = Api({}, {})
 
     def get(self, name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         found = self.api.find(QUEUES, "", name)
         return found.as_(Queue) if found else None
 
     def live(self, name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         return self.get(name)
 
     def children(self, name: str) -> list[str]:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         return [one.meta["name"] for one in self.api.all(QUEUES) if one.spec.get("parent") == name]
 
     def names(self) -> list[str]:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         return [one.meta["name"] for one in self.api.all(QUEUES)]
 
     def find(self, source: Any, namespace: str, owner: OwnerReference) -> Object | None:

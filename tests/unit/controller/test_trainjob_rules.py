@@ -8,7 +8,7 @@ import pytest
 from frameworks_world import train_job
 from hypothesis import given
 from hypothesis import strategies as st
-from train_jobs import COMPLETE, FAILED, INITIALIZER, JSON, NOW, PHASES, batch, compiled, made, pods, steps_of
+from kept_train_jobs import COMPLETE, FAILED, INITIALIZER, JSON, NOW, PHASES, batch, compiled, made, pods, steps_of
 
 from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, intent

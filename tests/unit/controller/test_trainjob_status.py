@@ -8,7 +8,7 @@ import pytest
 from frameworks_world import train_job
 from hypothesis import given
 from hypothesis import strategies as st
-from train_jobs import FAILED, INITIALIZER, JSON, NOW, PHASES, batch, compiled, made, pods
+from kept_train_jobs import FAILED, INITIALIZER, JSON, NOW, PHASES, batch, compiled, made, pods
 
 from controller.caches import SharedCaches
 from controller.kit import Kit

@@ -238,8 +238,8 @@ CASES = [
     Case("clusterstatus.QueueStatusWriter._patch merge_patch", shares, NEITHER),  # amounts, compared in each cycle
     Case("clusterstatus.HyperNodeStatusWriter._patch merge_patch", a_tree, BOTH),
     Case("commit.Committer._release merge_patch", ungated, UID),  # a gate is lifted once; bind checks the epoch
-    Case("evictions.Evictions._evict_for evict", preempted, BOTH),
-    Case("evictions.Evictions._delete_unbound evict", made_again, BOTH, reads_again=True),
+    Case("evictions.EvictionWriter._evict_for evict", preempted, BOTH),
+    Case("evictions.EvictionWriter._delete_unbound evict", made_again, BOTH, reads_again=True),
     Case("evictions.Evictor._evict_anyway evict", below_minimum, BOTH),
     Case("evictions.Evictor._evict_anyway delete", below_minimum, BOTH, budget=True),
     Case("groupstatus.write_status merge_patch", planned, BOTH),

@@ -75,7 +75,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[main.RecorderProcess]:
     monkeypatch.setattr(main, "REGISTRY", CollectorRegistry())
     monkeypatch.setattr(main, "UsageCounters", lambda _: CollectorRegistry())
     monkeypatch.setattr(main, "Elector", Elector)
-    monkeypatch.setattr(main, "Recorder", Recorder)
+    monkeypatch.setattr(main, "HistoryRecorder", Recorder)
     monkeypatch.setattr(Recorder, "raises", None)
 
     def leave(code: int) -> None:

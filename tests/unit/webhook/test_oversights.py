@@ -36,7 +36,7 @@ class SizedQueues(QueueWorld):
     """Queues of a cluster whose largest node has 8 GPUs and 32 CPUs."""
 
     def get(self, name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         found = super().get(name)
         if found is not None and name == "root":
             found.status.largest_node = {"cpu": "32", "memory": "256Gi", "nvidia.com/gpu": "8", "pods": "110"}

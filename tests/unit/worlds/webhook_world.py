@@ -35,19 +35,19 @@ class QueueTree:
         self._queues = {each["metadata"]["name"]: msgspec.convert(each, Queue) for each in queues}
 
     def get(self, name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         return self._queues.get(name)
 
     def live(self, name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         return self.get(name)
 
     def children(self, name: str) -> list[str]:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         return [one.metadata.name for one in self._queues.values() if one.spec.parent == name]
 
     def names(self) -> list[str]:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         return list(self._queues)
 
 
@@ -63,7 +63,7 @@ class QueueWorld(QueueTree):
             self._queues[name] = Queue(metadata=meta, spec=QueueSpec(parent=parent), status=status)
 
     def names(self) -> list[str]:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         return [name for name, each in self._queues.items() if name != "root" and each.open]
 
 
@@ -106,7 +106,7 @@ class RuntimeWorld:
         }
 
     def find(self, reference: RuntimeRef, _namespace: str) -> Runtime | None:
-        """See webhook.lookup.Runtimes."""
+        """See webhook.lookup.TrainingRuntimes."""
         return self._runtimes.get((reference.kind, reference.name))
 
 
@@ -126,19 +126,19 @@ class DownWorld:
         raise Unreachable("no answer")
 
     def get(self, _name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         raise Unreachable("no answer")
 
     def live(self, _name: str) -> Queue | None:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         raise Unreachable("no answer")
 
     def children(self, _name: str) -> list[str]:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         raise Unreachable("no answer")
 
     def names(self) -> list[str]:
-        """See webhook.lookup.Queues."""
+        """See webhook.lookup.QueueTreeView."""
         raise Unreachable("no answer")
 
     def metadata(self, _name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # no answer

@@ -118,8 +118,8 @@ def messages(session: Session) -> list[str]:
         (stale, kinds, {"Evict"}, set()),
         (half_placed, kinds, {"Unschedulable", "Evict"}, {"Unschedulable"}),
         (preempting, notice_s, [10.0], [300.0]),
-        (waits_longer, kinds, set(), {"Place", "Repair"}),
-        (stops_early, kinds, {"Unschedulable"}, {"Place", "Repair"}),
+        (waits_longer, kinds, set(), {"Place", "EvictForFaults"}),
+        (stops_early, kinds, {"Unschedulable"}, {"Place", "EvictForFaults"}),
     ],
     ids=["growth", "growth-without-room", "staleness", "recovery", "notice", "fault-grace", "fault-stop"],
 )

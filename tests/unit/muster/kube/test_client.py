@@ -26,9 +26,9 @@ import os
 import sys
 
 from muster.kube.client import Client
-from muster.kube.config import Config
+from muster.kube.config import ClientConfig
 
-client = Client(Config(sys.argv[1]))
+client = Client(ClientConfig(sys.argv[1]))
 assert client.request("GET", "/") == b"{}"
 child = os.fork()
 assert client.request("GET", "/") == b"{}"

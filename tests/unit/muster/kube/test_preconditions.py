@@ -104,8 +104,8 @@ def test_only_who_may_takes_fields_from_others(*, force: bool) -> None:
         (
             muster.kube,
             [
-                "events.Recorder._write create",
-                "events.Recorder._write merge_patch",  # names are random: nobody else's Event has it
+                "events.EventWriter._write create",
+                "events.EventWriter._write merge_patch",  # names are random: nobody else's Event has it
                 "lease.Elector._try create",
                 "lease.Elector._write merge_patch",
                 "served.Served._ask request",  # a GET

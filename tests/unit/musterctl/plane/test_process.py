@@ -21,10 +21,10 @@ OWNER = """
 import sys, time
 from pathlib import Path
 from musterctl.plane import process
-from musterctl.plane.process import Part
+from musterctl.plane.process import PlaneProcess
 folder = Path(sys.argv[1])
 process.start_guard(folder)
-part = Part("sleeper", folder, lambda: ["sleep", "60"])
+part = PlaneProcess("sleeper", folder, lambda: ["sleep", "60"])
 part.start()
 print(part.pid, flush=True)
 time.sleep(60)

@@ -128,7 +128,7 @@ def test_numbers_over_their_limit_set_a_gang_aside(what: str, over: int) -> None
 def test_a_gang_of_a_job_elsewhere_has_none() -> None:
     """A PodGroup of another namespace may name a Job as its owner, and plans nothing by it."""
     world = World(checked=False)
-    key = world.gang("a", {"worker": (2, {"cpu": 1})})
+    key = world.gang("a", {"worker": (2, {"cpu": 1})}, min_task_member={})
     job = world.job_of(key)
     world.state.on_job(job, structs.replace(job, metadata=structs.replace(job.metadata, namespace="other")))
     assert world.view(key).pod_sets == []
