@@ -41,6 +41,8 @@ OF_OTHERS = {
     "overQuotaWeight": "a field of KAI-Scheduler's queues",
     "rolloutStrategy": "a field of a LeaderWorkerSet that Muster does not read",
     "waitForPodsReady": "a field of Kueue's configuration",
+    "web.crt": "a key of the Secret with certificates, which the code puts together",
+    "web.key": "as web.crt",
     "workerLostTimeout": "a field of Kueue's configuration",
     "--enable-provisioning-requests": "a flag of cluster-autoscaler",
     "--flag": "stands for any flag of a job plugin",
