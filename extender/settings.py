@@ -30,8 +30,8 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     port: Port = 9444
     """Port of the verbs that kube-scheduler calls, on loopback: both are in one pod."""
     cert_file: str = ""
-    """The extender's certificate (PEM). With this and the next two fields the extender serves its verbs over TLS 1.3, and
-    only to clients with a certificate. The next connection uses a new file. Empty: plain HTTP, on loopback only."""
+    """The extender's certificate (PEM). With this and the next two fields the extender serves its verbs over TLS 1.3,
+    and only to clients with a certificate. The next connection uses a new file. Empty: plain HTTP, on loopback only."""
     key_file: str = ""
     """Its key (PEM)."""
     client_ca_file: str = ""
@@ -48,17 +48,17 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     lease_namespace: str = names.SYSTEM_NAMESPACE
     """Namespace of that Lease."""
     barrier_timeout_s: Annotated[float, Meta(gt=0, lt=15)] = field(name="barrierTimeout", default=10.0)
-    """Seconds that a bind waits for the other members of its gang, from the first member on. Each member adds 0.05, up to
-    290 in all, which is less than kube-scheduler's timeout of a bind call. After the wait the extender checks again
+    """Seconds that a bind waits for the other members of its gang, from the first member on. Each member adds 0.05, up
+    to 290 in all, which is less than kube-scheduler's timeout of a bind call. After the wait the extender checks again
     that it leads."""
     recovery_timeout_s: Seconds = field(name="recoveryTimeout", default=DEFAULTS.recovery_s)
-    """Seconds that a gang may stay partial, with some members bound and others not, and 0.05 more for each member of its
-    minimum. Then the extender evicts all members, and the gang waits again as a whole. The time should be longer than a
-    restart of a kubelet takes."""
+    """Seconds that a gang may stay partial, with some members bound and others not, and 0.05 more for each member of
+    its minimum. Then the extender evicts all members, and the gang waits again as a whole. The time should be longer
+    than a restart of a kubelet takes."""
     staleness_grace_s: float = field(name="stalenessGrace", default=DEFAULTS.staleness_grace_s)
-    """Seconds that a started gang may lack members before the action stalegangeviction evicts the rest, so that the gang
-    starts again as a whole. Negative: without end. The time should be long enough for the gang's controller to create
-    the missing pods again."""
+    """Seconds that a started gang may lack members before the action stalegangeviction evicts the rest, so that the
+    gang starts again as a whole. Negative: without end. The time should be long enough for the gang's controller to
+    create the missing pods again."""
     growth_delay_s: Seconds = field(name="growthDelay", default=DEFAULTS.growth_delay_s)
     """Seconds after its start during which a gang gets no more than its minimum, so that gangs that still wait come
     before surplus members."""

@@ -41,7 +41,8 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
     lease_namespace: str = names.SYSTEM_NAMESPACE
     """Namespace of that Lease and of the ConfigMap."""
     lease_duration_s: Annotated[float, Meta(ge=1, le=3600)] = field(name="leaseDuration", default=15.0)
-    """Seconds until a dead recorder of another pod is replaced; a recorder that restarts in its own pod continues at once."""
+    """Seconds until a dead recorder of another pod is replaced. A recorder that restarts in its own pod continues at
+    once."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error."""
 

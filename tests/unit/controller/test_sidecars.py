@@ -3,8 +3,8 @@
 import pytest
 from builders import job, pod
 
-from controller.job.rules.events import exit_codes, pod_changed
 from controller.job.rules.budget import fault_of
+from controller.job.rules.events import exit_codes, pod_changed
 from controller.trainjob.rules.children import Children
 from controller.trainjob.rules.outcome import outcome
 from muster.api.kubernetes.core import Pod
