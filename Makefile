@@ -99,7 +99,7 @@ lint: setup ## style, types and import layers
 
 VALE := build/vale
 GO := $(shell command -v go || echo $(abspath $(BIN))/go)
-PROSE := README.md CONTRIBUTING.md docs/glossary.md docs/evicted.md docs/index.md docs/internals
+PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs
 
 $(VALE): .vale/go.mod .vale/go.sum
 	cd .vale && $(GO) build -trimpath -ldflags="-s -w" -o $(abspath $(VALE)) github.com/vale-cli/vale/v3/cmd/vale

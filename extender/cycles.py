@@ -32,7 +32,7 @@ CYCLE = Histogram(
 )
 WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a reason")
 SET_ASIDE = Gauge("muster_set_aside", "Objects that cannot be evaluated and are left out, by kind", ["kind"])
-SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get nothing new, as conditions or taints tell of a fault")
+SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get no new pods, as a condition or taint shows a fault")
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005

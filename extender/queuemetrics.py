@@ -19,7 +19,7 @@ OLDEST: Final = Gauge(
     "muster_queue_longest_wait_seconds", "Age of the oldest gang of a queue that waits for a placement", ["queue"]
 )
 SPARES: Final = Gauge(
-    "muster_queue_spare_seats", "Seats that gangs of a queue keep for members that they lose: kept, and lent of them",
+    "muster_queue_spare_seats", "Spare slots that gangs of a queue keep for lost members: kept, and lent of them",
     ["queue", "what"],
 )  # fmt: skip
 NODES: Final = Gauge(

@@ -92,7 +92,7 @@ def over_budget(queue: str, budget: UsageBudget, *, until: float) -> Reason:
 _over_budget = Sentence(
     "queue-over-budget",
     "queue {queue} has used its budget of {budget} {now}, and starts no gangs that ask for {resource} before {until}; "
-    "gangs that run go on",
+    "running gangs continue",
 )
 
 

@@ -121,7 +121,7 @@ def test_a_budget_that_is_used_up_lets_no_gang_start() -> None:
         "QueueOverBudget",
         (
             "queue team has used its budget of 100 h of nvidia.com/gpu this month, and starts no gangs that ask for "
-            f"nvidia.com/gpu before {format_time(END)}; gangs that run go on"
+            f"nvidia.com/gpu before {format_time(END)}; running gangs continue"
         ),
     )
     world.now = END
