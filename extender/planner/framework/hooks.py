@@ -1,7 +1,7 @@
 """The hooks: every question that plugins may answer, as data, and the Protocol of a function that answers it.
 
-The hooks are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case, those of letting gangs
-in are Volcano's; `rules` combines the answers of several plugins. Amounts are int64 of shape (resources,) along
+The hooks are KAI-Scheduler's (framework/session_plugins.go), under their names in snake case, those of admission
+are Volcano's; `rules` combines the answers of several plugins. Amounts are int64 of shape (resources,) along
 `session.snapshot.axis`, in milli-CPU and base units; nodes are columns of the snapshot's arrays.
 """
 
@@ -44,7 +44,7 @@ class Order(Protocol[T_contra]):
 
 
 class PrePredicate(Protocol):
-    """Reason why no node takes the pod, in a few words; empty or None if some may."""
+    """A short reason if no node can take the pod; empty or None otherwise."""
 
     def __call__(self, gang: GangView, cls: PodClass, /) -> str | None: ...
 
@@ -62,43 +62,43 @@ class GangPredicate(Protocol):
 
 
 class OnNodes(Protocol):
-    """`columns` are the nodes that would do, int64 of shape (those nodes,)."""
+    """No answer; `columns` are the nodes that can take the pod, int64 of shape (nodes that fit,)."""
 
     def __call__(self, cls: PodClass, columns: Amounts, /) -> object: ...
 
 
 class NodeScores(Protocol):
-    """Scores per node, float64 of shape (nodes,), more is better; or one number for all of them."""
+    """Scores per node, float64 of shape (nodes,), higher is better; or one number for all nodes."""
 
     def __call__(self, cls: PodClass, /) -> Scores | float: ...
 
 
 class GpuScores(Protocol):
-    """Scores per GPU, float64 of the shape of `used`, the thousandths of each GPU that shares use already."""
+    """Scores per GPU, float64 of the shape of `used`: the thousandths of each GPU that shares already use."""
 
     def __call__(self, cls: PodClass, column: int, used: Amounts, /) -> Scores | float: ...
 
 
 class Subsets(Protocol):
-    """Node sets within the given one, the best first: the whole part is tried on one after the other."""
+    """Node sets within `nodes`, the best first; the planner tries the whole part on each in turn."""
 
     def __call__(self, nodes: NodeSet, gang: GangView, part: SlotGroup, /) -> Iterable[NodeSet]: ...
 
 
 class QueueLimit(Protocol):
-    """The queue that refuses these amounts more; None if none does."""
+    """The queue that refuses the additional amounts; None if no queue does."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> QueueRefusal | None: ...
 
 
 class MayReclaim(Protocol):
-    """True if it may; None is no."""
+    """True if it may; None counts as False."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> bool | None: ...
 
 
 class StandingForReclaim(Protocol):
-    """Where queues stand, for the words to a gang for which nothing was reclaimed; None without an opinion."""
+    """State of the queues, for the reason of the gang; None without an opinion."""
 
     def __call__(self, gang: GangView, amounts: Amounts, /) -> ReclaimStanding | None: ...
 
@@ -116,7 +116,7 @@ class ScenarioValidator(Protocol):
 
 
 class QueueAmounts(Protocol):
-    """Numbers of shape (resources,), the queues below counted in; None if it is not known."""
+    """Numbers of shape (resources,), including the queues below; None if unknown."""
 
     def __call__(self, queue: str, /) -> NDArray[np.int64] | NDArray[np.float64] | None: ...
 
@@ -128,7 +128,7 @@ class Vote(Protocol):
 
 
 class Ready(Protocol):
-    """False if it must not be tried now."""
+    """False if the planner must not try to place it now."""
 
     def __call__(self, gang: GangView, /) -> bool: ...
 
@@ -140,13 +140,13 @@ class OnGang(Protocol):
 
 
 class OnOperation(Protocol):
-    """No answer; called for allocations that are rolled back, too."""
+    """No answer; also called for allocations that are rolled back."""
 
     def __call__(self, operation: Operation, /) -> object: ...
 
 
 class OnEviction(Protocol):
-    """No answer; called for evictions that are only tried, too."""
+    """No answer; also called for evictions that are only tried."""
 
     def __call__(self, eviction: Eviction, /) -> object: ...
 
@@ -158,19 +158,19 @@ class BindAnnotations(Protocol):
 
 
 class Pages(Protocol):
-    """Name → a function without arguments, whose answer is shown as JSON."""
+    """Name → a function without arguments; its result is shown as JSON."""
 
     def __call__(self) -> Mapping[str, Callable[[], object]]: ...
 
 
 class Standings(Protocol):
-    """Queue → where it stands."""
+    """Queue → fair share, deserved amounts and usage."""
 
     def __call__(self) -> Mapping[str, QueueStanding]: ...
 
 
 class ClosestTo(Protocol):
-    """None if domains do not keep it from starting; with `ever` as if nothing else ran."""
+    """None if domains do not prevent its start; with `ever`, computed as if nothing else ran."""
 
     def __call__(
         self, gang: GangView, slots: Mapping[str, Sequence[int]], /, *, ever: bool = False
@@ -210,61 +210,62 @@ class Hooks:
     pod_set_order: Hook[Order[PodSetView]] = _hook(
         rules.first_non_zero, "which of two pod sets of a gang is filled first")
     sub_group_set_order: Hook[Order[SubGroup]] = _hook(
-        rules.first_non_zero, "which of two sub-groups of a pod set, by default that of lower ranks")
+        rules.first_non_zero, "which of two sub-groups of a pod set is filled first; by default the one of lower ranks")
     task_order: Hook[Order[PodRecord]] = _hook(rules.first_non_zero, "which of two pods of a pod set gets a node first")
 
     pre_predicate: Hook[PrePredicate] = _hook(
-        rules.first_refusal, "whether a gang's pods of a class can be placed at all; asked before nodes")
-    predicate: Hook[Predicate] = _hook(rules.first_refusal, "which nodes take a pod of a class, by the node alone")
+        rules.first_refusal, "whether a gang's pods of a class can be placed at all; asked before `predicate`")
+    predicate: Hook[Predicate] = _hook(
+        rules.first_refusal, "which nodes take a pod of a class, judged by the node alone")
     neighbour_predicate: Hook[Predicate] = _hook(
-        rules.first_refusal, "which nodes take a pod of a class, by the pods that are there now")
+        rules.first_refusal, "which nodes take a pod of a class, judged by the pods that run there now")
     is_task_allocation_on_node_over_capacity: Hook[GangPredicate] = _hook(
         rules.first_registered, "on which nodes the gang's queue has capacity left for a pod of a class")
     node_pre_order: Hook[OnNodes] = _hook(rules.call_all, "these nodes are about to be scored")
     node_order: Hook[NodeScores] = _hook(
-        rules.total, "how good nodes are for a pod of a class; `extender/planner/plugins/scores.py` has the magnitudes")
+        rules.total, "how well nodes suit a pod of a class; `extender/planner/plugins/scores.py` has the magnitudes")
     subset_nodes: Hook[Subsets] = _hook(
-        rules.refine, "which nodes a part of a gang may be given (`framework/answers.py`, `topology/parts.py`)")
+        rules.refine, "which nodes a part of a gang may get (`framework/answers.py`, `topology/parts.py`)")
     gpu_order: Hook[GpuScores] = _hook(
-        rules.total, "how good the GPUs of a node are for a pod that shares them (gpu-sharing.md)")
+        rules.total, "how well the GPUs of a node suit a pod that shares them (gpu-sharing.md)")
 
     is_job_over_queue_capacity: Hook[QueueLimit] = _hook(
-        rules.first_registered, "whether a gang's queues let it have these amounts more")
+        rules.first_registered, "whether the limits of a gang's queues allow it these additional amounts")
     is_non_preemptible_job_over_queue_quota: Hook[QueueLimit] = _hook(
-        rules.first_registered, "the same for a gang that may not be displaced; asked after it")
+        rules.first_registered, "the same for gangs that must not be evicted; asked after `is_job_over_queue_capacity`")
     can_reclaim_resources: Hook[MayReclaim] = _hook(
-        rules.first_registered, "whether a gang's queue may take these amounts back from others")
+        rules.first_registered, "whether a gang's queue may reclaim these amounts from others")
     reclaim_standing: Hook[StandingForReclaim] = _hook(
-        rules.first_registered, "which queues have more than is theirs, as nothing was found for a gang to reclaim")
+        rules.first_registered, "which queues use more than their share; asked if a gang found nothing to reclaim")
     on_job_solution_start: Hook[OnGang] = _hook(
-        rules.call_all, "a search begins for what the gang may reclaim from other queues")
+        rules.call_all, "the search for victims of other queues begins for a gang")
     reclaim_victim_filter: Hook[VictimFilter] = _hook(
         rules.all_agree, "whether a gang of another queue may be a victim")
     reclaim_scenario_validator: Hook[ScenarioValidator] = _hook(
-        rules.all_agree, "whether these victims may go for a gang of another queue")
+        rules.all_agree, "whether these victims may be evicted for a gang of another queue")
     preempt_victim_filter: Hook[VictimFilter] = _hook(
         rules.all_agree, "whether a gang of lower priority may be a victim")
     preempt_scenario_validator: Hook[ScenarioValidator] = _hook(
-        rules.all_agree, "whether these victims may go for a gang of higher priority")
+        rules.all_agree, "whether these victims may be evicted for a gang of higher priority")
     get_queue_allocated_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue uses")
     get_queue_deserved_resources: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue deserves")
-    get_queue_fair_share: Hook[QueueAmounts] = _hook(rules.first_registered, "what a queue is due")
-    queue_standings: Hook[Standings] = _hook(rules.merge, "what the status of queues says")
+    get_queue_fair_share: Hook[QueueAmounts] = _hook(rules.first_registered, "what the fair share of a queue is")
+    queue_standings: Hook[Standings] = _hook(rules.merge, "amounts for the status of queues")
 
-    job_enqueueable: Hook[Vote] = _hook(rules.first_opinion, "whether a gang is let in")
-    job_enqueued: Hook[OnGang] = _hook(rules.call_all, "the gang was let in")
-    job_ready: Hook[Ready] = _hook(rules.all_agree, "whether a gang has what it takes to start")
-    pre_job_allocation: Hook[OnGang] = _hook(rules.call_all, "the gang is about to be tried")
-    allocated: Hook[OnOperation] = _hook(rules.call_all, "members are given slots")
+    job_enqueueable: Hook[Vote] = _hook(rules.first_opinion, "whether a gang is admitted")
+    job_enqueued: Hook[OnGang] = _hook(rules.call_all, "the gang was admitted")
+    job_ready: Hook[Ready] = _hook(rules.all_agree, "whether a gang can start")
+    pre_job_allocation: Hook[OnGang] = _hook(rules.call_all, "the planner is about to try to place the gang")
+    allocated: Hook[OnOperation] = _hook(rules.call_all, "members get slots")
     deallocated: Hook[OnOperation] = _hook(rules.call_all, "members lose their slots again")
     evicted: Hook[OnEviction] = _hook(rules.call_all, "pods would leave their node")
     unevicted: Hook[OnEviction] = _hook(rules.call_all, "pods stay on their node after all")
 
     closest_domain: Hook[ClosestTo] = _hook(
         rules.first_registered, "the domain that comes closest to holding these slots (pod set → ranks) of a gang")
-    topologies: Hook[Trees] = _hook(rules.merge, "the topologies that there are")
+    topologies: Hook[Trees] = _hook(rules.merge, "the topologies of the cluster")
     reservation_rules: Hook[Reserving] = _hook(
-        rules.first_registered, "what is reserved for gangs that wait at the head of their queue")
+        rules.first_registered, "rules for reservations for the first waiting gang of a queue")
     bind_request_mutate: Hook[BindAnnotations] = _hook(rules.merge, "annotations for the binding of a pod to a node")
     http_handler: Hook[Pages] = _hook(rules.merge, "pages at `/plugins/NAME` of the extender")
     # fmt: on

@@ -1,6 +1,6 @@
 """A hook, and the rules that combine the answers of several plugins: KAI-Scheduler's, and Volcano's for admission.
 
-The first line of each function stands in the documentation of hooks.
+The documentation of hooks shows the first line of each function.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +22,7 @@ def first_non_zero(fns: Iterable[Fn], *args: object) -> int:
 
 
 def first_refusal(fns: Iterable[Fn], *args: object) -> Any:
-    """The first refusal decides, node by node where the answers are arrays of codes."""
+    """The first refusal decides; of arrays of codes, the first refusal of each node."""
     answer: Any = None
     for fn in fns:
         result = fn(*args)
@@ -42,22 +42,22 @@ def first_opinion(fns: Iterable[Fn], *args: object) -> Any:
 
 
 def total(fns: Iterable[Fn], *args: object) -> Any:
-    """Scores add up."""
+    """The scores are added."""
     return sum((fn(*args) for fn in fns), start=0.0)
 
 
 def all_agree(fns: Iterable[Fn], *args: object) -> bool:
-    """All must agree: each plugin can only forbid."""
+    """All must agree; one False decides."""
     return all(fn(*args) for fn in fns)
 
 
 def first_registered(fns: Sequence[Fn], *args: object, **named: object) -> Any:
-    """Only the plugin that registered first is asked."""
+    """Only the first registered function is called."""
     return fns[0](*args, **named) if fns else None
 
 
 def refine(fns: Iterable[Fn], node_set: Any, *args: object) -> Iterable[Any]:
-    """Each plugin's node sets are fed to the next, one by one."""
+    """Each plugin gets the node sets of the plugin before it, one by one."""
     node_sets: Iterable[Any] = (node_set,)
     for fn in fns:
         node_sets = _refined(fn, node_sets, *args)
@@ -70,7 +70,7 @@ def _refined(fn: Fn, node_sets: Iterable[Any], *args: object) -> Iterator[Any]:
 
 
 def merge(fns: Iterable[Fn], *args: object) -> dict[str, Any]:
-    """Maps are merged; of two plugins with one key the one that registered later wins."""
+    """The maps are merged; the later registered function wins for the same key."""
     result: dict[str, Any] = {}
     for fn in fns:
         result |= fn(*args)
@@ -78,7 +78,7 @@ def merge(fns: Iterable[Fn], *args: object) -> dict[str, Any]:
 
 
 def call_all(fns: Iterable[Fn], *args: object) -> None:
-    """All functions are called; there is no answer."""
+    """All functions are called; answers are ignored."""
     for fn in fns:
         fn(*args)
 
