@@ -82,7 +82,7 @@ class Loan(Wire):
     node: str = ""
     """Name of the node."""
     count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
-    """Number of seats."""
+    """Number of spare slots."""
 
 
 class Notice(Wire):
@@ -120,7 +120,7 @@ class PlacementSpec(Wire):
     victims_why: Reason | None = None
     """The same reason as data: a code with parameters."""
     notices: list[Notice] = field(default_factory=list)
-    """Gangs of victims that are told before they go; the others go last, when all of these have gone or may go."""
+    """Gangs of victims that get a notice before their eviction. The others are evicted last, when these may be, too."""
 
 
 class AvoidedNode(Wire):
@@ -164,7 +164,7 @@ class PlacementStatus(Wire):
     started_at: str = ""
     """Time when it was whole, to the next full second (RFC 3339)."""
     started_with: StartedWith | None = None
-    """Minimum that the gang must keep to go on. A minimum that is raised later counts once it has been reached."""
+    """Minimum that the gang must keep to continue. A minimum that is raised later counts once it has been reached."""
     message: str = ""
     """Reason why it was abandoned or waits."""
     why: Reason | None = None
