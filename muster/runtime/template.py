@@ -9,6 +9,7 @@ from typing import Any
 
 from muster.api.kubeflow.trainer import Trainer
 from muster.runtime.plan import ContainerPlan, InitPlan, PodSetPlan
+from muster.volcano.manifests import safe_as
 
 JSON = dict[str, Any]
 _PARTS = frozenset({"replicatedJobs", "containers", "initContainers"})
@@ -80,10 +81,8 @@ def with_resources(base: Mapping[str, Any], extra: Mapping[str, Any]) -> JSON:
     return {key: value for key, value in merged.items() if value}
 
 
-_AMOUNTS = ("requests", "limits")
 _ACCOUNT = "default"
 """The service account of pods that name none."""
-_BASIC = ("cpu", "memory", "ephemeral-storage")
 
 
 def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
@@ -126,15 +125,12 @@ def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
 
     It has the CPU and memory of `like`: the pod needs no more than before, and its quality of service stays.
     """
-    result: JSON = {key: deepcopy(like[key]) for key in ("image", "imagePullPolicy", "securityContext") if key in like}
-    for kind, amounts in (like.get("resources") or {}).items():
-        basic = {name: amount for name, amount in amounts.items() if name in _BASIC} if kind in _AMOUNTS else {}
-        if basic:
-            result.setdefault("resources", {})[kind] = basic
+    result: JSON = {key: like[key] for key in ("image", "imagePullPolicy") if key in like}
     mounts = [deepcopy(each) for each in like.get("volumeMounts") or [] if each.get("mountPath") in plan.paths]
     return {
         "name": plan.name,
         **result,
+        **safe_as(like),
         "command": list(plan.command),
         "env": [{"name": name, "value": value} for name, value in plan.env.items()],
         "volumeMounts": mounts,

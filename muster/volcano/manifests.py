@@ -7,6 +7,7 @@ Job does not name is derived from the Job's UID and the mount path, so it is nev
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from muster.api.volcano.batch import Job, VolumeSpec
@@ -27,6 +28,24 @@ def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
 def variables(values: Mapping[str, str]) -> list[Manifest]:
     """Return variables with these values, as JSON for a container."""
     return [{"name": name, "value": value} for name, value in values.items()]
+
+
+_AMOUNTS = ("requests", "limits")
+_BASIC = ("cpu", "memory", "ephemeral-storage")
+
+
+def safe_as(like: Mapping[str, Any]) -> Manifest:
+    """Return the securityContext and the basic resources of a container, for an init container of the same pod.
+
+    With them the pod needs no more than before, its quality of service stays, and neither a ResourceQuota nor Pod
+    Security refuses it for the init container. Devices are left out.
+    """
+    result: Manifest = {"securityContext": deepcopy(like["securityContext"])} if like.get("securityContext") else {}
+    for kind in _AMOUNTS:
+        amounts = (like.get("resources") or {}).get(kind) or {}
+        if basic := {name: amount for name, amount in amounts.items() if name in _BASIC}:
+            result.setdefault("resources", {})[kind] = basic
+    return result
 
 
 def add_env(container: Manifest, wanted: Sequence[Manifest]) -> None:

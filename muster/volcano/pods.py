@@ -35,12 +35,18 @@ def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manif
     """
     manifest = pod(job, slot)
     mount(job, manifest)
+    own = {each.get("name"): {one["name"] for one in each.get("env") or []} for each in containers(manifest)}
     for plugin in plugins:
         variables = plugin.env(job, slot)
         if variables:
             for container in containers(manifest, init=plugin.env_in_init_containers):
                 add_env(container, variables)
         plugin.shape(job, slot, manifest)
+    for container in containers(manifest):
+        if env := container.get("env"):
+            # Kubernetes expands $(NAME) where the variable stands before: the user's can refer to those of plugins.
+            users = own.get(container.get("name"), set())
+            container["env"] = [one for last in (False, True) for one in env if (one["name"] in users) == last]
     metadata = manifest["metadata"]
     metadata["labels"][names.REVIEWED] = "true" if names.REVIEWED_FOR.isdisjoint(metadata["annotations"]) else "false"
     return manifest

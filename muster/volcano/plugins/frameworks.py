@@ -9,7 +9,7 @@ from muster.api.fields import FieldError
 from muster.api.kubernetes.core import SERVICES
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.resources.labels import MAX_LABEL
-from muster.volcano.manifests import Manifest, add_port, containers, fits_env, open_port, variables
+from muster.volcano.manifests import Manifest, add_port, containers, fits_env, open_port, safe_as, variables
 from muster.volcano.plugins.base import Flags, JobPlugin, Owned, PluginError, missing_task
 from muster.volcano.plugins.svc import hosts_file
 from muster.volcano.tasks import PodSlot, task_hosts
@@ -88,7 +88,8 @@ class PyTorch(JobPlugin):
             f"for i in $(seq {timeout_s}); do nc -z -w 1 {address} {port} && exit 0; sleep 1; done; "
             f"echo the master {address}:{port} did not answer within {timeout_s} s; exit 1"
         )
-        container = {"name": WAIT_NAME, "image": self.values["wait-master-image"], "command": ["sh", "-c", script]}
+        image, like = self.values["wait-master-image"], containers(manifest, init=False)[0]
+        container = {"name": WAIT_NAME, "image": image, "command": ["sh", "-c", script], **safe_as(like)}
         manifest["spec"]["initContainers"] = [*waiting, container]
 
 

@@ -148,6 +148,25 @@ def test_pytorch_without_a_master_and_with_waiting_workers() -> None:
     assert [one["name"] for one in shaped(of, "master", 0)["spec"]["initContainers"]] == ["init"]
 
 
+def test_the_wait_for_the_master_passes_quotas_and_pod_security() -> None:
+    """The init container has the securityContext and the basic resources of the first container, without its GPUs."""
+    of = job(TASKS, pytorch=["--wait-master-enabled=true"])
+    first = of.spec.tasks[1].template["spec"]["containers"][0]
+    first["securityContext"] = {"runAsNonRoot": True, "runAsUser": 1000}
+    first["resources"] = {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi", "nvidia.com/gpu": "8"}}
+    waiting = shaped(of, "worker", 0)["spec"]["initContainers"][-1]
+    assert waiting["securityContext"] == first["securityContext"]
+    assert waiting["resources"] == {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}
+
+
+def test_a_variable_of_the_user_can_refer_to_one_of_a_plugin() -> None:
+    """Kubernetes expands $(NAME) only where the variable stands before."""
+    of = job(TASKS, env=[])
+    of.spec.tasks[1].template["spec"]["containers"][0]["env"] = [{"name": "SHARD", "value": "$(VC_TASK_INDEX)"}]
+    names = list(variables(shaped(of, "worker", 1)))
+    assert names.index("VC_TASK_INDEX") < names.index("SHARD")
+
+
 def test_order_is_fixed_and_missing_plugins_are_named() -> None:
     """The order in the Job does not matter; what cannot be had is named, all of it."""
     wanted = ["hcclrank", "ray", "mpi", "tensorflow", "pytorch", "ssh", "svc", "env"]
