@@ -159,6 +159,32 @@ def test_the_wait_for_the_master_passes_quotas_and_pod_security() -> None:
     assert waiting["resources"] == {"requests": {"cpu": "1"}, "limits": {"memory": "1Gi"}}
 
 
+@pytest.mark.parametrize(
+    ("path", "pod", "own", "mode"),
+    [
+        ("/root/.ssh", {}, {}, 0o600),
+        ("/root//.ssh/", {}, {}, 0o600),
+        ("/home/mpi/.ssh", {}, {}, 0o644),
+        ("/home/mpi/.ssh", {"runAsUser": 0}, {}, 0o600),
+        ("/home/mpi/.ssh", {"runAsUser": 1000}, {"runAsUser": 0}, 0o600),
+        ("/root/.ssh", {"runAsUser": 1000}, {}, 0o644),
+        ("/home/mpi/.ssh", {"runAsUser": 1000, "fsGroup": 2000}, {}, 0o640),
+        ("/home/mpi/.ssh", {"fsGroup": 2000}, {}, 0o644),
+    ],
+)
+def test_the_mode_of_the_keys(path: str, pod: dict[str, int], own: dict[str, int], mode: int) -> None:
+    """Keys of root must be readable by root alone, or ssh refuses them; other users read them by group or as others."""
+    of = job(TASKS, ssh=[f"--ssh-key-file-path={path}"])
+    spec = of.spec.tasks[1].template["spec"]
+    spec["securityContext"] = pod
+    for one in spec["containers"]:
+        one["securityContext"] = own
+    made = shaped(of, "worker", 0)["spec"]
+    assert [each["secret"]["defaultMode"] for each in made["volumes"]] == [mode]
+    mounts = {each["mountPath"] for one in made["containers"] for each in one["volumeMounts"]}
+    assert mounts == {path.replace("//", "/").rstrip("/")}
+
+
 def test_a_variable_of_the_user_can_refer_to_one_of_a_plugin() -> None:
     """Kubernetes expands $(NAME) only where the variable stands before."""
     of = job(TASKS, env=[])
