@@ -118,6 +118,11 @@ class _Template:
         return self.labels.get(names.MANAGED) != "false"
 
     @property
+    def empty(self) -> bool:
+        """True if no pod is made of the template, as of the workers' in a LeaderWorkerSet of leaders alone."""
+        return self.kind.samples is not None and self.sample is None
+
+    @property
     def together(self) -> str:
         """The label or annotation that has the pods start together; empty if nothing does."""
         if not self.managed:
@@ -156,7 +161,7 @@ def _check_template(given: _Template, queues: NamespaceQueues, framework: Framew
         findings.errors += unknown_framework(path, name, framework)
         adapter = given.adapter()
         if adapter is None:
-            findings.errors.append(FieldError(path, _no_ranks(given), name))
+            findings.errors += [] if given.empty else [FieldError(path, _no_ranks(given), name)]
             return findings
         findings.errors += _below(given.parent, adapter.errors())
         if adapter.size() <= PODS.value:  # a larger one is refused already: its hosts need not be listed

@@ -217,6 +217,12 @@ def test_a_single_job_of_a_jobset_needs_no_counts() -> None:
     assert errors(made("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": jobs})) == {}
 
 
+def test_a_leader_alone_needs_no_ranks_of_workers() -> None:
+    """No pod is made of the second template, though it has the label."""
+    spec = {"leaderWorkerTemplate": {"size": 1, "leaderTemplate": template(), "workerTemplate": template()}}
+    assert errors(made("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", spec)) == {}
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_unknown_keys(kind: str) -> None:
     """A warning with the key that was meant, if one is close; in the template too; an update repeats none."""
