@@ -135,6 +135,6 @@ def test_the_settings_add_to_the_lists_take_from_them_and_refuse_what_is_no_cond
 def test_the_page_has_every_condition_and_taint_of_the_lists_and_no_others() -> None:
     """Whoever installs one of these programs looks there for what counts."""
     page = (Path(node_faults.__file__).parents[3] / "docs" / "faults.md").read_text()
-    table = page[page.index("| who writes it") : page.index("NVIDIA's GPU operator")]
+    table = page[page.index("| source | conditions") : page.index("NVIDIA's GPU operator")]
     assert sorted(re.findall(r"`([A-Za-z0-9]+=[A-Za-z]+)`", table)) == sorted(CONDITIONS)
     assert sorted(re.findall(r"`([a-z0-9./-]+/[a-z-]+)`", table)) == sorted(TAINTS)
