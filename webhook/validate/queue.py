@@ -22,7 +22,13 @@ from muster.volcano.queuelimits import read_weights
 from webhook.lookup import QueueTreeView
 from webhook.review import Handler, ReviewVerdict, decode
 from webhook.senders import listed
-from webhook.validate.queueamounts import check_neighbours, check_own, quantities_of, read_amounts
+from webhook.validate.queueamounts import (
+    check_neighbours,
+    check_own,
+    quantities_of,
+    read_amounts,
+    unknown_resources,
+)
 
 LARGEST_DEPTH = 5
 _PATH = f"metadata.annotations[{names.HIERARCHY}]"
@@ -39,8 +45,12 @@ def reviewer(queues: QueueTreeView) -> Handler:
             return ReviewVerdict(errors=list(check_delete(request.name, queues)))
         queue = decode(request.object, Queue)
         if request.operation == "UPDATE":
-            return ReviewVerdict(errors=list(check_update(decode(request.old_object, Queue), queue, queues)))
-        return ReviewVerdict(errors=[*check_pool(queue, queues), *check(queue, queues)])
+            old = decode(request.old_object, Queue)
+            known = set(unknown_resources(old))
+            warnings = [each for each in unknown_resources(queue) if each not in known]
+            return ReviewVerdict(errors=list(check_update(old, queue, queues)), warnings=warnings)
+        errors = [*check_pool(queue, queues), *check(queue, queues)]
+        return ReviewVerdict(errors=errors, warnings=list(unknown_resources(queue)))
 
     return review
 

@@ -1,6 +1,7 @@
 """Validation of the amounts of a Queue: guarantee ≤ deserved ≤ capability, and the sums of the queues around it."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from muster.api import names
 from muster.api.fields import FieldError
@@ -13,6 +14,9 @@ from webhook.lookup import QueueTreeView
 CAPABILITY = "spec.capability"
 DESERVED = "spec.deserved"
 GUARANTEE = "spec.guarantee.resource"
+_OWN = ("cpu", "memory", "pods", "ephemeral-storage")
+_OWN_PREFIXES = ("hugepages-", "attachable-volumes-")
+"""Resources of nodes that Kubernetes defines."""
 Amounts = dict[str, dict[str, int]]
 """Field path → resource → amount."""
 
@@ -21,6 +25,16 @@ def quantities_of(queue: Queue) -> dict[str, Quantities]:
     """Return the quantities of a queue by field path, as they are written."""
     spec = queue.spec
     return {CAPABILITY: spec.capability, DESERVED: spec.deserved, GUARANTEE: spec.guarantee.resource}
+
+
+def unknown_resources(queue: Queue) -> Iterator[str]:
+    """Yield a warning for each resource that no node has: a name without a domain is one of Kubernetes' own."""
+    for path, quantities in quantities_of(queue).items():
+        for name in quantities:
+            if "/" not in name and name not in _OWN and not name.startswith(_OWN_PREFIXES):
+                near = get_close_matches(name.lower(), _OWN, n=1)
+                advice = f"did you mean {near[0]}?" if near else f"it must be {', '.join(_OWN)}, or have a domain"
+                yield f"{path}[{name}]: no node has a resource of this name; {advice}"
 
 
 def read_amounts(queue: Queue) -> tuple[Amounts, list[FieldError]]:

@@ -60,6 +60,20 @@ BAD = {
 }  # fmt: skip
 
 
+def test_a_resource_that_no_node_has_is_warned_of() -> None:
+    """A misspelt amount has no effect; an update repeats no warning, and has those of what it adds."""
+    sound = {"cpu": 1, "memory": 1, "pods": 1, "hugepages-2Mi": 1, "example.com/thing": 1}
+    review = queue.reviewer(QUEUES)
+    assert review(request(a_queue(deserved=sound))).warnings == []
+    wrong = a_queue(deserved={"memroy": 1, "thing": 1}, guarantee={"resource": {}})
+    of_memory, of_thing = review(request(wrong)).warnings
+    assert of_memory == "spec.deserved[memroy]: no node has a resource of this name; did you mean memory?"
+    assert of_thing.endswith("it must be cpu, memory, pods, ephemeral-storage, or have a domain")
+    more = a_queue(deserved={"memroy": 2, "thing": 1}, capability={"GPU": 8})
+    [added] = review(request(more, "UPDATE", wrong)).warnings
+    assert added.startswith("spec.capability[GPU]: ")
+
+
 @pytest.mark.parametrize(("obj", "path", "words"), BAD.values(), ids=BAD.keys())
 def test_bad_queues(obj: JSON, path: str, words: str) -> None:
     """Each mistake is refused at its field."""
