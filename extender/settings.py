@@ -161,9 +161,10 @@ def parse(argv: Sequence[str] | None = None) -> ExtenderOptions:
     given = settings.parse(parser, argv, ExtenderSettings)
     if given["settings"].tls is None and not is_loopback(given["host"]):
         parser.error(
-            f"--host: {given['host']!r} is not a loopback address. Without TLS calls are not authenticated, so whoever"
-            " reaches this port could bind pods. Run the extender in the pod of its kube-scheduler and leave 127.0.0.1,"
-            " or name certFile, keyFile and clientCaFile in the file of --settings (docs/certificates.md)."
+            f"--host: {given['host']!r} is not a loopback address. Without TLS calls are not authenticated, and"
+            " any client that reaches this port could bind pods. Run the extender in the pod of its kube-scheduler and"
+            " leave 127.0.0.1, or name certFile, keyFile and clientCaFile in the file of --settings"
+            " (docs/certificates.md)."
         )
     # kube-scheduler's identity in its Lease is "<host name>_<uuid>", and a pod's containers share one host name.
     return ExtenderOptions(**{**given, "identity_prefix": given["identity_prefix"] or f"{os.uname().nodename}_"})

@@ -139,7 +139,7 @@ class RuntimeFinder:
                     delete(self._client, CONFIG_MAPS, found.metadata)
             else:
                 return text
-        raise Obstacle(f"ConfigMap {snapshot_name(train_job.metadata.name)} is made by somebody else", passing=True)
+        raise Obstacle(f"ConfigMap {snapshot_name(train_job.metadata.name)} has another creator", passing=True)
 
     def _text(self, train_job: TrainJob) -> str:
         try:

@@ -47,7 +47,7 @@ def status_of(recording: Recording) -> RecordingStatus:
         match line:
             case lines.Head():
                 if session not in {"", line.session}:
-                    found.gaps.append(_gap(last_s, line.at, "the process was started anew"))
+                    found.gaps.append(_gap(last_s, line.at, "the process was restarted"))
                 found.sessions += line.session != session
                 found.versions += [] if line.version in found.versions else [line.version]
                 found.pool, session = line.pool, line.session

@@ -90,7 +90,7 @@ def refuse_to_wait_on(loop: asyncio.AbstractEventLoop, what: str) -> None:
     """Raise RuntimeError on the loop's own thread, where waiting for the loop would never end."""
     if runs_on(loop):
         raise RuntimeError(
-            f"{what} on the thread of its event loop would wait for ever: "
+            f"{what} on the thread of its event loop would wait without end: "
             "do it in another thread, or await the same call of the client's `on_loop`"
         )
 

@@ -65,7 +65,7 @@ def tell(client: Client, console: Console) -> bool:
     except TimeoutError as error:
         console.print(f"[red]✗[/] {error}: did not happen within {TIMEOUT_S:.0f} s", highlight=False)
         return False
-    console.print("[green]✓[/] a node died and a gang was preempted; nobody else was touched", highlight=False)
+    console.print("[green]✓[/] a node died and a gang was preempted; no other gang was touched", highlight=False)
     return True
 
 
@@ -96,8 +96,8 @@ def _loses_a_node(story: "_Story") -> None:
 
 def _asks_for_a_checkpoint(story: "_Story") -> None:
     story.submit(URGENT, 3, 8, {}, "demo-high")
-    told = story.wait(f"{BATCH} is told", lambda: [pod for pod in story.pods(BATCH) if _told(pod)])
-    story.say(f"{BATCH}: told that it is evicted at {_told(told[0])}, or as soon as it has answered")
+    told = story.wait(f"{BATCH} has a notice", lambda: [pod for pod in story.pods(BATCH) if _told(pod)])
+    story.say(f"{BATCH}: has a notice of its eviction at {_told(told[0])}, or as soon as it has answered")
     began = time.monotonic()
     note = {names.CHECKPOINT: f"step={STEP},at={meta.format_time(time.time())}"}
     story.client.merge_patch(core.PODS, told[0].metadata.name, {"metadata": {"annotations": note}}, NAMESPACE)

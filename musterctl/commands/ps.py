@@ -36,7 +36,7 @@ Versions = Mapping[Resource[Any], str]
 """Kinds to watch → the resource version of their list, from which the watch goes on."""
 _READ_EVERY_S = 1.0
 _NO_FORECAST = (
-    "you may not list the nodes and pods of the whole cluster, so only reservations tell when a gang starts; ask an "
+    "you may not list the nodes and pods of the whole cluster, so only reservations show when a gang starts; ask an "
     f"administrator for the ClusterRole {VIEW_CLUSTER} in a ClusterRoleBinding"
 )
 
@@ -73,7 +73,7 @@ def ps(
     A gang is called as its owner calls it: Job, TrainJob, JobSet, StatefulSet, Deployment or Pod.
     """
     if watch and how["start"]:
-        raise click.UsageError("--start and -w do not go together: a forecast is not made anew with each change")
+        raise click.UsageError("--start and -w do not go together: a forecast is not repeated with each change")
     if only_ended:
         if watch or how["start"] or how["output"] == "name":
             raise click.UsageError("--ended does not go with -w, --start and -o name: what has ended does not change")

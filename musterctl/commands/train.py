@@ -109,7 +109,7 @@ def watch_to_the_end(client: Client, train_job: trainer.TrainJob, trainers: Sequ
     try:
         good = follow(client, train_job, trainers, logs=logs)
     except KeyboardInterrupt:
-        click.echo(f"\n{name} goes on; to end it: kubectl delete trainjob {name} -n {namespace}", err=True)
+        click.echo(f"\n{name} keeps running; to end it: kubectl delete trainjob {name} -n {namespace}", err=True)
         sys.exit(INTERRUPTED)
     if not good:
         sys.exit(1)

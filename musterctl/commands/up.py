@@ -265,13 +265,13 @@ def wait_planning(plane: Plane) -> None:
             if time.monotonic() > deadline_s:
                 raise LocalError(
                     f"the extender has not said within {_ANSWER_S:.0f} s if it uses the configuration; see {log_file}, "
-                    f"or start it anew with that: `muster restart {state.EXTENDER}`"
+                    f"or restart it with that: `muster restart {state.EXTENDER}`"
                 )
             time.sleep(_POLL_S)
     if answer:
         raise LocalError(
-            f"the extender refuses the configuration, and goes on with the one before it: {answer}; "
-            f"`muster restart {state.EXTENDER}` starts it anew, with what is installed now"
+            f"the extender refuses the configuration, and keeps the one before it: {answer}; "
+            f"`muster restart {state.EXTENDER}` restarts it with what is installed now"
         )
 
 

@@ -96,7 +96,7 @@ def test_why_it_waits_and_goes_on_without_us(
     assert "nvidia.com/gpu" in why
     process.send_signal(signal.SIGINT)
     _, err = said(process, 130)
-    assert f"big goes on; to end it: kubectl delete trainjob big -n {namespace}" in err
+    assert f"big keeps running; to end it: kubectl delete trainjob big -n {namespace}" in err
     with contextlib.closing(plane.client()) as client:
         conditions = client.get(TRAIN_JOBS, "big", namespace).status.conditions
         assert {each.type for each in conditions} <= {"Waiting"}

@@ -98,7 +98,7 @@ def test_a_lost_member_comes_to_a_spare(
     submit(client, namespace, "train", 3, {names.SPARES: "1"})
     wait_for(lambda: runs(client, namespace, "train", 3), BACK_S, "the gang to run")
     [spare] = spares(client, namespace, "train")
-    assert f"1 seat is kept for members that it loses on {spare}" in muster("explain", "job", "train", "-n", namespace)
+    assert f"1 spare slot is kept for lost members on {spare}" in muster("explain", "job", "train", "-n", namespace)
     assert "(8 kept as spares)" in muster("queue", "top", "--resource", "nvidia.com/gpu")
     submit(client, namespace, "other", 2, {})
     before = {rank: pod_of(client, namespace, "train", rank).metadata.uid for rank in (0, 2)}

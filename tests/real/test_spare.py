@@ -39,7 +39,7 @@ def test_a_run_goes_on_from_its_checkpoint(
         before = jobs.running("train", 2)
         nodes = [pod["spec"]["nodeName"] for pod in before]
         [spare] = {node.name for node in cluster.all_nodes} - set(nodes)
-        jobs.explained("train", f"1 seat is kept for members that it loses on {spare}")
+        jobs.explained("train", f"1 spare slot is kept for lost members on {spare}")
         wait_for(lambda: step() >= 10, timeout_s=120, what="ten steps")
         with cluster.dead(nodes[1]):
             kubectl("delete", "node", nodes[1])  # as a cloud's node controller does with a machine that is gone

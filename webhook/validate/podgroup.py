@@ -44,7 +44,7 @@ def reviewer(lookups: Lookups) -> Handler:
             return ReviewVerdict()
         if _pool(group) != _pool(old):
             message = (
-                f"must stay as it is: the gang is of {words(_pool(old))}; create its workload anew in another queue"
+                f"must stay as it is: the gang is of {words(_pool(old))}; create its workload again in another queue"
             )
             return ReviewVerdict(
                 errors=[FieldError(f"metadata.labels[{names.NODE_POOL}]", message, _pool(group), "Forbidden")]
@@ -115,7 +115,7 @@ def _move_errors(
                 return wrong_label(_pool(group), _queue(group), queues)
             message = (
                 f"must stay {_queue(old)!r}: the PodGroup is that of Job {owner.name}, which was admitted to a queue "
-                "and stays in it; create the Job anew in another queue"
+                "and stays in it; create the Job again in another queue"
             )
             return [FieldError("spec.queue", message, _queue(group))]
     wrong = _queue_errors(_queue(group), group.metadata.controller, queues)

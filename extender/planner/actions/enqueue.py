@@ -84,7 +84,7 @@ class Enqueue:
     def _goes_on(self, session: Session, gang: GangView, queue: Queue) -> bool:
         """Return True for new pods of a workload whose former ones still run in a queue that is Closing.
 
-        Else a Deployment that is updated meanwhile would wait for ever: it ends its old pods only for new ones.
+        Else a Deployment that is updated meanwhile would wait without end: it ends its old pods only for new ones.
         """
         above = workload_above(gang.group.metadata)
         if queue.status.state != "Closing" or above is None:

@@ -10,7 +10,7 @@ from muster.resources.vector import GPU, amount_words
 TAINT, SUSPECT, NOT_READY, SCARCE = "node-taint", "node-suspect", "node-not-ready", "node-scarce"
 """Codes of causes that are read."""
 
-OTHER = constant("node-other", "refused for a reason that is not told apart any more (restart the extender to see it)")
+OTHER = constant("node-other", "refused for a reason that is no longer distinguished (restart the extender to see it)")
 
 GPU_PARTS = constant("node-gpu-parts", "no GPU with enough room")
 """The node's GPUs have enough room together, and none of them for the pod."""

@@ -35,6 +35,6 @@ NOT_OF_ONE_NODE = "some devices of the kind are parts of others, shared, or not 
 too_many_kinds = Sentence("device-too-many-kinds", "there are more than {most} kinds of devices that claims ask for")
 
 not_understood = "its expression is not understood: {error}".format
-too_many_answers = "its expression tells more than {most} devices apart".format
+too_many_answers = "its expression distinguishes more than {most} devices".format
 TOO_LONG = "its expression is too long or has too many loops"
 TOO_MANY_STEPS = "its expression takes too many steps"

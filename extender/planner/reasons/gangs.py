@@ -37,7 +37,7 @@ def runs(taken: int, running: int) -> str:
 
 def not_carried_out(message: str, *, again: bool) -> str:
     """Its placement is given up; `again`: the whole gang is planned again."""
-    follows = "the gang is planned again" if again else "the members that have a node go on"
+    follows = "the gang is planned again" if again else "the members that have a node keep running"
     return f"its placement cannot be carried out: {message}; {follows}"
 
 

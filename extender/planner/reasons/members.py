@@ -15,7 +15,7 @@ no_native_group = (
 runs = "it runs on {node}".format
 hindered = "it is on {node} and does not run: {why}".format
 bound = "it is bound to {node}, and its containers are not running yet".format
-UNPINNED = "it has neither gate nor pin: the planner tells it its node when the gang has a placement"
+UNPINNED = "it has neither gate nor pin: the planner gives it a node when the gang has a placement"
 refused = "kube-scheduler refused it on {node} by placement {epoch}: {says}; the gang is planned again".format
 
 _OVER = "the planner deletes it (it never ran), and its owner makes it again"

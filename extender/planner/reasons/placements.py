@@ -102,7 +102,7 @@ def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
     where = f" on {listed(nodes)}" if nodes else ""
     used = f", {lent} of them used by gangs that leave at once" if lent else ""
     more = "; the others are taken as soon as they are free near the gang" if kept < wanted else ""
-    return f"{words} {'seat is' if wanted == 1 else 'seats are'} kept for members that it loses{where}{used}{more}"
+    return f"{words} {'spare slot is' if wanted == 1 else 'spare slots are'} kept for lost members{where}{used}{more}"
 
 
 remade = Sentence(
@@ -116,7 +116,7 @@ remade = Sentence(
 def waits_for_victims(victims: int, until: str) -> str:
     """It waits for pods to go; `until` is when the last notice of theirs is over (RFC 3339), empty without any."""
     words = f"waits for {victims} pods to go"
-    return f"{words}, which were told that they have until {until} at the latest" if until else words
+    return f"{words}, which have until {until} at the latest" if until else words
 
 
 @worded("eviction-saved")

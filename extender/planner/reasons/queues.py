@@ -31,7 +31,7 @@ closed = Sentence("queue-closed", "queue {queue!r} is {state}")
 not_for_namespace = Sentence("queue-not-for-namespace", "namespace {namespace} may not use queue {queue!r}: {why}")
 of_other_pool = Sentence(
     "queue-of-other-pool",
-    "{why}: a gang has the nodes of one pool; create its workload anew in a queue of its pool",
+    "{why}: a gang has the nodes of one pool; create its workload again in a queue of its pool",
 )
 behind = Sentence(
     "queue-behind", "queue {queue!r} starts its gangs strictly in order, and {head} before it waits for room"
@@ -109,7 +109,7 @@ def budget_step(reason: str, queue: str, budget: UsageBudget | None, *, ratio: f
     """What an event says as the budget of a queue goes by; None for one of which the usage is not known."""
     if budget is None:
         return (
-            f"nobody says what queue {queue} has used until now, so its budget is not enforced; look whether the "
+            f"the usage of queue {queue} is not known, so its budget is not enforced; look whether the "
             "recorder of the history runs (ConfigMap muster-usage)"
         )
     used = f"queue {queue} has used {ratio:.0%} of its budget of {budget.resource} {NOW[budget.period]}"
@@ -169,8 +169,8 @@ resource_quota = Sentence(
 )
 overcommitted = Sentence(
     "queue-overcommitted",
-    "the gangs that were let in before it need all {resource} that may be promised, {factor:g} times what the nodes "
-    "have (overcommit-factor); it is let in when some of them have ended",
+    "the gangs that were admitted before it need all {resource} that may be promised, {factor:g} times what the nodes "
+    "have (overcommit-factor); it is admitted when some of them have ended",
 )
 
 

@@ -119,7 +119,7 @@ def test_one_that_no_cache_shows_yet_is_found(status: str, nodes: int) -> None:
 
 UNUSABLE = {
     "it comes again and again": (
-        "", text(FORGED), {"delete": lambda *_, **__: None}, "ConfigMap train-runtime-snapshot is made by somebody else"
+        "", text(FORGED), {"delete": lambda *_, **__: None}, "ConfigMap train-runtime-snapshot has another creator"
     ),
     "no runtime in it": (digest("{"), "{", {}, "TrainingRuntime runtime cannot be read: .*; correct it, and create"),
     "an unreadable runtime": (
@@ -145,7 +145,7 @@ def test_what_stops_a_train_job(
         monkeypatch.setattr(cluster, name, fails if name == "get" else change)
     with pytest.raises(Obstacle, match=why) as obstacle:
         RuntimeFinder(cast("Any", cluster), cast("Any", None), cluster.maps).of(job)
-    assert obstacle.value.passing == ("again" in why or "somebody else" in why)
+    assert obstacle.value.passing == ("again" in why or "another creator" in why)
 
 
 def test_a_snapshot_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:

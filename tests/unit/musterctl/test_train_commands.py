@@ -173,5 +173,5 @@ def test_the_end_of_a_training_is_the_exit_code(
     monkeypatch.setattr(train, "follow", ended)
     with nullcontext() if code is None else pytest.raises(SystemExit, match=str(code)):
         train.watch_to_the_end(cast("Client", None), train_job(), ["node"], logs=True)
-    goes_on = "\nfit goes on; to end it: kubectl delete trainjob fit -n n\n"
+    goes_on = "\nfit keeps running; to end it: kubectl delete trainjob fit -n n\n"
     assert capsys.readouterr().err == (goes_on if code == INTERRUPTED else "")

@@ -39,8 +39,8 @@ MAX_TRIED = 8
 _AT_ONCE = 4
 
 _ADVICE = {
-    True: "`kubectl auth can-i create pods -n {}`: who may is told why",
-    False: "try such a pod by `kubectl create --dry-run=server -n {}`: who may create it is told why",
+    True: "`kubectl auth can-i create pods -n {}`: a user who may gets the reason",
+    False: "try such a pod by `kubectl create --dry-run=server -n {}`: a user who may create it gets the reason",
 }
 """By the sender's being known."""
 

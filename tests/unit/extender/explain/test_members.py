@@ -224,5 +224,5 @@ def test_what_becomes_of_members_on_a_suspect_node() -> None:
     [line] = [line for line in report.details if "KernelDeadlock" in line]
     assert line == (
         "node node-3 is suspect (condition KernelDeadlock=True): by the policy replace its 1 member there will be"
-        " replaced, as the others are enough to go on"
+        " replaced, as the others are enough to continue"
     )

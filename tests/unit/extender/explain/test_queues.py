@@ -130,5 +130,5 @@ def test_what_is_kept_as_spares_is_told() -> None:
     gang = what_if.state.gang(key)
     assert gang is not None
     [spare] = [each.node for each in world.state.placements[key].spec.spares]
-    words = f"1 seat is kept for members that it loses on {spare}"
+    words = f"1 spare slot is kept for lost members on {spare}"
     assert words in GangExplainer(what_if).explain(gang).details

@@ -248,7 +248,7 @@ def test_a_static_framework_restarts_and_one_with_enough_others_does_not(world: 
     assert (of_a.policy, len(of_a.pods)) == ("restart", 2)
     assert str(of_a.reason).endswith("as the ranks of torch start together or not at all")
     assert (of_b.policy, len(of_b.pods)) == ("replace", 1)
-    assert str(of_b.reason).endswith("as the others are enough to go on")
+    assert str(of_b.reason).endswith("as the others are enough to continue")
 
 
 def test_members_of_mpi_are_replaced(world: RepairWorld) -> None:
