@@ -122,7 +122,7 @@ def test_devices_that_differ_in_what_is_not_named_are_asked_about_once(monkeypat
     devices = [device(serial=str(number)) for number in range(20)]
     assert all(by_model.matches(DRIVER, one) for one in devices)
     assert [by_serial.matches(DRIVER, one) for one in devices[:10]].index(True) == 7
-    with pytest.raises(UnsupportedError, match="tells more than 10 devices apart"):
+    with pytest.raises(UnsupportedError, match="distinguishes more than 10 devices"):
         by_serial.matches(DRIVER, devices[10])
     by_serial.forget()
     assert not by_serial.matches(DRIVER, devices[10])
