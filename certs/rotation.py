@@ -9,7 +9,7 @@ The order in which authorities change, so that at each moment every API server t
    replica has loaded the new ones.
 
 Two clocks, as one of them may jump: validity counts by the time of the API server, which checks it, and waits by the
-monotonic clock of this process. After a restart each wait begins anew, which is only later, never wrong.
+monotonic clock of this process. After a restart each wait begins again: later, never wrong.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -55,9 +55,9 @@ class Situation:
     terms: Terms
     wanted: Sequence[WantedCertificate]
     trusted_s: Mapping[str, float] = field(default_factory=dict)
-    """How long this process has seen an authority in every caBundle that is there, without a break."""
+    """Time for which this process has seen an authority in every existing caBundle, without a break."""
     loaded_s: Mapping[str, float] = field(default_factory=dict)
-    """How long it has seen a certificate in the Secret, without a break."""
+    """Time for which it has seen a certificate in the Secret, without a break."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ connects them all, `main` is the process around them with its lease. Decisions a
 package `certs`; the other modules read caches (`caches` has those of all, and objects that they do not show yet) and
 call the API server (`live` for single objects past the caches).
 
-Promises that, killed at any instruction, it goes on to the same end after a restart: every intent is written to the
+Promises that, killed at any instruction, it reaches the same end after a restart: every intent is written to the
 object before it is carried out, and every name is deterministic. It must not import the webhook or the extender. Start
 with `app.Controller`, then `job.rules.policies`.
 """

@@ -155,6 +155,6 @@ class Controller:
         return handle
 
     def _left_out(self, obj: Object, why: str) -> None:
-        """Tell the owner of an object that it is not looked at."""
+        """Report to the owner that an object is not managed."""
         if self._leading.is_set():
             self._recorder.event(obj, "Warning", "LeftOut", f"Muster does not look at this {obj.kind}: {why}")

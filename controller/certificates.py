@@ -3,7 +3,7 @@
 Each pass decides by the caches alone, and each write names the version that was read. So others may write, the process
 may be killed at any instruction, and of two processes that act at once one reads again.
 
-Promises that nothing of a key is ever logged or told, and that a Secret of another issuer is never written.
+Promises that nothing of a key is ever logged or shown, and that a Secret of another issuer is never written.
 """
 
 import time
@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 _KEY = "certificates"
 _SOON_S = 1.0
 _FIRST_S = 5.0
-"""How long the start waits for the caches of certificates, which are small, before it continues without them."""
+"""Time for which the start waits for the caches of certificates, which are small, before it continues without them."""
 _Configuration = tuple[Resource[WebhookConfiguration], WebhookConfiguration]
 _Bundles = Mapping[str, list[tuple[Certificate, ...]]]
 """The caBundles of the webhooks, by the name of their configuration."""
@@ -99,7 +99,7 @@ class Keeper(KeyController):
     def make_first(self) -> None:
         """Make the Secret where there is none, in any replica: the pods of the webhook cannot start without it.
 
-        Whoever leads does the rest. Of several replicas one makes it, as the API server takes a name only once.
+        The leader does the rest. Of several replicas one makes it, as the API server takes a name only once.
         """
         if self._options.issuer != "own":
             return

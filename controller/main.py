@@ -105,7 +105,7 @@ class ControllerProcess:
         self._status = StatusServer(settings.status_port, health, host=options.status_host, debug=debug)
 
     def run(self) -> int:
-        """Run until told to end, or until the lease is lost."""
+        """Run until a signal ends it, or until the lease is lost."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._news.put(ThreadEvents.END))
         background_loop().call_soon_threadsafe(self._lag.follow)
@@ -130,7 +130,7 @@ class ControllerProcess:
         return self._end()
 
     def _synced(self) -> bool:
-        """Wait for the caches; False if told to end meanwhile."""
+        """Wait for the caches; False if a signal ends it meanwhile."""
         seconds = count(1)
         while not self._controller.wait_synced(1.0):
             if not self._news.empty():

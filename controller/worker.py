@@ -30,7 +30,7 @@ RECONCILE_SECONDS = Histogram(
 )
 _MAX_DELAY_S = 30.0
 START_S: Final = 120.0
-"""How long after the start of a process, and from then on, a webhook may be silent before that is worth a warning."""
+"""Time without a call of the webhook, from the start of a process or the last call, before a warning."""
 _SHARE: Final = 0.25
 _SHORTEST_S: Final = 0.5
 _LONGEST_S: Final = 30.0

@@ -95,7 +95,7 @@ def _verb(
 
 
 async def _short(body: bytes) -> bytes:
-    """Return a long call without what nobody reads of its pod; to read all of that at once would take too long.
+    """Return a long call without the fields of its pod that no code reads: to read all at once would take too long.
 
     Raises msgspec.DecodeError if it is no call.
     """

@@ -50,9 +50,9 @@ class BudgetReporter:
         self._held: frozenset[tuple[str, int]] = frozenset()
         """UID and number of members with a node of the gangs that have some, as of the last report."""
         self._held_before = False
-        """Whether there was a report before."""
+        """True if there was a report before."""
         self._changed: float | None = None
-        """When that first changed after the moment up to which the usage is known; None if it has not."""
+        """Time of its first change after the moment up to which the usage is known; None if it has not."""
 
     def believed(self, usage: PublishedUsage | None) -> PublishedUsage | None:
         """Return the usage, or None if it lacks what has happened for too long: its writer is down.

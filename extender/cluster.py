@@ -86,7 +86,7 @@ class Live:
         return answer.result(ANSWER_S)
 
     def change(self, change: Callable[[PlannerState], bool | None]) -> None:
-        """Change the state, and tell of it: the planner too, unless `change` returns False."""
+        """Change the state, and report it: to the planner too, unless `change` returns False."""
         self.ask(lambda state: self.changed(change(state)))
 
     def changed(self, matters: bool | None = None) -> None:  # noqa: FBT001 - what an `on_*` method of the state says
@@ -169,7 +169,7 @@ class LiveCluster(Live):
         rules: FaultRules = DEFAULT_RULES,
         tap: Tap | None = None,
     ) -> None:
-        """Make the caches of a pool's cluster; a `tap` notes all that the state is told."""
+        """Make the caches of a pool's cluster; a `tap` notes all changes of the state."""
         make = tap.state if tap is not None else PlannerState
         super().__init__(make(LOOKS, self._compare_on, pool=pool, rules=rules), wake=wake)
         self._tap = tap

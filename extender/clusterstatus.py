@@ -40,7 +40,7 @@ MAX_AT_ONCE = 100
 MAX_LOGGED = 20
 """Lines of log at once."""
 MAX_RESOURCES = 64
-"""Of nodes, as they are told at the root queue; clusters have about ten."""
+"""Of nodes, as they are reported at the root queue; clusters have about ten."""
 MESSAGE_CHARS = 4_096
 VALID = "Valid"
 """Type of a HyperNode's condition."""
@@ -80,7 +80,7 @@ class QueueStatusWriter(Writer):
 
 
 def largest_told_at(snapshot: Snapshot) -> frozenset[str]:
-    """Return the queues that tell of the largest node: `root`, or in a named pool the root queues of its trees."""
+    """Return the queues that report the largest node: `root`, or in a named pool the root queues of its trees."""
     if snapshot.pool == DEFAULT_POOL:
         return frozenset({ROOT_QUEUE})
     queues = snapshot.queues

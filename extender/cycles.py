@@ -2,7 +2,7 @@
 
 The planner has the loop copy the live state, decides on the copy in its own thread, and hands the decisions to the
 committer, whose writes name versions and epochs: the API server refuses those about objects that have changed. A lost
-decision costs nothing: the change that refused it also woke the planner, which decides anew.
+decision costs nothing: the change that refused it also woke the planner, which decides again.
 """
 
 import threading
@@ -85,7 +85,7 @@ class Planner:
         self._wall_s = wall_s
         self._monotonic_s = monotonic_s
         self._told_aside: set[tuple[str, str, str]] = set()
-        """Kind, name and reason of objects that are set aside, as logged."""
+        """Kind, name and reason of excluded objects, as logged."""
         self._queue_metrics = QueueMetrics()
         self._was_active = False
         self._woken = threading.Event()
@@ -200,12 +200,12 @@ class Planner:
         return snapshot, self._arrived(), {"node": dict(state.aside.nodes), "pod": dict(state.aside.pods)}
 
     def _tell_set_aside(self, session: Session, unreadable: dict[str, dict[str, str]]) -> None:
-        """Count the objects that are set aside, and log each once with its reason."""
+        """Count the excluded objects, and log each once with its reason."""
         gangs = {gang.key: gang.set_aside for gang in session.snapshot.set_aside}
         seen = set()
         for kind, reasons in {**unreadable, "gang": gangs}.items():
             SET_ASIDE.labels(kind).set(len(reasons))
             seen |= {(kind, name, reason) for name, reason in reasons.items()}
         for kind, name, reason in seen - self._told_aside:
-            log.warning("set aside, it cannot be evaluated", kind=kind, name=name, why=reason)
+            log.warning("excluded, it cannot be evaluated", kind=kind, name=name, why=reason)
         self._told_aside = seen

@@ -1,7 +1,7 @@
-"""Evicts pods to make room for gangs, and those that lost their gang or must be made anew.
+"""Evictions of pods: to make room for gangs, of members without their gang, and of pods that must be made again.
 
 The API server's Eviction API watches over disruption budgets. The placement that waits for the room is written before,
-and names all victims, so that the next process goes on after any end of this one.
+and names all victims, so that the next process continues after any end of this one.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ EVICTED = Counter(
     "muster_evictions_total", "Pods that had a node and were evicted, by the action that chose them", ["action"]
 )
 BELOW_MINIMUM = "below-minimum"
-"""In place of an action: pods of a gang that has too few to go on."""
+"""In place of an action: pods of a gang that has too few to continue."""
 from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))
 EVICT_AGAIN_S = 5.0
 """Time after which a pod is evicted again, if no watch has shown its end."""
@@ -126,7 +126,7 @@ class EvictionWriter(Evictor):
         self._tell(gone)
 
     def _tell(self, gone: list[_Eviction]) -> None:
-        """Tell the workloads of evicted pods, each once for all of its pods that go for the same gang."""
+        """Notify the workloads of evicted pods, each once for all of its pods that are evicted for the same gang."""
         together: dict[tuple[str, str], list[_Eviction]] = {}
         for one in gone:
             together.setdefault((one.room.gang.uid, one.gang.uid), []).append(one)
@@ -167,7 +167,7 @@ class EvictionWriter(Evictor):
             self._close(session, decisions.ClosePlacement(gang, phase, why, evicted_in_vain=True))
 
     def delete_all(self, session: Session) -> None:
-        """Delete pods that must be made anew, those without a node first.
+        """Delete pods that must be made again, those without a node first.
 
         Where one of them has got a node meanwhile, the others of its gang stay: it may be whole now, and a member less
         would leave it bound in part. The next cycle decides again.
@@ -208,7 +208,7 @@ class EvictionWriter(Evictor):
     def _delete_started(self, pod: PodRecord) -> bool:
         """Evict a pod that uses a node; False if it uses none any more: a pod that has ended counts for its owner.
 
-        A disruption budget does not keep what is left of a gang that cannot go on.
+        A disruption budget does not keep what is left of a gang that cannot continue.
         """
         latest = self._cluster.ask(lambda state: state.pods.get(pod.uid))
         if latest is None or not latest.uses_node:

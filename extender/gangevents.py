@@ -34,14 +34,14 @@ _News = tuple[str, str]
 
 
 class GangEvents:
-    """Tells PodGroups and their workloads; used by many threads. `wall_s` returns seconds since the epoch."""
+    """Recorder of Events at PodGroups and their workloads; thread safe. `wall_s` returns seconds since the epoch."""
 
     def __init__(self, recorder: EventWriter, *, wall_s: Callable[[], float]) -> None:
         self._recorder = recorder
         self._wall_s = wall_s
         self._lock = threading.Lock()
         self._last: LRUCache[tuple[str, str], _News] = LRUCache(_REMEMBERED)
-        """UIDs of a workload and of a gang of it → what was told last."""
+        """UIDs of a workload and of a gang of it → the last Event."""
         self._sent: LRUCache[str, deque[float]] = LRUCache(_REMEMBERED)
         """UID of a workload → times of its latest Events."""
 
@@ -88,7 +88,7 @@ class GangEvents:
         self._tell(gang, "Warning", "PlacementAbandoned", message)
 
     def evicts(self, gang: GangView, pod: PodRecord, reason: Reason) -> None:
-        """A pod of the gang was told to go for another gang."""
+        """A pod of the gang is evicted for another gang."""
         self._recorder.event(subject(gang.group), "Normal", "Evict", f"{pod.name}: {reason}")
         meta = ObjectMeta(name=pod.name, namespace=pod.namespace, uid=pod.uid)
         member = Object(api_version=PODS.api_version, kind=PODS.kind, metadata=meta)
@@ -100,26 +100,26 @@ class GangEvents:
         self.evicted(gang, sum(each.uses_node for each in gang.pods), reason, kind=str(reason))
 
     def noticed(self, gang: GangView, message: str, kind: str) -> None:
-        """Pods of the gang were told that they are to go; `kind` tells one notice from another."""
+        """Pods of the gang have a notice of eviction; `kind` distinguishes notices."""
         self._tell_both(gang, "Warning", "EvictionNotice", message, kind)
 
     def withdrawn(self, gang: GangView, message: str, kind: str) -> None:
-        """The gang was told that it goes, and stays; `kind` as above."""
+        """The gang's notice was withdrawn: it stays; `kind` as above."""
         self._tell_both(gang, "Normal", "EvictionWithdrawn", message, kind)
 
     def _tell_both(self, gang: GangView, type_: _Type, reason: str, message: str, kind: str) -> None:
-        """Tell the PodGroup and the workload, each once, however many cycles decide it until all pods know."""
+        """Record it at the PodGroup and the workload, once each, though many cycles decide it before all pods know."""
         if self._is_news((gang.uid, gang.uid), (reason, kind)):
             self._recorder.event(subject(gang.group), type_, reason, message)
         self._tell(gang, type_, reason, message, kind=kind)
 
     def repairs(self, gang: GangView, reason: Reason) -> None:
-        """Members of the gang were told to go for faults of their nodes."""
+        """Members of the gang are evicted for faults of their nodes."""
         self._recorder.event(subject(gang.group), "Warning", "NodeFault", str(reason))
         self._tell(gang, "Warning", "NodeFault", str(reason))
 
     def evicted(self, gang: GangView, pods: int, reason: Reason, kind: str) -> None:
-        """So many pods of the gang were told to go; `kind` tells one eviction from another."""
+        """So many pods of the gang are evicted; `kind` distinguishes evictions."""
         owner = gang.group.metadata.controller
         if owner is not None and owner.kind != PODS.kind:  # a pod without an owner has its own Event
             self._tell(gang, "Warning", "Evicted", reasons.placements.evicted(pods, reason), kind=kind)
@@ -127,7 +127,7 @@ class GangEvents:
     def _tell(
         self, gang: GangView, type_: _Type, reason: str, message: str, *, kind: str = "", by_controller: bool = False
     ) -> None:
-        """Tell the workload and the one above; `by_controller`: a Volcano Job hears of it from its controller."""
+        """Record it at the workload and the one above; `by_controller`: for a Volcano Job its controller does."""
         meta = gang.group.metadata
         for owner, text in _owners(meta, message):
             if by_controller and batch.is_job(owner):

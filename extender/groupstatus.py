@@ -64,7 +64,7 @@ MAX_AT_ONCE = 40
 """Gangs that are written after one pass, those with the oldest write first."""
 
 _Decided = tuple[bool, bool, Reason]
-"""Whether a gang was enqueued, whether it was placed, and why it waits."""
+"""A gang's decision: enqueued or not, placed or not, and why it waits."""
 
 
 class _Held(NamedTuple):
@@ -79,7 +79,7 @@ class _Held(NamedTuple):
 
 @dataclass(slots=True)
 class _Memory:
-    """What the writer remembers of one gang; times are in seconds since the epoch."""
+    """The writer's memory of one gang; times are in seconds since the epoch."""
 
     seen: tuple[GangView, _Decided, float] | None = None
     """View and decision for which nothing is to be written before this time."""
@@ -274,7 +274,7 @@ class StandingWriter(Writer):
 def write_status(
     client: Client, cluster: Live, group: PodGroup, status: PodGroupStatus, body: dict[str, Any], now: float
 ) -> None:
-    """Write a gang's new status, and tell the state; `body` is the merge patch for Volcano's PodGroup, `now` seconds.
+    """Write a gang's new status, also into the state; `body` is the merge patch for Volcano's PodGroup, `now` seconds.
 
     A native PodGroup has nothing but conditions for it (`muster.api.muster.native`), in a subresource. They are a list,
     and a merge patch replaces it whole, so the patch names the version of the object that it was made of.

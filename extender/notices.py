@@ -1,4 +1,4 @@
-"""Tells pods that they are to be evicted, and that they stay after all; counts how notices end.
+"""Writer of eviction notices to pods, and of their withdrawals; counts how notices end.
 
 A pod has the condition first and the annotations then: the planner decides again until it sees the annotation, so that
 both are there after any end of this process. The time stands in the placement of the gang that asks, not here.
@@ -46,7 +46,7 @@ class NoticeWriter(Writer):
         """UID of a gang, and what its notice was about: each ends once."""
 
     def write(self, session: Session) -> None:
-        """Start the writes of a cycle, and tell the workloads of the gangs."""
+        """Start the writes of a cycle, and record Events at the workloads of the gangs."""
         told = session.decided(decisions.TellNotice)
         for tell in told:
             self._writes.start(Lane.PODS, "notice", tell.pod.uid, partial(self._tell, tell))

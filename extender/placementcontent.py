@@ -211,5 +211,5 @@ def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) 
 
 
 def back_off_s(attempts: int) -> float:
-    """Return the delay of the next placement after so many attempts in vain, in seconds."""
+    """Return the delay of the next placement after so many failed attempts, in seconds."""
     return doubled_s(BACK_OFF_S, attempts - 1, MAX_BACK_OFF_S)

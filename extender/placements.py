@@ -164,7 +164,7 @@ class PlacementWriter(Writer):
         self._cluster.ask(lambda state: state.failures.forget(key, uids))
 
     def room_is_there(self, there: decisions.RoomIsThere) -> None:
-        """Set the deadline of the members anew, as the victims have gone."""
+        """Set a new deadline of the members, as the victims have gone."""
         placement = there.gang.placement
         if placement is None:
             return

@@ -1,4 +1,4 @@
-"""What queues have used: read from the ConfigMap `muster-usage` of Muster's namespace, and counted on until now.
+"""Past usage of queues: read from the ConfigMap `muster-usage` of Muster's namespace, and counted on until now.
 
 The recorder of the history writes the ConfigMap, and no other account has the right to. Where it is missing or cannot
 be read budgets are not enforced: a history that is down costs money, and keeps nobody from working.

@@ -169,7 +169,7 @@ class Writes:
 
 
 class WriteContext(NamedTuple):
-    """What all writers use; `wall_s` returns seconds since the epoch."""
+    """Common context of all writers; `wall_s` returns seconds since the epoch."""
 
     client: Client
     cluster: Live

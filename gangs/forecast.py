@@ -1,6 +1,6 @@
 """Expected starts of gangs that wait, for `muster ps --start`: from reservations, and from declared and past run times.
 
-Pure: objects of the whole cluster come in. Without the right to list them only reservations tell anything.
+Pure: objects of the whole cluster come in. Without the right to list them only reservations give times.
 """
 
 from collections import Counter
@@ -63,7 +63,7 @@ def _told(row: GangRow, interval: Interval | None, now: float) -> GangRow:
 def scene_of(cluster: ForecastCluster, rows: Iterable[GangRow], now: float) -> Scene:
     """Return what is played for these gangs, in the order of their priority and age.
 
-    Pods of no gang, and those whose requests cannot be read, stay for ever.
+    Pods of no gang, and those whose requests cannot be read, stay without end.
     """
     objects = cluster.objects
     groups = {(group.metadata.namespace, group.metadata.name): group for group in objects.groups}

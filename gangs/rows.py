@@ -29,10 +29,10 @@ from muster.workloads.table import gang_of, group_name
 
 @dataclass(slots=True)
 class RowSources:
-    """What the rows are made of; a kind that may not be read is None."""
+    """Sources of the rows; a kind that may not be read is None."""
 
     versions: dict[Resource[Any], str] = field(default_factory=dict)
-    """The kinds of PodGroups that could be listed → resource version of the list, from which a watch goes on."""
+    """The kinds of PodGroups that could be listed → resource version of the list, from which a watch continues."""
     groups: list[PodGroup] = field(default_factory=list)
     pods: list[Pod] | None = field(default_factory=list)
     placements: list[Placement] | None = field(default_factory=list)
@@ -203,7 +203,7 @@ def _without_gang(job: Job) -> GangRow:
 
 
 def _as_told(row: GangRow, train_job: TrainJob | None) -> GangRow:
-    """Return the row of a Job with the end that its TrainJob tells: when that fails, the Job is Terminated."""
+    """Return the row of a Job with the end of its TrainJob: when that fails, the Job is Terminated."""
     told = _without_job(train_job) if train_job else row
     return (
         structs.replace(row, state=told.state, reason=told.reason, message=told.message) if told.state in ENDED else row

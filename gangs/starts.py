@@ -1,7 +1,7 @@
-"""When gangs that wait will start: the cluster is played forward many times, each with other ends of what runs. Pure.
+"""Expected starts of waiting gangs: the cluster is simulated many times, each with other ends of running gangs. Pure.
 
 A gang that declares its run time ends then; another one ends after one of the past run times of its queue that is
-longer than it has run, drawn anew each time; one about which nothing is known never ends. Whenever something ends, the
+longer than it has run, drawn again each time; one about which nothing is known never ends. Whenever something ends, the
 gangs that wait are tried in their order: those that fit take their room, and the others keep what there is for them.
 Shares of queues, topology and affinity
 are not played: the start of a gang that would fit now and waits all the same is not known.
@@ -32,7 +32,7 @@ Amounts = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """How long a gang runs: as declared, else like past gangs of its queue."""
+    """Running time of a gang: as declared, else like past gangs of its queue."""
 
     queue: str
     declared_s: float | None = None
@@ -58,7 +58,7 @@ class Waits:
 
 @dataclass(slots=True)
 class Scene:
-    """What is played: the room that is free on each node now, what runs, and what waits in the order of its turn."""
+    """The simulated cluster: free capacity of each node now, running gangs, and waiting gangs in scheduling order."""
 
     free: Mapping[str, Vector]
     running: Sequence[Runs] = ()

@@ -1,4 +1,4 @@
-"""What happened to every gang, and who used what: kept longer than the objects of the API.
+"""Events of every gang, and usage: kept longer than the objects of the API.
 
 One process records what the API has; the page and the command line read. What lives here imports `muster` and `gangs`,
 never the webhook, the extender or the controller: it believes what is in the API, like any other reader.
@@ -7,5 +7,5 @@ never the webhook, the extender or the controller: it believes what is in the AP
 those at pods by `members`; `groups` and `pods` read the objects. `model` has the rows, `schema` and `migrations/` their
 tables, `store` SQLite and PostgreSQL, `retain` drops days. `integral` is usage over time, of what `spans` reads; `read`
 and `usage` answer, each for a `Scope`; `answers` has the questions of the page and of commands; `tally` and `publish`
-tell others what queues have held. Start with `model`, then `entries`.
+publish what queues have held. Start with `model`, then `entries`.
 """

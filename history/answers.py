@@ -26,11 +26,11 @@ NO_USAGE: Final = "what gangs have asked for and held since then does not count 
 NO_BUDGETS: Final = (
     "of budgets, what gangs have held since then does not count here; the planner counts it while it runs"
 )
-"""What is not known, in the list of gangs, in usage, and beside budgets."""
+"""Notes on unknown values in the list of gangs, in usage, and beside budgets."""
 
 
 class GangQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked about gangs; times are seconds since the epoch."""
+    """A query for gangs; times are seconds since the epoch."""
 
     namespace: str | None = None
     name: str | None = None
@@ -42,7 +42,7 @@ class GangQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AskedUsage(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked about usage."""
+    """A query for usage."""
 
     by: tuple[str, ...] = ("queue", "user")
     since: Time = 0.0
@@ -59,10 +59,10 @@ class Gangs(msgspec.Struct, frozen=True):
 
 
 class Looked(msgspec.Struct, frozen=True):
-    """How far the history goes."""
+    """End of the recorded history."""
 
     looked: float
-    """When the recorder looked last, in seconds since the epoch; 0 if it never has."""
+    """Time of the recorder's last pass, in seconds since the epoch; 0 if there was none."""
 
 
 class OfStore(NamedTuple):

@@ -1,4 +1,4 @@
-"""What is known of gangs that live, so that a look at an object tells what is new; and what is to be written. Pure.
+"""State of the gangs that exist, by which a pass over an object finds what is new, and rows to be written. Pure.
 
 Looks may come more than once and out of order (a list beside a watch): an older version of an object is no news, and
 what has ended stays ended. Entries can be made again from the store (`reopen`), with what is open there.
@@ -74,7 +74,7 @@ class Entries:
         holdings: Iterable[Holding],
         ended: Iterable[str] = (),
     ) -> None:
-        """Take in what is open in the store, and the pods that have ended, of which the API may still tell."""
+        """Take in what is open in the store, and the pods that have ended, which the API may still show."""
         for uid in ended:
             self.remember(uid)
         self.gangs.update((each.id, each) for each in gangs)
@@ -117,7 +117,7 @@ class Entries:
         self.remember(holding.pod)
 
     def save(self, gang: RecordedGang, meta: ObjectMeta, moment: ObservationTime) -> None:
-        """Note the checkpoint that an object tells of, if it is of this time: anybody may write one."""
+        """Note the checkpoint that an object reports, if its time is plausible: each user may write one."""
         text = meta.annotations.get(names.CHECKPOINT)
         told = checkpoint_of(text) if text else None
         if told is not None and gang.submitted <= told.at * MS <= moment.at:
@@ -127,7 +127,7 @@ class Entries:
                 self.touch(gang)
 
     def happens(self, run: GangRun, news: groups.NewGangEvent) -> None:
-        """Tell something of a run, which has a bounded story."""
+        """Record an event of a run; their number is bounded."""
         run.seen.happened += 1
         if run.seen.happened > HAPPENINGS_KEPT:
             return
@@ -174,5 +174,5 @@ class Entries:
 
 
 def user_of(meta: ObjectMeta) -> str:
-    """Return who created an object, as admission has written it; empty if nobody has."""
+    """Return who created an object, as admission has written it; empty without one."""
     return clean(meta.annotations.get(names.CREATED_BY, ""), _USER_CHARS)

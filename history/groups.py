@@ -1,4 +1,4 @@
-"""What is new about a PodGroup, its Placement or its Volcano Job, given what was seen of it before. Pure."""
+"""Changes of a PodGroup, its Placement or its Volcano Job since they were last seen. Pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -118,7 +118,7 @@ def _planned(placement: Placement, nodes: Sequence[str]) -> str:
 
 
 def of_job(status: JobStatus, moment: ObservationTime) -> Iterator[NewGangEvent]:
-    """Yield what the status of a Volcano Job tells: its last restart, its suspension, its end; each by its own name."""
+    """Yield the events in a Volcano Job's status: its last restart, its suspension, its end; each by its own name."""
     phase = status.state
     at = moment.of(phase.last_transition_time)
     if status.retry_count > 0:

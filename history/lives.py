@@ -1,4 +1,4 @@
-"""What PodGroups, Placements and Volcano Jobs tell of whole gangs, taken into the entries. Pure."""
+"""Events of whole gangs from PodGroups, Placements and Volcano Jobs, for the entries. Pure."""
 
 from msgspec.structs import replace
 
@@ -122,7 +122,7 @@ def _last_end(entries: Entries, run: GangRun, moment: ObservationTime) -> int:
 
 
 def _has_started(entries: Entries, gang: RecordedGang, run: GangRun, at: int) -> None:
-    """Tell of the start of a gang that has completed, and whose start nobody has written or seen."""
+    """Record the start of a gang that has completed, and whose start was neither written nor seen."""
     if gang.started is None:
         gang.started = at
         entries.happens(
@@ -201,5 +201,5 @@ def job_gone(entries: Entries, uid: str, moment: ObservationTime) -> None:
 
 
 def _alone(gang: RecordedGang, uid: str) -> GangRun:
-    """Return a stand-in for the run of a Job, under which what happens to the Job itself is told."""
+    """Return a stand-in for the run of a Job, which holds the events of the Job itself."""
     return GangRun(uid=uid, gang=gang.id, submitted=gang.submitted)

@@ -1,4 +1,4 @@
-"""Looks at objects, which reflectors tell as it happens: what they are, how they are taken in, and the queue of them.
+"""Passes over objects that reflectors report: their kinds, how entries take them, and their queue.
 
 A look carries the time at which it was taken, as the queue may be long.
 """

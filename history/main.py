@@ -80,7 +80,7 @@ class RecorderProcess:
         self._thread = threading.Thread(target=self._record, name="recorder", daemon=True)
 
     def run(self) -> int:
-        """Until told to end, or the lease is lost."""
+        """Until a signal ends it, or the lease is lost."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._news.put("end"))
         self._status.start()

@@ -1,4 +1,4 @@
-"""What pods tell of members, taken into the entries: the room that each holds, what they ask for together. Pure."""
+"""Events of members from their pods, for the entries: the resources of each, and the requests of all. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -65,7 +65,7 @@ def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: Recorded
 
 
 def unseen(entries: Entries, uids: Iterable[str], since: int, until: int) -> int:
-    """Close holdings of pods that ended between these times, nobody knows when; return their number."""
+    """Close holdings of pods that ended between these times, at an unknown one; return their number."""
     half = max(0, until - since) // 2
     count = 0
     for uid in [*uids]:
@@ -90,7 +90,7 @@ def _run_of_pod(entries: Entries, pod: RecordedPod, moment: ObservationTime) -> 
 
 
 def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: ObservationTime) -> GangRun:
-    """Return the run of a pod whose PodGroup nobody has seen: one for its owner, else for itself."""
+    """Return the run of a pod whose PodGroup was never seen: one for its owner, else for itself."""
     meta, owner = pod.metadata, pod.metadata.controller
     uid = clean(owner.uid, UID_CHARS) if owner else meta.uid
     gang = entries.gangs.get(entries.of_owner.get(uid, uid)) or RecordedGang(
@@ -184,11 +184,11 @@ def _members_gone(entries: Entries, run: GangRun, moment: ObservationTime) -> No
 
 
 _TOLD = {MemberEnd.EVICTED: What.EVICTED_MEMBER, MemberEnd.FAILED: What.FAILED_MEMBER, MemberEnd.LOST: What.LOST_MEMBER}
-"""Ends of single members that are told."""
+"""Ends of single members that are recorded."""
 
 
 def _of_member(what: What, holding: Holding, end: Ended) -> groups.NewGangEvent:
-    """Return what is told of a member's end; of members that were evicted together, once for all."""
+    """Return the event of a member's end; one event for members that were evicted together."""
     together = what is What.EVICTED_MEMBER
     words = f"{holding.name} on {holding.node}{' and others of its placement' if together else ''}"
     text = f"{words}: {end.text}" if end.text else words

@@ -1,4 +1,4 @@
-"""What the history keeps and who may see it, as plain values: times in whole milliseconds, amounts as exact integers.
+"""Values of the history, with those who may see them: times in whole milliseconds, amounts as exact integers.
 
 Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, everything else in base units.
 """
@@ -36,7 +36,7 @@ _SHAPES: Final = 4096
 
 @lru_cache(_SHAPES)
 def vector_of(text: str) -> Vector:
-    """Return amounts by their JSON; equal texts give the same object, which nobody may change."""
+    """Return amounts by their JSON; equal texts give the same object, which no reader may change."""
     return _VECTOR.decode(text)
 
 
@@ -81,7 +81,7 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     """A gang over all of its runs: a Job that restarts gets another PodGroup of the same name, and is one gang."""
 
     id: str
-    """UID of its workload and name of its PodGroup; the PodGroup's UID if nobody owns that."""
+    """UID of its workload and name of its PodGroup; the PodGroup's UID if that has no owner."""
     namespace: str
     name: str
     """Name of its workload."""
@@ -96,13 +96,13 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     ended: int | None = None
     state: State = "Waiting"
     owner: str = ""
-    """UID of the Volcano Job that its PodGroups belong to, which tells when it has ended; empty for other kinds."""
+    """UID of the Volcano Job that its PodGroups belong to, which reports when it has ended; empty for other kinds."""
     saved: int | None = None
     """Time of its last checkpoint."""
 
 
 class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """What was last seen of a run, so that the next look tells what is new; it is written with what it tells."""
+    """State of a run at its last pass, so that the next one finds what is new; written with the events of the pass."""
 
     group: str = ""
     """Namespace and name of its PodGroup."""
@@ -117,7 +117,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Reason, in one word."""
     evicted_at: str = ""
     facts: Facts | None = None
-    """What its PodGroup tells of its state; None for pods without one."""
+    """Facts of its state from its PodGroup; None for pods without one."""
     happened: int = 0
     """Happenings so far."""
 
@@ -130,7 +130,7 @@ class GangRun(msgspec.Struct, kw_only=True):
     submitted: int
     ended: int | None = None
     asked: Vector = {}
-    """What it asks for: its minimum, or all of its members that existed at once, whichever is more."""
+    """Its request: its minimum, or all of its members that existed at once, whichever is more."""
     seen: LastSeen = msgspec.field(default_factory=LastSeen)
 
 
@@ -166,7 +166,7 @@ class GangEventRow(msgspec.Struct, kw_only=True, frozen=True):
     epoch: int
     what: What
     subject: str = ""
-    """The member, or the kind of reason, that tells happenings of one epoch apart."""
+    """The member, or the kind of reason, that distinguishes events of one epoch."""
     at: int
     text: str = ""
     nodes: tuple[str, ...] = ()
@@ -181,7 +181,7 @@ class OutageRow(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class RowChanges(msgspec.Struct):
-    """What is to be written: rows that are new or differ, by their keys, and happenings in their order."""
+    """Pending writes: rows that are new or differ, by their keys, and events in their order."""
 
     gangs: dict[str, RecordedGang] = {}
     runs: dict[str, GangRun] = {}

@@ -31,7 +31,7 @@ _ROUNDS: Final = 20
 
 
 class Past(NamedTuple):
-    """What has happened between two runs of the recorder, in the order of the API server."""
+    """Changes between two runs of the recorder, in the order of the API server."""
 
     looks: list[Observation]
     forgotten: tuple[str, ...]
@@ -39,7 +39,7 @@ class Past(NamedTuple):
 
 
 class _Event(NamedTuple):
-    """One change that a watch of the past tells."""
+    """One change that a watch of the past reports."""
 
     version: int
     kind: str
@@ -64,7 +64,7 @@ def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str],
 
 
 def moments(events: Sequence[_Event], since: int, now: int) -> list[ObservationTime]:
-    """Return when each of these events happened, as near as their order tells.
+    """Return when each of these events happened, as near as their order shows.
 
     An event is as young as the last time in it and in those before it, and older than what was created after it. Times
     that tenants may write are not believed.

@@ -1,4 +1,4 @@
-"""What a pod says of itself: its gang, what it holds of its node, since when, and how it has ended. Pure.
+"""Facts that a pod shows: its gang, the resources that it holds, since when, and its end. Pure.
 
 The API server writes times to the second. Where a change was seen as it happened, the clock of the recorder tells the
 rest, within that second; where it was seen later, the middle of the second is taken.
@@ -57,7 +57,7 @@ class RecordedStatus(PodStatus):
 
 
 class RecordedPod(Pod):
-    """A pod, with the times of its containers, which nobody else reads."""
+    """A pod, with the times of its containers, which only this package reads."""
 
     status: RecordedStatus = field(default_factory=RecordedStatus)
 
@@ -66,11 +66,11 @@ RECORDED_PODS = Resource("", "v1", "pods", "Pod", RecordedPod)
 
 
 class ObservationTime(NamedTuple):
-    """When something was looked at (ms)."""
+    """Time of an observation (ms)."""
 
     at: int
     live: bool
-    """It was looked at as it happened, so that the clock tells more than a second does."""
+    """It was seen as it happened, so that the clock is more exact than a time in seconds."""
     within: int = 0
     """Milliseconds by which the time may be wrong: of what was read afterwards."""
 
@@ -104,7 +104,7 @@ class ObservationTime(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """How and when a pod has ended."""
+    """End of a pod, with its time."""
 
     at: int
     reason: MemberEnd

@@ -1,4 +1,4 @@
-"""What others take from the recorder: the ConfigMap `muster-usage` for budgets, and counters for Prometheus."""
+"""Published values of the recorder: the ConfigMap `muster-usage` for budgets, and counters for Prometheus."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -28,9 +28,9 @@ _TIMEOUT_S = 5.0
 
 
 class Publisher:
-    """Writes the ConfigMap when a holding has begun or ended since it was written last; readers add what goes on.
+    """Writes the ConfigMap when a holding has begun or ended since it was written last; readers add what still runs.
 
-    And every five minutes, whatever happens: somebody may have deleted it, or written something else into it.
+    And every five minutes in any case: it may have been deleted, or overwritten.
     """
 
     def __init__(self, client: Client, namespace: str, clock_s: Callable[[], float] = time.time) -> None:
@@ -66,7 +66,7 @@ class Publisher:
 
 
 def held(recorder: HistoryRecorder) -> Iterator[TimeSpan[str]]:
-    """Yield all that is held now by queue; a copy, as the recorder goes on."""
+    """Yield all that is held now by queue; a copy, as the recorder changes it."""
     for holding in [*recorder.entries.holdings.values()]:
         yield span_of(recorder.queue_of(holding.gang), holding)
 

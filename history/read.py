@@ -1,4 +1,4 @@
-"""What happened, for who may see it: gangs, and the story of one. Times are seconds since the epoch."""
+"""Recorded gangs and their events, for callers who may see them. Times are seconds since the epoch."""
 
 from collections import Counter
 from typing import Any
@@ -25,7 +25,7 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     """One gang, over all of its restarts."""
 
     uid: str
-    """It tells gangs of the same name apart."""
+    """It distinguishes gangs of the same name."""
     namespace: str
     name: str
     """Name of its workload."""
@@ -144,7 +144,7 @@ def _counts(ids: list[str]) -> Select[Any]:
 
 
 def namespaces(store: HistoryStore, *, limit: int) -> list[str]:
-    """Return the namespaces of which there are gangs, by name: whoever asks may see some of them."""
+    """Return the namespaces of which there are gangs, by name: a caller may see some of them."""
     with store.failing(), store.engine.connect() as connection:
         names = connection.execute(select(GANGS.c.namespace).distinct().order_by(GANGS.c.namespace).limit(limit))
         return [str(name) for name in names.scalars()]
@@ -153,7 +153,7 @@ def namespaces(store: HistoryStore, *, limit: int) -> list[str]:
 def story(store: HistoryStore, scope: Scope, namespace: str, name: str, *, uid: str | None = None) -> list[GangEvent]:
     """Return what happened to the gangs of a workload's name, oldest first; of the one with this UID, if given.
 
-    It is empty for a namespace that the caller may not see, as for a name that nobody has.
+    It is empty for a namespace that the caller may not see, as for a name that no gang has.
     """
     if not scope.has(namespace):
         return []

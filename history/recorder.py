@@ -87,7 +87,7 @@ class HistoryRecorder:
         self.following.looks.put(None)
 
     def run(self) -> None:
-        """Record until told to stop."""
+        """Record until a signal ends it."""
         while not self._stopping.is_set():
             try:
                 self._begin()
@@ -194,7 +194,7 @@ class HistoryRecorder:
             self._blind_since = None
 
     def _write(self, versions: dict[str, str]) -> None:
-        """Write what has changed and how far this goes, until that succeeds or the process is told to end."""
+        """Write what has changed and how far this goes, until that succeeds or a signal ends the process."""
         while True:
             changes = self.entries.changes
             notes = {POSITION: msgspec.json.encode(versions).decode()}

@@ -33,7 +33,7 @@ def _columns(type_: Any, *names: str, nullable: bool = False) -> Iterator[Column
 NOTES: Final = Table(
     "notes", METADATA, Column("key", String(63), primary_key=True), Column("value", Text, nullable=False)
 )
-"""What the recorder remembers of itself: how far it has read, and up to which day usage is folded."""
+"""Notes of the recorder: how far it has read, and up to which day usage is folded."""
 
 VERSIONS: Final = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 """Alembic's own table: the last step that was taken."""

@@ -1,4 +1,4 @@
-"""Usage as the store has it: of spans from when until when somebody asked for or held something, and of folded days."""
+"""Usage as the store has it: of spans of time in which a gang asked for or held resources, and of folded days."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -32,7 +32,7 @@ class Key(NamedTuple):
 
 
 class ReadWindow(NamedTuple):
-    """What is read: a time (ms), and whose."""
+    """A window of reading: a time (ms), and a scope."""
 
     since: int
     until: int

@@ -75,7 +75,7 @@ class HistoryStore:
 
     @classmethod
     def for_serving(cls, url: str) -> Self:
-        """Return a store that may not be there yet: until a recorder has made it, whoever reads gets a StoreError."""
+        """Return a store that may not be there yet: until a recorder has made it, each read gets a StoreError."""
         return cls(*_engine(url, make=False), checked=False)
 
     def _check(self) -> None:

@@ -1,4 +1,4 @@
-"""What each queue has held in this month, week and day, kept up to date by holdings that begin and end. Pure.
+"""Usage of each queue in this month, week and day, kept up to date by holdings that begin and end. Pure.
 
 They are those of UTC, and weeks begin on Monday.
 What is published is exact at its time, and stays so until a holding begins or ends: readers
@@ -20,7 +20,7 @@ def span_of(queue: str, holding: Holding) -> TimeSpan[str]:
 
 
 class Tally:
-    """What members that have ended have held since a time, by queue and resource."""
+    """Usage of ended members since a time, by queue and resource."""
 
     def __init__(self, begin: int, closed: Totals[str]) -> None:
         self.begin = begin
@@ -48,7 +48,7 @@ class Tallies:
         self.renew(now, closed)
 
     def renew(self, now: int, closed: Callable[[int], Totals[str]]) -> set[Period]:
-        """Begin anew the periods that have ended, and return them: a month is not read again each day."""
+        """Restart the periods that have ended, and return them: a month is not read again each day."""
         begun = {period for period, name in names_at(now).items() if self.names.get(period) != name}
         for period in begun:
             begin = round(period_of(period, now / MS).begin * MS)

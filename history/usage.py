@@ -1,4 +1,4 @@
-"""Who used what: asked, held, used and lost, as integrals over time. Exact: thousandths or bytes times milliseconds.
+"""Usage: asked, held, used and lost, as integrals over time. Exact: thousandths or bytes times milliseconds.
 
 * *asked*: from the creation of a PodGroup until it has ended, while it waits and while it runs.
 * *held*: from the binding of each member until it has ended.
@@ -24,7 +24,7 @@ from muster.resources.vector import unit
 
 By = Literal["queue", "namespace", "user", "workload", "day"]
 KEYS: Final[tuple[str, ...]] = get_args(By)
-"""What usage can be told by."""
+"""Keys that usage can be grouped by."""
 FOLDED: Final = "folded-until"
 """Note of the recorder's: the end of the last day whose detail has gone, in milliseconds."""
 SEEN: Final = "seen-until"
@@ -32,7 +32,7 @@ SEEN: Final = "seen-until"
 HOUR_S: Final = 3_600
 _GIB: Final = 1 << 30
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""Characters that a spreadsheet takes for the beginning of a formula."""
 
 
 class UsageRow(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What reports are about for those who may not list the cluster: the objects of one namespace, and Queues."""
+"""Inputs of reports for callers who may not list the cluster: the objects of one namespace, and Queues."""
 
 import time
 from contextlib import closing, suppress
@@ -28,7 +28,7 @@ _OWN: Final[tuple[Resource[Any], ...]] = (
     *(POD_GROUPS, core.NODES, QUEUES, JOBS, PLACEMENTS, core.PODS),
     *(scheduling.NATIVE_POD_GROUPS, scheduling.COMPOSITE_POD_GROUPS, scheduling.WORKLOADS),
 )
-"""What says something of the gangs of one namespace."""
+"""Kinds that describe the gangs of one namespace."""
 
 
 def dump_for(read: ClusterReader, namespace: str) -> ClusterDump:
@@ -92,7 +92,7 @@ def refusal(error: Forbidden) -> str:
 
 
 def own(client: Client, namespace: str) -> ClusterDump:
-    """Return what the user may list of one namespace, and of kinds without any. ClickException if he sees no gangs."""
+    """Return what the user may list of one namespace, and of kinds without any. ClickException if they see no gangs."""
     dump = ClusterDump(time.time())
     unread = {kind_name(fed.resource) for fed in FEED}
     for resource in _OWN:

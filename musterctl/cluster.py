@@ -32,7 +32,7 @@ JSON = dict[str, Any]
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MORE = re.compile(r"and \d+ more errors$")
-"""What an answer of Muster's webhook ends with that does not tell all mistakes."""
+"""End of an answer of Muster's webhook that does not list all mistakes."""
 _OWN = Path.home() / ".kube" / "config"
 _OURS = {
     (kind.api_version, kind.kind): kind
@@ -43,7 +43,7 @@ _OURS = {
 class Where(NamedTuple):
     """The cluster of --kubeconfig or --name, by default that of KUBECONFIG, the default plane, or the user's own.
 
-    Where he has none of his own, and one plane that is called otherwise, it is that.
+    Where the user has none, and one plane that is called otherwise, it is that.
     """
 
     given: Path | None = None
@@ -90,7 +90,7 @@ def only_name() -> str:
 
 
 def _meant() -> str | None:
-    """Return the plane that comes before the user's own kubeconfig: `default`, or the only one where he has none."""
+    """Return the plane that comes before the user's own kubeconfig: `default`, or the only one where they have none."""
     name = only_name()
     if name not in plane_names() or (name != state.DEFAULT_NAME and _OWN.exists()):
         return None

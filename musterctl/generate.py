@@ -38,7 +38,7 @@ API_PAGE = Path("docs/api.md")
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="A kubeconfig, or a JSON file with the OpenAPI v3 document of batch/v1.",
 )
-@click.option("--release", is_flag=True, help="Write charts/released anew: these CRDs are released now.")
+@click.option("--release", is_flag=True, help="Write charts/released again: these CRDs are released now.")
 def main(source: Path | None, *, check: bool, release: bool) -> None:
     """Works out every generated file, and writes those that differ, or names them with --check."""
     if release:

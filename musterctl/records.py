@@ -1,4 +1,4 @@
-"""Where the history is read from: a store itself, or the server of the page with the caller's own token.
+"""Sources of the history: a store itself, or the server of the page with the caller's own token.
 
 A local plane has a store in its folder, whose owner sees all of it. Elsewhere the page's server says what a caller may
 see (`history.answers`), and `OfServer` reads it.
@@ -52,7 +52,7 @@ class OfServer(NamedTuple):
 
 
 Source = OfStore | OfServer
-"""Where the history is read from."""
+"""Source of the history."""
 
 
 def source_of(where: Where, store: str | None, server: WebServer | None) -> Source:

@@ -1,4 +1,4 @@
-"""What the extenders of a cluster run with, as they publish it: the planner's configuration, and what is suspect."""
+"""Published inputs of a cluster's extenders: the planner's configuration, and what is suspect."""
 
 import time
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def published_by(client: Client, pools: Iterable[str]) -> dict[str, PublishedCon
 def config_of(told: PublishedConfig | Forbidden | None, pool: str) -> str:
     """Return the text of the configuration that runs in a node pool, of what was published there.
 
-    "" is the default one, which counts where none can be read. A ClickException tells of one that this installation
+    "" is the default one, which counts where none can be read. A ClickException names one that this installation
     cannot plan with.
     """
     if isinstance(told, Forbidden):
@@ -63,7 +63,7 @@ def config_of(told: PublishedConfig | Forbidden | None, pool: str) -> str:
 
 
 def suspects_of(told: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> dict[str, Suspects]:
-    """Return what makes a node suspect, by node pool; a note tells of pools of which it is not known."""
+    """Return what makes a node suspect, by node pool; a note names pools of which it is not known."""
     found: dict[str, Suspects] = {}
     for pool in pools:
         one = told.get(pool)
@@ -77,7 +77,7 @@ def suspects_of(told: dict[str, PublishedConfig | Forbidden], pools: Iterable[st
 
 
 def inputs_of(told: dict[str, PublishedConfig | Forbidden], pools: Iterable[str]) -> "dict[str, PublishedInputs]":
-    """Return the inputs of cycles that are published, by node pool; a note tells of those that are not known."""
+    """Return the inputs of cycles that are published, by node pool; a note names those that are not known."""
     from extender.planner.api import published_inputs  # noqa: PLC0415 - as above
 
     found: dict[str, PublishedInputs] = {}

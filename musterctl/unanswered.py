@@ -21,7 +21,7 @@ def asks(kubeconfig: Path | None, server: str) -> None:
 
 
 def words(context: click.Context, error: Unreachable) -> str:
-    """Return the message: a plane has a name, and a command that shows its parts; of others the address is told."""
+    """Return the message: a plane has a name, and a command that shows its parts; of others the address is named."""
     kubeconfig, server = context.meta.get(_ASKED, (None, ""))
     folders = Path(kubeconfig or os.environ.get("KUBECONFIG", "")).resolve().parents
     name = next((name for name in state.names() if state.folder_of(name).resolve() in folders), "")

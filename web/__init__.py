@@ -1,7 +1,7 @@
 """The page: what `muster ps`, `queue`, `topo` and `explain` say, in a browser, for those who may see it.
 
 `app` has the table of its pages; `caches` follows the cluster, `view` is what one caller is shown of
-it, `callers` and `rights` say who asks and what he may see, `security` guards requests, `streams` tells pages of
+it, `callers` and `rights` say who asks and may see what, `security` guards requests, `streams` notifies pages of
 changes. `pages/` has a module for each page, `views/` what each page shows, as data, `templates/` their HTML, `static/`
 style and scripts. `serving` starts it: in a cluster as a process of its own (`main`), on a laptop by `muster web`.
 

@@ -32,7 +32,7 @@ class PageAction(NamedTuple):
     needs: tuple[tuple[str, Resource[Any]], ...]
     """Verb and kind of each right that it takes."""
     says: str
-    """What it does, in a sentence."""
+    """Its effect, in a sentence."""
     does: Does
 
     @property
@@ -70,7 +70,7 @@ def _delete(resource: Resource[Any]) -> Does:
 
 _COMMANDING: Final = (("create", COMMANDS), ("update", JOBS))
 _STOPS: Final = "Its pods are deleted, and its nodes are free for others; it can be resumed."
-_STARTS: Final = "It waits for its turn again, and starts anew, from its last checkpoint if it keeps one."
+_STARTS: Final = "It waits for its turn again, and starts again, from its last checkpoint if it keeps one."
 _ENDS: Final = "It is deleted with its pods and everything that was made for it. That cannot be undone."
 ACTIONS: Final = (
     PageAction("suspend", JOBS, _COMMANDING, _STOPS, _command("AbortJob")),
@@ -114,7 +114,7 @@ def act(asked: RequestContext) -> Response:
 
 
 def _meant(asked: RequestContext) -> tuple[PageAction, str, str]:
-    """Return the action and the object; HTTPException 404 for what is not there, 403 for one that he may not do."""
+    """Return the action and the object; HTTPException 404 without it, 403 for one that the user may not do."""
     called, kind, namespace, name = (asked.path[each] for each in ("action", "kind", "namespace", "name"))
     found = [each for each in ACTIONS if (each.name, each.resource.plural) == (called, kind)]
     if not found or not _NAME.fullmatch(name) or not asked.caller.scope.has(namespace):

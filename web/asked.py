@@ -1,4 +1,4 @@
-"""What a page is asked, and its answer as HTML or JSON."""
+"""Request of a page, and its answer as HTML or JSON."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -37,7 +37,7 @@ class RequestContext:
 
     @property
     def query(self) -> QueryParams:
-        """What stands behind the question mark of the URL."""
+        """Return the text behind the question mark of the URL."""
         return self.request.query_params
 
     @property
@@ -78,5 +78,5 @@ class RequestContext:
         return HTTPException(HTTPStatus.FORBIDDEN, why)
 
     def missing(self, what: str) -> HTTPException:
-        """Return the error for what is not there, or may not be seen: nobody can tell these apart."""
+        """Return the error for what is not there, or may not be seen: a caller cannot distinguish them."""
         return HTTPException(HTTPStatus.NOT_FOUND, f"there is no {what}, or you may not see it")

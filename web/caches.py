@@ -1,7 +1,7 @@
-"""What the page knows of the cluster: every kind that the planner reads, and TrainJobs, kept up to date by watches.
+"""Caches of the cluster for the page: every kind that the planner reads, and TrainJobs, kept up to date by watches.
 
-Rows are made anew only of namespaces in which something has changed. Everything is kept by namespace, so that what one
-caller is shown is made of the namespaces that he may see and of nothing else.
+Rows are made again only of namespaces in which something has changed. Everything is kept by namespace, so that what one
+caller is shown is made of the namespaces that they may see and of nothing else.
 """
 
 import threading
@@ -38,14 +38,14 @@ _OF_ROWS: Final[tuple[Resource[Any], ...]] = (
     *(POD_GROUPS, PODS, PLACEMENTS, JOBS, TRAIN_JOBS),
     *(NATIVE_POD_GROUPS, COMPOSITE_POD_GROUPS, WORKLOADS),
 )
-"""Kinds of which rows are made; those of a namespace are made anew when one of them changes there."""
+"""Kinds of which rows are made; those of a namespace are made again when one of them changes there."""
 _OF_TENANTS: Final[tuple[Resource[Any], ...]] = (JOBS, TRAIN_JOBS, POD_GROUPS, NATIVE_POD_GROUPS)
 """Kinds whose objects tenants may make large: a namespace has so much room for them as the extender gives it."""
 _PACKED: Final[Mapping[Resource[Any], Any]] = {JOBS: Job, TRAIN_JOBS: TrainJob}
 
 
 class ListableScope(NamedTuple):
-    """What may be listed of a kind."""
+    """The part of a kind that may be listed."""
 
     everywhere: bool = True
     """In the whole cluster; else in one namespace."""
@@ -98,7 +98,7 @@ class PageCaches:
         self._dirty: Counter[str] = Counter()
         self._made: dict[str, _Made] = {}
         self._generation: Counter[str] = Counter()
-        """How often the rows of a namespace have changed."""
+        """Number of changes of the rows by namespace."""
 
     def mirror(self, resource: Resource[T]) -> Mirror[Any]:
         """Return what takes in the objects of a kind that is always there."""

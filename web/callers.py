@@ -1,4 +1,4 @@
-"""Who asks, where the page is for everybody: each request carries its user's own token, which the API server judges.
+"""Callers of a page in a cluster: each request carries its user's own token, which the API server checks.
 
 What a user may see is asked of the API server, too: first the whole cluster, then each namespace with gangs. Nothing is
 kept of a token but a hash of it, for a minute.
@@ -29,7 +29,7 @@ from web.view import Caller
 COOKIE: Final = "__Host-muster"
 """Browsers keep a cookie of such a name only from this very host, and over TLS."""
 FORWARDED: Final = "x-forwarded-access-token"
-"""Where oauth2-proxy puts the token of who has signed in with it."""
+"""Header in which oauth2-proxy puts the token of a user who has signed in with it."""
 TOKEN_BYTES: Final = 3800
 """The longest token: browsers keep no longer cookies."""
 NAMESPACES: Final = 1000
@@ -37,12 +37,12 @@ NAMESPACES: Final = 1000
 _AT_ONCE: Final = 8
 """Questions about namespaces that are under way together, of all users."""
 _PATIENCE_S: Final = 5.0
-"""How long a token that nobody has seen yet waits for its turn: those that make them up shut nobody else out."""
+"""Time for which an unknown token waits in the queue of checks: senders of invented tokens block no other caller."""
 _HOW: Final = "send your token as `Authorization: Bearer`, or sign in at /signin"
 
 
 class TokenCallers:
-    """Knows callers by their tokens. `forwarded`: a proxy in front, which nobody can pass by, sends them."""
+    """Knows callers by their tokens. `forwarded`: a proxy in front, which no client can bypass, sends them."""
 
     def __init__(self, client: Client, config: ClientConfig, caches: PageCaches, *, forwarded: bool = False) -> None:
         self._client = client
@@ -50,13 +50,13 @@ class TokenCallers:
         self._caches = caches
         self._forwarded = forwarded
         self.past: Callable[[], Iterable[str]] = lambda: ()
-        """Returns the namespaces of which the history tells, which may have no gangs any more."""
+        """Returns the namespaces that the history knows, which may have no gangs any more."""
         self._answers = Remembered()
         self._turns = BoundedSemaphore(_AT_ONCE)
         self._asking = ThreadPoolExecutor(_AT_ONCE, "rights")
 
     def caller_of(self, request: Request) -> Caller:
-        """Return whose token a request has; HTTPException 401 without one that counts, 403 if he may see nothing."""
+        """Return the user of a request's token; HTTPException 401 without a valid one, 403 if they may see nothing."""
         token = self._token(request)
         user = self._user(token)
         return self._answers.answer(("caller", digest_of(token)), lambda: self._caller(user))
@@ -109,7 +109,7 @@ class TokenCallers:
         raise _unauthorized(_HOW)
 
     def _user(self, token: str) -> admission.UserInfo:
-        """Return the user of a token, as the API server knows him."""
+        """Return the user of a token, as the API server knows them."""
         if not token.isascii() or not token.isprintable():
             raise _unauthorized(f"this is no token; {_HOW}")
         return self._answers.answer(("user", digest_of(token)), lambda: self._reviewed(token))
@@ -141,7 +141,7 @@ class TokenCallers:
         return Caller(name=user.username, scope=scope, nodes=nodes, queues=queues)
 
     def _namespaces(self, user: admission.UserInfo) -> Iterable[str]:
-        """Return the namespaces whose gangs and pods he may list; a page shows both, and what was there before."""
+        """Return the namespaces whose gangs and pods the caller may list; a page shows both, and their past."""
 
         def may(namespace: str) -> bool:
             return all(self._may(user, listing(kind, namespace)) for kind in (POD_GROUPS, core.PODS))

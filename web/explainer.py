@@ -66,8 +66,8 @@ class _Cluster:
 class Explainer:
     """Explains gangs of the caches, one at a time.
 
-    To read a large cluster and run a cycle takes seconds: it is done while nobody waits, and what is explained may be
-    somewhat older than the caches; but not the gang itself.
+    To read a large cluster and run a cycle takes seconds: it is done while no request waits, and what is explained may
+    be somewhat older than the caches; but not the gang itself.
     """
 
     def __init__(self, caches: PageCaches, prepare: Callable[[ClusterDump], None] = lambda _: None) -> None:
@@ -97,11 +97,11 @@ class Explainer:
         return Explained(report, dump.taken_at)
 
     def warm(self) -> None:
-        """Read the cluster, and run the first cycle over it, before anybody asks."""
+        """Read the cluster, and run the first cycle over it, before the first request."""
         self._cluster.value(self._caches.total, self._read)
 
     def dump(self) -> ClusterDump:
-        """Return the cluster: it may be a little old where it is large. Nobody may change it."""
+        """Return the cluster: it may be a little old where it is large. Callers must not change it."""
         return self._dump.value(self._caches.total, self._read_dump)
 
     def _read(self) -> _Cluster:

@@ -1,4 +1,4 @@
-"""The page on loopback: for who has started it, with the rights of his kubeconfig.
+"""The page on loopback: for the user who has started it, with the rights of their kubeconfig.
 
 Others on the same machine may connect as well, so that the URL that is printed has a key, which a cookie keeps.
 """
@@ -55,7 +55,7 @@ class LocalCallers:
         self._answers = Remembered()
 
     def caller_of(self, request: Request) -> Caller:
-        """Return the one who has started the page; HTTPException for others, and once he may see nothing more."""
+        """Return the one who has started the page; HTTPException for others, and once they may see nothing more."""
         if not hmac.compare_digest(request.cookies.get(self._cookie, "").encode(), self._key.encode()):
             raise HTTPException(
                 HTTPStatus.UNAUTHORIZED,

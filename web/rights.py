@@ -1,4 +1,4 @@
-"""What the API server allows: asked of it, and believed for half a minute."""
+"""Rights as the API server answers them, cached for half a minute."""
 
 import hashlib
 import threading
@@ -14,7 +14,7 @@ from muster.kube.client import Client
 
 T = TypeVar("T")
 BELIEVED_S: Final = 30.0
-"""How long an answer counts. What is made of answers counts as long again, so that nobody sees more than he may for
+"""Time for which an answer counts. Results of answers count as long again, so that no user sees more than allowed for
 longer than a minute."""
 _MOST: Final = 50_000
 

@@ -1,6 +1,6 @@
-"""What holds for every request and answer: whence it may come, and what a browser may do with it.
+"""Checks of every request and headers of every answer: its origin, and a browser's rights.
 
-Nothing is loaded from elsewhere and no script stands in a page, so that a name that somebody has chosen cannot become
+Nothing is loaded from elsewhere and no script stands in a page, so that a name that a user has chosen cannot become
 one. What changes something is a POST that a page of this server has sent.
 """
 

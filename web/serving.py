@@ -37,7 +37,7 @@ from web.site import Site
 
 log = structlog.get_logger()
 PORT: Final = 8400
-"""Where it listens unless told otherwise."""
+"""Default address of the page."""
 _HERE: Final = "127.0.0.1"
 _CONNECTIONS: Final = 48
 _LOOK_S: Final = 0.2
@@ -46,7 +46,7 @@ _LOOK_S: Final = 0.2
 def serve_locally(
     client: Client, port: int, namespace: str, tell: Callable[[str], None], history: HistoryStore | None = None
 ) -> None:
-    """Serve on loopback until SIGINT or SIGTERM; `tell` gets the URL. OSError if the port cannot be had."""
+    """Serve on loopback until SIGINT or SIGTERM; `tell` is called with the URL. OSError if the port cannot be had."""
     prepare()
     reach = reach_of(client, namespace)
     caches = PageCaches(client, reach, namespace)
@@ -75,7 +75,7 @@ def serve_locally(
 
 @dataclass(frozen=True)
 class ForAll:
-    """How the page is served in the cluster."""
+    """Configuration of the page in a cluster."""
 
     host: str
     port: int
@@ -85,7 +85,7 @@ class ForAll:
     forwarded_tokens: bool
     """A proxy sends the tokens of users who have signed in there."""
     system_namespace: str
-    """Where Muster is installed."""
+    """Namespace in which Muster is installed."""
     history: HistoryStore | None
     """The store of the history; None without one."""
 
@@ -142,7 +142,7 @@ def _warm(site: Site) -> None:
 
 
 def past_of(site: Site) -> list[str]:
-    """Return the namespaces of which the history tells; none where it does not answer, which its own pages say."""
+    """Return the namespaces that the history knows; none where it does not answer, which its own pages say."""
     try:
         return namespaces(site.history, limit=NAMESPACES) if site.history is not None else []
     except StoreError as error:

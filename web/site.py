@@ -1,4 +1,4 @@
-"""What a server of pages holds: caches, who asks, forecasts, templates, style and scripts."""
+"""State of a server of pages: caches, callers, forecasts, templates, style and scripts."""
 
 import base64
 import hashlib
@@ -152,9 +152,9 @@ class Site:
         self.history = history
         """The store of the history; None without one."""
         self.nodes: Aged[Any] = Aged()
-        """What is free on the nodes, which takes long to add up."""
+        """Free capacity of the nodes, which takes long to add up."""
         self.spent: dict[Period, Aged[list[UsageRow]]] = {period: Aged() for period in PERIODS}
-        """What queues have used in the periods of budgets."""
+        """Usage of queues in the periods of budgets."""
         self.closing = False
         """True once the server stops: streams end then."""
         self.assets = Assets(HERE / "static")

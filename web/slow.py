@@ -1,4 +1,4 @@
-"""What takes seconds: a value may be a little old, and one request at a time computes."""
+"""Slow values: they may be a little old, and one request at a time computes."""
 
 import threading
 import time
@@ -13,17 +13,17 @@ from starlette.exceptions import HTTPException
 T = TypeVar("T")
 log = structlog.get_logger()
 QUICK_S: Final = 0.15
-"""What takes no longer is computed while its reader waits."""
+"""Longest computation for which a reader waits."""
 SHARE: Final = 10
 """Rebuild interval of slow values: ten times the last build time, so that rebuilding uses at most 10 % of a core."""
 WAITING: Final = 4
 """Requests that wait for their turn; each has one of the server's forty threads meanwhile."""
 PATIENCE_S: Final = 20.0
-"""Who waits longer is told to come back."""
+"""A request that waits longer is refused for now."""
 
 
 class Aged(Generic[T]):
-    """One value, made anew where what it is made of has changed; thread safe."""
+    """One value, made again when its inputs have changed; thread safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

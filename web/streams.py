@@ -1,7 +1,7 @@
-"""Tells open pages that what they show has changed, so that they load themselves again (server-sent events).
+"""Streams that notify open pages of changes, so that they load themselves again (server-sent events).
 
 A stream says nothing of what has changed, and so nothing that its caller may not see. At rest it costs a look at a
-number each second. Who it is for is asked again each minute, and it ends when he may see the page no more.
+number each second. The caller's rights are checked again each minute, and it ends when they may see the page no more.
 """
 
 import asyncio

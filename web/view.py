@@ -1,4 +1,4 @@
-"""Who asks for a page, and what they are shown of the cluster: all that a page may use, and nothing of others."""
+"""View of one caller: the part of the cluster that a page may show them, and nothing of others."""
 
 from collections.abc import Sequence
 
@@ -40,20 +40,20 @@ class View:
 
     @property
     def namespaces(self) -> list[str]:
-        """The namespaces with gangs that he may see, by name."""
+        """The namespaces with gangs that the caller may see, by name."""
         return [each for each in self._caches.namespaces() if self._caller.scope.has(each)]
 
     def rows(self, namespace: str | None = None) -> list[GangRow]:
-        """Return the rows of `muster ps --all` that he may see, of one namespace or all."""
+        """Return the rows of `muster ps --all` that the caller may see, of one namespace or all."""
         wanted = self.namespaces if namespace is None else [each for each in self.namespaces if each == namespace]
         return [row for each in wanted for row in self._caches.rows(each)]
 
     def objects(self, namespace: str) -> RowSources:
-        """Return the objects that rows of a namespace are made of; none of one that he may not see."""
+        """Return the objects that rows of a namespace are made of; none of one that the caller may not see."""
         return self._caches.objects(namespace) if self._caller.scope.has(namespace) else RowSources()
 
     def placements(self) -> list[Placement]:
-        """Return the placements of the gangs that he may see."""
+        """Return the placements of the gangs that the caller may see."""
         return [each for name in self.namespaces for each in self._caches.of(PLACEMENTS, name)]
 
     def queues(self) -> list[QueueReport]:
@@ -65,7 +65,7 @@ class View:
         return {each.metadata.name: each for each in self._caches.all(QUEUES)} if self._caller.queues else {}
 
     def own_queues(self) -> list[OwnQueue]:
-        """Return what the gangs that he may see say of their queues."""
+        """Return what the gangs that the caller may see report of their queues."""
         return own_queues(self._groups())
 
     def nodes(self) -> Sequence[Node]:

@@ -67,7 +67,7 @@ class DryRuns:
 
 
 class _ServiceSpec(Wire):
-    """spec of a Service, reduced to what tells a headless one."""
+    """spec of a Service, reduced to what shows a headless one."""
 
     cluster_ip: str = field(name="clusterIP", default="")
 

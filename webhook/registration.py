@@ -59,7 +59,7 @@ class _Entry(NamedTuple):
     namespace: tuple[Expression, ...] = ()
     conditions: tuple[tuple[str, str], ...] = ()
     refuses: bool = True
-    """False if it only warns: then nobody needs to wait for a webhook that is down."""
+    """False if it only warns: then no request waits for a webhook that is down."""
 
 
 def _name(resource: Resource[Any]) -> str:

@@ -184,7 +184,7 @@ def failure(request: admission.AdmissionRequest, code: HTTPStatus, message: str)
 def _refusal(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> admission.ReviewStatus:
     """Return all errors, once as one message and once as causes that clients can show field by field.
 
-    Of very many, or very long ones, as much as fits in `_MOST_CHARS`: a text of megabytes helps nobody.
+    Of very many, or very long ones, as much as fits in `_MOST_CHARS`: a text of megabytes is not read.
     """
     code = verdict.refusal
     shown, left = _shown(verdict.errors)

@@ -1,4 +1,4 @@
-"""Who has sent a review: an API server that has shown a certificate, or anybody who reaches the port.
+"""Senders of reviews: an API server that has shown a certificate, or any client that reaches the port.
 
 Without certificates a review proves nothing: its `userInfo` may be forged by any pod. Then questions to the API server
 are counted by the address of the sender, so that one sender takes neither Muster's share of the API server nor the time

@@ -6,7 +6,7 @@ live would be run again and again otherwise. One that was deleted before its end
 A step's patch is merged as Kubernetes merges a strategic merge patch: tasks by name, volumes by mount path, and in pod
 templates the lists that have a key by that key. Fields that are left out stay.
 
-The status stays small whatever the Jobs are: histories are cut, and counts of tasks are left out when there are too
+The status stays small for all Jobs: histories are cut, and counts of tasks are left out when there are too
 many.
 """
 

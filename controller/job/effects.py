@@ -39,7 +39,7 @@ from_zero(POD_FAILURES, ("create", "delete"))
 AT_ONCE = 16
 """Calls in flight for all Jobs together; more in flight are not more per second."""
 OVER_QUOTA_AT_MOST = 3
-"""Refusals after which no more pods of the same amounts are tried, whatever their tasks."""
+"""Refusals after which no more pods of the same amounts are tried, in all tasks."""
 FIRST_S, MAX_S = 1.0, 30.0
 """The pause after that; doubled each time."""
 

@@ -53,7 +53,8 @@ class Reconciler:
         """Run one pass over the Job. Events that it does not get done with stay pending, also when it raises.
 
         Order matters. The pods are read before their events are taken: the event of a pod that is gone by then has
-        come. Actions write a phase before its work begins, and Commands are deleted last, so another process can go on.
+        come. Actions write a phase before its work begins, and Commands are deleted last, so another process can
+        continue.
         """
         for gone in self._pending_events.take_gone(key):
             self._context.forget(gone)

@@ -1,7 +1,7 @@
 """The state of a queue, its status, and the requests of the pods in it. No I/O, no clock.
 
 A queue that is to be closed while gangs are in it is Closing until they are gone. Closing a queue closes the queues
-below it, and these open again with it; an annotation tells them from those that were closed by a Command.
+below it, and these open again with it; an annotation distinguishes them from those that were closed by a Command.
 
 A pod counts while it has a node and has not finished, with its present amounts, for the queue of its gang at its
 binding.

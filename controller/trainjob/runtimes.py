@@ -69,8 +69,8 @@ def snapshot_name(train_job: str) -> str:
 class RuntimeFinder:
     """Runtimes of TrainJobs, each found once. `maps` holds the ConfigMaps of TrainJobs.
 
-    Whoever may write ConfigMaps may write these. So a snapshot is read only if it has the digest that stands in the
-    TrainJob's status, which the controller alone writes; it then is the controller's own text.
+    Each user who may write ConfigMaps may write these. So a snapshot is read only if it has the digest that stands in
+    the TrainJob's status, which the controller alone writes; it then is the controller's own text.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class RuntimeFinder:
         return {"metadata": metadata, "immutable": True, "data": {KEY: text}}
 
     def _snapshot(self, train_job: TrainJob) -> _Snapshot | None:
-        """Return the ConfigMap, whatever it holds; Obstacle if it is not the TrainJob's, or cannot be read."""
+        """Return the ConfigMap with unchecked content; Obstacle if it is not the TrainJob's, or cannot be read."""
         meta = train_job.metadata
         name = snapshot_name(meta.name)
         try:

@@ -52,7 +52,7 @@ class ClusterDump:
     objects: dict[str, list[Any]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     """Kinds that the reader may not list in the whole cluster, which then has some of their objects or none. Nothing
-    can be planned on it; reports tell what the objects say that are there."""
+    can be planned on it; reports show the objects that are there."""
     pool_configs: dict[str, str] = field(default_factory=dict)
     """Node pool → its planner's configuration, where that is not `scheduler_config`."""
     pool: str = DEFAULT_POOL
@@ -60,13 +60,13 @@ class ClusterDump:
     suspects: dict[str, Suspects] = field(default_factory=dict)
     """Node pool → what makes a node suspect there; where it is not known, the list of this version counts."""
     usage: PublishedUsage | None = None
-    """What queues have used, for their budgets; None where nobody says so."""
+    """Past usage of queues, for their budgets; None where unknown."""
     inputs: dict[str, PublishedInputs] = field(default_factory=dict)
     """Node pool → timing of its planner, and what that remembers; where they are not known, the defaults count."""
 
     @property
     def rules(self) -> FaultRules:
-        """What makes a node of the planned pool suspect."""
+        """Return the rules by which a node of the planned pool is suspect."""
         return self.rules_in(self.pool)
 
     def rules_in(self, pool: str) -> FaultRules:

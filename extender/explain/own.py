@@ -1,4 +1,4 @@
-"""What one may know of gangs who sees one namespace: where they are, and what a new one would ask of its queue."""
+"""Reports for callers who see one namespace: nodes of its gangs, and the demand of a new gang on its queue."""
 
 from collections.abc import Iterable, Mapping
 
@@ -20,7 +20,7 @@ class GangPlaces(Struct, frozen=True, rename="camel"):
 
 
 class QueueDemand(Struct, frozen=True, rename="camel"):
-    """What a gang that is not there yet would ask of its queue."""
+    """The demand of a new gang on its queue."""
 
     gang: str
     workload: str
@@ -33,7 +33,7 @@ class QueueDemand(Struct, frozen=True, rename="camel"):
     waiting: int | None
     """Gangs that wait in the queue; None if that may not be read."""
     remarks: list[str]
-    """What the queue's amounts say about it."""
+    """Remarks on it from the queue's amounts."""
 
 
 def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:

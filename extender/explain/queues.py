@@ -1,6 +1,6 @@
 """Reports of queues: allocated resources, fair shares, and waiting gangs with their reasons.
 
-Who may not list the cluster gets what the status of Queues says, or of the gangs of his namespace their queues.
+Callers who may not list the cluster get the status of Queues, or the queues of the gangs of their namespace.
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ class WaitingGang(Struct, frozen=True, rename="camel"):
 
 
 class BudgetUse(Struct, frozen=True, rename="camel"):
-    """How much of a budget is used in the period that goes on."""
+    """The part of a budget that is used in the running period."""
 
     resource: str
     period: Period
@@ -71,13 +71,13 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     first: tuple[WaitingGang, ...]
     """The first of them, in the order in which they are tried; none if they may not be listed."""
     message: str = ""
-    """The reason of the first in words that name nobody, where they may not be listed."""
+    """The reason of the first without names, where they may not be listed."""
     spares: Vector = {}
     """Of what it has, what gangs keep for members that they lose."""
     limits: tuple[str, ...] = ()
     """Its limits beyond its capability, in words."""
     budgets: tuple[BudgetUse, ...] = ()
-    """What is used of its budgets."""
+    """Use of its budgets."""
 
     def share(self, resource: str) -> float:
         """Return the allocated part of its fair share of a resource."""
@@ -175,7 +175,7 @@ def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) 
 
 
 class OwnQueue(Struct, frozen=True, rename="camel"):
-    """What the gangs of one namespace say of a queue."""
+    """A queue as the gangs of one namespace show it."""
 
     queue: str
     running: int

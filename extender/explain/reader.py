@@ -1,4 +1,4 @@
-"""Who reads a report: what is called how for whom may not see all of the cluster.
+"""Readers of reports: the names of objects for callers who may not see all of the cluster.
 
 A reason is made a sentence with the names that its reader may see. One without data, of a plugin of others or of an
 older version, may have any name in it: such a reader gets another sentence in its place.

@@ -212,7 +212,7 @@ class Reliever:
                 yield Relief("tolerate", reasons.relief.tolerated(taint=taint, count=len(nodes)), (taint,))
 
     def _heal(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
-        """Suggest the end of a fault, for which a node gets nothing whatever a pod tolerates."""
+        """Suggest the end of a fault, for which a node gets nothing, with any tolerations."""
         for cause in lacks.causes:
             if fault := reasons.cause.fault_in(cause.why):
                 yield from self._recover(self._behind(cls, cause.why), fault)

@@ -39,7 +39,7 @@ class DomainCapacity(Struct):
 
 
 class SparesThere(Struct):
-    """Seats in a domain that gangs keep for members that they lose (docs/faults.md)."""
+    """Spare slots in a domain (docs/faults.md)."""
 
     seats: int = 0
     lent: int = 0

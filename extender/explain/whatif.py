@@ -136,7 +136,7 @@ def uncordoned(node: Node) -> Node:
 
 
 def recovered(node: Node, rules: FaultRules) -> Node:
-    """Return the node without its conditions, and without the taints that tell its condition at the moment."""
+    """Return the node without its conditions, and without the taints that show its condition at the moment."""
     spec, status = replace(node.spec, taints=_own_taints(node, rules)), replace(node.status, conditions=[])
     return replace(node, spec=spec, status=status)
 

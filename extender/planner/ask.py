@@ -1,4 +1,4 @@
-"""What one gang wants: ranks that want a node, how many of them it needs to start, their amounts, and how near.
+"""The demand of one gang: ranks that need a node, how many of them it needs to start, their amounts, and topology.
 
 An `Ask` is made of a gang's view and the axis of resources, once, and kept until one of them is another. It does not
 depend on what is free: all that search nodes for the gang in a cycle start from the same one. Which ranks come first is
@@ -33,7 +33,7 @@ Members = Mapping[str, Mapping[PodClass, int]]
 
 
 class Along(Protocol):
-    """What amounts are along: the resource axis of a snapshot."""
+    """The resource axis of a snapshot, along which amounts are."""
 
     axis: dict[str, int]
     free: Amounts
@@ -47,7 +47,7 @@ _NOTHING = np.zeros(0, dtype=np.int64)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ask:
-    """The wishes of one gang."""
+    """The topology requests of one gang."""
 
     gang: GangView
     axis: Mapping[str, int]

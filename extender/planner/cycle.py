@@ -31,7 +31,7 @@ from extender.planner.topology.hypernodes import HyperNodeTree
 class Parts:
     """Actions and plugins of successive configurations; those that did not change are kept with their memory.
 
-    Placements are tracked first, whatever the configuration says: no gang may stay half placed. Right after `allocate`
+    Placements are tracked first, in each configuration: no gang may stay half placed. Right after `allocate`
     spares that are lent are taken back, and gangs that wait get the spares of others where these alone are enough. When
     all have asked, gangs that wait for notices may have free room, and notices are withdrawn; nodes are asked for last,
     for the gangs that are left waiting.
@@ -125,7 +125,7 @@ class Planning:
 
 
 def _tell_barred(session: Session) -> None:
-    """Tell the gangs whose queue is not for their namespace, or of another pool; no action has tried them.
+    """Report gangs whose queue is not for their namespace, or of another pool; no action has tried them.
 
     Nothing is reported where the namespace is being deleted.
     """

@@ -8,7 +8,7 @@ assumed    a write that is not answered yet: a pod of no Bind,             the A
            gang on a node, a gang in its queue           PlacementWriter
 placed     a slot of an active placement                 PlacedSlots       its pod is bound there, or the  both (-: it
                                                                            placement has ended             is elsewhere)
-spare      seats that a running gang keeps for members  SpareEntries      the gang has taken it, has ended,   both
+spare      slots that a running gang keeps for members  SpareEntries      the gang has taken it, has ended,   both
            that it loses                                                  or keeps others
 allocated  devices of a claim that are not counted with  Claimants;        no pod uses the claim           -
            a pod                                         Ledger if shared

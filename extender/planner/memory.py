@@ -1,6 +1,6 @@
 """Inputs of cycles that no object of the cluster shows: timing, and what the planner's process remembers for a while.
 
-Its extender publishes them beside its configuration, so that whoever plans elsewhere plans with the same. Nothing that
+Its extender publishes them beside its configuration, so that other planners plan with the same. Nothing that
 is read back is trusted: what cannot be used is left out, with a reason.
 """
 
@@ -27,7 +27,7 @@ MOST_BYTES: Final = 128 * 1024
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
-    """What a planner's process remembers; it changes with every cycle."""
+    """Memory of a planner's process; it changes with every cycle."""
 
     arrived: dict[str, tuple[Slot, ...]] = {}
     """UID of a gang that holds members back → slots of members that wait at the barrier for the others."""
@@ -37,7 +37,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
 
 
 class PublishedInputs(Struct, frozen=True, omit_defaults=True):
-    """What an extender has published besides its configuration; the defaults where it has not."""
+    """The inputs that an extender has published besides its configuration; the defaults where it has not."""
 
     timing: Timing = DEFAULTS
     memory: Memory = Memory()

@@ -1,4 +1,4 @@
-"""Where gangs that wait stand after a cycle: their places in their queues, and their expected starts."""
+"""Queue positions and expected starts of waiting gangs after a cycle."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -10,12 +10,12 @@ from muster.api.muster.standing import rough_place, rough_start
 
 
 class QueuePosition(NamedTuple):
-    """What a PodGroup says of its gang, as rough as it is written (`muster.api.muster.standing`)."""
+    """The queue position in a PodGroup, as rough as it is written (`muster.api.muster.standing`)."""
 
     place: int = 0
     """Among the gangs that wait in its queue, from 1; 0 if it does not wait."""
     expected_start: str | None = None
-    """RFC 3339; None where no nodes are reserved for it, or nobody knows when they come free."""
+    """RFC 3339; None where no nodes are reserved for it, or it is unknown when they come free."""
 
 
 def waits(session: Session, gang: GangView) -> bool:

@@ -22,7 +22,7 @@ class Timing(Struct, frozen=True, kw_only=True):
     recovery_s: Seconds = field(name="recoveryTimeout", default=30.0)
     """Time after which the members of a gang that is bound in part are evicted."""
     staleness_grace_s: float = field(name="stalenessGrace", default=60.0)
-    """Time that a gang which lost members may wait for them before the rest is evicted; negative means for ever."""
+    """Time that a gang which lost members may wait for them before the rest is evicted; negative means without end."""
     growth_delay_s: Seconds = field(name="growthDelay", default=1.0)
     """Time from a gang's start until it gets more than its minimum; 0 means at once, if capacity is free."""
     longest_notice_s: NoticeSeconds = field(name="longestNotice", default=600.0)

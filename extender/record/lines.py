@@ -24,7 +24,7 @@ RESOURCES: Final[dict[str, Resource[Any]]] = {
 
 
 class RecordLine(Struct, tag_field="is", omit_defaults=True, rename="camel", kw_only=True):
-    """What all lines have; `at` is in seconds since the epoch."""
+    """Common fields of all lines; `at` is in seconds since the epoch."""
 
     at: float = 0.0
 
@@ -104,9 +104,9 @@ class Cycle(RecordLine, tag="cycle"):
     gone: list[str] = []
     """Nodes that do not exist any more."""
     served: bool | None = None
-    """Whether the cluster has ProvisioningRequests."""
+    """True if the cluster has ProvisioningRequests."""
     usage: PublishedUsage | None = None
-    """What queues have used, where one of them has a budget."""
+    """Past usage of queues, where one of them has a budget."""
     decided: list[tuple[str, ...]] = []
     """As `record.words` has them."""
 

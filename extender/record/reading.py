@@ -16,7 +16,7 @@ _GZIP = 31
 
 
 class RecordingError(ValueError):
-    """What was given is no recording that this version can read; the message says why."""
+    """Input that is no recording, or one that this version cannot read; the message says why."""
 
 
 class Recording:

@@ -1,4 +1,4 @@
-"""What is in a recording: from when until when, how many objects and cycles, and where something is missing."""
+"""Summary of a recording: its time span, the number of objects and cycles, and its gaps."""
 
 from msgspec import Struct
 

@@ -1,4 +1,4 @@
-"""Where the extender's inputs are tapped: the state that takes its own writes, and the marks of its cycles."""
+"""Taps of the extender's inputs: the state that takes its own writes, and the marks of its cycles."""
 
 from collections.abc import Callable
 from typing import Any

@@ -21,7 +21,7 @@ _GROUPS = frozenset({kind_name(POD_GROUPS), kind_name(NATIVE_POD_GROUPS)})
 
 
 class WhatIfChanges:
-    """What is different in a what-if; called with each object as it is told, it returns the object to tell instead."""
+    """Changes of a what-if; called with each recorded object, they return the object that replaces it."""
 
     def __init__(
         self,

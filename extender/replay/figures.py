@@ -17,7 +17,7 @@ _PERCENTILE = 0.95
 
 
 class Fate(NamedTuple):
-    """What became of one gang."""
+    """The outcome of one gang."""
 
     gang: str
     workload: str
@@ -34,7 +34,7 @@ class Fate(NamedTuple):
 
 
 class QueueFigures(Struct, rename="camel"):
-    """What happened in one queue, or in all."""
+    """Figures of one queue, or of all."""
 
     queue: str
     came: int = 0

@@ -24,7 +24,7 @@ _WRITTEN: dict[str, Callable[[PlannerState, Any], object]] = {
     kind_name(POD_GROUPS): PlannerState.on_pod_group_written,
     kind_name(NATIVE_POD_GROUPS): PlannerState.on_native_written,
 }
-"""How the state takes the planner's own writes; those of Placements as all others."""
+"""Methods by which the state takes the planner's own writes; those of Placements as all others."""
 
 
 def rules_from(settings: Mapping[str, Any]) -> FaultRules:

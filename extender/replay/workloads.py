@@ -29,7 +29,7 @@ class History:
     workloads: list[SimulatedWorkload] = field(default_factory=list)
     """In the order in which they came."""
     before: list[ReplayedChange] = field(default_factory=list)
-    """What existed when the recording began, apart from workloads."""
+    """Objects at the beginning of the recording, apart from workloads."""
     changes: list[ReplayedChange] = field(default_factory=list)
     configs: list[tuple[float, str]] = field(default_factory=list)
     """Changes of the scheduler configuration."""

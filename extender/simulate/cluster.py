@@ -54,7 +54,7 @@ class Playing:
 
 
 class SimulatedCluster:
-    """What there is at the simulated time `now`, and what will happen at which time."""
+    """A cluster at the simulated time `now`, and its future events by time."""
 
     def __init__(self, world: RecordedState, usual_s: Callable[[SimulatedWorkload], float | None], now: float) -> None:
         """Begin at `now`; `usual_s` returns how long a gang runs that never ran, None: to the end."""

@@ -1,4 +1,4 @@
-"""What would be placed now: cycles of the planner at one moment, until nothing more is placed."""
+"""Trial placement: cycles of the planner at one moment, until nothing more is placed."""
 
 from collections.abc import Iterable
 

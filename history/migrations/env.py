@@ -1,4 +1,4 @@
-"""What Alembic runs for each upgrade: the steps on the connection that the store hands over, in its transaction."""
+"""Alembic's environment for each upgrade: the steps on the connection that the store hands over, in its transaction."""
 
 from alembic import context
 

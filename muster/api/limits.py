@@ -1,6 +1,6 @@
 """Upper bounds for every user-supplied number, in one table.
 
-Admission refuses amounts over the limit. Where it was bypassed, they are ignored, or the object is set aside alone:
+Admission refuses amounts over the limit. Where it was bypassed, they are ignored, or the object alone is excluded:
 docs/limits.md says which, with the fields of each limit. The reason for a number stands below it.
 """
 
@@ -32,7 +32,7 @@ class Limit(NamedTuple):
 PODS: Final = Limit("pods per gang", 20_000, "pods")
 """Placements of so many members stay far under etcd's limit of 1.5 MB, and clusters run few gangs of this size."""
 SPARES: Final = Limit("spares of a gang", 64, "nodes")
-"""Large runs keep one node in a hundred; more of them help nobody, and cost their queue room."""
+"""Large runs keep one node in a hundred; more of them help no gang, and cost their queue resources."""
 RANK: Final = Limit("rank", PODS.value - 1, "highest rank")
 """Ranks count from 0 and there are no more of them than pods."""
 GPU_DEVICES: Final = Limit("GPUs per node that pods share", 64, "devices")
@@ -68,7 +68,7 @@ CONDITIONS: Final = Limit("conditions of affinity terms", 256, "conditions")
 OWN_QUERIES: Final = Limit("terms of a namespace about its own pods", 1_024, "different terms")
 """Each pod of the namespace is compared with them, and remembers those that match it."""
 WIDE_QUERIES: Final = Limit("terms of a namespace about pods of others", 256, "different terms")
-"""Each pod of the cluster is compared with them, whoever it belongs to."""
+"""Each pod of the cluster is compared with them, of each namespace."""
 TOPOLOGY_KEYS: Final = Limit("topology keys of an anti-affinity", 8, "different keys")
 """Of equal terms in one namespace; networks have four or five levels, and pods are counted for each on every node."""
 POLICIES: Final = Limit("policies", 128, "policies")

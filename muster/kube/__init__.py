@@ -4,7 +4,7 @@ There is one client, on an event loop: `loopclient` (with `reads`); `client` is 
 `loop` works. A call goes through `transport`, which is aiohttp with limits; `codec` makes objects of its answer, and
 `errors` has all that can go wrong. `config` has the server and the credentials. A `reflector` keeps a `store` equal to
 the server over a `watch`, `optional` one of a kind that may not be there, `readable` what readiness says of them; a
-`workqueue` has the keys that wait for work, `lease` elects the process that may act, `events` tells users.
+`workqueue` has the keys that wait for work, `lease` elects the process that may act, `events` records Events for users.
 
 It promises a typed answer or an `APIError` for every call, within limits of time and bytes, that one object that cannot
 be read is left out alone, and tasks and threads that end when they are stopped. It must not import what lies above it.

@@ -1,8 +1,8 @@
 """The memory that the objects of one namespace may take in one cache; the newest beyond that are left out. No I/O.
 
-Whoever may create objects could otherwise fill the memory of a process that serves all others. Objects are weighed as
-they are kept, not as they came. Those that were there first stay, whatever the order in which a list shows them; one
-that was left out is taken when there is room again.
+A user who may create objects could otherwise fill the memory of a process that serves all others. Objects are weighed
+as they are kept, not as they came. Those that were there first stay, in any order of a list; one that was left out is
+taken when there is room again.
 """
 
 from bisect import bisect_left, insort

@@ -52,7 +52,7 @@ class Identity(NamedTuple):
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _told: set[tuple[str, Identity]] = set()
-"""The kinds and versions of objects that were left out, so that each is told once, however often it is listed."""
+"""The kinds and versions of objects that were left out, so that each is reported once, however often it is listed."""
 
 
 class _Name(msgspec.Struct, rename="camel", gc=False):

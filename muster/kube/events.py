@@ -1,4 +1,4 @@
-"""Records core/v1 Events, the story of an object in `kubectl describe` and `kubectl get events`.
+"""Recorder of core/v1 Events, which `kubectl describe` and `kubectl get events` show.
 
 Recording never blocks and never fails the caller: events wait in a bounded queue for a thread that writes them. An
 event that repeats is one object whose count grows.

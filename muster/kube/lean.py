@@ -4,7 +4,7 @@ The API server accepts a megabyte of labels, owners or finalizers in one object,
 selectors in one pod: tens of thousands of small strings, and tens of milliseconds of an event loop. Real objects have
 some dozens. Annotations are at most 256 KiB in all, and stay. How many containers and amounts there are is bounded by
 the policy `muster-pods`, as the room of a pod depends on it; their commands, arguments and variables are not bounded,
-and nobody reads those of pods that exist. Of a PodGroup nothing can be cut without another meaning: one that is too
+and no code reads those of pods that exist. Of a PodGroup nothing can be cut without another meaning: one that is too
 long is not read.
 """
 
@@ -20,7 +20,7 @@ from muster.api.limits import DEMAND_BYTES, GANG_BYTES, METADATA_BYTES, Limit
 LONG: Final = 65_536
 """Bytes of an object above which it is looked at."""
 TOO_LARGE: Final = f"{names.DOMAIN}/too-large"
-"""In place of what a pod demands: a label that no node has, and a gate that nobody lifts."""
+"""In place of what a pod demands: a label that no node has, and a gate that is never lifted."""
 
 
 class _Metadata(msgspec.Struct, rename="camel", gc=False):
@@ -84,7 +84,7 @@ _INSTEAD: dict[str, Any] = {
     },
     "scheduling_gates": [{"name": TOO_LARGE}],
 }
-"""A pod that waits fits no node then; one that is on a node has its room, whatever it demands."""
+"""A pod that waits fits no node then; one that is on a node keeps its resources, whichever it demands."""
 
 
 def lean(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:

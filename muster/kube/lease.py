@@ -2,7 +2,7 @@
 
 A holder renews every `retry_period_s` and stops acting when it could not renew for `renew_deadline_s`, counted from
 when it *sent* its last renewal that succeeded. Others take the lease when they have *seen* it unchanged for
-`lease_duration_s`, which is longer. So whatever the network does to a request or its answer, the holder stops first.
+`lease_duration_s`, which is longer. So the holder stops first, even if a request or its answer is lost.
 Wall clocks are not compared, and `leading` is computed from the monotonic clock each time: a process that was frozen
 past its deadline does not act any more.
 """
@@ -148,7 +148,7 @@ class Elector:
     def _free(self, spec: core.LeaseSpec) -> bool:
         """Return True for a lease of this process, without a holder, or without a renewal for its duration.
 
-        Any change of the record is a renewal, whatever times it says. A candidate that has just started waits for a
+        Any change of the record is a renewal, with any times in it. A candidate that has just started waits for a
         whole duration, as the age of the record is unknown.
         """
         now = self._monotonic_s()

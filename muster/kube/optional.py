@@ -22,9 +22,9 @@ PATIENCE_S = 10.0
 
 
 class OptionalReflector:
-    """A `Reflector` of one kind while there is that kind; `handler` is told as one of a reflector is.
+    """A `Reflector` of one kind while there is that kind; `handler` is notified as one of a reflector is.
 
-    When the kind goes, the handler is told of each object that it is gone.
+    When the kind is removed, the handler gets a deletion of each object.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class OptionalReflector:
 
     @property
     def synced(self) -> bool:
-        """True once the objects of the kind are told, or there is no such kind; or when that takes too long."""
+        """True once the objects of the kind are reported, or there is no such kind; or when that takes too long."""
         if self._definition.synced and (self._objects is None or self._objects.synced):
             return True
         return self._since_s is not None and time.monotonic() - self._since_s > PATIENCE_S
@@ -69,7 +69,7 @@ class OptionalReflector:
         self._definition.start()
 
     def stop(self) -> None:
-        """End the watches; told objects stay told."""
+        """End the watches; reported objects stay known."""
         self._definition.stop()
         if self._objects is not None:
             self._objects.stop()

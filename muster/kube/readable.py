@@ -1,4 +1,4 @@
-"""Whether kinds can be read: for readiness checks, which say since when one cannot, for metrics and for the log."""
+"""Readability of kinds: for readiness checks, which say since when one cannot be read, for metrics and for the log."""
 
 import threading
 import time
@@ -47,7 +47,7 @@ class Readable:
 
     @property
     def synced(self) -> bool:
-        """True once the kind was read: its first list is in the store, and told to the handlers."""
+        """True once the kind was read: its first list is in the store, and reported to the handlers."""
         return self.first.is_set()
 
     @property

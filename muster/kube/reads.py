@@ -172,7 +172,7 @@ class Reads:
     async def _passed_over(
         self, res: Resource[T], path: str, query: Mapping[str, str], error: TooLarge, timeout_s: float | None
     ) -> ListPage[T]:
-        """Return, for a page whose only object is too large, an empty one from where the list goes on."""
+        """Return, for a page whose only object is too large, an empty one from where the list continues."""
         body = await self._send("list", res, "GET", path, accept=_METADATA, query=query, timeout_s=timeout_s)
         try:
             any_kind: Resource[Any] = res

@@ -1,4 +1,4 @@
-"""Keeps a store equal to the API server's objects, and tells handlers about every change.
+"""Reflector: keeps a store equal to the API server's objects, and notifies handlers of every change.
 
 Three nested pieces, each with one reason to end::
 
@@ -7,7 +7,7 @@ Three nested pieces, each with one reason to end::
     _consume   one stream, until the server or the network ends it
 
 A stream may end at any moment; the next one starts where it ended, so nothing is lost and nothing comes twice. Where
-the API server has forgotten that resource version, everything is listed again and only the differences are told.
+the API server has forgotten that resource version, everything is listed again and only the differences are reported.
 """
 
 import asyncio
@@ -45,13 +45,13 @@ _JOIN_S = 5.0
 AGAIN_S = 5.0
 """Interval of reading left-out objects: a user who deletes and creates objects must not cause a request for each."""
 _NOT_SERVED_S = 30.0
-"""Until a kind that the API server does not know is looked for again: it may have started anew with another gate."""
+"""Until a kind that the API server does not know is looked for again: it may have restarted with another gate."""
 
 
 class Reflector(Readable, Generic[T]):
     """A task on the client's loop that lists and watches one kind into `store`.
 
-    Handlers get changes as `Mirror` tells them. They are called on the loop's thread and must only take notes: while
+    Handlers get changes as `Mirror` reports them. They are called on the loop's thread and must only take notes: while
     they work, nothing else happens on the loop, and a call of the client's would wait for itself.
 
     Objects over the `budget` are left out of the store; they are read again when there is room. Those that it does not
@@ -100,7 +100,7 @@ class Reflector(Readable, Generic[T]):
 
     @property
     def version(self) -> str:
-        """The resource version up to which handlers have been told everything; empty before the first list."""
+        """The resource version up to which handlers have got every change; empty before the first list."""
         return self._version
 
     @property
@@ -114,7 +114,7 @@ class Reflector(Readable, Generic[T]):
         return self.first.wait(timeout_s)
 
     def add_handler(self, fn: Handler[T]) -> None:
-        """Tell `fn` about every change from the first list on; so this comes before `start`."""
+        """Notify `fn` of every change from the first list on; so this comes before `start`."""
         if self._loop is not None:
             raise RuntimeError(f"the reflector of {self._resource.plural} runs already: add handlers before start()")
         self.mirror.handlers.append(fn)
@@ -127,7 +127,7 @@ class Reflector(Readable, Generic[T]):
         self._loop.call_soon_threadsafe(self._begin)
 
     def stop(self) -> None:
-        """End the task, also in the middle of a watch; nothing is told afterwards. May be called twice.
+        """End the task, also in the middle of a watch; no change is reported afterwards. May be called twice.
 
         It waits for the end, except on the loop's own thread, e.g. in a handler, where the task ends in a moment.
         """
@@ -239,7 +239,7 @@ class Reflector(Readable, Generic[T]):
             await slice_of_time.share()
 
     async def _consume(self) -> None:
-        """Take in one stream; `_version` is the last one told, whatever ends the stream.
+        """Take in one stream; `_version` is the last one reported, however the stream ends.
 
         Bookmarks move it too: without them a kind that rarely changes would fall behind the server's memory. Streams
         differ in length by chance, or those of all kinds and replicas would end together.

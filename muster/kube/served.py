@@ -1,6 +1,6 @@
-"""Whether the API server serves a kind that a feature gate or an installation brings: asked once in a while.
+"""Periodic check that the API server serves a kind of a feature gate or an installation.
 
-Such a kind can come and go while a process runs, as the API server starts again with other gates. A watch would tell
+Such a kind can come and go while a process runs, as the API server starts again with other gates. A watch would report
 nothing before the first object of the kind exists.
 """
 

@@ -132,8 +132,8 @@ class Mirror(Generic[T]):
     went away; `old` is always the `new` of the call before, or the part of that which `keep` kept. They are called
     after the store has changed. If one raises, that is logged and counted, and the others are still called.
 
-    Objects over the `budget` are left out, which is told to `refused`; one that was known stays as it was, or has gone
-    if older ones of its namespace need its room.
+    Objects over the `budget` are left out, which is reported to `refused`; one that was known stays as it was, or has
+    gone if older ones of its namespace need its room.
 
     An object that is not wanted is as one that is not there; `wants` is asked for each version of it.
     """
@@ -148,11 +148,11 @@ class Mirror(Generic[T]):
     ) -> None:
         self.store = store
         self.gone: list[Callable[[str], None]] = []
-        """Told the key of each object that is not there any more, also of one that was not wanted."""
+        """Called with the key of each object that is not there any more, also of one that was not wanted."""
         self._wants = wants
         self.handlers: list[Handler[T]] = []
         self.refused: list[Callable[[T, str], None]] = []
-        """Told of each object that is left out, and why."""
+        """Called with each object that is left out, and why."""
         self.budget = budget
         self._plural = plural
         self._keep = keep

@@ -271,7 +271,7 @@ class _Asked:
 
 @asynccontextmanager
 async def _asking(where: str, verb: str, resource: str, timeout_s: float) -> AsyncIterator[_Asked]:
-    """Limit a request's time, count it, and raise `Unreachable` for whatever goes wrong on the way."""
+    """Limit a request's time, count it, and raise `Unreachable` for each failure of the connection."""
     started = time.perf_counter()
     asked = _Asked(where)
     try:

@@ -33,7 +33,7 @@ class Watch(Generic[T]):
 
     Types are ADDED, MODIFIED, DELETED and BOOKMARK. An ERROR event is raised as the `APIError` that it stands for
     (`Gone` when the resource version is too old), a broken stream as `Unreachable`. An object that cannot be read is
-    logged and left out, so that the others are still seen; its deletion is told by its name.
+    logged and left out, so that the others are still seen; its deletion is reported by its name.
 
     While an event is not taken, little of the stream is read: the server waits. Used on one loop.
     """

@@ -137,7 +137,7 @@ class StatusServer:
 
     /debug is served on loopback only: where `host` is another address, of one interface, the loopback's port of the
     same number is listened on, too (`kubectl port-forward` arrives there). Start it after a fork, never before: threads
-    don't survive one, and metrics belong to the process that counts. Port 0 takes a free one; `port` tells which.
+    don't survive one, and metrics belong to the process that counts. Port 0 takes a free one, which `port` has.
     """
 
     def __init__(

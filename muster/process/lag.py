@@ -1,4 +1,4 @@
-"""The lag of an event loop: a metric, and a check that tells from another thread when the loop is blocked."""
+"""The lag of an event loop: a metric, and a check that reports from another thread when the loop is blocked."""
 
 import asyncio
 import time

@@ -42,9 +42,9 @@ class _Shown(NamedTuple):
 class ServerTLS:
     """The TLS of a server, which follows its files.
 
-    `context` is for the server. Each handshake over it looks at the files, and goes on with a context of their present
-    content. While they cannot be used (a writer between two of them) the last usable content stays; before there is
-    any, handshakes fail.
+    `context` is for the server. Each handshake over it looks at the files, and continues with a context of their
+    present content. While they cannot be used (a writer between two of them) the last usable content stays; before
+    there is any, handshakes fail.
     """
 
     def __init__(self, files: Files) -> None:
@@ -86,7 +86,7 @@ class ServerTLS:
 
 
 def tell_end(tls: ServerTLS) -> None:
-    """Have /metrics tell the end of the certificate that clients are shown; once per process."""
+    """Have /metrics show the end of the certificate that clients are shown; once per process."""
     Gauge(
         "muster_server_certificate_expiry_timestamp_seconds",
         "When the certificate ends that clients are shown, in seconds since the epoch.",

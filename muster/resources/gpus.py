@@ -146,7 +146,7 @@ def _memory(text: str) -> int:
 def counted(pod: Pod) -> Vector:
     """Return what a pod on a node counts for its queue, with the part of GPUs that was noted when it was bound.
 
-    That part counts whatever the pod asks for, and nothing else does: what was not noted was not given. ValueError
+    That part alone counts, not the pod's request: what was not noted was not given. ValueError
     names a quantity that is wrong.
     """
     requests, annotations = requests_on_node(pod), pod.metadata.annotations

@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Final
 
 EVERYWHERE: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
-"""Resources that every node has, whatever it says of them."""
+"""Resources that every node has, also without listing them."""
 _CLOSE: Final = 0.7
 
 

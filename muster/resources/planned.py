@@ -1,7 +1,7 @@
 """The parts of pod specs and templates that are planned by; the rest is left out of what is kept or written to a file.
 
 Environment, commands, images and names of secrets say nothing about where a pod fits. A megabyte of short arguments is
-twelve in Python, and anybody can write one.
+twelve in Python, and each user can write one.
 """
 
 from typing import Any

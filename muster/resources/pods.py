@@ -1,7 +1,7 @@
 """The requests of a pod, computed as kube-scheduler does, its use of a quota, and the amounts of a node. Pure.
 
 Init containers run one after the other before the containers, so the largest of them counts, not their sum. A sidecar
-(an init container that restarts always) goes on running: it counts with the containers and with the init containers
+(an init container that restarts always) keeps running: it counts with the containers and with the init containers
 after it. Pod-level resources replace the sum of the containers; the overhead of the runtime class comes on top.
 """
 

@@ -62,14 +62,14 @@ class Runtime:
     """The pod's activeDeadlineSeconds, after which it is ended."""
 
     def expected_s(self, otherwise: float | None) -> float | None:
-        """Return the expected running time; `otherwise` is the workload's default. None if it may run for ever."""
+        """Return the expected running time; `otherwise` is the workload's default. None if it may run without end."""
         declared = otherwise if self.declared_s is None else self.declared_s
         known = [seconds for seconds in (declared, self.deadline_s) if seconds is not None]
         return min(known, default=None)
 
 
 UNKNOWN = Runtime()
-"""The runtime of a pod without annotation and deadline, which may run for ever."""
+"""The runtime of a pod without annotation and deadline, which may run without end."""
 
 
 def runtime_of(annotations: Mapping[str, str], active_deadline_seconds: int | None) -> Runtime:
@@ -124,7 +124,7 @@ def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[Field
 
 @dataclass(frozen=True, slots=True)
 class RestartBudget:
-    """How often a gang may be restarted in a time."""
+    """Number of restarts that a gang may have in a time."""
 
     restarts: int
     within_s: float

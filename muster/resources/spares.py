@@ -1,4 +1,4 @@
-"""Spares: how many more nodes' worth of seats a gang keeps, and if it may run on those of others, by annotations.
+"""Spares: how many more nodes' worth of spare slots a gang keeps, and if it may run on those of others, by annotations.
 
 `muster.dev/spares: "2"` is of the gang's largest pod set, `worker=2,ps=1` of pod sets by name.
 """

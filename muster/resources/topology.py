@@ -1,4 +1,4 @@
-"""The wishes of workloads about topology: annotations, and Volcano's networkTopology. Pure.
+"""Topology requests of workloads: annotations, and Volcano's networkTopology. Pure.
 
 Two spellings mean the same on a pod template or a pod: Muster's own (`muster.dev/topology-…`) and Kueue's
 (`kueue.x-k8s.io/podset-…`); of two levels for one thing Muster's counts; `muster.dev/topology` is the topology of
@@ -58,7 +58,7 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class PodTopology:
-    """The wishes of a pod template, or of a pod."""
+    """The topology requests of a pod template, or of a pod."""
 
     near: Nearness = NOTHING
     slices: tuple[Slices, ...] = ()
@@ -78,9 +78,9 @@ _KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS))
 
 
 def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str], parts: Iterable[str] = ()) -> PodTopology | None:
-    """Return the wishes in these annotations of a pod or template; None, at once, without any.
+    """Return the topology requests in these annotations of a pod or template; None, at once, without any.
 
-    `parts` are the labels that tell pods in one pod set from each other.
+    `parts` are the labels that distinguish pods in one pod set.
     """
     if _KEYS.isdisjoint(annotations):
         return None
@@ -109,14 +109,14 @@ def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
 
 
 def of_gang(annotations: Mapping[str, str]) -> Nearness:
-    """Return the wishes in `muster.dev/topology…` for a whole gang (on a workload or PodGroup), or for pods."""
+    """Return the requests in `muster.dev/topology…` for a whole gang (on a workload or PodGroup), or for pods."""
     topology = annotations.get(names.TOPOLOGY, "")
     required = _level(topology, annotations.get(names.TOPOLOGY_REQUIRED, ""))
     return Nearness(topology, required, _level(topology, annotations.get(names.TOPOLOGY_PREFERRED, "")))
 
 
 def of_network(topology: NetworkTopology | None) -> Nearness:
-    """Return the wishes in Volcano's networkTopology: as near as possible; if hard, within the highest tier allowed.
+    """Return the requests in Volcano's networkTopology: as near as possible; if hard, within the highest tier allowed.
 
     hard without a tier is as soft, as in Volcano: any tier will do, and the whole cluster.
     """

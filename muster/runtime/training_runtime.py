@@ -1,4 +1,4 @@
-"""What both kinds of runtimes may ask for: templates fit their steps, and Muster can carry out all that they say.
+"""Common checks of both kinds of runtimes: templates fit their steps, and Muster supports all fields.
 
 Admission checks runtimes, and the controller each one that it uses: a label on a namespace switches admission off.
 """

@@ -1,4 +1,4 @@
-"""What queues inherit down their tree: the namespaces that may use them, by label selectors, and the node pool. Pure.
+"""Inherited settings of queues in their tree: the namespaces that may use them, by selectors, and the node pool. Pure.
 
 A namespace may use a queue if the queue and every queue above it selects the namespace; a queue without the annotation
 selects all, as in Volcano. A selector that cannot be read (admission was bypassed) selects none: what an administrator
@@ -95,6 +95,6 @@ def root_of(queue: str, get: Callable[[str], Queue | None]) -> Queue | None:
 
 
 def pool_of_queue(queue: str, get: Callable[[str], Queue | None]) -> str:
-    """Return the pool of a queue; the queues `root` and `default` are in the default one, whatever their labels say."""
+    """Return the pool of a queue; the queues `root` and `default` are in the default one, with any labels."""
     top = root_of(queue, get)
     return pool_of(top.metadata) if top and top.metadata.name != names.DEFAULT_QUEUE else DEFAULT_POOL

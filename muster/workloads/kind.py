@@ -95,7 +95,7 @@ def _nothing(*_: Any) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """What admission does with a kind, beside copying its labels to its templates and checking these.
+    """Admission of a kind, beside copying its labels to its templates and checking these.
 
     `additions` and `warnings` get manifests whose shape was not checked, with templates whose pods will be Muster's.
     """
@@ -105,7 +105,7 @@ class Admission:
     additions: Callable[[JSON], Iterable[Addition]] = _nothing
     """Members that it gets beside labels."""
     warnings: Callable[[JSON, Collection[Place]], Iterable[str]] = _nothing
-    """What its user should know; the second argument has the places of the templates."""
+    """Warnings to its user; the second argument has the places of the templates."""
     mistakes: Callable[[JSON, Mapping[Place, str]], Iterable[FieldError]] = _nothing
     """Mistakes of the workload that keep gangs from starting, and that no adapter can see.
 
@@ -150,7 +150,7 @@ class WorkloadKind:
     world: FrameworkWorld | None = None
     """Pods that are one world of a framework; None if those of one controller are."""
     admission: Admission = Admission()
-    """What admission does with it beside."""
+    """Its special admission."""
     running: Callable[[JSON], Iterator[JSON]] | None = None
     """All pods of such a manifest that run at once, for what-if. None: its pods are not simulated."""
     samples: Callable[[JSON], Iterator[SamplePod]] | None = None

@@ -12,7 +12,7 @@ from muster.workloads.table import row_of
 def workload_of(group: PodGroup) -> OwnerReference:
     """Return the workload of a gang: its owner, or what has made that, if that is what its user has written.
 
-    A PodGroup that nobody owns is its own.
+    A PodGroup without an owner is its own.
     """
     owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
     return _called_by(workload_above(group.metadata)) or owner if owner else reference(group)

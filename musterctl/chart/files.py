@@ -1,6 +1,6 @@
 """The chart's files: the manifests in them that `muster up` installs too, kube-scheduler's configurations, and helm.
 
-Where the extender's URL is an https one, kube-scheduler shows it a client certificate. It reads that anew for each
+Where the extender's URL is an https one, kube-scheduler shows it a client certificate. It reads that again for each
 connection, but the authorities of the extender's only when it starts.
 """
 

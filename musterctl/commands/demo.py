@@ -61,7 +61,7 @@ class Story:
         self.broken = ""
 
     def watch(self, rows: dict[str, GangRow]) -> None:
-        """Ticks off what can be seen at this moment, and notes if the second gang was let in too early."""
+        """Ticks off what can be seen at this moment, and notes if the second gang was admitted too early."""
         for sentence, check in self._wanted.items():
             if sentence not in self.seen and (proof := check(rows)):
                 self.seen[sentence] = proof
@@ -71,7 +71,7 @@ class Story:
 
     @property
     def missing(self) -> list[str]:
-        """The sentences of the story that have not come true yet."""
+        """The sentences of the demo that have not come true yet."""
         return [sentence for sentence in self._wanted if sentence not in self.seen]
 
 

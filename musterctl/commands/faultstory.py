@@ -1,7 +1,7 @@
-"""The story of `muster demo --faults`: a node dies under a gang with a spare, and a preemption asks for a checkpoint.
+"""The demo of `muster demo --faults`: a node dies under a gang with a spare, and a preemption asks for a checkpoint.
 
 Its gangs fill a plane of eight nodes. The fault is what node-problem-detector would write, and the checkpoint what a
-training program would. Each step is a check: one that does not come true in time ends the story.
+training program would. Each step is a check: one that does not come true in time ends the demo.
 """
 
 import time
@@ -34,7 +34,7 @@ _PRIORITIES = {"demo-low": 1, "demo-high": 1000}
 
 
 def clear(client: Client) -> None:
-    """Remove what an earlier story left, and wait until its pods are gone."""
+    """Remove what an earlier demo left, and wait until its pods are gone."""
     jobs = [job for job in client.list(JOBS, NAMESPACE) if job.metadata.name in {TRAIN, GUEST, BATCH, URGENT}]
     for job in jobs:
         client.delete(JOBS, job.metadata.name, NAMESPACE, propagation="Foreground")
@@ -49,12 +49,12 @@ def clear(client: Client) -> None:
     deadline = time.monotonic() + TIMEOUT_S
     while any(_of(pod) for pod in client.list(core.PODS, NAMESPACE)):
         if time.monotonic() > deadline:
-            raise click.ClickException("pods of the story are not going away; try `muster down --name demo`")
+            raise click.ClickException("pods of the demo are not going away; try `muster down --name demo`")
         time.sleep(POLL_S)
 
 
 def tell(client: Client, console: Console) -> bool:
-    """Play the story; return True if all of it came true."""
+    """Play the demo; return True if all of it came true."""
     story = _Story(client, console)
     for name, value in _PRIORITIES.items():
         body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
@@ -107,7 +107,7 @@ def _asks_for_a_checkpoint(story: "_Story") -> None:
 
 
 class _Story:
-    """What the steps ask of the plane; times count from the beginning."""
+    """Queries of the steps to the plane; times count from the beginning."""
 
     def __init__(self, client: Client, console: Console) -> None:
         self.client = client
@@ -161,7 +161,7 @@ class _Story:
 
 
 def _of(pod: core.Pod) -> str:
-    """Return the gang of the story that a pod is of; empty for others."""
+    """Return the gang of the demo that a pod is of; empty for others."""
     name = pod.metadata.labels.get(names.JOB_NAME, "")
     return name if name in {TRAIN, GUEST, BATCH, URGENT} else ""
 

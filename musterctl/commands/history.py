@@ -43,7 +43,7 @@ def history(
 ) -> None:
     """Shows what happened to gangs, also when they are gone.
 
-    It is a list, or with NAME the story of that workload. docs/history.md says what is recorded.
+    It is a list, or with NAME the events of that workload. docs/history.md says what is recorded.
     """
     source = source_of(where, store, server)
     if name is not None:
@@ -76,7 +76,7 @@ def list_history(
 
 
 def tell(source: Source, namespace: str, name: str, output: str) -> None:
-    """Print the story of a workload's gangs."""
+    """Print the events of a workload's gangs."""
     name = name.rpartition("/")[2]
     story = source.story(namespace, name)
     if output != "table":

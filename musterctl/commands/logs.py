@@ -1,4 +1,4 @@
-"""`muster logs`: what the pods of a gang print, whatever kind its workload is of."""
+"""`muster logs`: what the pods of a gang print, for each kind of workload."""
 
 import sys
 import threading
@@ -29,7 +29,7 @@ def log_options(command: F) -> F:
     """Add the options that choose pods, container and lines."""
     return with_options(
         command,
-        click.option("-f", "--follow", is_flag=True, help="Go on with each line until the pods have ended."),
+        click.option("-f", "--follow", is_flag=True, help="Follow each log until the pods have ended."),
         click.option("--rank", type=click.IntRange(min=0), default=0, show_default=True, help="The pod's rank."),
         click.option("--all", "every", is_flag=True, help="All pods, each line behind the name of its pod."),
         click.option("-c", "--container", help="The container.  [default: the pod's main one]"),

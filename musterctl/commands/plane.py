@@ -93,7 +93,7 @@ class _Part(click.Choice[str]):
 @click.argument("parts", metavar="PART...", nargs=-1, required=True, type=_Part(state.ALL))
 @existing_name_option
 def restart(parts: tuple[str, ...], name: str) -> None:
-    """Starts parts of a plane anew.
+    """Restarts parts of a plane.
 
     PART is a name that `muster status` shows. Each is started with the settings and packages that are there now; the
     command returns when it is ready.

@@ -33,7 +33,7 @@ from musterctl.output.listing import INTERRUPTED
 from musterctl.webclient import WebServer
 
 Versions = Mapping[Resource[Any], str]
-"""Kinds to watch → the resource version of their list, from which the watch goes on."""
+"""Kinds to watch → the resource version of their list, from which the watch continues."""
 _READ_EVERY_S = 1.0
 _NO_FORECAST = (
     "you may not list the nodes and pods of the whole cluster, so only reservations show when a gang starts; ask an "
@@ -124,7 +124,7 @@ def list_gangs(client: Client, shown: Shown, *, watch: bool) -> None:
 def changes(client: Client, shown: Shown, objects: RowSources) -> Iterator[list[GangRow]]:
     """Yield gangs that have changed since these objects were read, those that are gone with that as their state.
 
-    PodGroups of both kinds are watched; after a change of any everything is read anew, at most once a second.
+    PodGroups of both kinds are watched; after a change of any everything is read again, at most once a second.
     """
     before = rows(objects)
     while True:

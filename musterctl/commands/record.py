@@ -33,7 +33,7 @@ _PATIENCE_S = 60.0
 
 @click.command()
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--status", "recorded", type=click.Path(exists=True, path_type=Path), help="Tell what is in a recording.")
+@click.option("--status", "recorded", type=click.Path(exists=True, path_type=Path), help="Describe a recording.")
 @click.option("--for", "for_s", callback=duration, metavar="DURATION", help="Stop after this time, e.g. 2h or 1d.")
 @click.option("--most-mib", type=click.IntRange(min=1), default=256, show_default=True, help="Most MiB on disk.")
 @click.option(

@@ -52,7 +52,7 @@ def replay(
     as_it_was: bool,
     output: str,
 ) -> None:
-    """Decides on a recording anew.
+    """Replays the decisions of a recording.
 
     RECORDING is a folder of `muster record` or of an extender that records, or one file of it. Without a change the
     planner decides each recorded cycle again, and differences from what it decided then are listed, with exit code 1 if

@@ -31,7 +31,7 @@ class FileOrCommand(click.Group):
     """A group whose command `run` needs no name: `muster train train.py` is `muster train run train.py`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put `run` before whatever is neither a command nor a question for help."""
+        """Put `run` before arguments that are neither a command nor a request for help."""
         if args and args[0] not in self.commands and args[0] not in {"-h", "--help"}:
             args = [run_file.name or "", *args]
         return super().parse_args(ctx, args)

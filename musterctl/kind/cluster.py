@@ -1,7 +1,7 @@
 """A kind cluster with Muster in it, as `muster up --provider kind` makes it, and `down` removes it.
 
 Its folder stands beside those of planes; `kind.json` in it says that the cluster is kind's. All steps can be done
-again: `up` on a cluster that exists builds, loads and applies anew.
+again: `up` on a cluster that exists builds, loads and applies again.
 """
 
 import contextlib
@@ -124,7 +124,7 @@ class KindCluster:
         return run([str(self.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments], stdin=stdin)
 
     def up(self, chosen: Mapping[str, Any], *, image: str = "", report: Report = lambda _: None) -> None:
-        """Make the cluster as `chosen` wishes if there is none, and install Muster: `image`, or one built now."""
+        """Make the cluster as `chosen` describes it if there is none, and install Muster: `image`, or one built now."""
         wish = self._wish(chosen)
         config = configuration(wish)
         kind = required("kind", WHERE_KIND_IS)

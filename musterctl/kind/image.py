@@ -20,7 +20,7 @@ from musterctl.plane.machine import LocalError
 
 ENGINES: Final = ("docker", "podman")
 PROVIDER_VARIABLE: Final = "KIND_EXPERIMENTAL_PROVIDER"
-"""The environment variable that tells kind which engine to use."""
+"""The environment variable by which kind chooses its engine."""
 _TAIL_LINES: Final = 25
 ROOT: Final = Path(__file__).resolve().parents[2]
 BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
@@ -28,7 +28,7 @@ BASE: Final = "docker.io/library/python:3.11-slim-bookworm"
 REPOSITORY: Final = "localhost/muster"
 """The image's name on this machine: with a host, so that no engine looks for it in a registry."""
 _LOCAL: Final = "localhost/"
-"""What engines call images that were made on this machine and are in no registry."""
+"""Prefix that engines give images that were made on this machine and are in no registry."""
 LOCKS: Final = ("requirements.lock", "requirements-tracing.lock")
 _EARLIEST_S: Final = 315_532_800
 """1980, before which a wheel cannot be stamped, in seconds since 1970."""
@@ -65,7 +65,7 @@ def run(command: list[str], *, stdin: str = "", environment: Mapping[str, str] |
 
 
 def find() -> Engine:
-    """The engine that answers; the one that kind is told to use by its variable, if it is."""
+    """The engine that answers; the one that kind's variable names, if it is set."""
     told = os.environ.get(PROVIDER_VARIABLE, "")
     wanted = (told,) if told in ENGINES else ENGINES
     silent = []

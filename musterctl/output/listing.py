@@ -24,7 +24,7 @@ from webhook.offline.manifests import as_yaml
 
 T = TypeVar("T")
 INTERRUPTED = 130
-"""The exit code of a command that goes on until it is interrupted."""
+"""The exit code of a command that runs until it is interrupted."""
 _NO_VERSION = {"metadata": {"resourceVersion": ""}}
 """Of a List, as kubectl prints it."""
 

@@ -124,7 +124,7 @@ def find(needed: tuple[str, ...] = tuple(CONTROL_PLANE.programs), kubernetes: st
     """Return the path of each program; builds those that are missing.
 
     A place counts only if it has *all* that is needed, so that versions are never mixed. Where a version of Kubernetes
-    is named, its programs are those that are built here, whatever else the machine has.
+    is named, its programs are those that are built here, not others that the machine has.
     """
     if kubernetes:
         return _of_version(needed, kubernetes)

@@ -23,7 +23,7 @@ _GO_VERSION: Final = re.compile(r"go(\d+)\.(\d+)(?:\.(\d+))?")
 _MAJOR: Final = re.compile(r"/v\d+$")
 _TAIL_LINES: Final = 25
 _MISSING: Final = '{{if and .Stale (ne .Name "main")}}{{.ImportPath}}{{end}}'
-"""The packages that Go's cache does not have, a line for each; not the programs, which are linked anew each time."""
+"""The packages that Go's cache does not have, a line for each; not the programs, which are linked again each time."""
 _ENVIRONMENT: Final = {
     "GOTOOLCHAIN": "local",
     "GOFLAGS": "-mod=readonly -buildvcs=false",

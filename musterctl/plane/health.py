@@ -51,7 +51,7 @@ def trouble_at(url: str, ca_file: Path) -> str:
 
 
 def supervise(parts: Mapping[str, PlaneProcess], report: Callable[[str], None], renew: Callable[[], None]) -> None:
-    """Report what dies and start it again, soon deaths later, for ever; call `renew` for tokens every half hour."""
+    """Report what dies and start it again, soon deaths later, without end; call `renew` for tokens every half hour."""
     renewed_s = time.monotonic()
     not_before_s = dict.fromkeys(parts, 0.0)
     while True:

@@ -22,7 +22,7 @@ class LocalError(Exception):
 
 
 def free_ports(count: int, taken: Iterable[int] = ()) -> list[int]:
-    """That many different ports on which no process listens now, none of them in `taken`."""
+    """Return so many different ports on which no process listens now, none of them in `taken`."""
     first, last = map(int, _RANGE_FILE.read_text().split())
     avoided = {*range(first, last + 1), *taken}
     candidates = [port for port in _PORTS if port not in avoided]

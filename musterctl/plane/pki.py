@@ -1,6 +1,6 @@
 """Certificates, keys and kubeconfigs of one plane, all in its folder `pki`, made once per plane.
 
-Two files more tell a kube-apiserver to show webhooks a client certificate (docs/install.md).
+By two more files a kube-apiserver shows webhooks a client certificate (docs/install.md).
 """
 
 import base64

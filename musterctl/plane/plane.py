@@ -116,7 +116,7 @@ class Plane:
         return self.parts[name]
 
     def start(self, report: Report = lambda _: None) -> None:
-        """Start what does not run yet, install what Muster needs, and wait for all; `report` is told for what."""
+        """Start what does not run yet, install what Muster needs, and wait for all; `report` gets what it waits for."""
         with locked(self.root / "lock"):
             if self._bound and self._guard is None:
                 self._guard = start_guard(self.root)
@@ -150,13 +150,13 @@ class Plane:
         self._await(state.CONTROLLER, "the default queue is open", lambda: install.closed_queue(client), report)
 
     def mend(self) -> None:
-        """Starts what has died, those first that the others need, and waits for all; installs nothing anew."""
+        """Starts what has died, those first that the others need, and waits for all; installs nothing again."""
         with locked(self.root / "lock"):
             self._start((state.ETCD, state.API_SERVER), lambda _: None)
             self._start(state.ALL, lambda _: None)
 
     def restart(self, name: str) -> None:
-        """Starts a part anew, or for the first time, and waits until it is ready."""
+        """Starts or restarts a part, and waits until it is ready."""
         part = self.part(name)
         with locked(self.root / "lock"):
             part.restart()
@@ -225,7 +225,7 @@ class Plane:
             install.nodes(client, self.state.options, self.state.ports[state.KWOK])
 
     def _remove_webhooks(self, report: Report) -> None:
-        """Takes the webhook configurations out of a cluster that goes on, if that still answers."""
+        """Takes the webhook configurations out of a cluster that keeps running, if that still answers."""
         try:
             with closing(Client.load(self.kubeconfig, timeout_s=_REMOVE_TIMEOUT_S)) as client:
                 install.remove_webhooks(client)

@@ -106,7 +106,7 @@ class PlaneProcess:
             self._child.wait()
 
     def restart(self) -> None:
-        """Stops it, if it runs, and starts it with a command line that is worked out anew."""
+        """Stops it, if it runs, and starts it with a command line that is made again."""
         self.stop()
         self.start()
 
@@ -118,17 +118,17 @@ class PlaneProcess:
             return descriptor is not None
 
     def log_tail(self, lines: int = 20) -> str:
-        """The last lines of its log, and how it ended, if this process has started it: the log may not tell."""
+        """The last lines of its log, and how it ended, if this process has started it: the log may not say."""
         how = self._end
         return f"{self._tail(lines)}\n(it ended{how})" if how else self._tail(lines)
 
     def death(self) -> LocalError:
-        """The error that tells of its death, with the tail of its log."""
+        """The error that reports its death, with the tail of its log."""
         return LocalError(f"{self.name} ended{self._end}. The end of {self.log_file}:\n{self._tail()}")
 
     @property
     def _end(self) -> str:
-        """How it ended; empty while it lives, and of one that another process has started."""
+        """Return its end as text; empty while it lives, and of one that another process has started."""
         code = self._child.poll() if self._child else None
         return "" if code is None else f" with exit code {code}" if code >= 0 else f" by {signal.Signals(-code).name}"
 

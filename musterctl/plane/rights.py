@@ -25,7 +25,7 @@ from musterctl.plane.pki import write_kubeconfig
 CLUSTER_LEASE: Final = ("kube-system", "kube-scheduler")
 """The Lease of a cluster's own kube-scheduler."""
 LIFETIME_S: Final = 365 * 24 * 3600
-"""Of the tokens that are asked for; each start asks anew, and an API server may give less."""
+"""Of the tokens that are asked for; each start asks again, and an API server may give less."""
 _AT_ONCE: Final = 8
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -67,7 +67,7 @@ def roles(*, shared: bool) -> list[dict[str, Any]]:
 def renew_tokens(client: Client, folder: Path, *, shared: bool, pools: Iterable[str] = ()) -> None:
     """Writes a new token for each account into the folder; the processes read their file again by themselves.
 
-    The pair of a pool has the account of all pairs, and a token of its own, so that the audit log tells them apart.
+    The pair of a pool has the account of all pairs, and a token of its own, so that the audit log distinguishes them.
     """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     files = {account.name: account.name for account in accounts(shared=shared).values()}

@@ -38,7 +38,7 @@ READY: Final = {
 ALL: Final = tuple(READY)
 """All parts, in the order in which they are started."""
 COMPONENTS: Final = tuple(name for name in ALL if name != HISTORY)
-"""What a plane needs to run gangs: all but what writes down what happened."""
+"""Parts that a plane needs to run gangs: all but the recorder of the history."""
 STOP_GROUPS: Final = (frozenset(ALL) - {ETCD, API_SERVER}, {API_SERVER}, {ETCD})
 """Parts that are ended together, in this order: without etcd not even an API server can end."""
 CLUSTER: Final = frozenset({ETCD, API_SERVER, CONTROLLER_MANAGER, SCHEDULER, KWOK})

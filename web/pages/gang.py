@@ -65,7 +65,7 @@ def listed(asked: RequestContext) -> Response:
 
 
 def show(asked: RequestContext) -> Response:
-    """Return the page of one gang; the way to its story, if only the history knows it any more."""
+    """Return the page of one gang; a link to its events, if only the history still knows it."""
     now = asked.site.now()
     try:
         found = _found(asked)
@@ -189,7 +189,7 @@ def _is_past(asked: RequestContext) -> bool:
 
 
 def _happened(asked: RequestContext, row: GangRow, now: float) -> list[GangStep] | None:
-    """Return the story of the gang in the history; None where it has none, or cannot be read."""
+    """Return the events of the gang in the history; None where it has none, or cannot be read."""
     store = asked.site.history
     if store is None:
         return None

@@ -21,7 +21,7 @@ def show(asked: RequestContext) -> Response:
 
 
 def one(asked: RequestContext) -> Response:
-    """Return the story of one gang: of the UID that is asked for, else of the last one of its name."""
+    """Return the events of one gang: of the UID that is asked for, else of the last one of its name."""
     store, now, scope = asked.site.history, asked.site.now(), asked.caller.scope
     namespace, name, uid = asked.path["namespace"], asked.path["name"], asked.query.get("uid", "")
     if store is None:

@@ -24,7 +24,7 @@ from web.views.queues import QueuesView, own_queues_view, queues_view
 
 log = structlog.get_logger()
 _MINUTE_S: Final = 60.0
-"""What was used is added up so often."""
+"""Interval between two sums of usage."""
 
 
 def show(asked: RequestContext) -> Response:
@@ -51,7 +51,7 @@ def _tree(asked: RequestContext, now: float) -> QueuesView:
 def _used(
     asked: RequestContext, now: float, periods: AbstractSet[Period]
 ) -> Mapping[Period, Mapping[str, Vector]] | None:
-    """Return what each queue has held in these periods; None without a history. It names nobody but queues."""
+    """Return what each queue has held in these periods; None without a history. It names queues only."""
     store = asked.site.history
     if store is None:
         return None

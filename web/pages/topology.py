@@ -26,7 +26,7 @@ class _Made(NamedTuple):
 
 
 def show(asked: RequestContext) -> Response:
-    """Return the page of the nodes; for who may not list them it has the reservations of his gangs alone."""
+    """Return the page of the nodes; callers who may not list them get the reservations of their gangs alone."""
     now, caller, view = asked.site.now(), asked.caller, asked.view
     whole = caller.everything
     if whole:

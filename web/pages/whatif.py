@@ -1,4 +1,4 @@
-"""What if: a form over `muster simulate`, and its outcome."""
+"""Page of a form over `muster simulate`, and its outcome."""
 
 from http import HTTPStatus
 from typing import Final

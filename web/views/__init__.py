@@ -1,4 +1,4 @@
-"""What each page shows, as data: one module per page, made of objects, reports and the scope of who asks.
+"""Content of each page as data: one module per page, made of objects, reports and the caller's scope.
 
 Start at `gangs`, the simplest. What a page shows is a frozen Struct that its template in `templates/` writes out; it
 holds text, numbers and links, and no object of the API. `parts` has times, bars and the parts of lists, `places` the

@@ -83,7 +83,7 @@ class GangPage(Struct, frozen=True):
     line: GangLine
     message: str
     user: str
-    """Who created it; empty if nobody knows."""
+    """Who created it; empty if unknown."""
     epoch: int
     told: list[TextLine]
     help: list[str]
@@ -100,7 +100,7 @@ class GangPage(Struct, frozen=True):
 
 
 class GangObjects(Struct, frozen=True):
-    """What is known of one gang; None and empty for what may not be read or is not there."""
+    """Known objects of one gang; None and empty for those that may not be read or do not exist."""
 
     row: GangRow
     group: PodGroup | None = None
@@ -124,7 +124,7 @@ def gang_view(
 ) -> GangPage:
     """Return the page of one gang; `name` is what its address calls it.
 
-    `rack_of_node` is empty for who may not list nodes: his map has no racks.
+    `rack_of_node` is empty for callers who may not list nodes: their map has no racks.
     """
     here = f"/gangs/{quote(of.row.namespace, safe='')}/{quote(name, safe='')}" if name else address(of.row)
     shown, part = part_of(of.pods, MEMBERS, page, lambda number: f"{here}?page={number}#members")

@@ -24,7 +24,7 @@ _MOST_CHARS = 253
 
 
 class Filters(Struct, frozen=True):
-    """What the list is narrowed to; an empty text is everything."""
+    """Filters of the list; an empty text is everything."""
 
     queue: str = ""
     namespace: str = ""
@@ -64,7 +64,7 @@ class GangLine(Struct, frozen=True):
     latest: Moment | None
     """The latest start; None where it is as expected, or not known."""
     known_by: str
-    """What the start is reckoned from, as `by past run times`; empty for one that is reserved."""
+    """Basis of the expected start, as `by past run times`; empty for one that is reserved."""
     nodes: str
     reason: str
 

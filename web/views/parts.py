@@ -2,7 +2,7 @@
 
 A time is there for people and for programs: `<time datetime>` takes the one, its text is the other. A bar has lengths
 in thousandths of its width, and the same in words. It is never the only one to say something: its words stand beside
-it, and each mark has a shape of its own, so that nobody needs its colour.
+it, and each mark has a shape of its own, so that its colour is not needed.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What happened and who used what, of the history: forms, tables, the story of one gang, CSV. Pure.
+"""Recorded events and usage: forms, tables, the events of one gang, CSV. Pure.
 
 The history is asked with the caller's scope, so that what comes in has nothing of others.
 """
@@ -20,7 +20,7 @@ from web.views.gangs import tone
 from web.views.parts import WHOLE, Moment, moment
 
 DAYS: Final = (1, 7, 30, 90, 365)
-"""How far back a form looks."""
+"""Days to the past that a form offers."""
 GANGS: Final = 200
 """Gangs of one page."""
 USAGE_ROWS: Final = 1_000
@@ -32,13 +32,13 @@ _DAY_S: Final = 86_400
 
 
 class Period(Struct, frozen=True):
-    """What a form of the history asks for."""
+    """The query of a form of the history."""
 
     days: int = _USUAL_DAYS
     queue: str = ""
     namespace: str = ""
     by: tuple[str, ...] = _BY
-    """What usage is told by."""
+    """Keys that usage is grouped by."""
 
     def since(self, now: float) -> float:
         """Return the beginning of the time that is looked at."""
@@ -77,7 +77,7 @@ class HistoryView(Struct, frozen=True):
     """There may be more than is shown."""
     gaps: list[str]
     silence: str
-    """What is said of a recorder that is gone; empty while it looks."""
+    """Notice of a recorder that is gone; empty while it records."""
     period: Period
 
 
@@ -91,7 +91,7 @@ class UsageLine(Struct, frozen=True):
     used: str
     lost: str
     share: int
-    """What was used of what was held, in thousandths."""
+    """Used part of the held amounts, in thousandths."""
 
 
 class UsageView(Struct, frozen=True):
@@ -180,7 +180,7 @@ def day_of(at: float) -> str:
 
 
 def usage_csv(rows: Sequence[UsageRow], by: Sequence[str]) -> str:
-    """Return all usage as CSV, in hours; a text that a spreadsheet would reckon with gets a quote before it."""
+    """Return all usage as CSV, in hours; a text that a spreadsheet would take for a formula gets a quote before it."""
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow([*by, "resource", "unit", "asked", "held", "used", "lost"])

@@ -1,4 +1,4 @@
-"""Where the members of a gang are: racks, their nodes, and the ranks on each. Pure."""
+"""Places of a gang's members: racks, their nodes, and the ranks on each. Pure."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from muster.api.muster.states import ENDED
 from muster.workloads.table import slot_of
 
 NODES = 400
-"""Nodes that are drawn; of the others the number is told."""
+"""Largest number of nodes that are drawn; the others are counted."""
 NO_RACK = ""
 
 

@@ -96,7 +96,7 @@ class QueuesView(Struct, frozen=True):
     part: ListPart | None = None
     """Of the queues; None for who may not list them."""
     silence: str = ""
-    """What is said of a recorder that is gone, where there are budgets; empty while it looks."""
+    """Notice of a recorder that is gone, where there are budgets; empty while it records."""
 
 
 def queues_view(
@@ -130,7 +130,7 @@ def queues_view(
 
 
 def own_queues_view(queues: Sequence[OwnQueue], now: float) -> QueuesView:
-    """Return what is left for who may not list queues: where the gangs of his namespaces stand."""
+    """Return what callers see who may not list queues: the positions of the gangs of their namespaces."""
     own = [
         OwnLine(each.queue, each.running, each.waiting, each.place, moment(each.expected_start, now), _all(each.queue))
         for each in queues
@@ -202,7 +202,7 @@ def _budgets(
 
 
 def resources(report: QueueReport) -> list[str]:
-    """Return the resources of a queue that anybody asks about: GPUs of every make, CPUs, memory, then the others."""
+    """Return the resources of a queue that some gang or quota names: GPUs of all makes, CPUs, memory, the others."""
     amounts = (report.allocated, report.fair_share, report.deserved, report.guarantee, report.capability)
     there = {name for each in amounts for name in each} - _NOT_SHOWN
     return sorted(there, key=lambda name: (name in {CPU, _MEMORY}, name == _MEMORY, name))

@@ -32,12 +32,12 @@ _NODE_CHARS = 120
 
 
 class NodeStateCount(Struct, frozen=True):
-    """So many nodes of a rack have one state."""
+    """Number of a rack's nodes in one state."""
 
     state: str
     nodes: int
     at: int
-    """Where they begin in the bar, in thousandths."""
+    """Their beginning in the bar, in thousandths."""
     width: int
     names: str
 
@@ -150,7 +150,7 @@ def topology_view(
 def suspects_among(
     nodes: Iterable[Node], rows: Iterable[NodeRow], rules_in: Callable[[str], FaultRules], now: float
 ) -> list[SuspectLine]:
-    """Return the nodes with a fault or a cordon, and what says so; `rows` tell their racks."""
+    """Return the nodes with a fault or a cordon, and their source; `rows` have their racks."""
     racks = {row.name: row.rack for row in rows}
     found = []
     for node in nodes:
@@ -234,7 +234,7 @@ def _domains(domains: Sequence[DomainReport], depth: int, scope: Scope) -> Itera
 
 
 def _spares(there: SparesThere, scope: Scope) -> str:
-    """Return spares in words; of gangs outside the scope nothing but that there are seats."""
+    """Return spares as a text; of gangs outside the scope only the number of spare slots."""
     if not there.seats:
         return ""
     keepers, borrowers = (

@@ -1,6 +1,6 @@
-"""What if: a form over `muster simulate`, what is wrong in it field by field, and the outcome. Pure.
+"""Content of the simulation's form: its fields, their errors, and the outcome. Pure.
 
-Everything in the form is somebody's input, and a simulation costs the server time: each field has a limit.
+All fields of the form are untrusted, and a simulation costs the server time: each field has a limit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ _NAME = "the manifests"
 
 @dataclass(slots=True)
 class Trial:
-    """What a form asks for, as it was typed, with the errors of its fields."""
+    """Input of a form, as it was typed, with the errors of its fields."""
 
     manifests: str = ""
     namespace: str = ""
@@ -61,7 +61,7 @@ class Trial:
 
 
 class GangOutcome(Struct, frozen=True):
-    """What became of one gang."""
+    """The outcome of one gang."""
 
     title: str
     submitted: bool
@@ -79,7 +79,7 @@ class TrialResult(Struct, frozen=True):
     gangs: list[GangOutcome]
     more: int
     asked: list[QueueDemand]
-    """What new gangs would ask of their queues, for who may not see the cluster."""
+    """Demands of new gangs on their queues, for callers who may not see the cluster."""
     shares: list[str]
     ignored: list[str]
 
@@ -174,7 +174,7 @@ def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
 def tried(asked: Trial, dump: ClusterDump, scope: Scope, *, whole: bool) -> TrialResult | None:
     """Return the outcome; None with the reason in the errors of the trial's fields.
 
-    `whole`: the caller may see the whole cluster. Who may not is told what his gangs would ask of their queues.
+    `whole`: the caller may see the whole cluster. Others get what their gangs would ask of their queues.
     """
     if not whole and (asked.add_nodes or asked.cordon or asked.queues):
         asked.errors["form"] = "these changes can be tried by those who may list the whole cluster; manifests by all"

@@ -5,7 +5,7 @@ changed by it. So it is written whether or not API servers show a certificate he
 
 * A new object gets the name of its sender in place of whatever it says, without an error: manifests that were read from
   a cluster say who created that other object.
-* What a controller makes for somebody (it names its owner, and its sender is a service account of another namespace, as
+* What a controller makes for a user (it names its owner, and its sender is a service account of another namespace, as
   those of Kubernetes, JobSet and Muster are) is left as it is: its creator is that of its owner, which Muster's
   controller looks up. The policy muster-creators has only controllers say who that is.
 * An update that leaves the value out gets it back, where updates are sent here; the policy refuses another one.

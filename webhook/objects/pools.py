@@ -28,7 +28,7 @@ def scheduler_in(scheduler: str, queue: str, queues: QueueTreeView) -> str:
 
 
 def wrong_scheduler(path: str, scheduler: str, queue: str, queues: QueueTreeView) -> list[FieldError]:
-    """Refuse a scheduler of another pool than that of the queue; one that is not Muster's is somebody else's matter."""
+    """Refuse a scheduler of another pool than that of the queue; one that is not Muster's is not checked."""
     if not is_musters(scheduler) or scheduler in names.SCHEDULERS:
         return []  # a name of the default pool is replaced
     pool = pool_of_queue(queue, queues.get)

@@ -55,7 +55,7 @@ class OfflineAdmission:
     """Admission of new objects by a webhook with these groups; others are found in `documents`, then `cluster`.
 
     `native`: as where gangs are published as Kubernetes' own PodGroups, which follow their workload. `user` creates
-    the objects; "": nobody that is known.
+    the objects; "": unknown.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ def reviewer(rights: Rights | None) -> Handler:
 
 
 def _impossible(command: batch.Command) -> list[FieldError]:
-    """Refuse what the controller would refuse later, in an Event that hardly anybody reads."""
+    """Refuse what the controller would refuse later, in an Event that few users read."""
     target = command.target
     if target and target.kind == scheduling.QUEUES.kind and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
         return [FieldError("target.name", "the root queue cannot be closed: close the queues below it", target.name)]

@@ -3,7 +3,7 @@
 The runtime of a TrainJob exists and fits to it, and updates change only what may change. A runtime keeps the rules of
 `muster.runtime.training_runtime`, and has no policy that Muster does not know.
 
-Refusals are Forbidden (403): clients of Kubeflow Trainer tell them from the schema's Invalid (422).
+Refusals are Forbidden (403): clients of Kubeflow Trainer distinguish them from the schema's Invalid (422).
 """
 
 from collections.abc import Callable, Iterator

@@ -58,7 +58,7 @@ def charged(job: Job, status: JobStatus, request: JobEvent, fault: Fault, now_s:
     """Return the status of a Job that is about to be restarted: the restart is counted, or the budget is spent.
 
     A restart that the infrastructure has caused uses up neither the budget nor one of maxRetry. What a user asks for by
-    a Command does not count either, and lets a Job go on whose budget was spent.
+    a Command does not count either, and lets a Job continue whose budget was spent.
     """
     budget = budget_of(job)
     if budget is None:
@@ -117,7 +117,7 @@ def fault_of(
     """Return the fault behind an event; `pods` are all of the Job as they are now.
 
     If one of them was disrupted a short time ago, the others mostly fail because of it: they lose their connections. A
-    pod that was disrupted long ago, and is left as it ended, excuses nobody.
+    pod that was disrupted long ago, and is left as it ended, excuses no failure.
     """
     if request.refused or request.event in INFRASTRUCTURE_EVENTS:
         return "infrastructure"

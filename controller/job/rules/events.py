@@ -1,7 +1,7 @@
 """Events of a Job: requests made of changes of its pods, its PodGroup and its Commands.
 
-An object that is seen for the first time (`old` None) raises the event of its state; versions tell if that was handled.
-A pod that is gone raises nothing: the counters in the Job's status tell that it existed (`unseen_evictions`).
+An object that is seen for the first time (`old` None) raises the event of its state; versions show if that was handled.
+A pod that is gone raises nothing: the counters in the Job's status show that it existed (`unseen_evictions`).
 """
 
 from collections import Counter
@@ -101,7 +101,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> JobEvent:
 
 
 def _deleted(pod: Pod) -> str:
-    """Return PodEvicted for a pod that had a node and did not succeed before it was told to go: its work is lost."""
+    """Return PodEvicted for a pod that had a node and did not succeed before its deletion began: its work is lost."""
     if not pod.spec.node_name or (pod.status.phase == "Succeeded" and not told_to_go(pod)):
         return OUT_OF_SYNC
     return POD_EVICTED

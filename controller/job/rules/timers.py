@@ -99,7 +99,7 @@ def still_true(request: JobEvent, job: Job, pods: Mapping[str, Pod], group_phase
 QUICK_S = 60.0
 """A Job that ran for less before it was restarted got nowhere."""
 AT_ONCE = 3
-"""So many restarts are never delayed, however soon they come: Volcano's default for maxRetry."""
+"""Number of restarts that are never delayed: Volcano's default for maxRetry."""
 FIRST_QUICK_S, MAX_QUICK_S = 5.0, 40.0
 """Delays of new pods after quick restarts, which cost 0.4 CPU seconds for a gang of three; shorter than `QUICK_S`, as a
 delay is part of the time from one restart to the next."""

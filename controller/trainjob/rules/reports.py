@@ -95,7 +95,7 @@ def read(body: bytes) -> TrainerStatus | None:
 def checkpoint(told: TrainerStatus) -> str:
     """Return the checkpoint of a report, the metric `muster.dev/checkpoint`; "" without one.
 
-    RefusedError if it cannot be read: the trainer would rely on it in vain.
+    RefusedError if it cannot be read: the trainer would rely on it without effect.
     """
     text = next((each.value for each in told.metrics if each.name == names.CHECKPOINT), "")
     if text and checkpoint_of(text) is None:

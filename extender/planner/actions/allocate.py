@@ -38,11 +38,11 @@ from muster.resources.vector import PODS
 LIMIT_TOLD_AFTER_S = 5.0
 """Time that a gang waits for placed slots of others before its status says so; mostly it is its turn by then."""
 HELD_BACK_S = 30.0
-"""Time that a gang which only waits for placed slots of others is not let in: its pods would be born gated, which costs
+"""Time that a gang which only waits for placed slots of others is not admitted: its pods would be gated, which costs
 a write for each, and mostly they can soon be born on their nodes."""
 
 _Failure = tuple[Shortage, Reason]
-"""What a gang is short of, and the message with the reservations in its way."""
+"""A gang's shortage, and the message with the reservations in its way."""
 
 
 @dataclass(slots=True)
@@ -58,7 +58,7 @@ class _Found:
 
 
 class Allocate:
-    """Tries every gang that was let in and has open slots, in the session's order."""
+    """Tries every gang that is admitted and has open slots, in the session's order."""
 
     name = "allocate"
 
@@ -265,7 +265,7 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
 
 
 def _goes_on(gang: GangView) -> bool:
-    """Return True for a gang that gets lost members back, whatever its queue has: else the others run in vain."""
+    """Return True for a gang that gets lost members back, even over its queue's limit: else the others have no use."""
     return gang.started and not gang.independent
 
 

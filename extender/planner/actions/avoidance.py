@@ -1,11 +1,11 @@
 """Leaves out, for one gang, the nodes on which members of it failed, for a time that grows.
 
-A fault that nobody has detected shows as a member that fails, again and again on the same node. So the next placements
+An undetected fault shows as a member that fails, again and again on the same node. So the next placements
 of its gang leave the node out: for a minute, twice as long after each further failure there, and an hour at most. The
 annotation `muster.dev/avoid-failed-node` says another first time, or with 0s that the node is used as before.
 
 A member of a distributed program fails for the others, too. Unless the annotation asks for it, nodes are therefore
-left out only where failures tell them apart: the gang is on several, and members failed on at most half of them. What
+left out only where failures distinguish them: the gang is on several, and members failed on at most half of them. What
 was evicted or preempted has not failed.
 """
 

@@ -2,9 +2,9 @@
 
 After KAI-Scheduler's actions and Volcano's gangpreempt: whole gangs are evicted, or pods above a minimum.
 
-Right after `allocate`, whatever the configuration says, gangs that run on spares of another one leave at once, without
+Right after `allocate`, in each configuration, gangs that run on spares of another one leave at once, without
 notice, when that one has lost a member. Then gangs that wait get the spares of others where these alone are enough:
-nobody is evicted or moved for them. That is done for each of `reclaim` and `preempt` that the configuration names, and
+no gang is evicted or moved for them. That is done for each of `reclaim` and `preempt` that the configuration names, and
 by its rules.
 """
 
@@ -137,7 +137,7 @@ class SparesAlone(Evicting):
     """
 
     def execute(self, session: Session) -> None:
-        """Decide Place and KeepSpares for gangs that get room by it; nothing where nobody keeps spares."""
+        """Decide Place and KeepSpares for gangs that get room by it; nothing where no gang keeps spares."""
         if session.decided(decisions.Unschedulable) and session.keepers:
             super().execute(session)
 

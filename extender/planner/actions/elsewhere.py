@@ -1,10 +1,10 @@
-"""Ends of eviction notices that nobody needs: the gang that asked has gone, or gets its room in another way.
+"""Ends of eviction notices that are not needed: the gang that asked has gone, or gets its room in another way.
 
 A notice may last for an hour, and other gangs end meanwhile. So a gang that waits for the notices of victims gets other
-nodes, once there are enough that nobody has to leave. All who wait for free room were tried before in the same cycle,
+nodes, once there are enough that no gang has to leave. All who wait for free room were tried before in the same cycle,
 and reservations of others are kept.
 
-A placement is what counts: a pod with a notice that no active placement names as a victim stays, and is told so. That
+A placement is what counts: a pod with a notice that no active placement names as a victim stays, and is notified. That
 runs after all other actions, so that a gang which asks again for the same victims keeps their time.
 """
 
@@ -18,7 +18,7 @@ from extender.planner.state.gangs import GangView
 ATTEMPTS = 4
 """Searches in one cycle."""
 AT_ONCE = 256
-"""Pods that are told in one cycle that they stay: users may write such an annotation themselves."""
+"""Notices that are withdrawn in one cycle: users may write such an annotation themselves."""
 
 
 class Elsewhere:
@@ -79,7 +79,7 @@ class WithdrawNotices:
     name = "withdraw"
 
     def execute(self, session: Session) -> None:
-        """Look at the pods that were told, which are mostly none."""
+        """Check the pods with a notice, which are mostly none."""
         if not session.snapshot.told:
             return
         asked = {pod.uid for place in session.decided(decisions.Place) for _, pod in place.victims}

@@ -1,4 +1,4 @@
-"""Room of pods that are ending: it counts as free for victim searches, so that nobody is evicted for it, in turn.
+"""Room of pods that are ending: it is free for victim searches in scheduling order, so that no pod is evicted for it.
 
 A gang that fits on it waits, and has nothing written. What it will take is kept from the gangs that come after it, in
 the order in which `allocate` would try them: else a later one would take it together with victims, and others would be
@@ -30,7 +30,7 @@ LOOKED_AT = 32
 
 @dataclass(slots=True)
 class InTurn:
-    """What gangs will take when pods have ended, by their turn."""
+    """The slots that gangs will take when pods have ended, in scheduling order."""
 
     taken: dict[str, list[Operation]] = field(default_factory=dict)
     """By key of a gang, which only has to wait."""

@@ -3,7 +3,7 @@
 A few gangs of each queue are tried per cycle, in the session's order. A gang without a solution is not tried again
 before something has changed, nor is another of its shape. A solution is decided as a whole: a placement for the gang,
 whose members wait gated until the room is free, and the evictions. The placement is written first, so that another
-planner would go on with it.
+planner would continue with it.
 """
 
 from collections import Counter
@@ -84,7 +84,7 @@ class Asker:
 
     @property
     def at_own_limit(self) -> bool:
-        """True if its queue may have no more, whatever others have."""
+        """True if its queue may have no more, with any use of others."""
         return self.refused in OWN_LIMIT
 
 
@@ -95,11 +95,11 @@ class Evicting:
     moves = False
     """Victims must get new slots."""
     told = True
-    """Victims that have a notice are told before they go."""
+    """Victims that have a notice get it before they are evicted."""
     borrowers = False
     """Victims may run on spares of others, which get these back when they go."""
     takes_seats = False
-    """Victims give up their spares first, for which nobody is evicted."""
+    """Victims give up their spares first, for which no pod is evicted."""
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
@@ -315,7 +315,7 @@ class Evicting:
 
 
 def _may_ask(session: Session, gang: GangView, *, always: bool) -> bool:
-    """Return False for a gang whose class never preempts (unless `always`), or that evicted in vain a moment ago."""
+    """Return False for a gang whose class never preempts (unless `always`), or whose last evictions had no effect."""
     if not (gang.preempts or always) or gang.active or failed_to_evict(gang, session.now):
         return False
     admitted = wants_nodes(session, gang) or gang.group.status.phase in {"", "Pending"}

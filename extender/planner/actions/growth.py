@@ -51,7 +51,7 @@ def grow(session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, boo
 
 
 def _step(growing: Sequence[SlotSearch]) -> int:
-    """Return the number of pods in a step: all at once where nobody has a part in them."""
+    """Return the number of pods in a step: all at once where no gang has a part in them."""
     waiting = sum(search.left for search in growing)
     alone = len(growing) == 1 and sum(map(bool, growing[0].ask.open.values())) == 1
     return waiting if alone else ceil(waiting / STEPS)

@@ -1,9 +1,9 @@
 """Follows placements with victims until the room is free.
 
-The placement names its victims, so that another planner can go on with it. In each cycle:
+The placement names its victims, so that another planner can continue with it. In each cycle:
 
 * The room is free: the placement becomes one without victims, and its deadline begins.
-* Victims have a notice: they are told, and go when they have answered or the notice is over, the others then.
+* Victims have a notice: they get it, and are evicted when they have answered or the notice is over, the others then.
 * Victims have not been evicted: they are, unless a disruption budget forbids it by now.
 * Victims are leaving: wait until their grace period is over, and a minute more.
 * All are gone and the room is not free, or they do not go: the placement is given up.
@@ -36,8 +36,8 @@ LATE_S = 60.0
 """Time after its grace period during which a pod that is being deleted is still expected to go."""
 
 PATIENCE_S = 600.0
-"""Time after its deadline during which a placement with notices is still carried out: a planner that was away goes on
-with it. If it were given up, its victims would have to be told anew."""
+"""Time after its deadline during which a placement with notices is still carried out: a planner that was away continues
+with it. If it were given up, its victims would need a second notice."""
 
 
 def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> Reason | None:
@@ -87,7 +87,8 @@ def _own_stay(session: Session, gang: GangView, placement: Placement, members: i
 def still_saves(session: Session, gang: GangView, placement: Placement, own: Sequence[PodRecord]) -> bool:
     """Return True while the members of a repair that was announced have time to save what they have.
 
-    It is over once they have answered, the notice has ended, or one of them has lost its node: the others run in vain.
+    It is over once they have answered, the notice has ended, or one of them has lost its node: the others run without
+    effect.
     """
     if not placement.spec.notices or not is_repair(placement) or any(_on_dead_node(session, pod) for pod in own):
         return False
@@ -102,10 +103,10 @@ def _on_dead_node(session: Session, pod: PodRecord) -> bool:
 
 
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason | None:
-    """Tell those with a notice, and evict those whose time it is; return why none may be evicted.
+    """Notify those with a notice, and evict those whose time it is; return why none may be evicted.
 
-    Disruption budgets are asked for all of them each time: who would not be let go in the end is not to be told, and
-    those that go first are not to go in vain.
+    Disruption budgets are asked for all of them each time: a pod that may not be evicted in the end gets no notice, and
+    those that are evicted first are not evicted without effect.
     """
     budgets = DisruptionBudgets(session.snapshot)
     counted = [pod for _, pod in staying if budgets.counted(pod)] if budgets else []
@@ -161,7 +162,7 @@ def room_for(
 
 
 def _tell_owners(session: Session, room: decisions.MakeRoom) -> None:
-    """Say of gangs of which all go now that they wait for their owners, as was not said when they were told."""
+    """Say of gangs of which all go now that they wait for their owners, as their notice did not say."""
     pods = Counter(victim.key for victim, _ in room.victims)
     going = {pod.uid for _, pod in room.victims}
     for victim in {victim.key: victim for victim, _ in room.victims}.values():

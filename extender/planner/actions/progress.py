@@ -5,11 +5,11 @@ A placement takes room as soon as it is written, so it must end soon. In each cy
 * No member is missing: the placement is Bound.
 * kube-scheduler refused a member, a node is gone or refuses it, or the deadline is over: the placement is given up. A
   pin cannot be changed, so pinned pods without a node are deleted; they never ran, and their owner makes them again. If
-  enough members have their node, the gang goes on with those; else it is planned anew.
+  enough members have their node, the gang continues with those; else it is planned again.
 * Otherwise the gates of missing members are lifted, each pinned to its node.
 
-A gang may stay below its minimum for a limited time only, as it takes room in vain. This action runs first in every
-cycle, whatever the configuration says.
+A gang may stay below its minimum for a limited time only, as it holds resources without effect. This action runs first
+in every cycle, in each configuration.
 """
 
 from collections.abc import Sequence
@@ -177,7 +177,7 @@ def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
 
 
 def _hindrance(session: Session, pod: PodRecord) -> str:
-    """Return what keeps a pod from being bound: the API server's words, or a claim that nobody binds."""
+    """Return what keeps a pod from being bound: the API server's words, or a claim that is not bound."""
     claims = session.snapshot.volumes.claims
     unbound = [use.key for use in pod.cls.claims if (claim := claims.get(use.key)) is not None and not claim.bound]
     return pod.trouble or (str(reasons.cause.claim_unbound(claim=unbound[0])) if unbound else "")

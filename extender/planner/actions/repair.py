@@ -12,7 +12,7 @@ Where there is room, both are a placement of the gang whose victims are its own 
 else gets their new nodes, and the gang does not queue again. Where there is none, members on suspect nodes run on, and
 those on dead ones are evicted: for `restart` the whole gang, after the grace of gangs that lost members.
 
-A gang that restarts though all its members still run is told before, if it has a notice (`repairgoeson`).
+A gang that restarts though all its members still run is notified before, if it has a notice (`repairgoeson`).
 
 Faults that come one after the other are one repair. A node that does not answer is waited for, as nodes come back. And
 where most nodes are faulty at once, something else is wrong, and nothing is repaired.
@@ -49,7 +49,7 @@ SETTLE_MOST_S = 10.0
 MOST_GANGS = 16
 """Gangs that are repaired in one cycle; the next ones are next."""
 FEW_NODES = 2
-"""So many faulty nodes are never too many, as in kube-controller-manager's rule for zones."""
+"""Number of faulty nodes that is never too large, as in kube-controller-manager's rule for zones."""
 _BACK = "mpi"
 """The framework whose programs can take a member back (ULFM), if they can at all."""
 
@@ -226,7 +226,7 @@ def _place(
     """Evict pods that are `going`, and give new nodes to those of them that are `leaving` theirs; False without room.
 
     The others of them come again on the node that they have. The gang's own spares are room for them, and gangs that
-    run there leave. With `told` they are told before, if the gang has a notice.
+    run there leave. With `told` they are notified before, if the gang has a notice.
     """
     statement, coming = Statement(session), [*leaving, *gang.does_again]
     if len(going) > MOST_VICTIMS or any(pod.slot is None for pod in (*going, *coming)):

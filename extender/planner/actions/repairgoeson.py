@@ -1,8 +1,9 @@
-"""Sees a repair through that an earlier cycle has written: its members are told, or evicted.
+"""Continuation of a repair that an earlier cycle has written: its members are notified, or evicted.
 
 The members of a gang that restarts while all of them still run, as their nodes are only suspect, may have a notice
-(`planner.victims.notices`). They are told once the placement stands, and go once they have saved what they have, when
-their time is over, or as soon as one of them has lost its node. If the nodes are healthy before that, they stay.
+(`planner.victims.notices`). They are notified once the placement stands, and are evicted once they have saved what they
+have, when their time is over, or as soon as one of them has lost its node. If the nodes are healthy before that, they
+stay.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +25,7 @@ Faults = Mapping[str, Fault | None]
 
 
 def go_on(session: Session, gang: GangView) -> None:
-    """Tell or evict the members that a repair of an earlier cycle, or of another planner, has left."""
+    """Notify or evict the members that a repair of an earlier cycle, or of another planner, has left."""
     placement = gang.placement
     if placement is None or not is_repair(placement):
         return
@@ -53,7 +54,7 @@ def go_on(session: Session, gang: GangView) -> None:
 
 
 def _tell(session: Session, gang: GangView, placement: Placement, pods: Sequence[PodRecord]) -> None:
-    """Tell the members until when they have time, as far as they do not know yet."""
+    """Notify the members until when they have time, as far as they have no notice yet."""
     until, reason = placement.spec.notices[0].evict_at, victims_reason(placement)
     for pod in pods:
         if (pod.answer.evict_at if pod.answer else "") != until:

@@ -1,11 +1,11 @@
 """Spares: room that a gang keeps on more nodes of its domain, for members that it loses.
 
-A spare is one node's worth of seats: as many as the gang would have on an empty node. They are planned with the gang's
+A spare is one node's worth of slots: as many as the gang would have on an empty node. They are planned with the gang's
 minimum, as members with ranks beyond its last, so that they are in its domain and obey all rules of its pods. Where
 they do not fit, or the queue has no room for them, the gang starts without, and takes them when they are free.
 
-From then on they are entries of the ledger (`planner.state.spareseats`), in which nobody else is placed. A lost member
-may take any room that is free, and the gang's own spares; what it takes is not kept any more, and sought again.
+From then on they are entries of the ledger (`planner.state.spareseats`), in which no other gang is placed. A lost
+member may take any room that is free, and the gang's own spares; what it takes is not kept any more, and sought again.
 """
 
 from collections import Counter
@@ -31,23 +31,23 @@ from muster.api.limits import SPARES
 from muster.api.muster.placement import Loan, SpareSeats
 
 LOOK_AGAIN_S = 5.0
-"""Time after a search for spares in vain until the next one for this gang."""
+"""Time after a failed search for spares until the next one for this gang."""
 SEARCHES = 8
 """Searches for spares of running gangs in one cycle."""
 
 
 @dataclass(slots=True)
 class Spares:
-    """What is known from one cycle to the next."""
+    """Memory of spares from one cycle to the next."""
 
     _looked: dict[str, float] = field(default_factory=dict)
-    """UID of a gang → time of the last search for its spares in vain, in seconds since the epoch."""
+    """UID of a gang → time of the last failed search for its spares, in seconds since the epoch."""
     _per_node: dict[bytes, int] = field(default_factory=dict)
     """Class of a pod → how many of them an empty node takes at most."""
     _version: int | None = None
 
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
-        """Return pod set → ranks beyond its last, one for each seat that the gang is to keep; empty for most gangs.
+        """Return pod set → ranks beyond its last, one for each slot that the gang is to keep; empty for most gangs.
 
         They are not more than it has members: a gang of one pod could else hold a rack that it never uses.
         """
@@ -107,7 +107,7 @@ class Spares:
 
 
 def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
-    """Fill the gang's minimum on its search's statement, its spares on the other; False, with nothing done, in vain."""
+    """Fill the minimum on the search's statement, spares on the other; False, with no change, if it fails."""
     session, statement = search.session, search.statement
     amounts = session.amounts(search.ask) + _amounts(session, search.ask, ranks)
     if session.queue_refusal(search.ask, amounts) is not None:
@@ -137,7 +137,7 @@ def as_seats(session: Session, operations: Sequence[Operation]) -> list[SpareSea
 
 
 def joined(seats: Sequence[SpareSeats]) -> list[SpareSeats]:
-    """Return the seats, those of a pod set on one node together, of as many nodes as may be kept."""
+    """Return the spare slots, those of a pod set on one node together, of as many nodes as may be kept."""
     found: dict[tuple[str, str], int] = {}
     for each in seats:
         found[each.pod_set, each.node] = found.get((each.pod_set, each.node), 0) + each.count
@@ -145,26 +145,26 @@ def joined(seats: Sequence[SpareSeats]) -> list[SpareSeats]:
 
 
 class SpareSlots:
-    """Seats that are used in a block as if they were free, and what is left of them afterwards."""
+    """Spare slots that are used in a block as if they were free, and what is left of them afterwards."""
 
     def __init__(self, session: Session, gangs: Iterable[GangView]) -> None:
         self._session = session
         self._seats: list[tuple[GangView, SpareSeats, int, Amounts]] = []
         self.left: list[SpareSeats] = []
-        """The seats that nobody took."""
+        """The spare slots that were not taken."""
         self.loans: list[Loan] = []
-        """The seats that were taken, as loans of their gangs."""
+        """The spare slots that were taken, as loans of their gangs."""
         for gang in gangs:
             for seats, cls, column in unused_seats(session, gang):
                 self._seats.append((gang, seats, column, session.snapshot.row_of(cls)))
 
     def __bool__(self) -> bool:
-        """True if there are any seats."""
+        """True if there are any spare slots."""
         return bool(self._seats)
 
     @contextmanager
     def free(self) -> Iterator[None]:
-        """Have the seats free in the block."""
+        """Have the spare slots free in the block."""
         free = self._session.snapshot.free
         for _, seats, column, row in self._seats:
             free[:, column] += row * seats.count
@@ -182,7 +182,7 @@ class SpareSlots:
 
 
 def after_use(gang: GangView, room: SpareSlots) -> list[SpareSeats]:
-    """Return the gang's spares without those seats that its own members took."""
+    """Return the gang's spares without those slots that its own members took."""
     kept = gang.placement.spec.spares if gang.placement else []
     return seats_left(kept, (loan for loan in room.loans if loan.lender == gang.uid))
 
@@ -206,7 +206,7 @@ def borrowers_of(session: Session, gang: GangView) -> list[GangView]:
 
 
 def own_room(session: Session, gang: GangView) -> SpareSlots:
-    """Return the gang's own spares, as far as nobody runs there."""
+    """Return the gang's own spares that are not lent."""
     return SpareSlots(session, [gang])
 
 
@@ -251,7 +251,7 @@ def _countable(pod_set: PodSetView) -> bool:
 
 
 def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) -> list[SpareSeats]:
-    """Return the spares that still can be used, at most so many seats of each pod set."""
+    """Return the spares that still can be used, at most so many slots of each pod set."""
     left, kept = Counter(wanted), list[SpareSeats]()
     avoided = session.avoided.get(gang.key, ())
     for seats, cls in seats_of(gang):
@@ -269,7 +269,7 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
 
 
 def _found(session: Session, gang: GangView, lacking: Counter[str], book: Book) -> list[SpareSeats]:
-    """Return room for so many more seats of each pod set, near the gang's members; it is taken in this session."""
+    """Return free capacity for so many more slots by pod set, near the gang's members; the session takes it."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), book.room_for(gang, growth=True):
@@ -283,5 +283,5 @@ def _found(session: Session, gang: GangView, lacking: Counter[str], book: Book) 
 
 
 def _amounts(session: Session, ask: Ask, ranks: Ranks) -> Amounts:
-    """Return the amounts of these seats, int64 of shape (resources,)."""
+    """Return the amounts of these spare slots, int64 of shape (resources,)."""
     return session.amounts(ask, {each.name: each.classes_of(ranks.get(each.name, ())) for each in ask.gang.pod_sets})

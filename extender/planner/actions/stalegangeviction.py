@@ -62,7 +62,7 @@ def _given(gang: GangView, place: decisions.Place) -> Counter[str]:
 
 
 def _viable(gang: GangView, more: Counter[str]) -> bool:
-    """Return True if its members, with failed ones and so many more by pod set, are enough to go on."""
+    """Return True if its members, with failed ones and so many more by pod set, are enough to continue."""
     counts = {pod_set.name: len(pod_set.taken) + more[pod_set.name] for pod_set in gang.pod_sets}
     for pod in gang.pods:
         if pod.phase == "Failed" and pod.slot is not None and pod.slot.pod_set in counts:

@@ -23,7 +23,7 @@ MOST_CHARS = 10 * 1024
 MOST_AMPLIFIED_CHARS, MOST_AMPLIFIERS = 2048, 2
 """Length of an expression with loops, whose cost does not follow its length, and the number of its loops."""
 MOST_ANSWERS = 8192
-"""Evaluations of an expression; one that tells more devices apart is left to kube-scheduler."""
+"""Evaluations of an expression; one that distinguishes more devices is left to kube-scheduler."""
 _AMPLIFIERS = re2.compile(
     r"\b(all|exists|exists_one|existsOne|map|filter|transform\w*|sortBy|bind|replace|join|format|split)\s*\("
 )

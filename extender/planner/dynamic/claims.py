@@ -1,4 +1,4 @@
-"""The demand of a claim, as so many devices of each kind; demands that cannot be counted are told in words.
+"""The demand of a claim, as so many devices of each kind; demands that cannot be counted are described.
 
 Requests with the same class, selectors and tolerations are of one kind. A request is for so many devices of a kind
 (`ExactCount`), for all of a node (`All`), or for access beside their users (`adminAccess`), which takes nothing.

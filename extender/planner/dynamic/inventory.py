@@ -36,7 +36,7 @@ class Inventory:
         self._alls: Counter[DeviceKind] = Counter()
         self._bits: dict[DeviceKind, int] = {}
         self._unknown: dict[DeviceKind, Reason] = {}
-        """Kinds that cannot be counted, whatever devices there are, and why."""
+        """Kinds that cannot be counted, with any devices, and why."""
         self._patterns: Counter[Pattern] = Counter()
         """Patterns of all devices that are counted."""
         self._key: object = None

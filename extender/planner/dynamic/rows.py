@@ -5,7 +5,8 @@ two of them takes two. That alone would count a device twice that is of two kind
 request takes from every resource whose devices include all of its own: one of the large GPUs is one of the GPUs, too.
 By Hall's theorem requests can all be given devices if, and only if, of each union of kinds there are as many devices as
 are asked for of the kinds within it; so where kinds overlap and neither includes the other, their union is one more
-resource. Everything that knows amounts then knows devices: room, victims, reservations, queues, autoscalers' wishes.
+resource. Everything that knows amounts then knows devices: free capacity, victims, reservations, queues, scale-up
+requests.
 
 `All` takes what a node has, however much that is: a resource of its own, of which a node with such devices has `WHOLE`
 and each user of one of them takes 1, so that there is `WHOLE` only where none is used.

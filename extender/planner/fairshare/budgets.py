@@ -15,7 +15,7 @@ from muster.volcano.queuelimits import UsageBudget
 
 @dataclass(frozen=True, slots=True)
 class BudgetStanding:
-    """How much of its budgets a queue, with those below it, has used in the current periods."""
+    """The usage of a queue's budgets in the current periods, with the queues below it."""
 
     ratios: Mapping[UsageBudget, float]
     """Used by budget, of the budgets of which it is known."""

@@ -48,7 +48,7 @@ class ReclaimRules:
 
     @property
     def allocatable(self) -> Shares:
-        """What each queue may have before others come first: its fair share or quota, within its limit."""
+        """Return the amounts that each queue may have before others: its fair share or quota, within its limit."""
         return np.minimum(self.tree.limit, np.maximum(self.tree.deserved, self.fair))
 
     def may_start(self, row: int, amounts: Amounts, *, fixed: bool) -> bool:

@@ -44,7 +44,7 @@ class Causes:
 
 @dataclass(frozen=True, slots=True)
 class EnqueueVote:
-    """An opinion on a gang that is to be let in; a plugin without one answers None."""
+    """An opinion on a gang that is to be admitted; a plugin without one answers None."""
 
     admit: bool
     reason: str = ""
@@ -54,7 +54,7 @@ class EnqueueVote:
 
 
 ADMITTED = EnqueueVote(admit=True)
-"""Lets the gang in, whatever the plugins after this one would say."""
+"""Admits the gang; the plugins after this one are not asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class QueueRefusal:
 
 @dataclass(frozen=True, slots=True)
 class ReclaimStanding:
-    """Where queues stand for a gang that would reclaim its room."""
+    """The use and quota of queues for a gang that would reclaim resources."""
 
     owed: bool
     """The gang's queue has no more than it deserves with the gang."""
@@ -182,7 +182,7 @@ class Kept(Protocol):
 
     @property
     def rooms(self) -> Sequence[ReservedRoom]:
-        """What is reserved; goes into the ledger after the cycle."""
+        """Return the reserved amounts, for the ledger after the cycle."""
 
     def left_by(self, gang: GangView) -> LeftFree | None:
         """Return the room that this gang leaves to others; nothing of what is reserved for itself."""

@@ -14,7 +14,7 @@ from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.faults import Policy
 
 RepairKind = Literal["suspect", "not-ready", "gone"]
-"""What is wrong with a node, from the mildest on."""
+"""A node's fault, from the mildest on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Place(Decision):
     borrows: list[Loan] | None = None
     """Spares of others that members use; None: those that they use by now."""
     notices: tuple[Notice, ...] = ()
-    """Gangs of victims that are told before they go."""
+    """Gangs of victims that are notified before they are evicted."""
     waits_until: float = 0.0
     """Time until which victims may stay by such notices, in seconds since the epoch."""
 
@@ -75,12 +75,12 @@ class KeepSpares(Decision):
 
     spares: list[SpareSeats]
     missing: int
-    """Seats that it is to have besides."""
+    """Spare slots that it is to have besides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reserve(Decision, _Told):
-    """Record that these slots are reserved for the gang, which goes on waiting."""
+    """Record that these slots are reserved for the gang, which keeps waiting."""
 
     pod_sets: list[PodSetPlacement]
     expected_at: float | None
@@ -114,7 +114,7 @@ class Unschedulable(Decision, _Told):
 
     @property
     def data(self) -> Reason | None:
-        """What is stored of the reason for those who read it later; None if nobody does."""
+        """Return the stored form of the reason for later readers; None if there are none."""
         if self.shortage is not None:
             return self.shortage.data
         return self.why.data if self.reason == reasons.placements.EVICTED else None
@@ -143,7 +143,7 @@ class EvictForFaults(Decision):
     again: bool = False
     """An earlier cycle decided it, and some of its pods are still there."""
     outcome: str = ""
-    """How the notice of its members ended: `answered` or `silent`; empty without one."""
+    """End of the notice of its members: `answered` or `silent`; empty without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,15 +163,15 @@ class MakeRoom(Decision):
     epoch: int
     victims: tuple[tuple[GangView, PodRecord], ...]
     reason: Reason
-    """For the owners of the victims, whoever they are."""
+    """For the owners of the victims, of any namespace."""
     budgeted: frozenset[str] = frozenset()
     """UIDs that a disruption budget counts: evicted first, as the API server may refuse them."""
     action: str = "continued"
-    """The action that chose the victims; by default an earlier cycle's, whose work goes on."""
+    """The action that chose the victims; by default an earlier cycle's, whose work continues."""
     saved: Mapping[str, Reason] = field(default_factory=dict)
     """Key of a victim's gang → the checkpoint that it has reported; those without one are left out."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
-    """Key of a victim's gang that was told before → `answered` or `silent`."""
+    """Key of a victim's gang that was notified before → `answered` or `silent`."""
     unsaved_s: Mapping[str, float] = field(default_factory=dict)
     """Key of a victim's gang → work of each of its pods that is lost, in seconds."""
 
@@ -190,7 +190,7 @@ def asked_by(asker: GangView, reason: Reason, victim: GangView) -> Reason:
 
 @dataclass(frozen=True, slots=True)
 class TellNotice(Decision):
-    """Tell a pod of the gang that it is to be evicted at a time (RFC 3339), unless that is withdrawn before."""
+    """Notify a pod of the gang that it is evicted at a time (RFC 3339), unless that is withdrawn before."""
 
     pod: PodRecord
     evict_at: str
@@ -204,7 +204,7 @@ class TellNotice(Decision):
 
 @dataclass(frozen=True, slots=True)
 class WithdrawNotice(Decision):
-    """Tell a pod of the gang that it stays, and remove what it was told and its answer to that."""
+    """Withdraw the notice of a pod of the gang, and remove the notice and its answer."""
 
     pod: PodRecord
 

@@ -53,7 +53,7 @@ class Eviction:
 
     @property
     def size(self) -> int:
-        """Number of pods, or of seats."""
+        """Number of pods, or of spare slots."""
         return len(self.pods) + self.seats
 
     @property
@@ -68,7 +68,7 @@ class Eviction:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        """Marks that each pod is counted under: fewer for pods that are being deleted, none for seats."""
+        """Marks that each pod is counted under: fewer for pods that are being deleted, none for spare slots."""
         return self.cls.counted_under(leaving=self.pods[0].terminating) if self.pods else ()
 
 

@@ -102,7 +102,7 @@ class _Leaf:
         self._take_head()
 
     def advance(self) -> None:
-        """Go on to the next gang; one that wants more is put in order again."""
+        """Advance to the next gang; one that wants more is put in order again."""
         if self.head is not None and self._again(self.head):
             heapq.heappush(self._back, (self._ordering.job_again(self.head), self.head))
         self._take_head()
@@ -141,7 +141,7 @@ class _Branch:
         self._take_head()
 
     def advance(self) -> None:
-        """Go on to the next gang; only the branch that had its turn is put in order again."""
+        """Advance to the next gang; only the branch of the last one is put in order again."""
         _, position, first = self._heap[0]
         first.advance()
         if first.head is None:

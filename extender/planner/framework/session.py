@@ -46,7 +46,7 @@ class Session(FreeCapacity):
         """Names of the actions of the cycle."""
         self.decisions: list[Decision] = []
         self.enqueued: set[str] = set()
-        """Keys of gangs that this cycle let in."""
+        """Keys of gangs that this cycle admitted."""
         self.evicted: set[str] = set()
         """Keys of gangs that this cycle evicts as a whole, so that it gives them no nodes."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)
@@ -160,7 +160,7 @@ class Session(FreeCapacity):
     def attempt(self, gang: GangView, do: Callable[["Session", GangView], T]) -> T | None:
         """Let an action look at one gang; None if that fails.
 
-        A failure must not end the cycle for other gangs: this one is set aside with the reason, decisions of the
+        A failure must not end the cycle for other gangs: this one is excluded with the reason, decisions of the
         attempt are removed, and no later action sees the gang.
         """
         decided = len(self.decisions)
@@ -230,7 +230,7 @@ class Session(FreeCapacity):
         return self.hooks.is_task_allocation_on_node_over_capacity.call(gang, cls) is not None
 
     def node_codes(self, cls: PodClass) -> Codes:
-        """Return the code of refusal per node for a pod of this class, whatever other pods there are; read-only."""
+        """Return the code of refusal per node for a pod of this class, without regard to other pods; read-only."""
         key = cls.key, len(self.hooks.predicate.functions)
         if key not in self._node_codes:
             codes = self.hooks.predicate.call(cls)
@@ -248,5 +248,5 @@ class Session(FreeCapacity):
         return chosen
 
     def scores(self, cls: PodClass) -> Scores | float:
-        """Return the score per node, float64 of shape (nodes,); one number where no plugin tells nodes apart."""
+        """Return the score per node, float64 of shape (nodes,); one number where no plugin distinguishes nodes."""
         return self.hooks.node_order.call(cls)

@@ -21,7 +21,7 @@ from muster.resources.vector import GPU, PODS
 EXAMPLES = 3
 """Nodes that are named for each cause."""
 LEVELS = 2
-"""Amounts of free resources that are told of nodes that nearly fit."""
+"""Amounts of free resources that are shown of nodes that nearly fit."""
 
 
 def shortage(

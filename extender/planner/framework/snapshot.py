@@ -55,7 +55,7 @@ class Snapshot:
     awaited: dict[str, PodRecord]
     """By UID, the pods on nodes that a placement names as its victims, and that are not being deleted yet."""
     told: dict[str, PodRecord]
-    """By UID, the members of gangs that were told that they are to be evicted, and have not been yet."""
+    """By UID, the members of gangs with an eviction notice that still run."""
     nodes: list[Node | None]
     faults: dict[str, Fault]
     """Node → what is wrong with it; healthy ones are left out."""
@@ -255,7 +255,7 @@ def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, Na
 def _let_in_before(gang: GangView) -> bool:
     """Return True for a gang that Muster has placed in this life: it stays, and grows.
 
-    Members on nodes alone say nothing: whoever creates a pod may write a node into it.
+    Members on nodes alone prove nothing: the creator of a pod may write a node into it.
     """
     return gang.active or (gang.phase is not GangPhase.WAITING and once_whole(gang.placement))
 
@@ -270,7 +270,7 @@ class CycleInputs:
     causes: Causes = field(default_factory=Causes)
     """Shared by all cycles of one planner, as plugins keep codes of causes from one to the next."""
     names_others: bool = False
-    """Messages may name gangs of other owners: whoever reads them has listed those. What the extender writes is for all
+    """Messages may name gangs of other owners: their readers have listed those. What the extender writes is for all
     who may read one PodGroup, Queue or Event."""
     arrived: Mapping[str, frozenset[Slot]] = field(default_factory=dict)
     """Gang UID → slots of members that kube-scheduler has placed and that wait for the others."""
@@ -287,6 +287,6 @@ class CycleInputs:
     provisioning_served: bool | None = None
     """True if the cluster has that kind; None before the first look."""
     usage: PublishedUsage | None = None
-    """What queues have used, for their budgets; None if nobody says so."""
+    """Past usage of queues, for their budgets; None if unknown."""
     timing: Timing = DEFAULTS
     """Times and limits of the installation."""

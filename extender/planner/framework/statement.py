@@ -2,7 +2,7 @@
 
 A trial changes the session's own arrays, so that room, predicates and scores see the members that have a slot already,
 and the log says how to undo it. Amounts are integers: a rollback leaves bit-identical arrays, and a trial costs what it
-touches, not a copy of the cluster. Plugins that count pods by node are told of each step, forwards and backwards.
+touches, not a copy of the cluster. Plugins that count pods by node are notified of each step, forwards and backwards.
 The room of pods that a trial evicts counts as free while it lasts; no pod is evicted before the trial is committed.
 
 After KAI-Scheduler's Statement (framework/statement.go); this one's commit only hands the log over.
@@ -158,7 +158,7 @@ class Statement:
             self._session.claims.count(entry, sign)
 
     def keep(self, pods: Iterable[PodRecord]) -> None:
-        """Undo evictions of these pods, which were evicted with nobody else; checkpoints before this count no more."""
+        """Undo evictions of these pods, which were evicted with no others; checkpoints before this count no more."""
         uids = {pod.uid for pod in pods}
         back = [entry for entry in self.evictions if entry.pods and entry.pods[0].uid in uids]
         gone = set(map(id, back))
@@ -176,7 +176,7 @@ class Statement:
         return operations
 
     def commit_victims(self) -> list[Operation]:
-        """Do so, with the room of evicted pods taken again, as they are still there; plugins go on without them."""
+        """Do so, with the room of evicted pods taken again, as they are still there; plugins continue without them."""
         for eviction in self.evictions:
             if eviction.pods:  # else they are spares, which are free from now on
                 self._take(eviction)

@@ -136,7 +136,7 @@ class Sla(PlainPlugin):
     """Order of gangs by their longest waiting time: the earliest deadline first, gangs without one last.
 
     The time is in the PodGroup's annotation, or else in the argument, counted from its creation; an unreadable one is
-    none. An overdue gang is admitted whatever the plugins after this one say.
+    none. An overdue gang is admitted; the plugins after this one are not asked.
     """
 
     name = "sla"

@@ -150,7 +150,7 @@ def refusal(cls: PodClass, node: Node) -> Reason:
 
 
 def _faulty(fault: Fault | None) -> Reason:
-    """Return why a node gets nothing new, whatever a pod tolerates; empty for a healthy one."""
+    """Return why a node gets nothing new, with any tolerations; empty for a healthy one."""
     if fault is None:
         return NOTHING
     suspect = fault.kind == "suspect"

@@ -8,7 +8,7 @@
 | `topology` | the domain that came closest, and problems of HyperNodes |
 | `queues` | refusals: by capability, guarantees, quota and order of a queue, by ResourceQuota; reservations |
 | `pods` | missing pods, and pods that wait for other gates |
-| `placements` | how a placement goes on and ends, and why a pod is evicted |
+| `placements` | how a placement continues and ends, and why a pod is evicted |
 | `repairs` | what happens to gangs whose nodes have failed |
 | `scaleup` | why nodes are asked for, or not |
 | `aside` | why an object cannot be evaluated |

@@ -64,7 +64,7 @@ def ended(phase: str, node: str, why: str) -> str:
 
 
 def deleted(since: str, node: str, silence: str, finalizers: Sequence[str]) -> str:
-    """The pod is being deleted; `silence` tells how its node does not answer."""
+    """The pod is being deleted; `silence` says how its node does not answer."""
     where = f" from {node}" if node else ""
     why = f", which {silence}, so that no kubelet confirms its end" if silence else ""
     kept = f"; it is kept by the finalizers {', '.join(finalizers)}" if finalizers else ""

@@ -85,7 +85,7 @@ def failed_there(pod: str, times: int) -> str:
 
 
 def planned(pods: int, nodes: Sequence[str], victims: int) -> str:
-    """So many pods have been given these nodes, on which victims may have to go first."""
+    """The pods have these nodes, on which victims may have to be evicted first."""
     where = f"{many(pods, 'pod')} {be(pods)} planned on {many(len(nodes), 'node')}: {listed(nodes)}"
     return f"{where}; {many(victims, 'pod')} of others must go from there first" if victims else where
 
@@ -97,7 +97,7 @@ def on_spares(nodes: Sequence[str]) -> str:
 
 
 def keeps(kept: int, wanted: int, lent: int, nodes: Sequence[str]) -> str:
-    """So many seats of those that it is to have are kept for members that the gang loses, on these nodes."""
+    """The gang keeps so many of its spare slots on these nodes, for members that it loses."""
     words = f"{kept} of {wanted}" if kept < wanted else str(kept)
     where = f" on {listed(nodes)}" if nodes else ""
     used = f", {lent} of them used by gangs that leave at once" if lent else ""
@@ -132,17 +132,17 @@ STAYS = constant("placement-stays", "the gang that it was to move for needs no r
 
 
 def told(pods: int, at: str, reason: Reason) -> str:
-    """So many pods of a gang were told that they are to be evicted."""
+    """Number of the gang's pods with an eviction notice."""
     return f"{many(pods, 'pod')} {be(pods)} to be evicted at {at}, or as soon as the gang has answered: {reason}"
 
 
 def to_be_evicted(at: str, reason: Reason = NOTHING) -> str:
-    """The gang was told so; `reason` is empty for those who may not know it."""
+    """The notice was withdrawn; `reason` is empty for those who may not know it."""
     return f"it is to be evicted at {at}, or as soon as it has answered{f': {reason}' if reason else ''}"
 
 
 def evicted(pods: int, reason: Reason) -> str:
-    """So many pods of a gang were told to go."""
+    """Number of the gang's pods that are evicted."""
     return f"{many(pods, 'pod')} {'was' if pods == 1 else 'were'} evicted: {reason}"
 
 

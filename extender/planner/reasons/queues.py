@@ -106,7 +106,7 @@ NOW: Mapping[Period, str] = {"month": "this month", "week": "this week", "day": 
 
 
 def budget_step(reason: str, queue: str, budget: UsageBudget | None, *, ratio: float, enforced: bool) -> str:
-    """What an event says as the budget of a queue goes by; None for one of which the usage is not known."""
+    """Return the message of an Event on a queue's budget; None if the usage is not known."""
     if budget is None:
         return (
             f"the usage of queue {queue} is not known, so its budget is not enforced; look whether the "
@@ -156,7 +156,7 @@ NOT_ENOUGH = constant(
     "what it is guaranteed, and what may go makes too little room; smaller or fewer pods may find room, or it starts "
     "when gangs end",
 )
-"""The rule by which nothing is reclaimed for a gang, and what would change it; they name nobody and no amounts, so that
+"""The rule by which nothing is reclaimed for a gang, and what would change it; without gangs and amounts, so that
 they stay the same."""
 
 

@@ -64,7 +64,7 @@ def uncordoned(nodes: Sequence[str]) -> str:
 
 
 def recovered(nodes: Sequence[str], what: str) -> str:
-    """Nodes have a taint or a condition that tells of a problem."""
+    """Nodes have a taint or a condition that shows a problem."""
     return f"{listed(nodes, NAMED)} {verb(len(nodes), 'recover')} and the {what} goes"
 
 

@@ -23,7 +23,7 @@ HEALTHY = constant("repair-healthy", "its nodes are healthy again: it stays")
 OUT_OF_SERVICE = (
     "pods there end when the node answers again, is deleted, or has the taint node.kubernetes.io/out-of-service"
 )
-"""What helps while the kubelet of a dead node cannot say that its pods have ended."""
+"""Advice while the kubelet of a dead node cannot report the end of its pods."""
 
 evicts_whole = Sentence(
     "repair-evicts-whole",
@@ -47,7 +47,7 @@ _PLANS = {"wait": "stay", "replace": "will be replaced", "restart": "will have t
 
 
 def policy(nodes: str, members: int, policy: str, why: str) -> str:
-    """What becomes of members on faulty nodes, for `muster explain`."""
+    """Return what will happen to members on faulty nodes, for `muster explain`."""
     return f"{nodes}: by the policy {policy} its {many(members, 'member')} there {_PLANS[policy]}, as {why}"
 
 
@@ -74,5 +74,5 @@ def stays(nodes: str, members: int) -> str:
 
 @worded("repair-stopped")
 def stopped(faulty: int, of: int) -> str:
-    """So many nodes are faulty at once that something else is wrong."""
+    """Repair has stopped: too many nodes are faulty at once for a fault of nodes."""
     return f"{faulty} of {many(of, 'node')} are suspect or not ready at once: nothing is repaired until fewer are"

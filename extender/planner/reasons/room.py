@@ -69,7 +69,7 @@ class NearestMiss(Struct, frozen=True, rename="camel"):
 
     @property
     def words(self) -> str:
-        """What is needed."""
+        """Return the need as text."""
         if self.whole_nodes and self.resource not in {"", PODS}:
             amount = amount_words(self.resource, self.amount)
             return f"{many(self.pods, 'more node')} with {amount} free {self.resource} {be(self.pods)} needed"
@@ -117,7 +117,7 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def data(self) -> Reason:
-        """What lists of gangs say of it: the pods without room, and what one of them asks for."""
+        """Return the data for lists of gangs: the pods without room, and the request of one of them."""
         miss, closest = self.miss, self.closest
         if closest and closest.why:
             return Reason(code=NO_ROOM, params={"kind": self.kind})

@@ -3,7 +3,8 @@
 Gangs that wait for anything else (their queue, their pods, gates of others) are passed over, as nodes would not help.
 So is a gang that an autoscaler cannot help, and for a while one whose last request failed. A gang for which victims are
 to go asks for no nodes either, as both would be one room too many: its pods end to ask, and its request is withdrawn
-unless it has nodes already. While the victims have a notice, such nodes are used before anybody goes (`elsewhere`).
+unless it has nodes already. While the victims have a notice, such nodes are used before any victim is evicted
+(`elsewhere`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -54,7 +55,7 @@ class _Turn:
 
 
 class AskForNodes:
-    """Remembers only since when gangs ask and how often in vain, and the last writes to pods."""
+    """Remembers only since when gangs ask and how often without success, and the last writes to pods."""
 
     name = "scale-up"
 
@@ -84,7 +85,7 @@ class AskForNodes:
         self._evictions.decide(session)
 
     def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Turn) -> None:
-        """Have the first gang of a queue ask that can; others go on for `KEPT_S`.
+        """Have the first gang of a queue ask that can; others keep asking for `KEPT_S`.
 
         One that asks goes on, too, beside a gang that has asked in vain more often, and may do so for ever.
         """
@@ -97,7 +98,7 @@ class AskForNodes:
                 given, in_vain = True, max(in_vain, tried.vain)
 
     def _ask(self, session: Session, gang: GangView, turn: _Turn) -> bool:
-        """Have one gang ask in the way that it wishes; False if it does not."""
+        """Have one gang ask in the way that it requests; False if it does not."""
         wish, wanted = turn.wishes.of(gang), session.ask(gang).nodes
         if note := _hindrance(session, gang, wanted, wish, turn):
             if note == _NODES_EXIST:  # those that came for this gang do not hold it together
@@ -114,7 +115,7 @@ class AskForNodes:
         return _request(session, gang, wanted, wish, turn)
 
     def _rests(self, session: Session, gang: GangView, turn: _Turn) -> bool:
-        """Return True if the gang has asked in vain and must wait before it asks again."""
+        """Return True if the gang has asked without success and must wait before it asks again."""
         tried = self._tries.of(gang.uid)
         if tried.since is None and session.now >= tried.rests_until:
             return False

@@ -64,7 +64,7 @@ class ExistingNodes:
         return self._known[shape]
 
     def _hold(self, members: Mapping[str, Mapping[PodClass, int]]) -> bool:
-        """Return True if they fit into the free room; False for pods that depend on others: better ask in vain."""
+        """Return True if they fit into the free room; False for pods that depend on others: they ask."""
         session, free = self._session, self._session.snapshot.free.copy()
         for cls, count in (pair for classes in members.values() for pair in classes.items()):
             if not count:
@@ -89,7 +89,7 @@ class Tried:
     """One gang's attempts."""
 
     since: float | None = None
-    """Begin of the attempt that goes on; None if it does not ask."""
+    """Begin of the running attempt; None if it does not ask."""
     vain: int = 0
     """Attempts that have ended without a start."""
     rests_until: float = 0.0
@@ -97,7 +97,7 @@ class Tried:
 
 
 class Tries:
-    """The gangs that ask or have asked in vain, by UID; times are seconds since the epoch."""
+    """The gangs that ask or have asked without success, by UID; times are seconds since the epoch."""
 
     def __init__(self) -> None:
         self._tried: dict[str, Tried] = {}

@@ -105,7 +105,7 @@ def name_of(gang: GangView, wanted: Mapping[str, int], wish: ScaleUpRequest, att
 
 
 def pause_s(failed: int) -> float:
-    """Return the time in seconds for which a gang rests that has asked in vain so often, at least once."""
+    """Return the time in seconds for which a gang rests after so many requests without success, at least one."""
     return doubled_s(BACK_OFF_S, failed - 1, MAX_BACK_OFF_S)
 
 

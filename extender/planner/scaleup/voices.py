@@ -34,7 +34,7 @@ ANNOTATIONS_AT_ONCE = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Speech:
-    """What one gang says in this cycle."""
+    """The scale-up request of one gang in this cycle."""
 
     gang: GangView
     why: Reason

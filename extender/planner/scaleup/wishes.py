@@ -46,7 +46,7 @@ NO_WISH = ScaleUpRequest()
 
 
 class Wishes:
-    """The wishes of one cycle's gangs, each queue read once."""
+    """The scale-up requests of one cycle's gangs, each queue read once."""
 
     def __init__(self, queues: Mapping[str, Queue]) -> None:
         self._queues = queues
@@ -72,7 +72,7 @@ def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> 
 
 
 def safe_to_evict(queues: Mapping[str, Queue], group: PodGroup | None, labels: Mapping[str, str]) -> str:
-    """Return what pods with these labels tell autoscalers about their eviction; empty if nothing."""
+    """Return what pods with these labels allow autoscalers about their eviction; empty if nothing."""
     if group is None:
         return ""
     said = annotated(queues, group.spec.queue or names.DEFAULT_QUEUE, EVICTION_KEYS)

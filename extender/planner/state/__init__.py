@@ -6,7 +6,7 @@ and has no lock. Of the extender it may import `planner.ledger`, `planner.dynami
 
 Start at `state`, which takes every object (`feed` lists the kinds), then `gangs`, the planner's views of gangs, which
 `views` keeps, of the objects in `gangtable` and `podtable`. `nodes` has the arrays; room that is not free stands in the
-ledger, for `pods` and for the slots of `placedslots`. `podclass` and `podshape` tell kinds of pods apart; `neighbours`
+ledger, for `pods` and for the slots of `placedslots`. `podclass` and `podshape` distinguish kinds of pods; `neighbours`
 and `queries` are demands of pods on each other, which `comparisons` compares with the pods that exist. `devices` are
 GPUs that pods share, `devicetable` and `claimants` devices that pods claim. `access` says which namespaces may use a
 queue, `tables` keeps what is looked up by name alone, `nativegroups` the native PodGroups that are gangs.

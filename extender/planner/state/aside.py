@@ -1,4 +1,4 @@
-"""Nodes and pods that cannot be evaluated, and gangs with such pods: each is set aside alone.
+"""Nodes and pods that cannot be evaluated, and gangs with such pods: each is excluded alone.
 
 An object with unexpected content must not harm any gang but its own: the state is then as if the object did not exist,
 and its owner can read the reason.
@@ -10,7 +10,7 @@ from muster.workloads.table import gang_of
 
 
 class Aside:
-    """The reason why each of them is set aside, in sentences."""
+    """The reason why each of them is excluded, in sentences."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, str] = {}
@@ -18,7 +18,7 @@ class Aside:
         self.pods: dict[str, str] = {}
         """By UID."""
         self.gangs: dict[str, str] = {}
-        """By key; of gangs that cannot be evaluated whatever their pods are."""
+        """By key; of gangs that cannot be evaluated, with any pods."""
         self._gang_of: dict[str, str] = {}
         self._of_gang: dict[str, dict[str, str]] = {}
 
@@ -45,5 +45,5 @@ class Aside:
         return key
 
     def of_gang(self, key: str) -> str:
-        """Return the reason of the gang itself, else of the first of its pods that is set aside; empty if none is."""
+        """Return the reason of the gang itself, else of the first of its pods that is excluded; empty if none is."""
         return self.gangs.get(key) or next(iter(self._of_gang.get(key, {}).values()), "")

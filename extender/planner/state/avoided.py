@@ -50,7 +50,7 @@ class Failures:
 
 
 def entries_of(gang: GangView, remembered: Mapping[str, tuple[AvoidedNode, ...]]) -> dict[str, AvoidedNode]:
-    """Return node → what a gang's Placement says of it, or said before its PodGroup was made anew."""
+    """Return node → what a gang's Placement says of it, or said before its PodGroup was made again."""
     told = gang.placement.status.avoided if gang.placement else ()
     return {each.node: each for each in (*remembered.get(gang.key, ()), *told)}
 

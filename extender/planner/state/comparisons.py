@@ -1,9 +1,9 @@
 """Comparisons of queries that are new with the pods and templates that exist, in steps.
 
 A new pod is compared with all queries at once. A new query concerns all pods of its namespaces, which may be all pods
-of the cluster: that is done in *rounds*, one for each namespace that asks, which take turns. So whoever asks for much
-waits for it himself. A round ends with all pods as if they had come after its queries. Pods whose claims to devices
-changed are updated in rounds, too, as one claim may have any number of users.
+of the cluster: that is done in *rounds*, one for each namespace that asks, which take turns. So a namespace that asks
+for much waits for it himself. A round ends with all pods as if they had come after its queries. Pods whose claims to
+devices changed are updated in rounds, too, as one claim may have any number of users.
 
 Work is counted in looks at conditions and marks, not by a clock; a million takes about a second.
 """
@@ -56,7 +56,7 @@ class Comparisons:
 
     def __post_init__(self) -> None:
         self._next: dict[str, list[Query]] = {}
-        """Namespace that asks → queries of its next round, while one is going on."""
+        """Namespace that asks → queries of its next round, while one is running."""
         self._open: set[Mark] = set()
         """Of the queries of all rounds."""
         self._rounds: OrderedDict[tuple[str, str], _Round] = OrderedDict()
@@ -105,7 +105,7 @@ class Comparisons:
                 self._begin(("claims", namespace), _Round(self._equip_steps(namespace)))
 
     def work(self, most: int | None = None) -> None:
-        """Go on for about so many looks; None: to the end."""
+        """Continue for about so many comparisons; None: to the end."""
         if self._working:  # a change that is made here asks for more of it
             return
         self._working = True

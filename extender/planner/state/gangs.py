@@ -116,7 +116,7 @@ class GangView:
 
     @cached_property
     def answers(self) -> tuple[NoticeAnswer, ...]:
-        """What its members on nodes and its PodGroup say of its eviction and its checkpoints; mostly nothing.
+        """Return the statements of its members on nodes and its PodGroup on eviction and checkpoints; mostly none.
 
         Also those that are ending; a pod that an earlier life has left says nothing.
         """
@@ -142,7 +142,7 @@ class GangView:
 
     @cached_property
     def spares_asked(self) -> Mapping[str, int]:
-        """Pod set → nodes' worth of seats that it is to keep; empty: the largest one. Nothing for most gangs."""
+        """Pod set → nodes' worth of spare slots that it is to keep; empty: the largest one. Nothing for most gangs."""
         return spares_of(self.said)
 
     @property
@@ -163,7 +163,7 @@ class GangView:
 
     @cached_property
     def runtime_s(self) -> float | None:
-        """Expected runtime of its longest pod, in seconds; None: for ever."""
+        """Expected runtime of its longest pod, in seconds; None: without end."""
         declared, longest = self.declared_s, 0.0
         for pod_set in self.pod_sets:
             if pod_set.replicas or pod_set.waiting:
@@ -246,7 +246,7 @@ class GangView:
         return enough(counts, self.min_member, {each.name: each.minimum for each in self.pod_sets})
 
     def viable(self, counts: Mapping[str, int]) -> bool:
-        """Return True if so many members per pod set are enough to go on, whatever minimums were raised since."""
+        """Return True if so many members per pod set are enough to continue, though minimums were raised since."""
         least = self._kept or self._today
         return enough(counts, least.min_member, least.min_task_member)
 
@@ -259,7 +259,7 @@ class GangView:
 
     @property
     def floor(self) -> StartedWith:
-        """The minimum to start, or once it has started, to go on; members above it are growth."""
+        """The minimum to start, or once it has started, to continue; members above it are growth."""
         today = StartedWith(min_member=self.min_member, min_task_member=self.minimums)
         return (self._kept if self.started else None) or today
 

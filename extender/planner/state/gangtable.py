@@ -1,7 +1,7 @@
 """PodGroups, their Placements and Jobs, and the views of gangs that are made of them.
 
 A gang of a thousand pods brings thousands of events. So an event only marks the gang as `dirty`, and `look` makes its
-view when that is read. A PodGroup or Placement that is older than the known one is ignored: the planner is told of its
+view when that is read. A PodGroup or Placement that is older than the known one is ignored: the planner knows its
 own writes as soon as the API server has confirmed them, and the watch may show an earlier version afterwards.
 """
 
@@ -60,7 +60,7 @@ class Priorities:
 
     A gang has the priority of its PodGroup, as far as its pods have it. A PodGroup names its PriorityClass itself. That
     of a pod is checked by the API server: by ResourceQuotas, which may allow a namespace some pods of a class or none,
-    and by whatever else admits pods. So a gang has no more than the highest of its pods; before they exist, of the
+    and by other admission plugins. So a gang has no more than the highest of its pods; before they exist, of the
     templates of its Job; and with neither, no more than a pod of no class.
     """
 
@@ -181,7 +181,7 @@ class GangTable:
         return self._of_job.get((job.metadata.namespace, job.metadata.uid))
 
     def certainly_started(self, key: str, pods: PodTable) -> bool | None:
-        """Return `GangView.started` as of now; None if only a view can tell."""
+        """Return `GangView.started` as of now; None if only a view knows."""
         if pods.alive[key] and once_whole(self.placement_of(key)):
             return True
         group, known = self.groups.get(key), self.views.get(key)
@@ -250,7 +250,7 @@ def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:
 
 
 def _named_for_one_life(group: PodGroup) -> bool:
-    """Return True if all pods that name the PodGroup are of its owner: none, or one that its name tells."""
+    """Return True if all pods that name the PodGroup are of its owner: none, or one that its name implies."""
     owner = group.metadata.controller
     return owner is None or is_job(owner) or group.metadata.name.endswith(owner.uid)
 

@@ -1,9 +1,9 @@
 """Native PodGroups, and which of them are gangs of Muster's: those with a pod that names a scheduler of Muster's.
 
-The API does not say whose a group is; its pods do. Until one is seen a group is nobody's, and is left alone. A gang has
-another name than its group, and where a PodGroup of Volcano's has that name, that is the gang, and is set aside.
+The API does not say whose a group is; its pods do. Until one is seen a group has no owner, and is left alone. A gang
+has another name than its group, and where a PodGroup of Volcano's has that name, that is the gang, and is excluded.
 
-Groups of groups (CompositePodGroup) that bind their parts to each other are not planned: the parts are set aside.
+Groups of groups (CompositePodGroup) that bind their parts to each other are not planned: the parts are excluded.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -28,7 +28,7 @@ MOST_LEVELS = 8
 class NativeGroups:
     """Groups by the key of their gang. `gangs` are those of the state, into which `put` puts one or takes it out.
 
-    `changed` marks a gang whose reason in `aside` (by key) has changed; `namespace_queue` tells a namespace's queue;
+    `changed` marks a gang whose reason in `aside` (by key) has changed; `namespace_queue` returns a namespace's queue;
     `claims_changed` hears which claims a group had and has for its pods in common.
     """
 
@@ -47,7 +47,7 @@ class NativeGroups:
     _told: dict[str, tuple[tuple[str, str], str]] = field(default_factory=dict)
     """Key of a gang → its first pod by age, by which it is Muster's, and the queue that this pod names."""
     _podless: set[str] = field(default_factory=set)
-    """Keys of gangs all of whose pods are gone; a later group of the name is nobody's again."""
+    """Keys of gangs all of whose pods are gone; a later group of the name has no owner again."""
 
     def on_group(self, old: NativePodGroup | None, new: NativePodGroup | None) -> bool:
         """Take a group that changed; return True if that is news about a gang."""
@@ -134,7 +134,7 @@ class NativeGroups:
         return self.put(known, gang) or told
 
     def _gang(self, key: str, group: NativePodGroup) -> PodGroup | None:
-        """Return the gang of a group; None while it is nobody's, or another pool's.
+        """Return the gang of a group; None while it has no owner, or is another pool's.
 
         It stays Muster's once Muster has said its phase, and with it the pool.
         """

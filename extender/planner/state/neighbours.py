@@ -141,7 +141,8 @@ def neighbours_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryT
 def rules_of(spec: PodSpec, namespace: str, labels: Labels, queries: QueryTable) -> Neighbours:
     """Return the demands of a pod on a node that concern others: pods that it keeps away, as far as its limits allow.
 
-    Whatever else it asked for was decided by whom it was bound. It is not refused for its terms, as its room is used.
+    Its other requests were decided by the scheduler that bound it. It is not refused for its terms, as its room is
+    used.
     """
     _, far = _affinities(spec)
     parts, left = {}, CONDITIONS.value

@@ -51,7 +51,7 @@ class NodeTable:
         self.pod_counts = PodCounts()
         self.devices = Devices()
         self.rules = DEFAULT_RULES
-        """What makes a node suspect; set before there are any."""
+        """Rules for suspect nodes; set before there are nodes."""
         self.faults: dict[str, Fault] = {}
         """Node → what is wrong with it; healthy ones are left out."""
         self._devices: dict[str, Vector] = {}
@@ -191,7 +191,7 @@ class NodeTable:
         return self._order
 
     def _own(self) -> None:
-        """Leave maps that were shared as they are, and go on with copies."""
+        """Leave maps that were shared as they are, and continue with copies."""
         if self._shared:
             self.axis, self.index, self._shared = dict(self.axis), dict(self.index), False
 

@@ -84,7 +84,7 @@ class ClassTable:
         self.queries = QueryTable()
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
         self._by_raw_key: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
-        """A class of each shape, whatever demands of other pods it meets."""
+        """A class of each shape, without regard to demands of other pods on it."""
 
     def of_pod(self, pod: Pod) -> PodClass:
         """Return the class of an existing pod; those made from a template like others cost little."""
@@ -126,7 +126,7 @@ class ClassTable:
         """Return the class of a pod or template with this spec; `pin` is the node that Muster pinned it to.
 
         `taken` are the amounts of a pod on a node, where they are other than those of its spec. Raises LimitError for
-        too many terms, unless the pod is on a node: its room is used whatever it asks for.
+        too many terms, unless the pod is on a node: its room is used, with any terms.
         """
         requests, gpu = asked_of(spec, annotations, taken)
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
@@ -196,7 +196,7 @@ class ClassTable:
         return cls if matched == cls.matched else self.marked(cls, matched)
 
     def also_matched(self, cls: PodClass, found: Iterable[Mark]) -> PodClass:
-        """Return the class of the same pods that meet these demands, too; it forgets those that nobody has any more."""
+        """Return the class of the same pods that meet these demands, too; it forgets those that no pod has any more."""
         matched = Marks(sorted({*self.queries.still(cls.matched), *found}))
         return cls if matched == cls.matched else self.marked(cls, matched)
 

@@ -4,7 +4,7 @@ A bound pod is charged as it was when it was first seen with its node, until it 
 owner's, and a policy of the API server (`muster-pods`) keeps those by which it is charged. Where it is not installed,
 or somebody may pass it, or a write comes between the binding and its news, the planner still holds on to what it bound:
 a pod that names another queue, gang, slot or device, asks for a smaller part of a GPU, or cannot be read any more,
-gives nothing back that it uses. And a part of a GPU that nobody has given takes nothing: a pod that was on a node from
+gives nothing back that it uses. And a part of a GPU that was not assigned takes nothing: a pod that was on a node from
 the beginning was bound by no scheduler.
 """
 
@@ -83,7 +83,7 @@ class PodRecord(Struct, eq=False, gc=False):
     says: str
     """The message that Muster wrote in that condition, without its first word; empty if none."""
     evictable: str
-    """What it tells autoscalers about its eviction; empty if nothing."""
+    """What it allows autoscalers about its eviction; empty if nothing."""
     evictable_by_us: bool
     """Muster wrote that, as the pod's queue demands."""
     queue: str
@@ -97,7 +97,7 @@ class PodRecord(Struct, eq=False, gc=False):
     devices: tuple[int, ...]
     """Numbers of the GPUs of its node that it shares; empty if it shares none, or they are not known."""
     answer: NoticeAnswer | None
-    """What it was told about its eviction, and what it says itself; None without any such annotation."""
+    """The notice of its eviction, and its answer; None without any such annotation."""
 
     trouble: str
     """Why kube-scheduler could not bind it to its node, in the API server's words; empty if it has not failed."""
@@ -139,7 +139,7 @@ class PodRecord(Struct, eq=False, gc=False):
 
 
 def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
-    """Make the record of a pod; `assumed` is the node that Muster has just bound it to, before the watch tells.
+    """Make the record of a pod; `assumed` is the node that Muster has just bound it to, before the watch reports it.
 
     A pod of another pool than this one, on a node that has come from there, is one of a foreign scheduler: it uses its
     room, and has no gang here.
@@ -207,7 +207,7 @@ def _trouble(scheduled: ReportedCondition | None) -> str:
 
 
 def _failed(pod: Pod) -> bool:
-    """Return True for a pod that has failed, and not because somebody disrupted it."""
+    """Return True for a pod that has failed, and not because of a disruption."""
     status = pod.status
     if status.phase != "Failed" or pod.metadata.deletion_timestamp is not None or status.reason in _DISRUPTED:
         return False
@@ -239,7 +239,7 @@ def keeps_running(before: PodRecord, after: PodRecord) -> bool:
 
 
 def has_same_entry(before: PodRecord, after: PodRecord) -> bool:
-    """Return True if a pod that goes on has the same ledger entry."""
+    """Return True if a pod that keeps running has the same ledger entry."""
     return keeps_running(before, after) and (before.queue, before.devices, before.slot, before.ours) == (
         after.queue,
         after.devices,

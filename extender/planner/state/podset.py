@@ -112,7 +112,7 @@ class PodSetView:
 def _part(pods: list[PodRecord]) -> None:
     """Take the slots of members that have the same as a member of another controller: indexes count in each of them.
 
-    Who is on a node or pinned to one keeps his, then the oldest.
+    Members on a node or pinned to one keep theirs, then the oldest.
     """
     holders: dict[Slot, PodRecord] = {}
     if len({pod.controller for pod in pods}) == 1:

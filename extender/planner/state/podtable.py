@@ -30,7 +30,7 @@ class PodTable:
         self.leaving: dict[str, PodRecord] = {}
         """Pods that are being deleted and still use a node, by UID."""
         self.told: dict[str, PodRecord] = {}
-        """Pods of gangs on a node that were told that they are to be evicted, by UID."""
+        """Pods of gangs on a node that have an eviction notice, by UID."""
         self.in_namespace: dict[str, set[str]] = {}
         """Namespace → UIDs."""
         self._members: dict[str, dict[str, PodRecord]] = {}

@@ -1,4 +1,4 @@
-"""Whether a pod or a Volcano Job is of a node pool, where no label of its own says it. Pure."""
+"""Node pool of a pod or a Volcano Job without a label of its own. Pure."""
 
 from collections.abc import Container
 

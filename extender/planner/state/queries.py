@@ -138,7 +138,7 @@ class QueryTable:
         self._known: dict[Mark, tuple[tuple[Account, ...], tuple[str | None, ...], Anchor]] = {}
         """The accounts, the namespaces and the anchor by which a query is in the index."""
         self._gone: deque[Mark] = deque()
-        """Of queries that nobody has any more, and that are still in the index."""
+        """Of queries that no pod has any more, and that are still in the index."""
         self._index: dict[str | None, dict[Anchor, dict[Mark, ref[Query]]]] = {}
         """Namespace (None: those of any) → anchor → queries."""
         self._asked: Counter[Account] = Counter()
@@ -219,7 +219,7 @@ class QueryTable:
             self._index.setdefault(place, {}).setdefault(anchor, {})[mark] = weak
 
     def _sweep(self) -> None:
-        """Remove the queries that nobody has any more."""
+        """Remove the queries that no pod has any more."""
         while self._gone:
             mark = self._gone.popleft()
             accounts, places, anchor = self._known.pop(mark)

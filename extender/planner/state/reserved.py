@@ -93,7 +93,7 @@ class ReservedRooms:
     ) -> Amounts | None:
         """Return the room to leave free of these resources on these nodes, int64 of shape (rows, columns); None: none.
 
-        `runtime_s` is the expected runtime of the asking pod from `now` on; None: for ever. `queue` is its queue. A
+        `runtime_s` is the expected runtime of the asking pod from `now` on; None: without end. `queue` is its queue. A
         column may be -1.
         """
         end = None if runtime_s is None else now + self._start_s + runtime_s

@@ -1,7 +1,7 @@
-"""Ledger entries of spares: the seats that a gang keeps for members that it loses, as its placement says.
+"""Ledger entries of spares: the slots that a gang keeps for members that it loses, as its placement says.
 
 They count on their node and in the gang's queue as members do, from the writing of the placement until the gang has
-taken the seat, has ended or keeps others: nobody else is placed there, but for gangs that borrow them. A seat that is
+taken the slot, has ended or keeps others: no other gang is placed there, but those that borrow them. A slot that is
 lent counts in the queue alone, as the borrower's pods count on the node.
 """
 
@@ -18,9 +18,9 @@ from muster.api.names import DEFAULT_QUEUE
 from muster.resources.vector import scale
 
 Seat = tuple[SpareSeats, PodClass]
-"""Seats on one node, and the class of the members that fit there."""
+"""Spare slots on one node, and the class of the members that fit there."""
 Seats = tuple[str, str, str]
-"""UID of the gang that keeps seats, pod set and node."""
+"""UID of the gang that keeps spare slots, pod set and node."""
 MOST_LOANS = 1_024
 """Loans of one gang that are read; more of them no gang needs."""
 
@@ -31,7 +31,7 @@ def runs(gang: GangView) -> bool:
 
 
 def seats_of(gang: GangView) -> list[Seat]:
-    """Return the seats that count: none of a gang without members and without an active placement."""
+    """Return the spare slots that count: none of a gang without members and without an active placement."""
     placement = gang.placement
     if placement is None or not placement.spec.spares or not (gang.active or runs(gang)):
         return []
@@ -45,7 +45,7 @@ def seats_of(gang: GangView) -> list[Seat]:
 
 
 def loans_of(gang: GangView) -> list[Loan]:
-    """Return the seats of others on which the gang runs, or is about to."""
+    """Return the spare slots of others on which the gang runs, or is about to."""
     placement = gang.placement
     if placement is None or not placement.spec.borrows or not (gang.active or runs(gang)):
         return []
@@ -53,7 +53,7 @@ def loans_of(gang: GangView) -> list[Loan]:
 
 
 def lent(loans: Iterable[Loan]) -> Counter[Seats]:
-    """Return how many of the seats are lent."""
+    """Return how many of the spare slots are lent."""
     found: Counter[Seats] = Counter()
     for loan in loans:
         found[loan.lender, loan.pod_set, loan.node] += loan.count
@@ -67,9 +67,9 @@ class SpareEntries:
         self._ledger = ledger
         self._classes = classes
         self._kept: dict[str, tuple[str, list[Seat]]] = {}
-        """Key of a gang → its UID, and its seats."""
+        """Key of a gang → its UID, and its spare slots."""
         self._key_of: dict[str, str] = {}
-        """UID of a gang that keeps seats → its key."""
+        """UID of a gang that keeps spare slots → its key."""
         self._open: dict[str, list[tuple[str, str, int]]] = {}
         """Key of a gang → holders of its entries."""
         self._loans: dict[str, list[Loan]] = {}
@@ -97,7 +97,7 @@ class SpareEntries:
         self._write(key)
 
     def _write(self, key: str) -> None:
-        """Open the entries of a gang anew."""
+        """Make the entries of a gang again."""
         for holder in self._open.pop(key, ()):
             self._ledger.close(holder)
         uid, seats = self._kept.get(key, ("", []))

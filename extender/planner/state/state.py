@@ -1,7 +1,7 @@
 """The cluster as the planner knows it, kept by events.
 
 Every `on_*` method takes one object that changed (None: gone) and costs only what changed. Objects that Muster wrote
-itself are handed in as soon as the API server has confirmed them, before the watch tells the same; an older version
+itself are handed in as soon as the API server has confirmed them, before the watch reports the same; an older version
 that arrives later is ignored.
 
 Nodes and the ledger are up to date after each event, and so are the matches of pods with demands that have been
@@ -29,7 +29,7 @@ from muster.volcano.queuelimits import limits_of
 
 
 class PlannerState(Views):
-    """What is kept, and one method for each kind of object that changes it."""
+    """The state of a cluster, with one method for each kind of object that changes it."""
 
     def on_node(self, old: Node | None, new: Node | None) -> bool:
         """Take a node; return True if the change matters to scheduling, which a heartbeat does not."""
@@ -54,7 +54,8 @@ class PlannerState(Views):
     def on_pod(self, old: Pod | None, new: Pod | None) -> bool:
         """Take a pod of any scheduler; return True if there may be something to decide.
 
-        There is not for a new member that is pinned as its placement says, nor for a pod that goes on on its node.
+        There is not for a new member that is pinned as its placement says, nor for a pod that keeps running on its
+        node.
         """
         if new is None:
             if old is not None:
@@ -96,7 +97,7 @@ class PlannerState(Views):
             self.on_pod(None, new)
 
     def assume(self, uid: str, node: str, devices: tuple[int, ...] = ()) -> bool:
-        """Take a pod that Muster has just bound, before the watch tells.
+        """Take a pod that Muster has just bound, before the watch reports it.
 
         Return True if there may be something to decide: its gang has its minimum now, or no placed slot is left.
         """

@@ -28,7 +28,7 @@ from muster.volcano.pods import task_labels
 from muster.workloads.table import PART_LABELS
 
 UNREADABLE = "unreadable"
-"""In place of a template that cannot be read, the reason, for the gang that is set aside when it is looked at."""
+"""In place of a template that cannot be read, the reason, for the gang that is excluded when it is evaluated."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class Template:
     runtime: Runtime = UNKNOWN
     topology: PodTopology | None = None
     priority_class: str = ""
-    """That of its pods: its own, else its Job's."""
+    """Priority class of its pods: its own, else its Job's."""
 
 
 class Templates:

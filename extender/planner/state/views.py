@@ -56,7 +56,7 @@ class Views(Tables):
         Nodes are suspect by the `rules`.
 
         It compares new queries with pods at once (`looks` is None), or at most about so often in one event: then it
-        calls `later` for what is left, and `compare` goes on with it.
+        calls `later` for what is left, and `compare` continues with it.
         """
         self._looks, self._later = looks, later
         self._released = False
@@ -75,7 +75,7 @@ class Views(Tables):
         self._templates = Templates(self.classes, self.devices)
         self._gangs = GangTable(self._templates)
         self.groups: Mapping[str, PodGroup] = self._gangs.groups
-        """By key (`namespace/name`), whatever their phase."""
+        """By key (`namespace/name`), in any phase."""
         self.placements: Mapping[str, Placement] = self._gangs.placements
         """By key; one may have been made for a PodGroup that is gone, see `placement_of`."""
         self.jobs: Mapping[str, Job] = self._gangs.jobs
@@ -84,7 +84,7 @@ class Views(Tables):
         self._spares = SpareEntries(self.ledger, self.classes)
         self.failures = Failures()
         self._unfollowed: set[str] = set()
-        """Keys of gangs whose pods failed or are gone, maybe all of them: the next view tells of their placed slots."""
+        """Keys of gangs whose pods failed or are gone, maybe all of them: the next view has their placed slots."""
         self.answers = Answers()
         """Answers of filter about pods without a gang that are not bound yet."""
         self.claimants = Claimants(

@@ -1,7 +1,7 @@
 """The tree of HyperNodes, kept up to date by changes of HyperNodes and of names and labels of nodes.
 
 Start at `HyperNodeTree.of`. `members` finds the nodes of HyperNodes, `nesting` makes the tree. A HyperNode with a
-problem is set aside with a reason, and the rest of the tree is usable.
+problem is excluded with a reason, and the rest of the tree is usable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

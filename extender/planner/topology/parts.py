@@ -105,7 +105,7 @@ class SlotGroup:
 
 
 class SlotsLeft:
-    """Slots that are in no part yet, in their order; to take some costs what is taken, whatever is left."""
+    """Slots that are in no part yet, in their order; to take some costs in proportion to what is taken."""
 
     def __init__(self, slots: Mapping[str, Sequence[int]]) -> None:
         self._left = {name: {rank: place for place, rank in enumerate(ranks)} for name, ranks in slots.items()}

@@ -7,7 +7,7 @@
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
 A unit has the ranks that are placed together or not at all, when a gang starts, grows or is repaired: a partition of a
-task, or a slice. Half of a slice in a domain without room for the rest is a dead end: its pods take room that nobody
+task, or a slice. Half of a slice in a domain without room for the rest is a dead end: its pods take room that no pod
 can use, and the others may go nowhere else.
 """
 
@@ -50,7 +50,7 @@ class RequestKind:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TopologyRequest:
-    """The wishes of a gang, each with its members."""
+    """The topology requests of a gang, each with its members."""
 
     near: Nearness
     """By networkTopology, else by annotation."""
@@ -64,7 +64,7 @@ class TopologyRequest:
 
     @property
     def required(self) -> list[Nearness]:
-        """The wishes that are required."""
+        """The requests that are required."""
         sliced = (each.near for kind in self.kinds for each in kind.slices)
         said = (kind.topology.near for kind in self.kinds)
         wishes = (self.near, self.also, *said, *sliced, *(near for _, near, _ in self.sub_groups))
@@ -106,7 +106,7 @@ def request_of(gang: GangView) -> TopologyRequest | None:
 
 
 def _around_labels(nears: list[Nearness], kinds: list[RequestKind]) -> tuple[list[Nearness], list[RequestKind]]:
-    """Return wishes and kinds of a gang with sub-groups by labels, whose pods may be of several kinds.
+    """Return requests and kinds of a gang with sub-groups by labels, whose pods may be of several kinds.
 
     What its only template requires is about the gang, so around the sub-groups. Other requirements would cross them.
     """

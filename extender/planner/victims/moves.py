@@ -5,7 +5,7 @@ Candidates are tried from the cheapest on, each with all predicates on a stateme
 1. Single pieces that make enough room.
 2. Pieces of one node that make room for a pod only together, and such lots of several nodes.
 3. Pieces that make enough room, with another that leaves its node to them.
-4. Beginnings of the whole order, where whoever can stay does.
+4. Beginnings of the whole order, in which each member that can stay does.
 
 The room that pieces make is counted exactly, GPU by GPU, as a move may be one between two GPUs of a node.
 

@@ -1,4 +1,4 @@
-"""Eviction notices: how long a victim is told before it goes, when it goes, and what an eviction costs it. Pure.
+"""Eviction notices: their time before the eviction, its moment, and its cost for the victim. Pure.
 
 A gang's notice is written once, in the placement of the gang that asks, with the time at which it ends. So it is never
 longer than it was said to be: another planner reads the same time, and a later asker takes the earlier one over.
@@ -40,7 +40,7 @@ def length_s(session: Session, gang: GangView) -> float:
 def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Notice, ...]:
     """Return the notices of the victims of a gang, in whole seconds; those without one are left out.
 
-    A victim that was told before, for somebody who needs its room no more, keeps the time that it was told.
+    A victim whose earlier notice was for a gang that needs its room no more keeps the time of that notice.
     """
     home, found = gang.group.metadata.namespace, []
     going = {pod.uid for _, pod in victims}

@@ -1,4 +1,4 @@
-"""How far each namespace is folded, and an index that knows the last start of each gang."""
+"""The folded time of each namespace, and an index of the last start of each gang."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -85,7 +85,7 @@ class ContainerStatus(Wire):
     resources: ResourceRequirements | None = None
     """Resources that it has now, while a resize may be pending."""
     allocated_resources: Quantities = field(default_factory=dict)
-    """Resources that kubelet has set aside for it."""
+    """Resources that kubelet has allocated to it."""
     state: ContainerState = field(default_factory=ContainerState)
 
 
@@ -150,7 +150,7 @@ class PodStatus(Wire):
     resources: ResourceRequirements | None = None
     """Resources of the whole pod now, if they are given for the pod and not for each container."""
     allocated_resources: Quantities = field(default_factory=dict)
-    """Resources that kubelet has set aside for the whole pod."""
+    """Resources that kubelet has allocated to the whole pod."""
     resource_claim_statuses: list[PodResourceClaimStatus] = field(default_factory=list)
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 

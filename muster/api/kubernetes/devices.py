@@ -96,7 +96,7 @@ class DeviceTaintRuleSpec(Wire):
 
 
 class DeviceTaintRule(Object):
-    """A taint that an administrator gives devices, whatever their driver publishes (v1 since Kubernetes 1.37)."""
+    """A taint that an administrator gives devices, beside those of their driver (v1 since Kubernetes 1.37)."""
 
     spec: DeviceTaintRuleSpec = field(default_factory=DeviceTaintRuleSpec)
 

@@ -69,7 +69,7 @@ class CertificateSecret(Object):
 
 
 class WebhookClientConfig(Wire):
-    """Where an API server calls a webhook, and the authorities that it trusts there."""
+    """Address at which an API server calls a webhook, and the authorities that it trusts there."""
 
     url: str = ""
     """Empty where it is behind a Service."""

@@ -35,7 +35,7 @@ class GangPolicy(Wire):
 
 
 class SchedulingPolicy(Wire):
-    """How the pods of a group start: exactly one of the two is set."""
+    """Scheduling policy of a group's pods: exactly one of the two is set."""
 
     basic: Policy | None = None
     gang: GangPolicy | None = None
@@ -54,7 +54,7 @@ class SchedulingConstraints(Wire):
 
 
 class DisruptionMode(Wire):
-    """How the pods of a running group may be ended: each alone or all together. Exactly one is set."""
+    """Disruption mode of a running group's pods: each alone or all together. Exactly one is set."""
 
     single: Policy | None = None
     all: Policy | None = None
@@ -117,7 +117,7 @@ class CompositeGangPolicy(Wire):
 
 
 class CompositeSchedulingPolicy(Wire):
-    """How the groups of a composite group start: exactly one of the two is set."""
+    """Scheduling policy of a composite group's groups: exactly one of the two is set."""
 
     basic: Policy | None = None
     gang: CompositeGangPolicy | None = None

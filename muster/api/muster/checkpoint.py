@@ -1,6 +1,6 @@
-"""What a run says about its checkpoints, on its pods or its PodGroup: `muster.dev/checkpoint` and `evict-ready`. Pure.
+"""Reports of a run on its checkpoints, on its pods or its PodGroup: `muster.dev/checkpoint` and `evict-ready`. Pure.
 
-Whoever may write a pod can say anything, so a text is read within limits, and a time is believed only for the gang
+A user who may write a pod can claim anything, so a text is read within limits, and a time is believed only for the gang
 itself, between its start and now. A lie gains nothing: a gang that claims to have saved is evicted sooner.
 """
 
@@ -33,9 +33,9 @@ class NoticeAnswer(Struct, frozen=True, gc=False):
     """The annotations of one pod, or of a PodGroup, about its eviction."""
 
     notice: str = ""
-    """How long it is to be told before."""
+    """Time between the notice and its eviction."""
     evict_at: str = ""
-    """What Muster has told it; empty if nothing."""
+    """The notice that Muster has written; empty without one."""
     ready: bool = False
     """It has nothing left to save."""
     checkpoint: Checkpoint | None = None

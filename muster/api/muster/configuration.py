@@ -1,4 +1,4 @@
-"""What the planner runs with, as the leading extender publishes it and commands read it.
+"""The planner's configuration, as the leading extender publishes it and commands read it.
 
 That is the scheduler configuration, and of the extender's settings timing and the list of what makes a node suspect;
 and what its process remembers from one cycle to the next (extender.planner.memory).
@@ -28,7 +28,7 @@ _TEXT, _SEEN, _REFUSED, _SUSPECTS = "config.yaml", "seen", "refused", "suspects.
 
 
 class Suspects(Struct, frozen=True):
-    """What makes a node suspect (docs/faults.md): the whole list, with what the settings add and take away."""
+    """Rules by which a node is suspect (docs/faults.md): the whole list, with what the settings add and take away."""
 
     conditions: tuple[str, ...] = ()
     """Each as type=status."""
@@ -48,7 +48,7 @@ class PublishedConfig(Object):
 
     @property
     def suspects(self) -> Suspects | None:
-        """What makes a node suspect; None if none was published, as by an older extender, or it cannot be read."""
+        """Return the rules for suspect nodes; None if unpublished, as by an older extender, or unreadable."""
         text = (self.data or {}).get(_SUSPECTS)
         try:
             return msgspec.json.decode(text, type=Suspects) if text else None

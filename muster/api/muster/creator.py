@@ -1,4 +1,4 @@
-"""Who created a workload, as its annotation says (`names.CREATED_BY`): written by admission, read with a bound.
+"""Creator of a workload, from its annotation (`names.CREATED_BY`): written by admission, read with a bound.
 
 The API server vouches for it: its webhook writes the user of the request, and the policy muster-creators refuses any
 other value. Where neither is installed, it is what its writer says.
@@ -11,7 +11,7 @@ from typing import Final
 from muster.api import names
 
 UNKNOWN: Final = ""
-"""The creator of what nobody has vouched for: all of it counts as one user."""
+"""The creator of objects whose creator is not verified: all of them count as one user."""
 MOST_CHARS: Final = 253
 """Names of users that identity providers give are shorter; the policy muster-creators has the same number."""
 _KEPT: Final = 200

@@ -1,4 +1,4 @@
-"""Annotations of a pod that tell autoscalers if they may move it: cluster-autoscaler's and Karpenter's, always both.
+"""Annotations of a pod that allow autoscalers to move it, or not: cluster-autoscaler's and Karpenter's, always both.
 
 Muster notes on the pod that the words are its own (`muster.dev/safe-to-evict`), so that they can follow the queue.
 """

@@ -146,7 +146,7 @@ def holds(status: PodGroupStatus) -> PodGroupStatus:
 
 
 def pool_told(native: scheduling.NativePodGroup) -> str:
-    """Return the node pool whose pair has written the phase; that of the default pool, and nobody, has none."""
+    """Return the node pool whose pair has written the phase; that of the default pool has none."""
     told = next((each for each in native.status.conditions if each.type == PHASE), None)
     return _words_of(told).get("pool", DEFAULT_POOL) if told is not None else DEFAULT_POOL
 
@@ -154,7 +154,7 @@ def pool_told(native: scheduling.NativePodGroup) -> str:
 def counted_in(native: scheduling.NativePodGroup) -> str:
     """Return the queue in whose status the group is one of the gangs; empty while it is no gang of Muster's.
 
-    That is the queue that it names itself, else the one that was told with its phase, which only the planner finds out.
+    That is the queue that it names itself, else the one that stands with its phase, which only the planner finds out.
     """
     told = next((each for each in native.status.conditions if each.type == PHASE), None)
     return (queue_of(native) or _words_of(told).get("queue") or names.DEFAULT_QUEUE) if told is not None else ""

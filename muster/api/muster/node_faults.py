@@ -39,11 +39,11 @@ TAINTS: Final = (
     # Kubernetes: the cloud's node controller, and an administrator
     *("node.cloudprovider.kubernetes.io/shutdown", OUT_OF_SERVICE),
 )
-"""Keys of the taints of a suspect node, whatever their value and effect."""
+"""Keys of the taints of a suspect node, of any value and effect."""
 
 
 class FaultRules(NamedTuple):
-    """What makes a node suspect."""
+    """Rules by which a node is suspect."""
 
     conditions: frozenset[tuple[str, str]]
     """Type and status."""
@@ -57,13 +57,13 @@ class FaultRules(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What is wrong with a node."""
+    """A fault of a node."""
 
     kind: FaultKind
     cause: str
     """In words: the condition or taint, as it stands in the Node."""
     since: float | None
-    """Time since when it is not ready, in seconds since the epoch; None if nobody says it."""
+    """Time since when it is not ready, in seconds since the epoch; None if unknown."""
 
 
 def is_dead(fault: Fault | None) -> bool:
@@ -87,7 +87,7 @@ DEFAULT_RULES: Final = rules_of(CONDITIONS, TAINTS)
 
 
 def rules_in(told: Mapping[str, Suspects], pool: str) -> FaultRules:
-    """Return the rules of a node pool, of what extenders have told by pool; by default the ones of this version."""
+    """Return the rules of a node pool, of those that extenders publish by pool; by default the ones of this version."""
     suspects = told.get(pool)
     return rules_of(suspects.conditions, suspects.taints) if suspects else DEFAULT_RULES
 

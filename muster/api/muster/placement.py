@@ -73,7 +73,7 @@ class SpareSeats(Wire):
 
 
 class Loan(Wire):
-    """Seats that another gang keeps, and on which this gang runs until that one needs them."""
+    """Spare slots of another gang, on which this gang runs until that one needs them."""
 
     lender: str = ""
     """UID of the PodGroup that keeps them."""
@@ -86,7 +86,7 @@ class Loan(Wire):
 
 
 class Notice(Wire):
-    """What a gang was told before pods of it are evicted for the placement. It is never changed."""
+    """Notice to a gang before pods of it are evicted for the placement. It is never changed."""
 
     gang: str = ""
     """Name of its PodGroup."""
@@ -133,7 +133,7 @@ class AvoidedNode(Wire):
     cause: str = ""
     """Member that failed there, in words; empty for a node that refused one."""
     failures: NonNegative = 0
-    """How often members failed there, one after the other; each time the node is left out for longer."""
+    """Number of members that failed there, one after the other; each time the node is left out for longer."""
     failed_at: str = ""
     """Time when the last failure was counted (RFC 3339): pods that are older count no more."""
 
@@ -308,7 +308,7 @@ PLACEMENTS = Resource("muster.dev", "v1alpha1", "placements", "Placement", Place
 
 
 class PlacementContent(Wire):
-    """What a placement says, as an object or as a note."""
+    """Content of a placement, as an object or as a note."""
 
     spec: PlacementSpec = field(default_factory=PlacementSpec)
     status: PlacementStatus = field(default_factory=PlacementStatus)

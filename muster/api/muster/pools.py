@@ -37,7 +37,7 @@ def pool_of_scheduler(scheduler: str) -> str | None:
 
 
 def is_musters(scheduler: str) -> bool:
-    """Return True if this is a profile of Muster's kube-scheduler, of whatever pool."""
+    """Return True if this is a profile of Muster's kube-scheduler, of any pool."""
     return scheduler in names.SCHEDULERS or (scheduler.startswith(PREFIX) and len(scheduler) > len(PREFIX))
 
 

@@ -43,7 +43,7 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
     @property
     def data(self) -> "Reason | None":
-        """What is stored with the message; None without a reason, or for a quotation."""
+        """Return the data that is stored with the message; None without a reason, or for a quotation."""
         return self if self.code not in {"", quoted.code} else None
 
     def given(self, **params: Any) -> "Reason":
@@ -98,7 +98,7 @@ def _enter(code: str, words: Callable[..., str]) -> None:
 NOTHING = constant("", "")
 """No reason."""
 quoted = Sentence("quoted", "{text}")
-"""A message without data, which nobody reads: of another program, or of an older version."""
+"""A message without data, which no code reads: of another program, or of an older version."""
 
 
 @worded("also")

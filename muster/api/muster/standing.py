@@ -1,4 +1,4 @@
-"""Where a gang that waits stands, as roughly as it is written: its place in its queue, and its expected start.
+"""Queue position of a waiting gang, as roughly as it is written: its place, and its expected start.
 
 Both change whenever another gang moves, and each change is a write of a PodGroup. So a place is exact up to ten, then
 it is the first of ten, later of a hundred: one start moves a hundred gangs, and changes what is said of twenty.
@@ -9,12 +9,12 @@ from math import ceil
 from muster.api.kubernetes.meta import format_time, readable_time
 
 EXACT = 10
-"""The last place that is told exactly."""
+"""The last place that is shown exactly."""
 MINUTE_S = 60
 
 
 def rough_place(place: int) -> int:
-    """Return the first of the places among which a place is told: 7 of 7, 21 of 24, 101 of 150; 0 stays 0."""
+    """Return the first of the places that are shown as one: 7 of 7, 21 of 24, 101 of 150; 0 stays 0."""
     return 0 if place < 1 else (place - 1) // _step(place) * _step(place) + 1
 
 
@@ -35,5 +35,5 @@ def rough_start(moment: str) -> str | None:
 
 
 def _step(place: int) -> int:
-    """Return the number of places that are told as one."""
+    """Return the number of places that are shown as one."""
     return 1 if place <= EXACT else int(10 ** (len(str(place - 1)) - 1))

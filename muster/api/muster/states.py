@@ -51,7 +51,7 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     waits: bool = False
     """There is a reason to wait."""
     placement: PlacementPhase | Literal[""] = ""
-    """Empty without one; as the PodGroup tells if it may not be read."""
+    """Empty without one; as the PodGroup reports if it may not be read."""
 
 
 def without_gang(job: Phase) -> State:
@@ -74,7 +74,7 @@ def state_of(facts: Facts) -> State:
 
 
 def facts_of(group: PodGroup, placement: Placement | None = None, pods: Iterable[Pod] | None = None) -> Facts:
-    """Return the facts that a gang's objects tell; None are pods that may not be read.
+    """Return the facts that a gang's objects report; None are pods that may not be read.
 
     A gang that has ended has failed if its owner says so, or if none succeeded and some failed or all were evicted.
     """

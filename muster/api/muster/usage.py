@@ -1,4 +1,4 @@
-"""What queues have used by period, as the recorder publishes it in the ConfigMap `muster-usage`. Pure.
+"""Usage of queues by period, as the recorder publishes it in the ConfigMap `muster-usage`. Pure.
 
 Nothing read is trusted: of a document that is too long, or no usage, nothing counts, and the reason is said.
 """
@@ -13,12 +13,12 @@ KEY: Final = "usage.json"
 MOST_CHARS: Final = 900_000
 """Of the document; the API server takes ConfigMaps of 1 MiB."""
 AHEAD_S: Final = 600.0
-"""What is said to be up to a later time than this from now is not believed: clocks differ less."""
+"""Longest time in the future that is believed, in seconds: clocks differ less."""
 AGAIN_S: Final = 300.0
-"""It is published so often at least, whatever happens."""
+"""It is published so often at least."""
 Period = Literal["month", "week", "day"]
 PERIODS: Final[tuple[Period, ...]] = get_args(Period)
-"""What a budget may be of."""
+"""Periods of budgets."""
 
 
 class UsagePeriod(NamedTuple):
@@ -45,7 +45,7 @@ def period_of(period: Period, now_s: float) -> UsagePeriod:
 
 
 class PeriodUsage(msgspec.Struct, frozen=True):
-    """What the gangs of one queue have held in one period."""
+    """Usage of one queue's gangs in one period."""
 
     name: str = ""
     seconds: dict[str, float] = {}
@@ -55,7 +55,7 @@ _NOTHING: Final = PeriodUsage()
 
 
 class QueueUsage(msgspec.Struct, frozen=True):
-    """What the gangs of one queue, without those below it, have held."""
+    """Usage of one queue's gangs, without queues below it."""
 
     month: str = ""
     """In UTC, e.g. 2026-11."""

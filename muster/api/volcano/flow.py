@@ -60,7 +60,7 @@ class TaskStatus(Wire):
 
 
 class Probe(Wire):
-    """What is enough for a target, instead of its end."""
+    """A condition that is enough for a target, instead of its end."""
 
     http_get_list: list[HttpGet] = field(default_factory=list)
     """Refused: Muster's controller connects to no pods."""
@@ -76,7 +76,7 @@ class FlowDependsOn(Wire):
     targets: list[str] = field(default_factory=list)
     """Steps of the same JobFlow; their Jobs must be completed before this one is made."""
     probe: Probe | None = None
-    """What is enough for them, instead of their end."""
+    """The condition that is enough for them, instead of their end."""
 
 
 class TaskPatch(Wire):

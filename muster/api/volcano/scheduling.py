@@ -199,7 +199,7 @@ class QueueSpec(Wire):
 
 
 class VolcanoReservation(Wire):
-    """Nodes set aside for a queue (stored, without effect)."""
+    """Nodes reserved for a queue (stored, without effect)."""
 
     nodes: list[str] = field(default_factory=list)
     """Stored."""

@@ -171,7 +171,7 @@ def _terms(selector: LabelSelector) -> int:
 
 
 class PatternError(ValueError):
-    """A pattern that cannot be used; the message tells its author why."""
+    """A pattern that cannot be used; the message says why."""
 
 
 def steps_of(pattern: str) -> int:

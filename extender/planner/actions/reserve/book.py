@@ -4,9 +4,9 @@ The head of a queue is the first of its gangs, in the session's order, that wait
 start can be predicted, or if it has waited for long. Another gang may use the nodes of a reservation if it ends before,
 or as far as there is room for both: the head's need less the amounts that will have been freed is left free.
 
-A reservation binds all queues as far as its own is entitled to it (`judged`), else its own only, so that nobody keeps
-from others what is not his. A reservation of an earlier cycle counts from the beginning of the cycle, so that its freed
-room does not go to the first gang that is tried. Gangs of the same queue that come before the head are exempt.
+A reservation binds all queues as far as its own is entitled to it (`judged`), else its own only, so that no queue keeps
+from others what it may not have. A reservation of an earlier cycle counts from the beginning of the cycle, so that its
+freed room does not go to the first gang that is tried. Gangs of the same queue that come before the head are exempt.
 """
 
 from collections.abc import Iterator, Sequence
@@ -108,8 +108,8 @@ class Book:
     def room_for(self, gang: GangView, *, growth: bool = False) -> Iterator[bytes]:
         """Set the session's reserved room for this gang; equal marks mean equal restrictions.
 
-        A gang that has started and lacks members may use everything: else its running members would be in vain. Not so
-        independent pods.
+        A gang that has started and lacks members may use everything: else its running members would run without effect.
+        Not so independent pods.
         """
         reserved = None if gang.started and not growth and not gang.independent else self.left_by(gang)
         self._session.reserved = reserved
@@ -239,7 +239,7 @@ class Book:
 
     @property
     def rooms(self) -> Sequence[Reservation]:
-        """What is reserved."""
+        """Return the reserved amounts."""
         return list(self._live.values())
 
     def left_by(self, gang: GangView) -> LeftFree | None:

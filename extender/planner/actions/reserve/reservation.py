@@ -38,7 +38,7 @@ from muster.api.muster.reason import NOTHING, Reason, stored
 LATER_S = 10.0
 """Delay of an expected start up to which the placement is not written again."""
 LOOK_AGAIN_S = 5.0
-"""Time after a search in vain until the next one for this gang, if nodes have changed."""
+"""Time after a failed search until the next one for this gang, if nodes have changed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +57,7 @@ class Reservation(ReservedRoom):
 
 
 def as_written(session: Session, gang: GangView, releases: Releases) -> Reservation | None:
-    """Return the reservation of the gang's placement, with its time computed anew; None if a node refuses the gang."""
+    """Return the reservation of the gang's placement, with its time computed again; None if a node refuses the gang."""
     placement, snapshot = gang.placement, session.snapshot
     if placement is None or placement.status.phase != "Reserved":
         return None
