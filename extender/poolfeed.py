@@ -1,13 +1,13 @@
 """The part of the cluster that a pair of one node pool reads, where a selector cannot say it: pods, and Volcano Jobs.
 
 Nodes, PodGroups and Placements are selected by the API server, by the label of their pool. Pods cannot be: what runs on
-a node of the pool may be anybody's. So all pods come by the watch, and those of other pools are dropped before anything
-is kept of them. A pod belongs to the pool if its scheduler is the pool's, wherever it is, or if it is on a node of the
-pool, whoever placed it.
+a node of the pool may be of any scheduler. So all pods come by the watch, and those of other pools are dropped before
+anything is kept of them. A pod belongs to the pool if its scheduler is the pool's, wherever it is, or if it is on a
+node of the pool, by any scheduler.
 
-A node that leaves the pool is as one that is deleted: gangs of the pool go on there, and other pods are dropped. A node
-that comes from another pool comes with its pods: they were dropped, so they are listed before the planner sees it, or
-it would look empty.
+A node that leaves the pool is as one that is deleted: gangs of the pool keep running there, and other pods are dropped.
+A node that comes from another pool comes with its pods: they were dropped, so they are listed before the planner sees
+it, or it would look empty.
 """
 
 import asyncio
@@ -104,7 +104,7 @@ class PoolFeed:
                 self.pods.remove(f"{record.namespace}/{record.name}")
 
     async def _bring(self, name: str) -> None:
-        """List the pods of a node, and tell of it then; until that has worked, or the node has left."""
+        """List the pods of a node, and report it then; until that has worked, or the node has left."""
         backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, self._random)
         while True:
             try:

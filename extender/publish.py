@@ -1,7 +1,7 @@
 """Publishes the planner's configuration, timing and memory, so that commands which plan elsewhere use the same.
 
 The ConfigMap is made with the extender's roles: the extender may only change it. Where it is missing, or may not be
-changed, planning goes on; the log says so once, and it is tried again later.
+changed, planning continues; the log says so once, and it is tried again later.
 
 It also has the nodes that gangs leave out, as members failed there. A Placement says which nodes its gang leaves out. A
 Job that restarts gets another PodGroup, and with that another Placement, which has the words of the first from memory.

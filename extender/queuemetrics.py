@@ -86,7 +86,7 @@ class QueueMetrics:
 
 
 def _spares(session: Session) -> tuple[Counter[str], Counter[str]]:
-    """Return queue → seats that its gangs keep for members that they lose, and how many of them are lent."""
+    """Return queue → spare slots that its gangs keep for members that they lose, and how many of them are lent."""
     kept, lent = Counter[str](), Counter[str]()
     for gang in session.snapshot.gangs:
         for seats, _ in seats_of(gang):

@@ -62,7 +62,7 @@ class Repairs(Evictor):
         """Nodes that the planner does not know, with members of gangs, and that do not exist."""
 
     def carry_out(self, session: Session) -> None:
-        """Evict the members of all repairs of a cycle, and tell each gang once."""
+        """Evict the members of all repairs of a cycle, and record one Event for each gang."""
         self.ask(session)
         self._forget()
         due = [repair for repair in session.decided(decisions.EvictForFaults) if self._stands(repair)]

@@ -1,7 +1,7 @@
 """Past usage of queues: read from the ConfigMap `muster-usage` of Muster's namespace, and counted on until now.
 
 The recorder of the history writes the ConfigMap, and no other account has the right to. Where it is missing or cannot
-be read budgets are not enforced: a history that is down costs money, and keeps nobody from working.
+be read budgets are not enforced: a history that is down costs money, and keeps no gang from running.
 
 Between two publications of the recorder a meter counts what queues hold, so that a budget knows it at every moment.
 Without it a gang that ends would take what it has used since the last publication with it, until the next one: for a
@@ -94,11 +94,11 @@ _NO_RATES: Final[Mapping[tuple[str, str], float]] = {}
 
 
 class Meter:
-    """Integrates what is held, from one look to the next; it begins anew with each publication."""
+    """Integrates what is held, from one pass to the next; it restarts with each publication."""
 
     def __init__(self) -> None:
         self._until: float | None = None
-        """Up to when the publication counts that this one goes on from."""
+        """End of the publication from which this one continues."""
         self._last = 0.0
         self._rates = _NO_RATES
         """Units that were held at the last look."""

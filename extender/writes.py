@@ -1,4 +1,4 @@
-"""Threads for the planner's writes: those that a cycle waits for, and those that go on while the next cycle plans.
+"""Threads for the planner's writes: those that a cycle waits for, and those that continue while the next cycle plans.
 
 A cycle waits for placements and evictions, since the next one is decided upon them. The other writes (gates of pods,
 statuses, conditions) are only started: a slow answer must not hold up other gangs. Each object has at most one write of
@@ -30,7 +30,7 @@ RETRY_S = 1.0
 REFUSED_MOST_S = 60.0
 """Longest delay of one that is refused time after time: it starts with `RETRY_S`, and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid)
-"""Answers that the same write gets again, until somebody changes something."""
+"""Answers that the same write gets again, until an object is changed."""
 STOP_S = 5.0
 """Time for writes that are under way at the end of the process."""
 

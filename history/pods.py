@@ -1,6 +1,6 @@
 """Facts that a pod shows: its gang, the resources that it holds, since when, and its end. Pure.
 
-The API server writes times to the second. Where a change was seen as it happened, the clock of the recorder tells the
+The API server writes times to the second. Where a change was seen as it happened, the clock of the recorder gives the
 rest, within that second; where it was seen later, the middle of the second is taken.
 """
 

@@ -91,7 +91,7 @@ class ForAll:
 
 
 def serve_for_all(config: ClientConfig, how: ForAll) -> None:
-    """Serve over TLS until SIGTERM. ConfigurationError for credentials with which users could not be told apart."""
+    """Serve over TLS until SIGTERM. ConfigurationError for credentials with which users could not be distinguished."""
     if config.certificate:
         raise ConfigurationError(
             "the page would act for its users with the certificate of this kubeconfig: "

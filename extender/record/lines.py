@@ -1,4 +1,4 @@
-"""The format of a recording: one JSON object per line, told apart by its field `is`. Pure.
+"""The format of a recording: one JSON object per line, distinguished by its field `is`. Pure.
 
 Objects are those of the API server with only the fields that the planner reads (`explain.clusterdump.scrubbed`), so
 that they are as free of secrets as a file of `muster snapshot`.
@@ -65,7 +65,7 @@ class Put(RecordLine, tag="put"):
     kind: str
     object: Raw
     own: bool = False
-    """The planner's own write, told before the watch tells the same."""
+    """The planner's own write, recorded before the watch reports it."""
 
 
 class GoneLine(RecordLine, tag="gone"):
@@ -77,7 +77,7 @@ class GoneLine(RecordLine, tag="gone"):
 
 
 class Bound(RecordLine, tag="bound"):
-    """A pod that Muster has bound, before the watch tells."""
+    """A pod that Muster has bound, before the watch reports it."""
 
     uid: str
     node: str
@@ -91,7 +91,7 @@ class ConfigLine(RecordLine, tag="config"):
 
 
 class SnapshotLine(RecordLine, tag="look"):
-    """The planner has copied its state for a cycle: what is told later counts for the next one."""
+    """The planner has copied its state for a cycle: later changes count for the next one."""
 
 
 class Cycle(RecordLine, tag="cycle"):
@@ -112,7 +112,7 @@ class Cycle(RecordLine, tag="cycle"):
 
 
 class Lost(RecordLine, tag="lost"):
-    """Changes that came faster than they could be written: the next file begins anew with all that is known."""
+    """Changes that came faster than they could be written: the next file begins with all known objects."""
 
     changes: int
     since: float = 0.0

@@ -1,4 +1,4 @@
-"""Takes notes without holding anybody, and writes them in a thread of its own.
+"""Recorder: takes notes without blocking its callers, and writes them in a thread of its own.
 
 Changes wait in a queue with a bound. Where they come faster than they can be written, only the latest version of each
 object is kept, the file ends with a line that says how many changes were lost, and the next one begins with all that is
@@ -163,7 +163,7 @@ class PlannerRecorder:
             self._last_s = line.at
 
     def _catch_up(self) -> None:
-        """After changes were lost, begin anew with the latest versions of all objects."""
+        """After changes were lost, restart with the latest versions of all objects."""
         with self._lock:
             overflow, self._overflow = self._overflow, {}
             lost, self._lost, self._unsure = self._lost + self._unsure, 0, 0

@@ -1,7 +1,7 @@
 """The files of a recording: a ring on disk, of which the oldest are dropped when there are too many bytes or days.
 
-A file is compressed and flushed every second or so, so that a process that is killed loses no more than that. Whoever
-reads a file that ends anywhere gets all that was flushed.
+A file is compressed and flushed every second or so, so that a killed process loses no more than that. A
+reader of a file that ends anywhere gets all that was flushed.
 """
 
 import gzip

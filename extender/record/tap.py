@@ -20,7 +20,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, Queue
 
 
 class Tap:
-    """Notes what the planner is told and what it decides, for a recorder."""
+    """Notes the planner's inputs and decisions for a recorder."""
 
     def __init__(self, recorder: PlannerRecorder) -> None:
         self.recorder = recorder
@@ -29,7 +29,7 @@ class Tap:
     def told(
         self, resource: Resource[Any], old: meta.Object | None, new: meta.Object | None, *, own: bool = False
     ) -> None:
-        """Note a change of an object, as it is told to the state."""
+        """Note a change of an object, as the state gets it."""
         if new is not None:
             self.recorder.saw(kind_name(resource), new, own=own)
         elif old is not None:
@@ -55,7 +55,7 @@ class Tap:
         self.recorder.say(lines.SnapshotLine())
 
     def decided(self, session: Session) -> None:
-        """Note the inputs of a cycle that no watch tells, and its decisions."""
+        """Note the inputs of a cycle that no watch reports, and its decisions."""
         inputs = session.inputs
         self._say_requests(inputs)
         self.recorder.say(
@@ -83,11 +83,11 @@ class Tap:
 
 
 class TappedState(PlannerState):
-    """A state that notes what this process writes; what the watches tell is noted by whoever hands it over.
+    """A state that notes what this process writes; changes from watches are noted by their handlers.
 
     A write about an object that the watch has shown to be gone is none: the state leaves it out, too.
 
-    The replay tells it in the same way and at the same place, so that both states are equal at each cycle.
+    The replay hands it over in the same way and at the same place, so that both states are equal at each cycle.
     """
 
     tap: Tap

@@ -1,4 +1,4 @@
-"""The changes of a what-if, as they are told to the planner: other queues, more nodes, gangs that do not come."""
+"""The changes of a what-if, as the planner gets them: other queues, more nodes, gangs that do not come."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any

@@ -99,7 +99,7 @@ class _Checking:
                 self._told.take(line)
 
     def _begin(self, head: lines.Head) -> None:
-        """Begin a file; where the process had started anew, its planner remembers nothing, and its state is new."""
+        """Begin a file; where the process had restarted, its planner remembers nothing, and its state is new."""
         if head.session == self._session:
             return
         self._session = head.session
@@ -127,7 +127,7 @@ class _Checking:
         self._remember(session)
 
     def _remember(self, session: Session) -> None:
-        """Count failures of members as the writer of placements does, which no watch tells."""
+        """Count failures of members as the writer of placements does, which no watch reports."""
         failures = self._told.state.failures
         for avoid in session.decided(decisions.Avoid):
             failures.remember(avoid.gang.key, avoid.avoided or ())

@@ -292,7 +292,7 @@ def _plain_key(workload: SimulatedWorkload) -> str:
 def _since_s(pod: Pod, at: float) -> float:
     """Return when a pod got its node: when that was recorded, unless its condition says that it was a second before.
 
-    Conditions tell whole seconds only, rounded down: a run that is reckoned from there is up to a second too long.
+    Conditions have whole seconds only, rounded down: a run that is computed from there is up to a second too long.
     """
     scheduled = pod.status.condition("PodScheduled")
     told = scheduled.last_transition_time if scheduled and scheduled.status == "True" else None

@@ -24,7 +24,7 @@ class Loop(Simulation):
     def __init__(self, history: History, config: str | None, changed: Callable[[str, Any], Any]) -> None:
         """Take the recorded configuration or another one. Raises ValueError for a configuration with mistakes.
 
-        `changed(kind, item)` changes objects as they are told, None: it is not to be there.
+        `changed(kind, item)` changes objects as they come, None: it is left out.
         """
         head = history.head
         planning = planning_of(head.config if config is None else config, head.settings)
@@ -57,7 +57,7 @@ class Loop(Simulation):
         super().go_on(until_s)
 
     def _change(self, change: ReplayedChange) -> None:
-        """Tell of a change of an object that is no workload's."""
+        """Hand over a change of an object that is no workload's."""
         item = change.item if change.item is None else self._changed(change.kind, change.item)
         if item is None:
             self.world.forget(change.kind, change.key)

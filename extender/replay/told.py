@@ -1,4 +1,4 @@
-"""The planner's state as a recording tells it, and the planner that decides on it."""
+"""The planner's state from a recording, and the planner that decides on it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -49,7 +49,7 @@ def _changes(published: Iterable[str], known: Iterable[str]) -> list[str]:
 
 
 class ReplayedWorld(RecordedState):
-    """A world as a recording tells it."""
+    """A world from a recording."""
 
     def __init__(self, head: lines.Head) -> None:
         super().__init__(PlannerState(pool=head.pool, rules=rules_from(head.settings)))
@@ -57,7 +57,7 @@ class ReplayedWorld(RecordedState):
         """Objects with which the present file begins."""
 
     def take(self, line: lines.AnyLine) -> None:
-        """Take in a line that tells of an object; others change nothing."""
+        """Take in a line about an object; others change nothing."""
         match line:
             case lines.KnownLine(kind=kind, object=text) if kind in self.objects:
                 item = lines.unpacked(kind, text)
@@ -92,7 +92,7 @@ def planning_of(text: str, settings: Mapping[str, Any]) -> Planning:
 
 
 def decide(planning: Planning, snapshot: Snapshot, told: ReplayedWorld, cycle: lines.Cycle) -> Session:
-    """Run a recorded cycle on a snapshot, with the inputs that no watch tells; its decisions are not carried out."""
+    """Run a recorded cycle on a snapshot, with the inputs that no watch reports; its decisions are not carried out."""
     given: dict[str, Any] = {} if cycle.avoided is None else {"avoided": cycle.avoided}
     return planning.run(
         snapshot,

@@ -9,7 +9,7 @@ from muster.resources.runtime import declared_s
 
 
 class ReplayedChange(NamedTuple):
-    """A change of an object that is no workload's: of a node, a queue, a pod of somebody else."""
+    """A change of an object that is no workload's: of a node, a queue, a pod that Muster does not manage."""
 
     at: float
     kind: str
@@ -39,7 +39,7 @@ class History:
     def usual_s(self, workload: SimulatedWorkload) -> float | None:
         """Return how long a gang that never ran would have run: as it says itself, else as others of its queue did.
 
-        That is their median, else that of all gangs; None: nobody knows, and it runs to the end.
+        That is their median, else that of all gangs; None: unknown, and it runs to the end.
         """
         said = declared_s(workload.group.metadata.annotations)
         if said is not None:

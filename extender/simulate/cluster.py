@@ -66,7 +66,7 @@ class SimulatedCluster:
         self.all: list[Playing] = []
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.touched = False
-        """Something has changed since the last cycle that a further one could go on with."""
+        """Something has changed since the last cycle on which a further one could decide."""
         self._order = count()
         self._versions = count(1_000_000_000)
 
@@ -109,7 +109,7 @@ class SimulatedCluster:
             self.at(member.created_s, lambda: self._gate(playing, run))
 
     def _runs_s(self, workload: SimulatedWorkload, member: SimulatedPod) -> float | None:
-        """Return how long a member ran; None, to the end of the simulation, if nobody has seen its end."""
+        """Return how long a member ran; None, to the end of the simulation, if its end was not seen."""
         return member.runs_s if member.runs_s is not None or member.censored else self._usual_s(workload)
 
     def _as_it_is(self, playing: Playing, run: SimulatedRun, pod: Pod) -> None:
@@ -123,7 +123,7 @@ class SimulatedCluster:
             self.bind(playing, run, pin, None)
 
     def _gate(self, playing: Playing, run: SimulatedRun) -> None:
-        """Make the pod of a member anew: gated, with a UID of its own."""
+        """Make the pod of a member again: gated, with a UID of its own."""
         if playing.ended_s is not None:
             return
         uid = f"{playing.workload.group.metadata.uid}/{run.member.pod.metadata.name}/{playing.life}"

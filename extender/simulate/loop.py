@@ -48,7 +48,7 @@ class Simulation(SimulatedCluster):
         self.now = until_s
 
     def _step(self) -> None:
-        """Go on to the next moment at which something happens, and plan until nothing more is decided."""
+        """Advance to the next moment at which something happens, and plan until nothing more is decided."""
         at = self.events[0][0]
         self.go_on(at)
         ticks, ticked = self._tick_at == at, True
@@ -79,7 +79,7 @@ class Simulation(SimulatedCluster):
         self.at(self._tick_at, self._tick)
 
     def _cycle(self) -> bool:
-        """Run a cycle and carry its decisions out; False if nothing changed that a further one could go on with."""
+        """Run a cycle and carry its decisions out; False if nothing changed on which a further one could decide."""
         self.cycles += 1
         requests = self.world.requests()
         session = self.planning.run(take(self.world.state), self.now, provisioning=requests, provisioning_served=False)

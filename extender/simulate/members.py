@@ -37,7 +37,7 @@ class SimulatedPod:
     """Time when its last pod got its node."""
     ended_s: float | None = None
     at_start: Pod | None = None
-    """As it was when the simulation began, if its gang `is_there`; None: it comes anew."""
+    """As it was when the simulation began, if its gang `is_there`; None: it is a new one."""
     vacant: bool = False
     """Its pod went without having ended, and no successor has come yet."""
 

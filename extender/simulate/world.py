@@ -1,4 +1,4 @@
-"""The planner's state in simulated time, with the objects that it was told of."""
+"""The planner's state in simulated time, with the objects that it knows."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,14 +13,14 @@ _FED = {kind_name(fed.resource): fed for fed in FEED}
 
 
 class RecordedState:
-    """A state and the objects that it was told of, by kind and key."""
+    """A state and the objects that it knows, by kind and key."""
 
     def __init__(self, state: PlannerState) -> None:
         self.state = state
         self.objects: dict[str, dict[str, Any]] = {kind_name(resource): {} for resource in READ}
 
     def tell(self, kind: str, item: Any) -> None:
-        """Tell the state of an object, as its watch would."""
+        """Hand the state an object, as its watch would."""
         known = self.objects[kind].get(item.metadata.key)
         if known is not None and known.metadata.uid != item.metadata.uid:
             self.forget(kind, item.metadata.key)
@@ -30,7 +30,7 @@ class RecordedState:
             _FED[kind].tell(self.state, known, item)
 
     def forget(self, kind: str, key: str) -> None:
-        """Tell the state that an object is gone, if it is known."""
+        """Remove an object from the state, if it is known."""
         known = self.objects[kind].pop(key, None)
         if known is not None and kind in _FED:
             _FED[kind].tell(self.state, known, None)

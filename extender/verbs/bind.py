@@ -173,7 +173,7 @@ class Bind:
     def _goes_on(self, key: str, placement: Placement) -> bool:
         """Return True for a placement of lost members whose gang has lost all others, too, since it was planned.
 
-        It has too few nodes for the gang to start whole, so the barrier would never end. Its members go on as if the
+        It has too few nodes for the gang to start whole, so the barrier would never end. Its members continue as if the
         others had been lost a moment later: those come again one by one.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None

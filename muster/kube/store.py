@@ -29,7 +29,7 @@ class ObjectStore(Generic[T]):
     Objects are shared, not copied: readers must not change them.
 
     Those of a kind with templates or other plain data are kept as texts, if `packed` names its type, and each reader
-    gets a copy: a list of short arguments is twelve times as large in Python as it is in JSON, and anybody can write
+    gets a copy: a list of short arguments is twelve times as large in Python as it is in JSON, and each user can write
     one. That costs some microseconds for each look at a usual Job, so it is not for kinds of which there are thousands
     in one look, as pods.
     """

@@ -192,9 +192,9 @@ def expected(at: float | None) -> str:
 def reserved(
     nodes: Sequence[str], at: float | None, ending: Sequence[str], patience_s: float, aside: Reason, *, named: bool
 ) -> Reason:
-    """Nodes are reserved for a gang, `aside` for its own queue only; `named`: who is told may see who ends there.
+    """Nodes are reserved for a gang, `aside` for its own queue only; `named`: readers may see the gangs that end there.
 
-    Others are told the number alone: what is stored with the message is theirs to read.
+    Others get the number alone: they may read the data that is stored with the message.
     """
     owners = listed(ending) if named else many(len(ending), "workload")
     made = _reserved(list(nodes[:3]), len(nodes), owners, len(ending), patience_s, aside)

@@ -87,7 +87,8 @@ class AskForNodes:
     def _go_through(self, session: Session, kinds: list[list[GangView]], turn: _Turn) -> None:
         """Have the first gang of a queue ask that can; others keep asking for `KEPT_S`.
 
-        One that asks goes on, too, beside a gang that has asked in vain more often, and may do so for ever.
+        One that asks continues, too, beside a gang that has asked without success more often, and may do so without
+        end.
         """
         given, in_vain = False, 0
         queue = kinds[0] if len(kinds) == 1 else session.ordered_gangs([gang for kind in kinds for gang in kind])

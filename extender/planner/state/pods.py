@@ -2,7 +2,7 @@
 
 A bound pod is charged as it was when it was first seen with its node, until it ends. Its labels and annotations are its
 owner's, and a policy of the API server (`muster-pods`) keeps those by which it is charged. Where it is not installed,
-or somebody may pass it, or a write comes between the binding and its news, the planner still holds on to what it bound:
+or may be bypassed, or a write comes between the binding and its news, the planner still holds on to what it bound:
 a pod that names another queue, gang, slot or device, asks for a smaller part of a GPU, or cannot be read any more,
 gives nothing back that it uses. And a part of a GPU that was not assigned takes nothing: a pod that was on a node from
 the beginning was bound by no scheduler.

@@ -64,7 +64,7 @@ def notices_for(session: Session, gang: GangView, victims: Victims) -> tuple[Not
 
 
 def notices_of(placement: Placement) -> dict[str, Notice]:
-    """Return the notices of a placement by the key of the gang that was told."""
+    """Return the notices of a placement by the key of the notified gang."""
     home = placement.metadata.namespace
     return {f"{each.namespace or home}/{each.gang}": each for each in placement.spec.notices}
 
@@ -72,10 +72,10 @@ def notices_of(placement: Placement) -> dict[str, Notice]:
 def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     """Return the victims that go now, of those that have not been evicted yet.
 
-    A gang that was told goes when it has answered, or when its notice is over; never later, and it can rely on that.
-    What is left of one that is below its minimum goes at once, as it runs in vain: its first members may have taken its
-    answer with them. A gang without a notice goes last, when all that were told have gone or may go: room that waits
-    for others would be of no use to anybody.
+    A gang with a notice is evicted when it has answered, or when the notice is over; it can rely on that.
+    The rest of one below its minimum is evicted at once, as it runs without effect: its first members may have taken
+    its answer with them. A gang without a notice is evicted last, when all notified ones have gone or may go: room that
+    waits for others would be of no use.
     """
     of_gangs: dict[str, bool] = {}
     running = set()
@@ -94,7 +94,7 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
 
 
 def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecord] | None = None) -> bool:
-    """Return True if a member says for the gang that it is ready, or has saved a checkpoint since it was told.
+    """Return True if a member says for the gang that it is ready, or has saved a checkpoint since its notice.
 
     `pods` are the members that are asked; without it all of them, and the PodGroup.
     """
@@ -120,7 +120,7 @@ def unsaved_s(gang: GangView, now: float) -> float:
 
 
 def told_now(pods: Iterable[PodRecord]) -> str:
-    """Return the earliest time at which one of these pods was told that it goes (RFC 3339); empty if none was."""
+    """Return the earliest time at which one of these pods got an eviction notice (RFC 3339); empty if none did."""
     return min((pod.answer.evict_at for pod in pods if pod.answer and pod.answer.evict_at), default="")
 
 

@@ -2,8 +2,8 @@
 
 PodDisruptionBudgets count as in the Eviction API: pods of several budgets are refused.
 
-Spares that a running gang gives up for another are pieces without pods, so nobody is evicted for them. Seats that are
-lent are none: who borrows them goes for their lender alone. A gang that leaves as a whole leaves its seats, too, so
+Spares that a running gang gives up for another are pieces without pods, so no pod is evicted for them. Slots that are
+lent are none: their borrower is evicted for their lender alone. A gang that leaves as a whole leaves its slots, too, so
 that they are pieces before its rest.
 """
 
@@ -82,7 +82,7 @@ class DisruptionBudgets:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvictableUnit:
-    """Pods of one gang that are evicted together or not at all, or seats that it gives up."""
+    """Pods of one gang that are evicted together or not at all, or spare slots that it gives up."""
 
     gang: GangView
     pods: tuple[PodRecord, ...]
@@ -190,7 +190,7 @@ def _is_on(snapshot: Snapshot, pod: PodRecord, nodes: Mask) -> bool:
 
 @dataclass(slots=True)
 class Catalogue:
-    """Pieces of gangs, kept from cycle to cycle until the gang's view or the axes of the arrays are made anew."""
+    """Pieces of gangs, kept from cycle to cycle until the gang's view or the axes of the arrays are made again."""
 
     _known: dict[str, tuple[GangView, object, object, list[EvictableUnit]]] = field(default_factory=dict)
 
@@ -235,7 +235,7 @@ def permitted(pieces: list[EvictableUnit], budgets: DisruptionBudgets) -> list[E
 
 
 def seat_pieces(session: Session, gang: GangView) -> list[EvictableUnit]:
-    """Return a piece for the seats of each node that a gang could give up; none during an active placement."""
+    """Return a piece for the spare slots of each node that a gang could give up; none during an active placement."""
     if gang.active or not gang.preemptable:
         return []
     found = []
@@ -247,7 +247,7 @@ def seat_pieces(session: Session, gang: GangView) -> list[EvictableUnit]:
 
 
 def unused_seats(session: Session, gang: GangView) -> Iterator[tuple[SpareSeats, PodClass, int]]:
-    """Yield the seats that a gang keeps on each known node and that nobody uses, with their class and column."""
+    """Yield the unused spare slots of a gang on each known node, with their class and column."""
     for seats, cls in seats_of(gang):
         column = session.snapshot.index.get(seats.node)
         count = seats.count - session.away[gang.uid, seats.pod_set, seats.node]
@@ -256,7 +256,7 @@ def unused_seats(session: Session, gang: GangView) -> Iterator[tuple[SpareSeats,
 
 
 def decide_given(session: Session, pieces: Sequence[EvictableUnit]) -> None:
-    """Decide KeepSpares for the gangs that give seats up, with what is left of them after this cycle so far."""
+    """Decide KeepSpares for the gangs that give spare slots up, with what is left of them after this cycle so far."""
     given: dict[str, tuple[GangView, list[SpareSeats]]] = {}
     for piece in pieces:
         if piece.seats is not None:
@@ -272,7 +272,7 @@ def decide_given(session: Session, pieces: Sequence[EvictableUnit]) -> None:
 
 
 def seats_left(kept: Iterable[SpareSeats], gone: Iterable[SpareSeats | Loan]) -> list[SpareSeats]:
-    """Return the seats that are left of those that were kept."""
+    """Return the spare slots that are left of those that were kept."""
     less = {(each.pod_set, each.node): each.count for each in gone}
     left = (SpareSeats(each.pod_set, each.node, each.count - less.get((each.pod_set, each.node), 0)) for each in kept)
     return [each for each in left if each.count > 0]

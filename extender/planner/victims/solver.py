@@ -22,7 +22,7 @@ from extender.planner.victims.room import Need, VictimCapacity
 ROUNDS = 8
 """Searches that begin again without pieces that plugins refused."""
 TRIALS = 32
-"""Trials that a search may spend on leaving pieces out, where amounts alone do not tell."""
+"""Trials that a search may spend on leaving pieces out, where amounts alone do not decide."""
 
 
 @dataclass(frozen=True, slots=True)
