@@ -104,8 +104,9 @@ PROSE := README.md CONTRIBUTING.md CHANGELOG.md docs
 $(VALE): .vale/go.mod .vale/go.sum
 	cd .vale && $(GO) build -trimpath -ldflags="-s -w" -o $(abspath $(VALE)) github.com/vale-cli/vale/v3/cmd/vale
 
-prose: setup $(VALE) ## the words of docs/glossary.md, on the pages that keep to them
-	$(VALE) $(PROSE)
+prose: setup $(VALE) ## the words of docs/glossary.md, in pages, docstrings and messages
+	rm -rf build/prose && $(BIN)/python -B .ci/check/prose.py build/prose
+	$(VALE) $(PROSE) build/prose
 
 generate: setup ## CRDs and other generated files
 	$(BIN)/python -m musterctl.generate
