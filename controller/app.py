@@ -31,7 +31,7 @@ from muster.runtime.train_job import Target
 class Controller:
     """All controllers for one API server; `workers` threads share the Jobs.
 
-    `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods; `shipped`
+    `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods. `shipped`
     are the objects of the installation, `authorities` the certificates that trainers trust when they report. Gangs are
     published as Kubernetes' own PodGroups, too, with `native_groups`.
     """

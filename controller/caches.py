@@ -1,7 +1,7 @@
 """The caches that several controllers read, with their indexes, and objects as this process wrote them last.
 
-A pass right after a write must not decide on the state before it. A whole pod is some 10 KiB, and there may be 50,000:
-of its variables, commands, volumes and affinity nothing is read but the names of the Secret and the ConfigMap that
+A pass right after a write must not decide on the state before it. A whole pod is some 10 KiB, and there may be 50,000.
+Of its variables, commands, volumes and affinity nothing is read but the names of the Secret and the ConfigMap that
 `controller.gangs.rendezvous` makes.
 """
 

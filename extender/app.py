@@ -1,11 +1,11 @@
 """The extender's routes: bytes in, a verb's answer out, and an error that kube-scheduler reads if that fails.
 
-Everything runs on the event loop: filter, prioritize and preempt compute on the state in memory and never wait; bind is
+Everything runs on the event loop: filter, prioritize and preempt compute on the state in memory and never wait. Bind is
 a coroutine, since it waits for the other members of a gang and for the API server.
 
 Calls over TLS need a client certificate. Over plain HTTP, which is on loopback only, a process on the same machine can
-call without one, but a web page that is open there must not: it can send forms and plain text anywhere, and reach
-loopback under a name of its own (DNS rebinding), but it cannot send JSON elsewhere without being asked about it first,
+call without one, but a web page that is open there must not. It can send forms and plain text anywhere, and reach
+loopback under a name of its own (DNS rebinding). But it cannot send JSON elsewhere without being asked about it first,
 nor choose the headers `Host` and `Origin`.
 """
 

@@ -1,6 +1,6 @@
 """Carries the decisions of a cycle out, in their order; those about placements are in `extender.placements`.
 
-Order matters: a placement is written before anything acts on it, and a PodGroup becomes Inqueue only after its
+Order matters. A placement is written before anything acts on it. A PodGroup becomes Inqueue only after its
 placement exists, so that its pods can be born on their nodes. Confirmed writes go into the state at once. A write that
 fails is logged and decided again in a later cycle.
 """

@@ -1,6 +1,6 @@
 """Follows the file with the scheduler configuration while the extender runs.
 
-The text is read and compared every second: a mounted ConfigMap changes by the swap of a symbolic link some levels above
+The text is read and compared every second. A mounted ConfigMap changes by the swap of a symbolic link some levels above
 the file, and a change may leave size and time as they were. A good text takes effect with the next cycle. A bad one
 changes nothing: the one before it stays, and log, metric and an Event say so once, until the text changes again.
 """

@@ -1,7 +1,7 @@
 """The planner thread: one cycle after every burst of changes, while this replica leads.
 
 The planner has the loop copy the live state, decides on the copy in its own thread, and hands the decisions to the
-committer, whose writes name versions and epochs: the API server refuses those about objects that have changed. A lost
+committer, whose writes name versions and epochs. The API server refuses those about objects that have changed. A lost
 decision costs nothing: the change that refused it also woke the planner, which decides again.
 """
 
@@ -38,7 +38,7 @@ FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ende
 DEBOUNCE_S = 0.005
 """Delay of a cycle after the first change, as the pods of a gang come one after the other."""
 REST = 10.0
-"""Multiple of a cycle's CPU time for which the planner rests after it: while events pour in, the time belongs to verbs
+"""Multiple of a cycle's CPU time for which the planner rests after it. While events pour in, the time belongs to verbs
 and watches, and each cycle sees more of them. With 5,000 nodes and a rest of only twice the time, two thirds of the
 extender's CPU time per pod was cycles that found nothing new."""
 MAX_REST_S = 0.1

@@ -1,7 +1,8 @@
 """Content of PodGroup.status: phase, counts and conditions after a cycle; `extender.groupstatus` writes it. Pure.
 
 The rules of the phases are Volcano's (session.go, getPodGroupPhase). A started gang counts by the minimum that it
-started with, so that a larger one does not make it Unknown, which policies of a Job may answer by a restart.
+started with, so that a larger one does not make it Unknown. Unknown is a phase which policies of a Job may answer by a
+restart.
 """
 
 from typing import Any

@@ -1,11 +1,11 @@
 """Writers of PodGroup.status: of its phase, counts and conditions, and of the gang's queue position.
 
 Phases are written at once, reasons at most once a second, other messages with the same reasons ever more rarely, counts
-when they have come to rest; new conditions are Events too. `extender.groupcontent` computes the status.
+when they have come to rest. New conditions are Events too. `extender.groupcontent` computes the status.
 
-The queue position of one gang changes when others come and go. So it is written apart: once a minute for each gang at
-most, some gangs each time, and only of gangs with a condition that says why they wait: most gangs start without ever
-waiting. The write that ends the wait removes it.
+The queue position of one gang changes when others come and go. So it is written apart. That is once a minute for each
+gang at most, some gangs each time, and only of gangs with a condition that says why they wait. Most gangs start without
+ever waiting. The write that ends the wait removes it.
 """
 
 from collections import defaultdict
@@ -47,7 +47,7 @@ COUNTS_MAX_S = 5.0
 END_LASTS_S = 1.0
 """Delay of Completed: the PodGroup of a Job is gone by then, as the controller deletes it when the Job ends."""
 LOSS_LASTS_S = 10.0
-"""Delay of Unknown after the loss of members, in which the controller makes new ones: a policy of a Job for any event
+"""Delay of Unknown after the loss of members, in which the controller makes new ones. A policy of a Job for any event
 must not answer the loss of one pod as if the gang had failed."""
 EVICTION_SHOWS_S = 5.0
 """Time for which the reason of an eviction is written: it is decided once, and its pods end within this time."""

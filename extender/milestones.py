@@ -1,7 +1,7 @@
 """Metrics of gangs and queues: seconds until a gang is planned, bound and running, and resources of queues.
 
 Each step counts once for a gang, by the extender that leads when it is seen, and not if it came before this process saw
-the gang: it would count twice.
+the gang. It would count twice.
 """
 
 from collections.abc import Callable

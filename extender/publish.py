@@ -5,7 +5,7 @@ changed, planning continues; the log says so once, and it is tried again later.
 
 It also has the nodes that gangs leave out, as members failed there. A Placement says which nodes its gang leaves out. A
 Job that restarts gets another PodGroup, and with that another Placement, which has the words of the first from memory.
-So that a process which ends between the two takes nothing with it, they are written here before anything acts on the
+A process may end between the two. So they are written here before anything acts on the
 failure, and read when a process begins to lead.
 """
 

@@ -4,7 +4,7 @@ The recorder of the history writes the ConfigMap, and no other account has the r
 be read budgets are not enforced: a history that is down costs money, and keeps no gang from running.
 
 Between two publications of the recorder a meter counts what queues hold, so that a budget knows it at every moment.
-Without it a gang that ends would take what it has used since the last publication with it, until the next one: for a
+Without it a gang that ends would take what it has used since the last publication with it, until the next one. For a
 moment its budget would look unused, which is when a gang that waits for it is planned; and for as long as the recorder
 is down.
 """

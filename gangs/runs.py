@@ -1,7 +1,7 @@
 """Running times of past gangs of a queue, and the expected rest of one that runs now. Pure.
 
-Nothing is assumed about the shape of these times: an interval is made of two of them, so that it holds in 80 of 100
-cases if the next gang is like the last ones, whether they run for a second or a month.
+Nothing is assumed about the shape of these times. An interval is made of two of them. So it holds in
+80 of 100 cases if the next gang is like the last ones, whether they run for a second or a month.
 """
 
 from collections import defaultdict

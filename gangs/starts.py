@@ -1,10 +1,10 @@
 """Expected starts of waiting gangs: the cluster is simulated many times, each with other ends of running gangs. Pure.
 
-A gang that declares its run time ends then; another one ends after one of the past run times of its queue that is
-longer than it has run, drawn again each time; one about which nothing is known never ends. Whenever something ends, the
+A gang that declares its run time ends then. Another one ends after one of the past run times of its queue that is
+longer than it has run, drawn again each time. One about which nothing is known never ends. Whenever something ends, the
 gangs that wait are tried in their order: those that fit take their room, and the others keep what there is for them.
-Shares of queues, topology and affinity
-are not played: the start of a gang that would fit now and waits all the same is not known.
+Shares of queues, topology and affinity are not played: the start of a gang that would fit now and waits all the same is
+not known.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

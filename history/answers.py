@@ -1,7 +1,7 @@
 """Questions about the past and their answers, as the page's server sends them and commands print them.
 
 `OfStore` answers from a store, for whom a scope says; `answers` does so for an address of the server. `silence` says
-whether the recorder still looks, so that what is not written is not taken for what did not happen: it notes how far it
+whether the recorder still looks, so that what is not written is not taken for what did not happen. It notes how far it
 has looked with every transaction, and every ten seconds while nothing happens; not while it cannot read the cluster.
 """
 

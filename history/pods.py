@@ -1,7 +1,7 @@
 """Facts that a pod shows: its gang, the resources that it holds, since when, and its end. Pure.
 
 The API server writes times to the second. Where a change was seen as it happened, the clock of the recorder gives the
-rest, within that second; where it was seen later, the middle of the second is taken.
+rest, within that second. Where it was seen later, the middle of the second is taken.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """Writes down what happens: one thread that turns looks at objects into rows, a batch of them in each transaction.
 
-How far it has read is part of each transaction. So a kill at any instruction loses nothing: the next recorder reads
+How far it has read is part of each transaction. So a kill at any instruction loses nothing. The next recorder reads
 from there on what the API server remembers, compares what the store believes alive with what there is, and says what
 it cannot know (`OutageRow`).
 """

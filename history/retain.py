@@ -1,7 +1,7 @@
 """Bounds of the store by age and by size: what is too old goes for all, and what has no room by even shares.
 
 An even share is everybody's own. What a namespace takes is estimated in the database, by the characters of each row and
-what a row costs besides, with its indexes; what matters is that it is fair between namespaces.
+what a row costs besides, with its indexes. What matters is that it is fair between namespaces.
 """
 
 import heapq

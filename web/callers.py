@@ -135,7 +135,7 @@ class TokenCallers:
             raise HTTPException(
                 HTTPStatus.FORBIDDEN,
                 f"{user.username} may not list the gangs (podgroups.scheduling.volcano.sh) of any namespace that has "
-                "gangs: ask its administrator for the ClusterRole muster-view or muster-edit in a RoleBinding there, "
+                "gangs: ask its administrator for the ClusterRole muster-view or muster-edit in a RoleBinding there; "
                 "or, with that role in a namespace without a gang, come back a minute after the first one",
             )
         return Caller(name=user.username, scope=scope, nodes=nodes, queues=queues)

@@ -66,7 +66,7 @@ class _Cluster:
 class Explainer:
     """Explains gangs of the caches, one at a time.
 
-    To read a large cluster and run a cycle takes seconds: it is done while no request waits, and what is explained may
+    To read a large cluster and run a cycle takes seconds. It is done while no request waits, and what is explained may
     be somewhat older than the caches; but not the gang itself.
     """
 

@@ -57,7 +57,7 @@ class Guard:
 def refusal(method: str, headers: Headers, *, on_loopback: bool) -> str:
     """Return why a request is refused, or nothing.
 
-    A page of another site may have a browser send one: to a name that the site has given to this machine (DNS
+    A page of another site may have a browser send one. It goes to a name that the site has given to this machine (DNS
     rebinding), which the Host header shows, or a form, which Sec-Fetch-Site or Origin shows. A program that sends a
     token of its own is no browser that was tricked.
     """

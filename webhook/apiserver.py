@@ -1,6 +1,6 @@
 """Questions to the API server: would it admit this pod (`DryRuns`), may this user do that (`Rights`)?
 
-A dry run is made with Muster's rights, as to impersonate users takes the right to act as any of them; handlers decide
+A dry run is made with Muster's rights, as to impersonate users takes the right to act as any of them. Handlers decide
 how much of an answer the user may read. Where an object makes a controller act with Muster's rights, handlers ask for
 the right that its user would need without Muster (a SubjectAccessReview).
 

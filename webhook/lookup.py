@@ -1,7 +1,7 @@
 """Look-ups of handlers, from caches, with one live read of an object that a cache does not have.
 
 The protocols say what a handler may ask; `ClusterLookups` at the end has the ones that serve. As a cache may be behind,
-a miss costs one read of the API server, and facts that the API server has just used itself (the label of a namespace by
+a miss costs one read of the API server. Facts that the API server has just used itself (the label of a namespace by
 which it selects) are believed over the cache. A look-up that fails raises APIError, and the object is refused unless
 its handler has a reason to let it pass: no decision is a guess.
 """

@@ -2,9 +2,9 @@
 
 The webhook fails closed: while it does not answer, the API server refuses the objects that it would have sent, but for
 namespaces, of which it only warns. So the tables below decide how far an outage reaches, and each entry selects as
-little as it can: by labels where a label is the reason, by conditions in CEL (`conditions`) otherwise, and never in the
-namespaces that a cluster needs to start. No two entries that change pods overlap: an object that two entries match is
-sent twice.
+little as it can. That is by labels where a label is the reason, by conditions in CEL (`conditions`) otherwise, and
+never in the namespaces that a cluster needs to start. No two entries that change pods overlap: an object that two
+entries match is sent twice.
 """
 
 from base64 import b64encode

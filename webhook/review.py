@@ -4,7 +4,7 @@ A body that is not a review is a `BadReviewError`, to which the API server appli
 that fails is answered with `allowed: false`: the webhook fails closed, and the reason stands in its log, not its
 answer.
 
-A review has the time that its URL gives it: a later answer is of no use, as the client has its error, and look-ups for
+A review has the time that its URL gives it. A later answer is of no use, as the client has its error, and look-ups for
 it would take the time of the next review.
 """
 

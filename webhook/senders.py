@@ -1,8 +1,8 @@
 """Senders of reviews: an API server that has shown a certificate, or any client that reaches the port.
 
 Without certificates a review proves nothing: its `userInfo` may be forged by any pod. Then questions to the API server
-are counted by the address of the sender, so that one sender takes neither Muster's share of the API server nor the time
-of other reviews, and answers list nothing that the sender may not know.
+are counted by the address of the sender. So one sender takes neither Muster's share of the API server nor the time
+of other reviews. Answers list nothing that the sender may not know.
 """
 
 import threading

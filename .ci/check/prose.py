@@ -25,14 +25,14 @@ def page(source: str) -> str:
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
             documented.add(id(node.value))
             for number, line in enumerate(node.value.value.splitlines(), node.value.lineno):
-                lines[number] = line.strip()
+                lines[number] = line.strip() + "." * ("  " in line.strip())  # a row of a table
     for number, text in _messages(tree, documented):
         lines[number] = f"{lines.get(number, '')} {text}".strip()
     return "\n".join(lines.get(number, "") for number in range(1, max(lines, default=0) + 1)) + "\n"
 
 
 def _messages(tree: ast.Module, documented: set[int]) -> Iterator[tuple[int, str]]:
-    """Yield line and text of each string that is a sentence and no docstring."""
+    """Yield line and text of each string that is a sentence; semicolons part its advice. Whole pages are left out."""
     parts: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.JoinedStr):
@@ -42,8 +42,8 @@ def _messages(tree: ast.Module, documented: set[int]) -> Iterator[tuple[int, str
             text = re.sub(r"{[^ {}]*}", "X", node.value)
         else:
             continue
-        if len(re.findall(r"\b[a-z]+ ", text)) >= _FEW_WORDS:
-            yield node.lineno, " ".join(text.split()).rstrip(".") + "."
+        if len(re.findall(r"\b[a-z]+ ", text)) >= _FEW_WORDS and "\n\n" not in text:
+            yield node.lineno, " ".join(re.sub(r";|\n", ". ", text).split()).strip("; .") + "."
 
 
 def main(target: Path) -> None:

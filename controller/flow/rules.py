@@ -1,10 +1,10 @@
 """Decisions about a JobFlow: which Jobs are due, how each is made of its JobTemplate, and the status. No I/O, no clock.
 
-A Job that has ended counts when it is gone, too, as the status of the JobFlow remembers it: one with a short time to
+A Job that has ended counts when it is gone, too, as the status of the JobFlow remembers it. One with a short time to
 live would be run again and again otherwise. One that was deleted before its end is made again.
 
-A step's patch is merged as Kubernetes merges a strategic merge patch: tasks by name, volumes by mount path, and in pod
-templates the lists that have a key by that key. Fields that are left out stay.
+A step's patch is merged as Kubernetes merges a strategic merge patch. That is tasks by name, volumes by mount path, and
+in pod templates the lists that have a key by that key. Fields that are left out stay.
 
 The status stays small for all Jobs: histories are cut, and counts of tasks are left out when there are too
 many.

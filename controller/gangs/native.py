@@ -1,7 +1,7 @@
 """Gangs of Muster's as Kubernetes' own PodGroups, where the API server serves these (docs/native-podgroups.md).
 
 kube-scheduler's preemption in the cluster's other profiles goes by them: with `disruptionMode.all` the pods of a gang
-end together or not at all. It finds the group by `spec.schedulingGroup` of a pod, which cannot change: so pods get it
+end together or not at all. It finds the group by `spec.schedulingGroup` of a pod, which cannot change. So pods get it
 when they are created, from admission or, if they are a Volcano Job's, from this process (`NativeGroupWorker.joins`).
 
 The native PodGroup has the name of ours and belongs to it, so it goes with it. The planner does not read it.

@@ -23,8 +23,9 @@ class Context:
     """Caches, effects and the time.
 
     `job` gives the Job of a key as it is, or None if there is none. `requeue_after` asks for another pass after some
-    seconds; `others_wait` is true while other namespaces wait; `needed` is true while the end of a Job is not noted by
-    what has made it; `joins_native` if the pods of a gang are to name the native PodGroup as which it is published.
+    seconds. `others_wait` is true while other namespaces wait. `needed` is true while the end of a Job is not noted by
+    what has made it. `joins_native` is true if the pods of a gang are to name the native PodGroup as which it is
+    published.
     """
 
     def __init__(

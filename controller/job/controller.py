@@ -16,8 +16,8 @@ from muster.kube.reflector import Reflector
 from muster.volcano.tasks import job_of, job_of_pod
 
 GATHER_S = 0.1
-"""Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job; also after
-changes that are mostly this controller's own: a phase that was written, a PodGroup that was created or deleted."""
+"""Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job. It also
+follows changes that are mostly this controller's own, such as a written phase or a created PodGroup."""
 
 
 class Jobs(KindController[Job]):

@@ -1,8 +1,8 @@
 """Creation and deletion of pods, many at a time. A failing pod does not hold up the others.
 
 Nor does one Job hold up another: they take turns. The failures of a pass are one event, however many pods they are
-about. A quota that has refused a few pods would refuse all pods of the same amounts, so the rest of these is not tried;
-nor is any of them for a while, which is longer each time: a refusal costs the API server a call or two a minute.
+about. A quota that has refused a few pods would refuse all pods of the same amounts, so the rest of these is not tried.
+Nor is any of them for a while, which is longer each time: a refusal costs the API server a call or two a minute.
 """
 
 import threading

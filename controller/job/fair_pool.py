@@ -1,6 +1,6 @@
 """A few threads for the calls of many Jobs: a batch that is nearly done is finished first, and no batch starves.
 
-A gang starts when its last pod is there: made one after the other, the first of three starts after a third of the time,
+A gang starts when its last pod is there. Made one after the other, the first of three starts after a third of the time,
 and the last no later than in turns. So three calls of four are for the batch with the fewest left, the fourth for the
 one that has waited longest.
 """

@@ -1,6 +1,6 @@
 """The events of each Job since its last pass.
 
-A pass takes all pending requests as one `Batch` and strikes off those that it has handled; the rest is put back when
+A pass takes all pending requests as one `Batch` and strikes off those that it has handled. The rest is put back when
 the pass ends or fails, before the requests that have come meanwhile. No request is lost, and their order stays.
 """
 

@@ -1,7 +1,7 @@
 """One pass over a Job: handle its events, then do the work of the phase that it is in.
 
-The two halves meet only in the Job's status. An action writes the phase that it enters and the targets of a restart;
-the work of a phase deletes and creates pods by that, in this pass, the next one after a failure, or another process.
+The two halves meet only in the Job's status. An action writes the phase that it enters and the targets of a restart.
+The work of a phase deletes and creates pods by that, in this pass, the next one after a failure, or another process.
 """
 
 from collections.abc import Sequence

@@ -199,7 +199,7 @@ class RuntimeFinder:
             raise Obstacle(f"{what}, is gone; create it again, or delete this TrainJob")
         why = (
             f"{reference.kind} {reference.name} was changed after this TrainJob had been admitted, and the version of "
-            "that time is not to be had any more: the TrainJob runs with the runtime as it is now"
+            "that time is not to be had any more; the TrainJob runs with the runtime as it is now"
         )
         self._recorder.event(train_job, "Warning", "RuntimeChanged", why)
         return live

@@ -1,7 +1,7 @@
 """Everything the planner reads, at one moment, as plain objects; and the file of it that `muster snapshot` writes.
 
 The file is gzipped JSON with only what the planner reads. Environment, commands, images, names of secrets and config
-maps are left out, and so are messages about containers, and annotations of other programs (kubectl keeps a copy of
+maps are left out. So are messages about containers, and annotations of other programs (kubectl keeps a copy of
 whole manifests in one).
 """
 

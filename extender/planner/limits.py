@@ -1,9 +1,9 @@
 """Limits of queues and the amounts that count against them: capability, per user, by time window, and spent budgets.
 
-One account for all who ask: the plugin proportion for gangs, on a copy that follows the trials of a cycle; filter and
-bind for pods without a gang; the writer of placements; and the requests for nodes. A limit holds for its queue and
-those below it together. Amounts are kept for queues with a limit alone, so that other queues cost nothing, and a
-question costs the queues above the one that asks. Pure.
+All who ask use this one account. The plugin proportion asks for gangs, on a copy that follows the trials of a cycle.
+Filter and bind ask for pods without a gang, and so do the writer of placements and requests for nodes. A limit holds
+for its queue and those below it together. Amounts are kept for queues with a limit alone, so that other queues cost
+nothing, and a question costs the queues above the one that asks. Pure.
 
 Fair shares go by the capability: nothing is evicted because a window begins, a limit is lowered or a budget is spent.
 """

@@ -1,8 +1,8 @@
 """Recorder: takes notes without blocking its callers, and writes them in a thread of its own.
 
 Changes wait in a queue with a bound. Where they come faster than they can be written, only the latest version of each
-object is kept, the file ends with a line that says how many changes were lost, and the next one begins with all that is
-known: a recording may have a gap, but it never says what was not.
+object is kept. The file ends with a line that says how many changes were lost, and the next one begins with all that is
+known. A recording may have a gap, but it never says what was not.
 """
 
 import threading
@@ -48,7 +48,7 @@ class Waiting(NamedTuple):
 class PlannerRecorder:
     """Records into a ring; `saw`, `gone` and `say` are for any thread, and never wait.
 
-    A file begins with the first cycle, when the caches are filled and this replica leads; before that, and while there
+    A file begins with the first cycle, when the caches are filled and this replica leads. Before that, and while there
     are no cycles, only the latest version of each object is kept.
     """
 

@@ -1,6 +1,6 @@
 """The report of a what-if: what was recorded, what the replay makes of it, and what the change makes of it.
 
-The change is compared with the replay and not with the recording, so that the differences come from it alone; how far
+The change is compared with the replay and not with the recording, so that the differences come from it alone. How far
 the replay itself is from the recording is part of the report.
 """
 

@@ -1,7 +1,7 @@
 """The time of a simulation: what happens next, cycles of the planner after it, and their effects.
 
 Cycles run after each change until nothing more is decided, a second later (for the growth of gangs that have just
-started), and ever more rarely as long as anything waits, for deadlines.
+started). They run ever more rarely as long as anything waits, for deadlines.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 Differences: no `$ref`, no `null` (an optional field is left out), every node has a type, and unknown fields are dropped
 unless the schema says otherwise. Defaults that are the type's zero are left out, so that objects stay as their author
-wrote them; a zero that the API server fills in is in the overlay of its type.
+wrote them. A zero that the API server fills in is in the overlay of its type.
 """
 
 import ast

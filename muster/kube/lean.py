@@ -1,11 +1,11 @@
 """Long objects without most of what takes long to decode and is read of no real object. Pure.
 
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
-selectors in one pod: tens of thousands of small strings, and tens of milliseconds of an event loop. Real objects have
-some dozens. Annotations are at most 256 KiB in all, and stay. How many containers and amounts there are is bounded by
-the policy `muster-pods`, as the room of a pod depends on it; their commands, arguments and variables are not bounded,
-and no code reads those of pods that exist. Of a PodGroup nothing can be cut without another meaning: one that is too
-long is not read.
+selectors in one pod. These are tens of thousands of small strings, and tens of milliseconds of an event loop. Real
+objects have some dozens. Annotations are at most 256 KiB in all, and stay. How many containers and amounts there are is
+bounded by the policy `muster-pods`, as the room of a pod depends on it. Their commands, arguments and variables are not
+bounded, and no code reads those of pods that exist. Of a PodGroup nothing can be cut without another meaning: one that
+is too long is not read.
 """
 
 from collections.abc import Iterator

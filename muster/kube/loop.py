@@ -29,7 +29,7 @@ _SLICE_S = 0.002
 _SWITCH_S = 0.001
 """The longest time that a computing thread keeps the interpreter from the loop; Python's own is five times that.
 
-A call of a thread needs the interpreter in the loop's thread three or four times, and waits for it as often; beside the
+A call of a thread needs the interpreter in the loop's thread three or four times, and waits for it as often. Beside the
 planner, which computes for long, an answer that waits for it waits in kube-scheduler, too.
 """
 _loops: dict[int, asyncio.AbstractEventLoop] = {}

@@ -151,7 +151,7 @@ class LoopClient(Reads):
 
         Budgets do not count a pod without a node. Its `grace_period_s` is its own by default.
 
-        With a resource version it is evicted only as it was then (`Conflict`), which the API server says at once; that
+        With a resource version it is evicted only as it was then (`Conflict`), which the API server says at once. That
         the UID is another it says after it has tried for ten seconds.
         """
         eviction = {

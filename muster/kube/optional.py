@@ -1,6 +1,6 @@
 """A cache of another project's kind, which exists while its CRD is installed.
 
-Only that one CRD is watched all the time, by its name, so that a kind that is installed later, or goes, or comes back
+Only that one CRD is watched all the time, by its name. So a kind that is installed later, or goes, or comes back
 in another version, is noticed at once and costs nothing before.
 """
 

@@ -1,7 +1,7 @@
 """Reading from the API server: one object, all objects, their changes and logs; and the promises of every call.
 
 Every call has a time limit and an explicit content type, raises an `APIError` (muster.kube.errors) when it does not
-succeed, and is sent once: the caller knows if asking twice is harmless.
+succeed, and is sent once. The caller knows if asking twice is harmless.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ FIRST_OBJECTS = 100
 """Of the first page, whose objects are of unknown size: a pod is some kilobytes, or a megabyte."""
 _PAGE_BYTES = 16 * 1024 * 1024
 _MOST_OBJECTS = 5000
-"""A page costs the API server a look at all that come after it, and memory for it: 50,000 pods of a kilobyte in pages
+"""A page costs the API server a look at all that come after it, and memory for it. 50,000 pods of a kilobyte in pages
 of 1,000 cost it 1.7 s CPU with its garbage collections, in pages of 5,000 it is 0.9."""
 _MOST_TIMES = 10
 """Growth from page to page: the first hundred objects may be small, and the next 5,000 a megabyte each."""
@@ -82,8 +82,8 @@ class Reads:
     ) -> AsyncGenerator[ListPage[T]]:
         """List in pages, the first of at most `first` objects; all show one resource version.
 
-        A page has as many objects as come to some 16 MiB, going by the page before it, but at most ten times as many as
-        that one might have, and 5,000. It is asked for while that one is looked at. One of more than `MOST_BYTES` is
+        A page has as many objects as come to some 16 MiB, going by the page before it. It has at most ten times as many
+        as that one might have, and 5,000. It is asked for while that one is looked at. One of more than `MOST_BYTES` is
         dropped, and asked for with fewer objects. Raises `Gone` when the version was compacted away meanwhile.
         """
         path, selected = res.path(namespace), _selected(**selectors)

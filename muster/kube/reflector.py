@@ -51,7 +51,7 @@ _NOT_SERVED_S = 30.0
 class Reflector(Readable, Generic[T]):
     """A task on the client's loop that lists and watches one kind into `store`.
 
-    Handlers get changes as `Mirror` reports them. They are called on the loop's thread and must only take notes: while
+    Handlers get changes as `Mirror` reports them. They are called on the loop's thread and must only take notes. While
     they work, nothing else happens on the loop, and a call of the client's would wait for itself.
 
     Objects over the `budget` are left out of the store; they are read again when there is room. Those that it does not

@@ -29,7 +29,7 @@ class ObjectStore(Generic[T]):
     Objects are shared, not copied: readers must not change them.
 
     Those of a kind with templates or other plain data are kept as texts, if `packed` names its type, and each reader
-    gets a copy: a list of short arguments is twelve times as large in Python as it is in JSON, and each user can write
+    gets a copy. A list of short arguments is twelve times as large in Python as it is in JSON, and each user can write
     one. That costs some microseconds for each look at a usual Job, so it is not for kinds of which there are thousands
     in one look, as pods.
     """
@@ -129,10 +129,10 @@ class Mirror(Generic[T]):
     """Makes a store equal to lists and watches of the API server; `plural` names the kind in logs and metrics.
 
     Handlers get (None, new) for an object that appeared, (old, new) for one that changed and (old, None) for one that
-    went away; `old` is always the `new` of the call before, or the part of that which `keep` kept. They are called
+    went away. `old` is always the `new` of the call before, or the part of that which `keep` kept. They are called
     after the store has changed. If one raises, that is logged and counted, and the others are still called.
 
-    Objects over the `budget` are left out, which is reported to `refused`; one that was known stays as it was, or has
+    Objects over the `budget` are left out, which is reported to `refused`. One that was known stays as it was, or has
     gone if older ones of its namespace need its room.
 
     An object that is not wanted is as one that is not there; `wants` is asked for each version of it.
@@ -167,7 +167,7 @@ class Mirror(Generic[T]):
     def keep_only(self, keys: Collection[str]) -> Iterator[None]:
         """Remove all others, a step for each: with every object of a list put before, the store is equal to it.
 
-        The store is changed object by object and never emptied: readers see old and new objects side by side meanwhile,
+        The store is changed object by object and never emptied. Readers see old and new objects side by side meanwhile,
         as with a late watch, but never a cluster without pods.
         """
         for key in self.store.keys():  # noqa: SIM118 - a store is no mapping; this copies under its lock

@@ -14,7 +14,7 @@ failure. Workers do::
             queue.done(key)
 
 One key has one worker at a time, so work on it needs no lock. Unlike client-go's, the queue is not first come, first
-served: groups of keys take turns (`GroupQueue`), so that the many keys of one tenant do not go before the few of
+served. Groups of keys take turns (`GroupQueue`), so that the many keys of one tenant do not go before the few of
 another. Without `group_of` each key is its own group.
 """
 

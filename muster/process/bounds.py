@@ -25,8 +25,8 @@ AGE_S = 3600.0
 HEADER_BYTES = 64 * 1024
 HEADER_FIELDS = 100
 CONNECTIONS = 1000
-"""Per server, without a complete request. Beyond that one of them is closed: the oldest of the address that has most
-of them, so that no client keeps another out. Calls that are held or worked on are not counted: kube-scheduler holds one
+"""Per server, without a complete request. Beyond that one of them is closed: the oldest of the address that has most of
+them, so that no client keeps another out. Calls that are held or worked on are not counted. Kube-scheduler holds one
 for each member of a gang that waits for the others, and would else lose those it is about to use."""
 _LOOKS = 50
 """Each time that so many parts of `CONNECTIONS` have come more, they are counted: that takes a look at each of all."""

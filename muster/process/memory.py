@@ -1,6 +1,6 @@
 """Keeps the unused memory of the C library small (glibc only), and collections of garbage short.
 
-A list of 50,000 pods is in memory twice for a moment, as bytes and as objects; and by default each thread that ever
+A list of 50,000 pods is in memory twice for a moment, as bytes and as objects. By default each thread that ever
 allocated something gets a pool of its own, which it never shrinks.
 """
 

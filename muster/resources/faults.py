@@ -1,8 +1,8 @@
 """A gang's own rules for faults of its nodes, as annotations of its workload say them. Pure.
 
-`muster.dev/on-node-fault` says what happens to a gang with members on a faulty node, `muster.dev/node-fault-grace` how
-long a node that does not answer is waited for, and `muster.dev/avoid-failed-node` for how long the gang leaves out a
-node on which a member of it failed.
+`muster.dev/on-node-fault` says what happens to a gang with members on a faulty node. `muster.dev/node-fault-grace` says
+how long a node that does not answer is waited for, and `muster.dev/avoid-failed-node` for how long the gang leaves out
+a node on which a member of it failed.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,8 +1,8 @@
 """Kubernetes quantities ("500m", "1.5Gi", "3e2") as exact integers, and back.
 
-The grammar is the API server's: an ASCII decimal number and either a decimal suffix (n u m k M G T P E), a binary
-suffix (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2). Amounts that are no whole number of the asked unit round up, and
-amounts beyond 64 bits are capped, both as the API server does.
+The grammar is the API server's. An ASCII decimal number comes first. A decimal suffix (n u m k M G T P E), a
+binary suffix (Ki Mi Gi Ti Pi Ei) or an exponent (e3, E-2) may follow. Amounts that are no whole number of the asked
+unit round up, and amounts beyond 64 bits are capped, both as the API server does.
 """
 
 import re

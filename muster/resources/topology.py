@@ -1,7 +1,7 @@
 """Topology requests of workloads: annotations, and Volcano's networkTopology. Pure.
 
-Two spellings mean the same on a pod template or a pod: Muster's own (`muster.dev/topology-…`) and Kueue's
-(`kueue.x-k8s.io/podset-…`); of two levels for one thing Muster's counts; `muster.dev/topology` is the topology of
+Two spellings mean the same on a pod template or a pod. Muster's own (`muster.dev/topology-…`) and Kueue's
+(`kueue.x-k8s.io/podset-…`); of two levels for one thing Muster's counts. `muster.dev/topology` is the topology of
 either. A *level* is a node label key, the tierName of HyperNodes, or a tier's number. A malformed annotation has no
 effect; admission refuses it with `mistakes`.
 """

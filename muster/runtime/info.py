@@ -98,7 +98,7 @@ class ShapedContainer:
 class PodSet:
     """Pods of one shape, as the owner's adapter or the runtime describes them; see also `PodSetPlan`.
 
-    `rank` is the source of a member's own rank; `hosts` makes the host names of so many pods, in rank order; `target`
+    `rank` is the source of a member's own rank. `hosts` makes the host names of so many pods, in rank order. `target`
     is the container that runs the framework, None in pods that don't. `fs_group` is true if the pods' volumes belong to
     a group of their own. `own_rank` is the rank of the one pod that is being admitted, None if the pods are described
     by their template. `inits` make init containers, or None, when the network is known.

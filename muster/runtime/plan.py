@@ -108,10 +108,10 @@ class InitPlan:
 class PodSetPlan:
     """Pods of one shape: how many, how many processes each runs, where they are found, what their containers get.
 
-    `slots` is None if the pods run no processes of the framework, or their number is only known inside of the pod;
-    `jobs` is the number of Jobs that a JobSet spreads the pods over; `requests` are those of one pod, limits included;
-    `after` has other pod sets (by name) that must be Ready or Complete before pods of this one are created; `searches`
-    are further DNS search domains; `inits` run after the pod's own init containers.
+    `slots` is None if the pods run no processes of the framework, or their number is only known inside of the pod.
+    `jobs` is the number of Jobs that a JobSet spreads the pods over. `requests` are those of one pod, limits included.
+    `after` has other pod sets (by name) that must be Ready or Complete before pods of this one are created. `searches`
+    are further DNS search domains. `inits` run after the pod's own init containers.
     """
 
     name: str

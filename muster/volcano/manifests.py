@@ -1,7 +1,7 @@
 """Additions to the manifest of a pod, in place, and the volumes of a Volcano Job with their claims.
 
 The user's own variables, ports, mounts and volumes stay. Every pod of a Job mounts its volumes, and behind each is a
-claim that exists or is made for the Job. Controller and planner must use the same names: the name of a claim that the
+claim that exists or is made for the Job. Controller and planner must use the same names. The name of a claim that the
 Job does not name is derived from the Job's UID and the mount path, so it is never written back into the Job.
 """
 

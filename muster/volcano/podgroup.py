@@ -125,7 +125,7 @@ def min_resources(job: Job, priorities: Mapping[str, int]) -> dict[str, str]:
 def _smallest_gang(job: Job, priorities: Mapping[str, int]) -> list[tuple[TaskSpec, int]]:
     """Return the pods of each task in the smallest gang, with those of tasks with a higher priority first.
 
-    If the Job's minimum is less than the minimums of its tasks together, whole tasks are taken in that order; else each
+    If the Job's minimum is less than the minimums of its tasks together, whole tasks are taken in that order. Else each
     task gets its minimum and the rest is filled up in that order.
     """
 

@@ -1,7 +1,7 @@
 """Schedules of CronJobs: the times that five fields name, or an interval. No I/O, no clock.
 
-The five fields are read by cronsim, which knows time zones as Debian's cron does: of a time that a change to summer
-time leaves out, the first one after it counts; one that the change back brings twice counts once, unless minutes or
+The five fields are read by cronsim, which knows time zones as Debian's cron does. Of a time that a change to summer
+time leaves out, the first one after it counts. One that the change back brings twice counts once, unless minutes or
 hours are `*`. As in Volcano, a day matches by day of month and day of week if one of the two is `*`, and by either of
 them otherwise; Debian counts `*/2` as `*`.
 """

@@ -1,6 +1,6 @@
 """The tasks of a Volcano Job, the slots of their pods with their names, and references of objects to the Job.
 
-A task's minimum is defined here and nowhere else: admission writes it into the Job, the PodGroup asks for it, dependent
+A task's minimum is defined here and nowhere else. Admission writes it into the Job, the PodGroup asks for it, dependent
 tasks wait for it, and the Job's end depends on it. Defaults of fields are written into the Job by admission, and apply
 if it was bypassed, too. Host names are those that plugin `svc` gives.
 """

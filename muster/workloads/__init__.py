@@ -1,6 +1,6 @@
 """Workload kinds: for each kind of owner, its pod templates, ranks, gang and first pods, in one table.
 
-`kind.WorkloadKind` is a row; `table` has all rows, and finds that of an owner, the adapter of a pod, and the gang of a
+`kind.WorkloadKind` is a row; `table` has all rows. It finds that of an owner, the adapter of a pod, and the gang of a
 pod that is not a Volcano Job's: its PodGroup, its world and its minimum. Each kind has a module with its row and its
 *adapter* (`adapter.Adapter`: ranks, size and host names of its pods). Only this package lists kinds: admission
 registers for them (webhook), owners are read by them (webhook, controller), `muster shape` shows them. A new kind is a

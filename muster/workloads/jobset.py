@@ -120,7 +120,7 @@ def why_not_exclusive(level: str, why: str) -> str:
     """Return the reason why pods that start together cannot have an exclusive topology, and what they can have."""
     key, size = names.TOPOLOGY_SLICE_KEYS
     return (
-        f"must be left out for {why}: JobSet makes the other pods of a Job only when its first one has a node, and a "
+        f"must be left out for {why}: JobSet makes the other pods of a Job only when its first one has a node; a "
         f"gang gets its nodes when all its pods are there; {key}: {level} on the pod template, with {size}: the number "
         "of pods of a Job, keeps each Job in one domain"
     )

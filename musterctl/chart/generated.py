@@ -1,7 +1,7 @@
 """Files that `make generate` makes from code (values.yaml, the webhook configurations), and tables of two pages.
 
 The chart's schema (`charts/muster/values.schema.json`), which helm checks a user's values against, has the one
-description and default of each value; the chart's roles have the reason of each right.
+description and default of each value. The chart's roles have the reason of each right.
 """
 
 import json

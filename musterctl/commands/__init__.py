@@ -1,10 +1,10 @@
 """The commands of `muster`: each reads its options, calls the packages that do the work, and prints for users.
 
-A module has the name of its command; `plane` has up, status, down and kubectl, `explain` has snapshot and topo too,
-`config` has render; `jobview` is a part of `job`, `queuechange` and `queuespec` are parts of `queue`, `trainfile` and
+A module has the name of its command. `plane` has up, status, down and kubectl, `explain` has snapshot and topo too,
+`config` has render. `jobview` is a part of `job`, `queuechange` and `queuespec` are parts of `queue`, `trainfile` and
 `trainjobs` of `train`.
 
 Promises that a failure is one readable message and a non-zero exit code, never a traceback, and that a command is
-imported only when it is used: start reading at `musterctl.app`, the table of commands. Only that table and other
+imported only when it is used. Start reading at `musterctl.app`, the table of commands. Only that table and other
 commands may import a command.
 """

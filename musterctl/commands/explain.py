@@ -49,7 +49,7 @@ def explain(
     """Explains why a job, gang or pod is where it is.
 
     The report includes changes that would let it start. Nothing is changed. Without the right to list the whole
-    cluster it is made by the page in the cluster, if there is a --server, without the names of others; else it has
+    cluster it is made by the page in the cluster, if there is a --server, without the names of others. Else it has
     what the objects of the namespace say.
     """
     space = read.namespace(namespace)

@@ -1,6 +1,6 @@
 """The machine that planes share: its TCP ports, locks between processes, and files that are never half written.
 
-Ports are of the loopback, outside of the range for outgoing connections: one of those could be taken while a part
+Ports are of the loopback, outside of the range for outgoing connections. One of those could be taken while a part
 restarts, and a client that keeps dialling a closed port of that range can end up connected to itself.
 """
 

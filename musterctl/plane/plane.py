@@ -32,7 +32,7 @@ class Plane:
     `wanted` names the parts. Options and parts count when the plane is made: a plane that exists keeps its own. A
     `bound` plane ends with this process, however that ends; one that is used in a `with` statement is bound. `is_new`
     says that the folder held none before. `arguments` are more of them for the command lines of parts, which may be
-    changed and count when a part is started, `settings` more fields for the files of Muster's processes, which are
+    changed and count when a part is started. `settings` are more fields for the files of Muster's processes, which are
     written when those are started.
     """
 

@@ -1,6 +1,6 @@
 """Rights on a plane: the accounts of Muster's processes, and what a user needs to attach Muster to a cluster.
 
-No process of Muster's is an administrator: each has a ServiceAccount with the roles of the chart, as it has in any
+No process of Muster's is an administrator. Each has a ServiceAccount with the roles of the chart, as it has in any
 other cluster, and a kubeconfig with a token of that. The rights of the user are asked for before anything is started.
 """
 

@@ -5,6 +5,6 @@ holds text, numbers and links, and no object of the API. `parts` has times, bars
 nodes of a gang.
 
 Promises that it is made of its arguments alone (time is one of them), and that it names nothing outside the scope that
-it is given: statements of a report about others are left out here, before any template sees it. It must not import
+it is given. Statements of a report about others are left out here, before any template sees it. It must not import
 starlette or jinja2, and does no I/O.
 """

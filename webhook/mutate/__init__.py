@@ -1,12 +1,12 @@
 """Mutations: additions of Muster to objects before they are validated and stored.
 
 A module per kind has the handler: `pod`, `workload` (batch Jobs, Deployments, JobSets, …), `job` (of Volcano), `queues`
-(and PodGroups) and `trainjob`. Start reading at `pod`, the list of its steps, which share a `podreview`: `optin` (does
-the pod opt in, and to which queue), `resourcegroup`, `scheduling` (scheduler, gang, gates, markers, shared GPUs) and
-`shape` (environment of a framework). `reapply` is for Volcano Jobs that are applied again.
+(and PodGroups) and `trainjob`. Start reading at `pod`, the list of its steps, which share a `podreview`. They are
+`optin` (does the pod opt in, and to which queue), `resourcegroup`, then `scheduling` (scheduler, gang, gates, markers,
+shared GPUs) and `shape` (environment of a framework). `reapply` is for Volcano Jobs that are applied again.
 
-Promises to be functions of the object and of what was looked up, to write only what is missing, so that a second review
-changes nothing, and to give a reason for each addition. It does no I/O of its own, and must not import
+Promises to be functions of the object and of what was looked up. Promises to write only what is missing, so that a
+second review changes nothing, and to give a reason for each addition. It does no I/O of its own, and must not import
 webhook.validate.
 """
 

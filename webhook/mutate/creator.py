@@ -3,11 +3,11 @@
 The value is the API server's own word. A forged review gains nothing: its patch goes to the forger, and no object is
 changed by it. So it is written whether or not API servers show a certificate here.
 
-* A new object gets the name of its sender in place of the name in it, without an error: manifests that were read from
+* A new object gets the name of its sender in place of the name in it, without an error. Manifests that were read from
   a cluster say who created that other object.
-* What a controller makes for a user (it names its owner, and its sender is a service account of another namespace, as
-  those of Kubernetes, JobSet and Muster are) is left as it is: its creator is that of its owner, which Muster's
-  controller looks up. The policy muster-creators has only controllers say who that is.
+* What a controller makes for a user is left as it is. Such a controller names the owner, and its sender is a service
+  account of another namespace. The creator is that of the owner, which Muster's controller looks up. The policy
+  muster-creators has only controllers say who that is.
 * An update that leaves the value out gets it back, where updates are sent here; the policy refuses another one.
 """
 

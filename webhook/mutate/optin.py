@@ -12,7 +12,7 @@ opts out and wins. `muster.dev/managed` with another value in a template takes t
 A namespace has a second way, from Volcano: an annotation names the queue of those Volcano Jobs and PodGroups in it that
 are in none or in the default one. Muster manages these kinds anyway, so this is a default and no opt-in.
 
-A namespace with the label `muster.dev/queue-locked: "true"` holds all that is in it to the queue that it names: pods,
+A namespace with the label `muster.dev/queue-locked: "true"` holds all that is in it to the queue that it names. Pods,
 workloads and TrainJobs which name another one are set back to it, Jobs and PodGroups are refused.
 """
 

@@ -1,11 +1,11 @@
 """A Volcano Job that `kubectl apply` or `replace` writes again as its user wrote it, without Muster's additions.
 
-An update gets back what creation filled in, and nothing new: a Job keeps what it was created with (groups, markers, a
+An update gets back what creation filled in, and nothing new. A Job keeps what it was created with (groups, markers, a
 DNS policy), even if defaults or configuration have changed since.
 
 * `Reapply` is the patch of an update: it writes only where the old Job has a value too.
 * Templates cannot be distinguished by their members, as groups and markers stand in them beside the user's own. An
-  annotation of the Job holds a digest of each template that creation changed, as it was sent; a template with the same
+  annotation of the Job holds a digest of each template that creation changed, as it was sent. A template with the same
   digest is the old one, sent again, and gets the old content back.
 """
 

@@ -1,6 +1,6 @@
 """Resource groups: their pods get the node labels, tolerations, affinity and scheduler of their group.
 
-The pods of a Volcano Job have the group from their template: it is written there when the Job is created, so that the
+The pods of a Volcano Job have the group from their template. It is written there when the Job is created, so that the
 gang is planned with it, and later pods of the Job are like the first.
 """
 

@@ -1,6 +1,6 @@
 """The canonical form of a Volcano Job's spec, in which two specs can be compared by what they mean.
 
-A client with types (Go, Java) that reads a Job and writes it back writes other JSON: it leaves out false, "" and 0,
+A client with types (Go, Java) that reads a Job and writes it back writes other JSON. It leaves out false, "" and 0,
 adds empty structures, and has its own way to write amounts and durations. None of that is a change.
 """
 

@@ -34,8 +34,8 @@ UID = "simulated"
 class Submission:
     """Manifests that are submitted: `items` are the objects that follow, `ignored` those that are not placed.
 
-    `now` is seconds since the epoch; the namespaces may opt in to Muster; the queues name their node pools;
-    `groups` are those of the webhook, and `user` is who submits them.
+    `now` is seconds since the epoch. The namespaces may opt in to Muster. The queues name their node pools. `groups`
+    are those of the webhook, and `user` is who submits them.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Validation of a HyperNode alone: its members can be read, and its patterns are RE2's and not too large.
 
 Its place among other HyperNodes (one parent, no node twice in a tier) is not checked here, as they come and change one
-by one, in any order: the planner reports that in the condition `Valid` of the HyperNode.
+by one, in any order. The planner reports that in the condition `Valid` of the HyperNode.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,9 @@
 """Whose fault a restart is, and restart budgets: how often a gang is restarted in a sliding time. Pure.
 
 A fault is of the infrastructure, of the user's program, or unknown, by the lists of docs/preemption.md. What kubelet,
-kube-scheduler or a node's end did to a pod is the infrastructure's; an exit code that a program chooses is the user's;
-a signal may be either, as a broken GPU and a broken pointer end alike. The infrastructure's faults use up no budget.
+kube-scheduler or a node's end did to a pod is of the infrastructure. An exit code that a program chooses is
+the user's fault. Signals may be either, as a broken GPU and a broken pointer end alike. Faults of the infrastructure use
+up no budget.
 
 The restarts that count are noted in the Job's status with their times, so that another process continues the count.
 The one that is over the budget ends the Job: it enters Restarting as every restart does, and fails from there.

@@ -13,7 +13,7 @@ The functions of this module run in their order. An example: task `worker` of a 
 | pods → next phase | `phases.next_phase` | Pending once enough old pods are gone; Failed if no restart was left |
 
 In Pending the missing pods are created again (`sync.decide`). `controller.job.actions` writes the phase and the target
-before any pod is deleted, and `controller.job.reconcile` does the work of a phase by what the status says: a controller
+before any pod is deleted, and `controller.job.reconcile` does the work of a phase by what the status says. A controller
 that dies in between leaves the intent in the status, and its successor continues.
 
 A restart of the whole Job raises `status.version`: pods of an older version are outdated, and their events are ignored.

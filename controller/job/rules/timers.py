@@ -101,8 +101,8 @@ QUICK_S = 60.0
 AT_ONCE = 3
 """Number of restarts that are never delayed: Volcano's default for maxRetry."""
 FIRST_QUICK_S, MAX_QUICK_S = 5.0, 40.0
-"""Delays of new pods after quick restarts, which cost 0.4 CPU seconds for a gang of three; shorter than `QUICK_S`, as a
-delay is part of the time from one restart to the next."""
+"""Delays of new pods after quick restarts, which cost 0.4 CPU seconds for a gang of three. Shorter than `QUICK_S`,
+since the time between restarts includes a delay."""
 FIRST_S = 10.0
 """Delay of new pods after the first refusal; as long as kubelet waits after the first crash of a container."""
 MAX_S = 300.0

@@ -38,7 +38,7 @@ from muster.resources.vector import PODS
 LIMIT_TOLD_AFTER_S = 5.0
 """Time that a gang waits for placed slots of others before its status says so; mostly it is its turn by then."""
 HELD_BACK_S = 30.0
-"""Time that a gang which only waits for placed slots of others is not admitted: its pods would be gated, which costs
+"""Time that a gang which only waits for placed slots of others is not admitted. Its pods would be gated, which costs
 a write for each, and mostly they can soon be born on their nodes."""
 
 _Failure = tuple[Shortage, Reason]

@@ -1,7 +1,7 @@
 """Room of pods that are ending: it is free for victim searches in scheduling order, so that no pod is evicted for it.
 
 A gang that fits on it waits, and has nothing written. What it will take is kept from the gangs that come after it, in
-the order in which `allocate` would try them: else a later one would take it together with victims, and others would be
+the order in which `allocate` would try them. Else a later one would take it together with victims, and others would be
 evicted for the gang whose turn it was.
 """
 

@@ -105,7 +105,7 @@ def _on_dead_node(session: Session, pod: PodRecord) -> bool:
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason | None:
     """Notify those with a notice, and evict those whose time it is; return why none may be evicted.
 
-    Disruption budgets are asked for all of them each time: a pod that may not be evicted in the end gets no notice, and
+    Disruption budgets are asked for all of them each time. A pod that may not be evicted in the end gets no notice, and
     those that are evicted first are not evicted without effect.
     """
     budgets = DisruptionBudgets(session.snapshot)

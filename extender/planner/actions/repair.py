@@ -8,7 +8,7 @@ do not answer, or on nodes that are gone,
 * `restart` has all members come again in place: on their nodes, but those of faulty nodes on others. So do those that
   have ended, where the Job restarts as a whole: their room may be another's by then.
 
-Where there is room, both are a placement of the gang whose victims are its own members, as if it were moved: no other
+Where there is room, both are a placement of the gang whose victims are its own members, as if it were moved. No other
 gang gets their new nodes, and the gang does not queue again. Where there is none, members on suspect nodes run on, and
 those on dead ones are evicted: for `restart` the whole gang, after the grace of gangs that lost members.
 

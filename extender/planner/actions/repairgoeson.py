@@ -1,9 +1,9 @@
 """Continuation of a repair that an earlier cycle has written: its members are notified, or evicted.
 
 The members of a gang that restarts while all of them still run, as their nodes are only suspect, may have a notice
-(`planner.victims.notices`). They are notified once the placement stands, and are evicted once they have saved what they
-have, when their time is over, or as soon as one of them has lost its node. If the nodes are healthy before that, they
-stay.
+(`planner.victims.notices`). They are notified once the placement stands. They are evicted once they have saved what
+they have, when their time is over, or as soon as one of them has lost its node. If the nodes are healthy before that,
+they stay.
 """
 
 from collections.abc import Mapping, Sequence

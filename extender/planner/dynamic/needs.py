@@ -45,7 +45,7 @@ class ClaimNeeds:
     problems: tuple[Reason, ...] = ()
     """Problems by which no node will do."""
     of_group: tuple[str, ...] = ()
-    """Claims made for the whole native PodGroup of a pod that is placed by a kube-scheduler of Muster's own: it gives
+    """Claims made for the whole native PodGroup of a pod that is placed by a kube-scheduler of Muster's own. It gives
     them to no pod, unless its gates for groups are on."""
     unseen: tuple[str, ...] = ()
     """Demands that are not counted, in words: kube-scheduler decides them."""

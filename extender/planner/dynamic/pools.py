@@ -1,10 +1,10 @@
 """Pools of devices as kube-scheduler sees them: complete ones, with the taints that administrators give by rules.
 
-A pool is its newest generation, if all slices of that are there and no two devices have one name; of any other pool
+A pool is its newest generation, if all slices of that are there and no two devices have one name. Of any other pool
 nothing is counted, as kube-scheduler allocates nothing from it.
 
 kube-scheduler allocates no device to a request that does not tolerate its taints, those of rules (DeviceTaintRule) as
-well as those of the slice; the control plane evicts the users of devices with NoExecute. Rules are on by default since
+well as those of the slice. The control plane evicts the users of devices with NoExecute. Rules are on by default since
 Kubernetes 1.37.
 """
 

@@ -1,15 +1,15 @@
 """Devices as resources: amounts of a node that pods use up, so that counting devices is adding and comparing numbers.
 
-The idea: each kind of device is a resource of a node, of which the node has as many as devices match, and a request for
+Each kind of device is a resource of a node, of which the node has as many as devices match, and a request for
 two of them takes two. That alone would count a device twice that is of two kinds (any GPU; a GPU with 80 GB). So a
 request takes from every resource whose devices include all of its own: one of the large GPUs is one of the GPUs, too.
-By Hall's theorem requests can all be given devices if, and only if, of each union of kinds there are as many devices as
-are asked for of the kinds within it; so where kinds overlap and neither includes the other, their union is one more
+By Hall's theorem all requests can be served if, and only if, each union of kinds has as many devices as
+are asked for of the kinds within it. So where kinds overlap and neither includes the other, their union is one more
 resource. Everything that knows amounts then knows devices: free capacity, victims, reservations, queues, scale-up
 requests.
 
-`All` takes what a node has, however much that is: a resource of its own, of which a node with such devices has `WHOLE`
-and each user of one of them takes 1, so that there is `WHOLE` only where none is used.
+`All` takes what a node has, however much that is. It is a resource of its own, of which a node with such devices has
+`WHOLE` and each user of one of them takes 1. So there is `WHOLE` only where none is used.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -3,9 +3,9 @@
 Every queue first gets its quota (`deserved`) as far as it asks for it. What is left goes to queues of the highest
 priority that want more, by weight, in whole units; then to those of the next one. `rounding` chooses between two ways:
 
-* `kai` gives the numbers that KAI-Scheduler gives, with its quirks: quotas that exceed the total are given in full;
-  units that rounding has left over are handed out after all priorities, so that a lower one may get what belongs to
-  a higher one; and such a unit may be more than was asked for.
+* `kai` gives the numbers that KAI-Scheduler gives, with its quirks. Quotas that exceed the total are given in full.
+  Units that rounding has left over are handed out after all priorities, so that a lower one may get what belongs to
+  a higher one. Such a unit may be more than was asked for.
 * `exact` never gives more than there is or is asked for, and finishes one priority before the next begins: quotas that
   exceed the total shrink in proportion, guarantees last.
 """

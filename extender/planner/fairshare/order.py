@@ -1,7 +1,8 @@
 """The order of queues, each with its best gang: KAI-Scheduler's eight rules (queue_order.go), as a sort key.
 
-1 a queue within its fair share, 2 one that stays within what it deserves, 3 the higher priority, 4 one that does not
-use what it has no share of, 5 the smaller dominant share with the gang, 6 without it, 7 the weaker queue, 8 the older.
+1 a queue within its fair share, 2 one that stays within what it deserves. Then 3 the higher priority, 4 one that does
+not use what it has no share of. Then 5 the smaller dominant share with the gang, 6 without it, 7 the weaker queue, 8
+the older.
 """
 
 from collections.abc import Sequence

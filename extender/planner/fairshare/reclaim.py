@@ -1,7 +1,7 @@
 """Rules for reclaiming room from other queues: KAI-Scheduler's (reclaimable/), and a comparison that excludes cycles.
 
 A reclaim is judged chunk by chunk (pods that are evicted together), by what the losing queue has *before* the chunk is
-gone, so that evicting a whole gang may take its queue below its share. At the end the queues are compared.
+gone. So evicting a whole gang may take its queue below its share. At the end the queues are compared.
 
 KAI compares the gaining queue with the losing ones at every level (`strict`), which lets queues reclaim from each other
 by turns. By default a reclaim is accepted in one of two cases:

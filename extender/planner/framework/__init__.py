@@ -1,10 +1,10 @@
 """The session framework, which plugins and actions work on.
 
 `snapshot` is the copy of the state that one cycle plans on, `session` one cycle over it, `freecapacity` how many pods
-fit on its nodes, `hooks` the table of all that a plugin can register, `answers` the types of answers, `ordering` the
-order of gangs, `statement` the log that makes a trial undoable, `decisions` the output of a cycle, `shortage` why a
-gang finds no room, `registry` and `config` which plugins and actions run. `planner.ask` beside it is what one gang
-wants.
+fit on its nodes. `hooks` is the table of all that a plugin can register. `answers` has the types of answers, `ordering`
+the order of gangs, `statement` the log that makes a trial undoable, `decisions` the output of a cycle. `shortage` says
+why a gang finds no room, `registry` and `config` which plugins and actions run. `planner.ask` beside it is what one
+gang wants.
 
 It promises no I/O and no clock: objects and times are handed in. It imports `planner.topology`, `planner.state` and
 `planner.reasons`, and must not import muster.kube or anything else of the extender. Start at `session`.

@@ -76,7 +76,7 @@ class TopologyDemands:
     def _sliced(self, part: SlotGroup, reach: LevelRange) -> tuple[tuple[int, int], ...]:
         """Return level and size of the slices that must be whole, of the part or of the only one in it.
 
-        Empty if there are none, or if they cannot all be kept whole in the part's own tree: then they are placed one
+        Empty if there are none, or if they cannot all be kept whole in the part's own tree. Then they are placed one
         after the other, each in the tree that has its level.
         """
         while len(part.children) == 1 and not part.slices:

@@ -2,7 +2,7 @@
 
 After "Beware of Fragmentation" (USENIX ATC 2023): a free GPU is worth nothing to a pod whose CPUs, memory or other GPUs
 are not free beside it. The worth of a node is the part of its free GPUs that the next pod can use, on average over the
-pods seen; a pod goes where that falls least. A tenth of the worth is what *all* next pods of a kind could use, as the
+pods seen. A pod goes where that falls least. A tenth of the worth is what *all* next pods of a kind could use, as the
 paper's worth alone lets nodes run out of CPUs. The mix of pods is learnt from gangs as they come.
 """
 
@@ -30,8 +30,8 @@ GROWTH = 1.1
 class Fragmentation:
     """Scores of nodes and GPUs: highest where one pod more costs the next ones least.
 
-    Arguments: `fill` is the part (0 to 1) that all next pods have in the worth of a node, beside the next one;
-    `coverage` the part of the pods seen that kinds must make up to count; `kinds` their largest number.
+    Arguments: `fill` is the part (0 to 1) that all next pods have in the worth of a node, beside the next one.
+    `coverage` is the part of the pods seen that kinds must make up to count. `kinds` is their largest number.
     """
 
     name = "fragmentation"

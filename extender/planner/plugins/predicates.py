@@ -1,9 +1,9 @@
 """Refusals of nodes, as kube-scheduler decides them (docs/predicates.md lists what is modelled).
 
 The session counts resources. Refusals by the node alone (cordon, taints, selectors, node affinity) and by the pod's
-volumes (VolumeBinding, VolumeZone) are kept per pod class and renewed only for nodes that changed; those by other
-pods are `planner.plugins.interpodaffinity`. An unbound claim whose storage class waits for the first consumer refuses
-no node: its volume is made where the pod is.
+volumes (VolumeBinding, VolumeZone) are kept per pod class and renewed only for nodes that changed. Those by other pods
+are `planner.plugins.interpodaffinity`. An unbound claim whose storage class waits for the first consumer refuses no
+node: its volume is made where the pod is.
 """
 
 import re

@@ -16,7 +16,7 @@ claim_unmade = Sentence(
 claim_of_group = Sentence(
     "device-claim-of-group",
     "resource claim {claim} was made for all pods of a PodGroup, and Muster's kube-scheduler, which has the gates for "
-    "that off, gives it to none of them: name one ResourceClaim (resourceClaimName) in the PodGroup and in its pods",
+    "that off, gives it to none of them; name one ResourceClaim (resourceClaimName) in the PodGroup and in its pods",
 )
 claim_full = Sentence("device-claim-full", "resource claim {claim} is used by {most} pods, and no more can use one")
 claim_too_full = Sentence(

@@ -23,7 +23,7 @@ too_few = Sentence("pods-too-few", "{have} of the {wanted} pods that start toget
 left = Sentence(
     "pods-left",
     "namespace {namespace} gives its pods no queue any more, so new ones are no members: give it the label "
-    f"{names.QUEUE} again, without {names.MANAGED}=false, or delete the pods that wait: their owner creates them again "
+    f"{names.QUEUE} again, without {names.MANAGED}=false, or delete the pods that wait; their owner creates them again "
     "without Muster's gate",
 )
 slot_limit = Sentence(

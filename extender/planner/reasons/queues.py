@@ -153,7 +153,7 @@ OVER_FAIR = constant(
 NOT_ENOUGH = constant(
     "reclaim-not-enough",
     f"{_NOTHING} a queue loses gangs, or pods above their minimum, only while it has more than it deserves and keeps "
-    "what it is guaranteed, and what may go makes too little room; smaller or fewer pods may find room, or it starts "
+    "what it is guaranteed; what may go makes too little room; smaller or fewer pods may find room, or it starts "
     "when gangs end",
 )
 """The rule by which nothing is reclaimed for a gang, and what would change it; without gangs and amounts, so that

@@ -4,7 +4,7 @@ cluster-autoscaler first packs pending pods onto the free room, by kube-schedule
 gangs, topology or avoided nodes. Pods that fit so add no node, so their gang does not ask.
 
 No autoscaler answers to conditions of pods. Nodes that came and do not hold a gang together, and those of a part of it,
-cost money for as long as its pods ask, and the others of its queue wait for their turn. So a gang that has asked
+cost money for as long as its pods ask. The others of its queue wait for their turn. So a gang that has asked
 without success rests, each time for longer, as after a failed ProvisioningRequest. The memory is the process's: another
 one tries again from the beginning.
 """

@@ -1,7 +1,7 @@
 """The cluster as the planner knows it, kept by events: nodes as arrays, pods by class, gangs by pod set.
 
-It promises that an event costs what it changes, that nothing here blocks, reads a clock or talks to an API server, and
-that a state kept by events is the one that the objects alone would give. It is changed on one loop (`extender.cluster`)
+It promises that an event costs what it changes, that nothing here blocks, reads a clock or talks to an API server. A
+state kept by events is the one that the objects alone would give. It is changed on one loop (`extender.cluster`)
 and has no lock. Of the extender it may import `planner.ledger`, `planner.dynamic` and `planner.reasons`, and no more.
 
 Start at `state`, which takes every object (`feed` lists the kinds), then `gangs`, the planner's views of gangs, which

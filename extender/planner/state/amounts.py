@@ -1,6 +1,6 @@
 """Amounts of resources as arrays of integers, and tables that leave out what is empty.
 
-Amounts are clipped at `CLIP`, 2^50 base units (a pebibyte), requests at it and allocatable just below: a request at the
+Amounts are clipped at `CLIP`, 2^50 base units (a pebibyte), requests at it and allocatable just below. A request at the
 clip fits nowhere, and no sum leaves 64 bits before 8,192 pods are on one node. Requests below 0, which the API server
 does not let through, count as 0.
 """

@@ -1,6 +1,6 @@
 """Nodes and pods that cannot be evaluated, and gangs with such pods: each is excluded alone.
 
-An object with unexpected content must not harm any gang but its own: the state is then as if the object did not exist,
+An object with unexpected content must not harm any gang but its own. The state is then as if the object did not exist,
 and its owner can read the reason.
 """
 

@@ -1,7 +1,7 @@
 """Comparisons of queries that are new with the pods and templates that exist, in steps.
 
 A new pod is compared with all queries at once. A new query concerns all pods of its namespaces, which may be all pods
-of the cluster: that is done in *rounds*, one for each namespace that asks, which take turns. So a namespace that asks
+of the cluster. That is done in *rounds*, one for each namespace that asks, which take turns. So a namespace that asks
 for much waits for it himself. A round ends with all pods as if they had come after its queries. Pods whose claims to
 devices changed are updated in rounds, too, as one claim may have any number of users.
 

@@ -1,7 +1,7 @@
 """Devices and claims of the cluster, kept by events; and the needs of pods by their claims.
 
 A claim that has devices takes just those. A claim without takes its demand, on the node of the pod that uses it. A
-pod's own claim (made for it from a template) counts as a part of the pod from the moment that the pod is on a node; any
+pod's own claim (made for it from a template) counts as a part of the pod from the moment that the pod is on a node. Any
 other claim with devices counts by itself. So no device counts twice, and none is left out, such as that of a pod which
 kube-scheduler gave devices and could not bind.
 

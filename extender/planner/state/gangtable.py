@@ -1,8 +1,8 @@
 """PodGroups, their Placements and Jobs, and the views of gangs that are made of them.
 
 A gang of a thousand pods brings thousands of events. So an event only marks the gang as `dirty`, and `look` makes its
-view when that is read. A PodGroup or Placement that is older than the known one is ignored: the planner knows its
-own writes as soon as the API server has confirmed them, and the watch may show an earlier version afterwards.
+view when that is read. A PodGroup or Placement that is older than the known one is ignored. The planner knows its own
+writes as soon as the API server has confirmed them, and the watch may show an earlier version afterwards.
 """
 
 from collections import Counter
@@ -60,7 +60,7 @@ class Priorities:
 
     A gang has the priority of its PodGroup, as far as its pods have it. A PodGroup names its PriorityClass itself. That
     of a pod is checked by the API server: by ResourceQuotas, which may allow a namespace some pods of a class or none,
-    and by other admission plugins. So a gang has no more than the highest of its pods; before they exist, of the
+    and by other admission plugins. So a gang has no more than the highest of its pods. Before they exist, of the
     templates of its Job; and with neither, no more than a pod of no class.
     """
 

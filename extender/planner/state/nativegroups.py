@@ -28,7 +28,7 @@ MOST_LEVELS = 8
 class NativeGroups:
     """Groups by the key of their gang. `gangs` are those of the state, into which `put` puts one or takes it out.
 
-    `changed` marks a gang whose reason in `aside` (by key) has changed; `namespace_queue` returns a namespace's queue;
+    `changed` marks a gang whose reason in `aside` (by key) has changed. `namespace_queue` returns a namespace's queue.
     `claims_changed` hears which claims a group had and has for its pods in common.
     """
 

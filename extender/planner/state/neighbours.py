@@ -1,7 +1,7 @@
 """Demands of a pod on the pods around it: (anti-)affinity and topology spread, as queries.
 
 The rules are kube-scheduler's. `matchLabelKeys` and `mismatchLabelKeys` are conditions on the pod's own labels, which
-the API server adds to the selectors of a new pod; here they are added again, as templates need it.
+the API server adds to the selectors of a new pod. Here they are added again, as templates need it.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,8 +1,8 @@
 """Ledger entries of placed slots: from the writing of a placement to the binding of its pods no pod uses the room.
 
-Where a member is to come again on another node (it is moved, or repaired), no other gang gets that node while it still
-runs on the old one, for as long as its notice lasts. Its queue counts it once: with the old node until it leaves. The
-same holds for other GPUs of its node where it shares them.
+Where a member is to come again on another node (it is moved, or repaired), no other gang gets that node. This holds
+while it still runs on the old one, for as long as its notice lasts. Its queue counts it once: with the old node until
+it leaves. The same holds for other GPUs of its node where it shares them.
 """
 
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ class PlacedSlots:
         """Return the class of the pod that the slot is for; None if there will be none.
 
         Where no template says it, a pod that is gone is expected back from its owner as it was, until its placement
-        ends: one that is pinned to another node has to be made again, and no other gang may take its room meanwhile.
+        ends. One that is pinned to another node has to be made again, and no other gang may take its room meanwhile.
         """
         if pod_set and (slot.rank < pod_set.replicas or slot.rank in pod_set.waiting):
             return pod_set.class_of(slot.rank)

@@ -1,7 +1,7 @@
 """Pod classes: pods of the same shape are planned as one.
 
 The shape is everything that decides on which nodes a pod can be: requests, selectors, affinity, tolerations, host
-ports, claims, its demands on other pods, and the demands of other pods that it meets (its marks).
+ports, claims, and its demands on other pods. It also has the demands of other pods that it meets (its marks).
 """
 
 from collections.abc import Iterable, Mapping

@@ -2,8 +2,8 @@
 
 A bound pod is charged as it was when it was first seen with its node, until it ends. Its labels and annotations are its
 owner's, and a policy of the API server (`muster-pods`) keeps those by which it is charged. Where it is not installed,
-or may be bypassed, or a write comes between the binding and its news, the planner still holds on to what it bound:
-a pod that names another queue, gang, slot or device, asks for a smaller part of a GPU, or cannot be read any more,
+or may be bypassed, or a write comes between the binding and its news, the planner still holds on to what it bound.
+A pod that names another queue, gang, slot or device, asks for a smaller part of a GPU, or cannot be read any more,
 gives nothing back that it uses. And a part of a GPU that was not assigned takes nothing: a pod that was on a node from
 the beginning was bound by no scheduler.
 """
@@ -141,7 +141,7 @@ class PodRecord(Struct, eq=False, gc=False):
 def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -> PodRecord:
     """Make the record of a pod; `assumed` is the node that Muster has just bound it to, before the watch reports it.
 
-    A pod of another pool than this one, on a node that has come from there, is one of a foreign scheduler: it uses its
+    A pod of another pool than this one, on a node that has come from there, is one of a foreign scheduler. It uses its
     room, and has no gang here.
     """
     meta, spec, status = pod.metadata, pod.spec, pod.status

@@ -100,7 +100,7 @@ def asked_of(
 ) -> tuple[Vector, GpuShare | None]:
     """Return the amounts of a pod, and its share of GPUs, which needs annotations.
 
-    A share counts among the GPUs, so that queues, quotas and victims count it; one by memory depends on the node, so
+    A share counts among the GPUs, so that queues, quotas and victims count it. One by memory depends on the node, so
     that it is not in these amounts (see `NodeTable.taken`). Nor are markers, which kube-scheduler ignores too. One that
     cannot be read is none of a pod on a node (`taken`), whose other amounts are used all the same; else a ValueError.
     """

@@ -18,8 +18,8 @@ def job_belongs(job: Job, pool: str) -> bool:
 def pod_belongs(pod: Pod, pool: str, nodes: Container[str], groups: Container[str]) -> bool:
     """Return True for a pod of the pool's scheduler, and for any on one of the pool's `nodes`.
 
-    So is one of a foreign scheduler in a gang of the pool (`groups`: keys of those), and in the default pool one that
-    asks Muster by its markers, or that has no node yet.
+    So is one of a foreign scheduler in a gang of the pool (`groups`: keys of those). In the default pool it is also one
+    that asks Muster by its markers, or that has no node yet.
     """
     of, node = pool_of_scheduler(pod.spec.scheduler_name), pod.spec.node_name
     if of == pool or (node and node in nodes):

@@ -1,8 +1,8 @@
 """Ledger entries of spares: the slots that a gang keeps for members that it loses, as its placement says.
 
-They count on their node and in the gang's queue as members do, from the writing of the placement until the gang has
-taken the slot, has ended or keeps others: no other gang is placed there, but those that borrow them. A slot that is
-lent counts in the queue alone, as the borrower's pods count on the node.
+They count on their node and in the gang's queue as members do. This lasts from the writing of the placement until the
+gang has taken the slot, has ended or keeps others. No other gang is placed there, but those that borrow them. A slot
+that is lent counts in the queue alone, as the borrower's pods count on the node.
 """
 
 from collections import Counter

@@ -1,11 +1,11 @@
 """The cluster as the planner knows it, kept by events.
 
 Every `on_*` method takes one object that changed (None: gone) and costs only what changed. Objects that Muster wrote
-itself are handed in as soon as the API server has confirmed them, before the watch reports the same; an older version
+itself are handed in as soon as the API server has confirmed them, before the watch reports the same. An older version
 that arrives later is ignored.
 
 Nodes and the ledger are up to date after each event, and so are the matches of pods with demands that have been
-compared; views of gangs (`planner.state.views`) are not. It is used on one loop (`extender.cluster`); nothing here
+compared. Views of gangs (`planner.state.views`) are not. It is used on one loop (`extender.cluster`); nothing here
 blocks.
 """
 

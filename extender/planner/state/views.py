@@ -1,8 +1,8 @@
 """The views of gangs, made of objects that changed, and the ledger entries that follow from them.
 
 An event only marks a gang, since a gang of a thousand pods brings thousands of events: `refresh` makes the views. So
-the placed slots of members that failed or are gone are up to date after the next view, everything else after each
-event, apart from demands that are still compared with the pods that exist (`planner.state.comparisons`).
+the placed slots of members that failed or are gone are up to date after the next view. Everything else is after
+each event, apart from demands that are still compared with the pods that exist (`planner.state.comparisons`).
 """
 
 from collections import Counter
@@ -55,7 +55,7 @@ class Views(Tables):
 
         Nodes are suspect by the `rules`.
 
-        It compares new queries with pods at once (`looks` is None), or at most about so often in one event: then it
+        It compares new queries with pods at once (`looks` is None), or at most about so often in one event. Then it
         calls `later` for what is left, and `compare` continues with it.
         """
         self._looks, self._later = looks, later

@@ -1,13 +1,13 @@
 """Pods that each domain holds, the domain that fits best, and the order in which its nodes are filled. Arrays only.
 
-The rules are Kueue's (topology-aware scheduling, BestFit): pods per node by integer division, added up level by level;
-of slices only whole ones count; of the domains of one level the tightest that holds all; inside it as few domains as
-possible at each level, the last one the tightest that holds the rest. Of equally tight domains those are taken whose
-nodes have the highest scores, then of which least is left over, then those in the tightest surroundings, so that large
-domains stay whole.
+The rules are Kueue's (topology-aware scheduling, BestFit). Pods per node are an integer division, added up level by
+level; of slices only whole ones count; of the domains of one level the tightest that holds all. Inside it as few
+domains as possible at each level, the last one the tightest that holds the rest. Of equally tight domains those are
+taken whose nodes have the highest scores, then of which least is left over. Last come those in the tightest
+surroundings, so that large domains stay whole.
 
-A balanced profile spreads pods in equal shares, after Kueue's balanced placement: as few domains as can hold the pods;
-of these numbers of pods the smallest is as large as it can be, which is the *threshold*; domains with less room than
+A balanced profile spreads pods in equal shares, after Kueue's balanced placement: as few domains as can hold the pods.
+Of these numbers of pods the smallest is as large as it can be, which is the *threshold*. Domains with less room than
 that are left out, and of the others those are taken that leave least room unused. What is above the threshold goes to
 the domains with most room.
 """

@@ -1,6 +1,6 @@
 """All topologies of one cluster, and the levels that a wish for nearness is about.
 
-Trees of labels are the configured ones and those of Kueue's Topologies: each level is a label key, and a domain is a
+Trees of labels are the configured ones and those of Kueue's Topologies. Each level is a label key, and a domain is a
 path of values, so that equal values under different parents are different domains. A node without one of the labels is
 in no domain from that level down. HyperNodes are another tree. A wish that names label keys which no tree has gets a
 tree of just these keys: `topology.kubernetes.io/zone` needs no configuration.

@@ -1,8 +1,8 @@
 """Direct members of HyperNodes: nodes by name, by patterns of names, by labels (as in Volcano).
 
 The cost is in proportion to the names that are listed, plus one pass over the nodes where there are patterns or labels,
-for any number of HyperNodes: names are looked up, patterns are compared in one pass (RE2's sets, which have a
-fixed amount of memory each), and label selectors are found by a label that they ask for.
+for any number of HyperNodes. Names are looked up, patterns are compared in one pass (RE2's sets, which have a
+fixed amount of memory each). Label selectors are found by a label that they ask for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

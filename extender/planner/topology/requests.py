@@ -1,13 +1,13 @@
 """Topology requests of a gang, from its PodGroup, its Job's templates and its pods, and the units that they make.
 
 * the gang: `networkTopology` of the PodGroup, else the annotations `muster.dev/topology…` on it;
-* a pod set: annotations on its template, or on its pods where these say otherwise (the ReplicatedJobs of a JobSet are
-  one pod set of the gang, and several kinds of pods here);
+* a pod set: annotations on its template, or on its pods where these say otherwise. The ReplicatedJobs of a JobSet are
+  one pod set of the gang, and several kinds of pods here.
 * pod sets of one `topology-group`: a leader with its workers;
 * a sub-group: `subGroupPolicy` with a size (partitions of a task) or with labels; slices by annotation.
 
 A unit has the ranks that are placed together or not at all, when a gang starts, grows or is repaired: a partition of a
-task, or a slice. Half of a slice in a domain without room for the rest is a dead end: its pods take room that no pod
+task, or a slice. Half of a slice in a domain without room for the rest is a dead end. Its pods take room that no pod
 can use, and the others may go nowhere else.
 """
 

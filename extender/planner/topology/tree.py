@@ -3,7 +3,7 @@
 Domains nest: nodes that share a domain of one level share one of each level above it. A node that has no place in a
 level has -1 there and in every level below, and is still a node for gangs that ask for no topology.
 
-HyperNode trees need not be balanced. Their levels are the tiers in use, the highest first, and in the level of tier t
+HyperNode trees need not be balanced. Their levels are the tiers in use, the highest first. In the level of tier t
 a node's domain is its topmost HyperNode ancestor whose tier is at most t (Volcano's reading of highestTierAllowed). So
 one HyperNode may be a domain of several levels, and the levels nest all the same.
 """
@@ -105,8 +105,8 @@ class Geometry:
 def along(tree: Tree, order: Amounts) -> Amounts:
     """Return the position of each column along the tree, nodes of one domain together, int64 of shape (columns,).
 
-    `order` has the columns of the known nodes by name: domains stand in the order of their first nodes, and nodes in
-    no domain of a level behind those that are in one.
+    `order` has the columns of the known nodes by name. Domains stand in the order of their first nodes, and nodes in no
+    domain of a level behind those that are in one.
     """
     columns = tree.domain_of.shape[1]
     by_name = np.full(columns, columns, dtype=np.int64)

@@ -1,8 +1,8 @@
 """The order of victims: the cheapest disruption first.
 
 Spares come first, as no pod is evicted for them. Then, within a queue, by priority, pods above a minimum before whole
-gangs, then revocable gangs, the least work that is lost (pods times the time since the gang's last checkpoint, or its
-start), the smallest, and the youngest. Among queues the one furthest above its fair share gives the next piece.
+gangs, and revocable gangs. Then the least work that is lost (pods times the time since the gang's last checkpoint, or
+its start), the smallest, and the youngest. Among queues the one furthest above its fair share gives the next piece.
 """
 
 import heapq

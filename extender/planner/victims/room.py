@@ -5,7 +5,7 @@ shortest sufficient prefix of pieces is found by doubling and halving, on arrays
 left out by halves, the dearest first.
 
 For gangs that must be in one domain, one domain at a time is searched, the least shortage first (as in Volcano's
-gangpreempt): the cheapest victims of all nodes would rarely be neighbours.
+gangpreempt). The cheapest victims of all nodes would rarely be neighbours.
 """
 
 from bisect import bisect_left

@@ -1,6 +1,6 @@
 """Reports of a run on its checkpoints, on its pods or its PodGroup: `muster.dev/checkpoint` and `evict-ready`. Pure.
 
-A user who may write a pod can claim anything, so a text is read within limits, and a time is believed only for the gang
+A user who may write a pod can claim anything, so a text is read within limits. A time is believed only for the gang
 itself, between its start and now. A lie gains nothing: a gang that claims to have saved is evicted sooner.
 """
 

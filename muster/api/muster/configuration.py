@@ -1,7 +1,7 @@
 """The planner's configuration, as the leading extender publishes it and commands read it.
 
-That is the scheduler configuration, and of the extender's settings timing and the list of what makes a node suspect;
-and what its process remembers from one cycle to the next (extender.planner.memory).
+That is the scheduler configuration, and of the extender's settings timing and the list of what makes a node suspect.
+It is also what its process remembers from one cycle to the next (extender.planner.memory).
 
 It is a ConfigMap, and not part of a Queue or Lease: only those read it who may read the chart's own configuration.
 """

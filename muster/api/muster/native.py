@@ -28,8 +28,8 @@ from muster.api.volcano.scheduling import (
 )
 
 PHASE: Final = f"{names.DOMAIN}/Phase"
-"""Condition of a native PodGroup: its reason is the phase of the gang, its message the counts of its pods, and where
-it is planned: queue and node pool, each if it is not the default one."""
+"""Condition of a native PodGroup: its reason is the phase of the gang. Its message has the counts of its pods, and
+where it is planned: queue and node pool, each if it is not the default one."""
 _PREFIX: Final = f"{names.DOMAIN}/"
 _KINDS: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
 _OURS: Final = frozenset({PHASE, *(f"{_PREFIX}{kind}" for kind in _KINDS)})

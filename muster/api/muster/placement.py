@@ -1,8 +1,8 @@
 """muster.dev/v1alpha1: Placement, the node of each member of a gang; and its short form for a gang of one pod.
 
 Most gangs are of one pod, and each write costs the API server more than its planning costs Muster. So an annotation of
-the PodGroup takes the place of a `Placement`, in the same write as the phase that follows from it, as long as there is
-no more to report: room that is kept, victims, or a placement that was given up make an object.
+the PodGroup takes the place of a `Placement`, in the same write as the phase that follows from it. It does so as long
+as there is no more to report. Room that is kept, victims, or a placement that was given up make an object.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Queue position of a waiting gang, as roughly as it is written: its place, and its expected start.
 
 Both change whenever another gang moves, and each change is a write of a PodGroup. So a place is exact up to ten, then
-it is the first of ten, later of a hundred: one start moves a hundred gangs, and changes what is said of twenty.
+it is the first of ten, later of a hundred. One start moves a hundred gangs, and changes what is said of twenty.
 """
 
 from math import ceil

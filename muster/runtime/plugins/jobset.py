@@ -1,7 +1,7 @@
 """A JobSet for the pods of a TrainJob, and the host names of its pods.
 
 Where TrainJobs run as Jobs of Muster's, every field of a runtime's JobSet template is carried out or refused, none is
-ignored: `unmapped` runs when a runtime, or a TrainJob on it, is submitted, the other functions when the Job is made.
+ignored. `unmapped` runs when a runtime, or a TrainJob on it, is submitted, the other functions when the Job is made.
 Claims that pods share (`volumeClaimPolicies`) are those that a JobSet's controller would make: `<name>-<TrainJob>`, and
 a volume in each pod of which a container mounts `<name>`.
 """

@@ -2,7 +2,7 @@
 
 A TrainJob has pod sets `launcher` and `node`; the hostfile is a ConfigMap and the key a Secret of its own. Where an
 owner makes its pods itself, all pods are of one shape: rank 0 launches and computes, and the controller makes the
-Secret when it sees the first pod. A short hostfile is an annotation of each pod; a long one, which would be stored as
+Secret when it sees the first pod. A short hostfile is an annotation of each pod. A long one, which would be stored as
 many times as there are pods, is a ConfigMap that the controller makes together with the Secret.
 """
 

@@ -1,7 +1,7 @@
 """Torch: the variables that torchrun reads, so that `torchrun train.py` needs no arguments.
 
 Three shapes: the usual one (a fixed number of pods), elastic (`minNodes:maxNodes`, where pods meet by c10d), and
-`python` for containers that run their script without torchrun and so need each process's own variables.
+`python`. That is for containers that run their script without torchrun and so need each process's own variables.
 
 TorchTune runs as `tune run` with the recipe and the configuration that fit model, nodes and devices. The model follows
 from the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. Number of nodes and processes are those of

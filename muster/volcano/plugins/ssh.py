@@ -1,6 +1,6 @@
 """Plugin `ssh`: the pods of a Job can log in to each other.
 
-One pair of keys for the Job, in a Secret that is mounted as `.ssh`. The Secret exists as long as pods of the Job do: it
+One pair of keys for the Job, in a Secret that is mounted as `.ssh`. The Secret exists as long as pods of the Job do. It
 stays through restarts of pods, tasks and the whole Job, and its keys never change, as running pods have mounted them.
 """
 

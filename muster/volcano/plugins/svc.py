@@ -1,8 +1,8 @@
 """Plugin `svc`: host names for the pods of a Job, and lists of them.
 
-A headless Service named as the Job gives each pod the name `<pod>.<job>`; a ConfigMap lists the names per task,
-mounted at /etc/volcano and as environment variables; a NetworkPolicy keeps pods of other jobs out. A list that is too
-long for a variable (some 1,100 pods) is in the files only, as is one that would not fit into the ConfigMap twice.
+A headless Service named as the Job gives each pod the name `<pod>.<job>`. A ConfigMap lists the names per task, mounted
+at /etc/volcano and as environment variables. A NetworkPolicy keeps pods of other jobs out. A list that is too long for
+a variable (some 1,100 pods) is in the files only, as is one that would not fit into the ConfigMap twice.
 """
 
 from collections.abc import Iterable, Sequence

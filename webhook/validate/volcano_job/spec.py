@@ -31,7 +31,7 @@ def check_names(job: Job) -> Iterator[FieldError]:
     if not is_label(name):
         message = (
             f"create job with name {name} validate failed: "
-            f"must be a DNS label, as the names of its pods begin with it: at most {MAX_LABEL} characters "
+            f"must be a DNS label, as the names of its pods begin with it; at most {MAX_LABEL} characters "
             f"(it has {len(name)}) of a-z, 0-9 and '-', beginning and ending with a letter or digit"
         )
         yield FieldError("metadata.name", message, name)

@@ -1,6 +1,6 @@
 """Reservations: nodes for a gang that waits for room at the head of its queue, so that it cannot starve.
 
-EASY backfill on arrays. `ends` has the expected ends of running pods; `reservation` finds the earliest time at which a
-gang fits, or nodes to reserve where no time is known, and which queues that binds; `book` has the reservations of one
+EASY backfill on arrays. `ends` has the expected ends of running pods. `reservation` finds the earliest time at which a
+gang fits, or nodes to reserve where no time is known, and which queues that binds. `book` has the reservations of one
 cycle. `planner.reasons.queues` has the sentences. They promise no I/O and no clock. Start at `book`.
 """

@@ -2,7 +2,7 @@
 
 The head of a queue is the first of its gangs, in the session's order, that waits for room. It has a reservation if its
 start can be predicted, or if it has waited for long. Another gang may use the nodes of a reservation if it ends before,
-or as far as there is room for both: the head's need less the amounts that will have been freed is left free.
+or as far as there is room for both. The head's need less the amounts that will have been freed is left free.
 
 A reservation binds all queues as far as its own is entitled to it (`judged`), else its own only, so that no queue keeps
 from others what it may not have. A reservation of an earlier cycle counts from the beginning of the cycle, so that its
