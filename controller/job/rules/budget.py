@@ -1,9 +1,10 @@
 """Whose fault a restart is, and restart budgets: how often a gang is restarted in a sliding time. Pure.
 
-A fault is of the infrastructure, of the user's program, or unknown, by the lists of docs/preemption.md. What kubelet,
-kube-scheduler or a node's end did to a pod is of the infrastructure. An exit code that a program chooses is
-the user's fault. Signals may be either, as a broken GPU and a broken pointer end alike. Faults of the infrastructure use
-up no budget.
+A fault is the infrastructure's, the user program's, or unknown, by the lists of docs/preemption.md:
+
+* the infrastructure's: by kubelet, by kube-scheduler, or by the end of a node; these use up no budget;
+* the program's: an exit code that it chooses;
+* unknown: a signal, as a broken GPU and a broken pointer end alike.
 
 The restarts that count are noted in the Job's status with their times, so that another process continues the count.
 The one that is over the budget ends the Job: it enters Restarting as every restart does, and fails from there.
