@@ -184,7 +184,7 @@ def test_what_is_set_aside_is_counted_and_logged_once(planning: Planning) -> Non
     def cycle() -> list[tuple[str, str]]:
         with capture_logs() as lines:
             planning.planner.cycle()
-        return [(line["kind"], line["name"]) for line in lines if line["event"].startswith("set aside")]
+        return [(line["kind"], line["name"]) for line in lines if line["event"].startswith("excluded")]
 
     def counted() -> dict[str, float | None]:
         return {kind: REGISTRY.get_sample_value("muster_set_aside", {"kind": kind}) for kind in ("node", "pod", "gang")}
