@@ -41,7 +41,8 @@ MARGIN_S = 0.5
 """Kept back for the answer itself."""
 _MOST_CHARS = 32_768
 """Of the errors in an answer."""
-_MOST_WARNINGS = 100
+MOST_WARNINGS = 100
+"""Of an answer: more need not be computed."""
 _MOST_OF_A_WARNING = 1_000
 """Characters. The API server passes on 4,096 bytes of them in all."""
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
@@ -165,7 +166,7 @@ def generic(raw: msgspec.Raw) -> dict[str, Any]:
 
 def answer(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> bytes:
     """Return the review with the verdict, for the API server."""
-    warnings = [warning[:_MOST_OF_A_WARNING] for warning in verdict.warnings[:_MOST_WARNINGS]] or None
+    warnings = [warning[:_MOST_OF_A_WARNING] for warning in verdict.warnings[:MOST_WARNINGS]] or None
     response = admission.AdmissionResponse(uid=request.uid, allowed=not verdict.errors, warnings=warnings)
     if verdict.errors:
         response.status = _refusal(request, verdict)

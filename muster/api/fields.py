@@ -19,6 +19,11 @@ _PHRASES: dict[Reason, str] = {
 _SHOWN_CHARS = 200
 
 
+def brief(text: str) -> str:
+    """Return a text of a user's as messages show it: cut if it is very long."""
+    return f"{text[:_SHOWN_CHARS]}…" if len(text) > _SHOWN_CHARS else text
+
+
 @dataclass(frozen=True, slots=True)
 class FieldError:
     """One field that is refused; `message` says what would be right, as a sentence without a full stop."""
@@ -33,9 +38,7 @@ class FieldError:
         """The message as kubectl shows it behind the field's path."""
         if self.reason in {"Required", "Forbidden"}:
             return f"{_PHRASES[self.reason]}: {self.message}"
-        shown = msgspec.json.encode(self.value, enc_hook=repr).decode()
-        if len(shown) > _SHOWN_CHARS:
-            shown = f"{shown[:_SHOWN_CHARS]}…"
+        shown = brief(msgspec.json.encode(self.value, enc_hook=repr).decode())
         return f"{_PHRASES[self.reason]}: {shown}: {self.message}"
 
     def __str__(self) -> str:

@@ -1,22 +1,36 @@
 """Names of resources that are nearly known ones, for messages about slips of the pen."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
 EVERYWHERE: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
 """Resources that every node has, also without listing them."""
 _CLOSE: Final = 0.7
+_LONGEST: Final = 253 + 1 + 63
+"""Characters of a domain, a slash and a name."""
 
 
 def near_resource(name: str, known: Iterable[str]) -> str:
-    """Return the known resource that was meant: nearly the same name, with or without its domain; empty if none is."""
-    there = sorted(known)
-    lower = {each.lower(): each for each in there}
-    if found := get_close_matches(name.lower(), lower, n=1, cutoff=_CLOSE):
-        return lower[found[0]]
-    bare = name.lower().rpartition("/")[2]
-    ends: Sequence[str] = [
-        each for each in there if get_close_matches(bare, [each.lower().rpartition("/")[2]], 1, _CLOSE)
-    ]
-    return ends[0] if ends and bare else ""
+    """Return the known resource that was meant: nearly the same name, with or without its domain; empty if none is.
+
+    A resource of another domain is never meant: `amd.com/gpu` is no slip of the pen for `nvidia.com/gpu`.
+    """
+    if len(name) > _LONGEST:
+        return ""
+    domain, _, bare = name.lower().rpartition("/")
+    there = {each.lower(): each for each in sorted(known)}
+    there = {lower: each for lower, each in there.items() if _same_domain(domain, lower.rpartition("/")[0])}
+    if found := get_close_matches(name.lower(), there, n=1, cutoff=_CLOSE):
+        return there[found[0]]
+    ends = (each for lower, each in there.items() if bare and _close(bare, lower.rpartition("/")[2]))
+    return next(ends, "")
+
+
+def _same_domain(typed: str, known: str) -> bool:
+    """Return True for domains that differ by a slip of the pen, or if none was typed."""
+    return not typed or _close(typed, known) or _close(typed.partition(".")[0], known.partition(".")[0])
+
+
+def _close(typed: str, known: str) -> bool:
+    return bool(get_close_matches(typed, [known], 1, _CLOSE))

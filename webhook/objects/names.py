@@ -7,16 +7,18 @@ Job's), and names in a configuration of Muster.
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 from muster.api import names
-from muster.api.fields import FieldError
+from muster.api.fields import FieldError, brief
 from muster.api.limits import SECONDS
 from muster.resources.runtime import declared_s
 from muster.runtime.framework import Framework
 from muster.runtime.plugins.mpi_objects import HOSTFILE_ANNOTATION
 from muster.runtime.settings import KEYS
 from webhook.lookup import NamespaceQueues
+from webhook.review import MOST_WARNINGS
 from webhook.senders import listed
 
 MAX_LABEL = 63
@@ -107,7 +109,9 @@ def _usable(queues: NamespaceQueues) -> str:
 
 def unknown_keys(metadata: Any, path: str = "metadata") -> list[str]:
     """Return a warning for each key under `muster.dev/`, or a domain like it, that has no effect in this metadata."""
-    return [*_unknown(metadata, path), *_unread(metadata, path)] if isinstance(metadata, Mapping) else []
+    if not isinstance(metadata, Mapping):
+        return []
+    return [*islice(_unknown(metadata, path), MOST_WARNINGS), *_unread(metadata, path)]
 
 
 def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -117,9 +121,9 @@ def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
             if str(key).startswith(_PREFIX) and key not in known | WRITTEN:
                 meant = _meant(key, place)
                 advice = f"did you mean {meant}?" if meant else "it has no effect"
-                yield f"{path}.{place}[{key}]: Muster does not know this {place[:-1]}; {advice}"
+                yield f"{path}.{place}[{brief(key)}]: Muster does not know this {place[:-1]}; {advice}"
             elif _is_near(str(key)) and (meant := _meant(f"{_PREFIX}{str(key).partition('/')[2]}")):
-                yield f"{path}.{place}[{key}]: Muster does not read this {place[:-1]}; did you mean {meant}?"
+                yield f"{path}.{place}[{brief(key)}]: Muster does not read this {place[:-1]}; did you mean {meant}?"
 
 
 def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
@@ -158,6 +162,6 @@ def _meant(key: str, place: str = "") -> str:
         if other != place and key in known:
             return f"{other[:-1]} {key}"
     every = {known.removeprefix(_PREFIX): other for other, keys in _KNOWN.items() for known in keys}
-    for close in get_close_matches(key.removeprefix(_PREFIX), sorted(every), n=1, cutoff=_CLOSE):
+    for close in get_close_matches(key.removeprefix(_PREFIX)[:_MAX_SUBDOMAIN], sorted(every), n=1, cutoff=_CLOSE):
         return f"{every[close][:-1]} {_PREFIX}{close}"
     return ""

@@ -9,9 +9,10 @@ with a warning: nodes may be added, and the numbers are some seconds old.
 
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 
 from muster.api import names
-from muster.api.fields import FieldError
+from muster.api.fields import FieldError, brief
 from muster.api.kubernetes.core import PodSpec
 from muster.api.muster.pools import DEFAULT_POOL, in_pool, is_musters, pool_of_scheduler, scheduler_of_pool, words
 from muster.kube.errors import APIError
@@ -20,6 +21,7 @@ from muster.resources.pods import pod_requests
 from muster.resources.vector import amount_words, vector
 from muster.volcano.access import pool_of_queue, root_of
 from webhook.lookup import QueueTreeView
+from webhook.review import MOST_WARNINGS
 
 
 def scheduler_in(scheduler: str, queue: str, queues: QueueTreeView) -> str:
@@ -64,7 +66,7 @@ def beyond_every_node(path: str, spec: PodSpec, queue: str, queues: QueueTreeVie
         root = root_of(queue, queues.get) if named else queues.get(names.ROOT_QUEUE)
         largest = vector(root.status.largest_node) if root else {}
         if largest:
-            return list(_beyond(path, pod_requests(spec), largest))
+            return list(islice(_beyond(path, pod_requests(spec), largest), MOST_WARNINGS))
     return []
 
 
@@ -76,7 +78,7 @@ def _beyond(path: str, asked: dict[str, int], largest: dict[str, int]) -> Iterat
         if most is None and name not in EVERYWHERE:
             near = near_resource(name, largest)
             hint = f"did you mean {near}?" if near else f"nodes have {', '.join(sorted(largest))}"
-            yield f"{path}: no node has the resource {name}, so these pods cannot start; {hint}"
+            yield f"{path}: no node has the resource {brief(name)}, so these pods cannot start; {hint}"
         elif most and amount > most:
             words = amount_words(name, amount), amount_words(name, most)
             yield f"{path}: a pod asks for {words[0]} {name}, and the largest node has {words[1]}; it cannot start"

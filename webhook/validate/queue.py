@@ -46,11 +46,10 @@ def reviewer(queues: QueueTreeView) -> Handler:
         queue = decode(request.object, Queue)
         if request.operation == "UPDATE":
             old = decode(request.old_object, Queue)
-            known = set(unknown_resources(old))
-            warnings = [each for each in unknown_resources(queue) if each not in known]
+            warnings = unknown_resources(queue, queues, old)
             return ReviewVerdict(errors=list(check_update(old, queue, queues)), warnings=warnings)
         errors = [*check_pool(queue, queues), *check(queue, queues)]
-        return ReviewVerdict(errors=errors, warnings=list(unknown_resources(queue)))
+        return ReviewVerdict(errors=errors, warnings=unknown_resources(queue, queues))
 
     return review
 

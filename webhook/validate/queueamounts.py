@@ -1,22 +1,25 @@
 """Validation of the amounts of a Queue: guarantee ≤ deserved ≤ capability, and the sums of the queues around it."""
 
-from collections.abc import Iterator
-from difflib import get_close_matches
+from collections.abc import Container, Iterator
+from contextlib import suppress
+from itertools import islice
 
 from muster.api import names
-from muster.api.fields import FieldError
+from muster.api.fields import FieldError, brief
 from muster.api.kubernetes.core import Quantities
 from muster.api.volcano.scheduling import Queue
+from muster.kube.errors import APIError
+from muster.resources.near import EVERYWHERE, near_resource
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU, MILLI, WHOLE
 from webhook.lookup import QueueTreeView
+from webhook.review import MOST_WARNINGS
 
 CAPABILITY = "spec.capability"
 DESERVED = "spec.deserved"
 GUARANTEE = "spec.guarantee.resource"
-_OWN = ("cpu", "memory", "pods", "ephemeral-storage")
-_OWN_PREFIXES = ("hugepages-", "attachable-volumes-")
-"""Resources of nodes that Kubernetes defines."""
+_PREFIXES = ("hugepages-", "attachable-volumes-")
+"""Beginnings of further names without a domain that Kubernetes has for resources of nodes."""
 Amounts = dict[str, dict[str, int]]
 """Field path → resource → amount."""
 
@@ -27,14 +30,31 @@ def quantities_of(queue: Queue) -> dict[str, Quantities]:
     return {CAPABILITY: spec.capability, DESERVED: spec.deserved, GUARANTEE: spec.guarantee.resource}
 
 
-def unknown_resources(queue: Queue) -> Iterator[str]:
-    """Yield a warning for each resource that no node has: a name without a domain is one of Kubernetes' own."""
+def unknown_resources(queue: Queue, queues: QueueTreeView, before: Queue | None = None) -> list[str]:
+    """Return a warning for each resource that no node has, unless the queue had it `before`.
+
+    A name without a domain is one of Kubernetes' own.
+    """
+    known = set(_unknown(before)) if before else set[tuple[str, str]]()
+    return [_unknown_words(*each, queues) for each in islice(_unknown(queue, known), MOST_WARNINGS)]
+
+
+def _unknown(queue: Queue, known: Container[tuple[str, str]] = ()) -> Iterator[tuple[str, str]]:
+    """Yield path and name of each unknown resource beside the known ones."""
     for path, quantities in quantities_of(queue).items():
         for name in quantities:
-            if "/" not in name and name not in _OWN and not name.startswith(_OWN_PREFIXES):
-                near = get_close_matches(name.lower(), _OWN, n=1)
-                advice = f"did you mean {near[0]}?" if near else f"it must be {', '.join(_OWN)}, or have a domain"
-                yield f"{path}[{name}]: no node has a resource of this name; {advice}"
+            of_kubernetes = "/" in name or name in EVERYWHERE or name.startswith(_PREFIXES)
+            if not of_kubernetes and (path, name) not in known:
+                yield path, name
+
+
+def _unknown_words(path: str, name: str, queues: QueueTreeView) -> str:
+    root = None
+    with suppress(APIError):  # a hint is not worth a refusal
+        root = queues.get(names.ROOT_QUEUE)
+    near = near_resource(name, EVERYWHERE | (root.status.largest_node.keys() if root else set()))
+    advice = f"did you mean {near}?" if near else "it must be cpu, memory, pods, ephemeral-storage, or have a domain"
+    return f"{path}[{brief(name)}]: no node has a resource of this name; {advice}"
 
 
 def read_amounts(queue: Queue) -> tuple[Amounts, list[FieldError]]:

@@ -16,8 +16,10 @@ from muster.api.volcano.batch import Job
 from muster.runtime.workload import template_of
 from muster.workloads.kind import AskedPod
 from muster.workloads.pod import BarePodAdapter
+from webhook.review import MOST_WARNINGS
 from webhook.validate import podgroup
-from webhook.validate.volcano_job.job import check
+from webhook.validate import queue as queues
+from webhook.validate.volcano_job.job import check, warn
 
 PAGE = (Path(__file__).parents[3] / "docs/limits.md").read_text(encoding="utf-8")
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
@@ -135,3 +137,16 @@ def test_each_limit_has_a_row_in_the_documentation() -> None:
     assert [row[0] for row in rows] == [limit.name for limit in LIMITS]
     assert all(row[1].startswith(slug) for row, slug in zip(rows, slugs, strict=True))
     assert all(len(row) == 6 and all(row) for row in rows)
+
+
+NAMES = {f"muster-{number:05}{'x' * 300}": 1 for number in range(20_000)}
+
+
+def test_warnings_beyond_those_that_are_shown_cost_nothing() -> None:
+    """Of unknown resources and of unknown keys, whose long names are cut."""
+    queue = {"metadata": {"name": "q"}, "spec": {"deserved": NAMES}}
+    keys = {"labels": {f"muster.dev/{name}": "" for name in NAMES}}
+    task = {"name": "w", "replicas": 1, "template": {"metadata": keys, **TEMPLATE}}
+    told = [*queues.reviewer(QueueWorld())(request(queue)).warnings], warn(job(tasks=[task] * 50))
+    assert [len(each) for each in told] == [MOST_WARNINGS, MOST_WARNINGS]
+    assert max(len(warning) for each in told for warning in each) < 400

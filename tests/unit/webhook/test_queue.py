@@ -14,6 +14,7 @@ from webhook.lookup import QueueLookup
 from webhook.mutate import queues as mutate_queues
 from webhook.validate import podgroup, queue
 
+SIZED = QueueTree({"metadata": {"name": "root"}, "spec": {}, "status": {"largestNode": {"nvidia.com/gpu": 8}}})
 QUEUES = QueueWorld(a=("root", "Open"), b=("a", "Open"), c=("b", ""), d=("c", ""), e=("d", ""), shut=("root", "Closed"),
                     closing=("root", "Closing"), parent=("root", "Closing"), leaf=("parent", "Closing"))  # fmt: skip
 
@@ -63,15 +64,31 @@ BAD = {
 def test_a_resource_that_no_node_has_is_warned_of() -> None:
     """A misspelt amount has no effect; an update repeats no warning, and has those of what it adds."""
     sound = {"cpu": 1, "memory": 1, "pods": 1, "hugepages-2Mi": 1, "example.com/thing": 1}
-    review = queue.reviewer(QUEUES)
-    assert review(request(a_queue(deserved=sound))).warnings == []
+    review = queue.reviewer(SIZED)
+    assert list(review(request(a_queue(deserved=sound))).warnings) == []
     wrong = a_queue(deserved={"memroy": 1, "thing": 1}, guarantee={"resource": {}})
     of_memory, of_thing = review(request(wrong)).warnings
     assert of_memory == "spec.deserved[memroy]: no node has a resource of this name; did you mean memory?"
     assert of_thing.endswith("it must be cpu, memory, pods, ephemeral-storage, or have a domain")
     more = a_queue(deserved={"memroy": 2, "thing": 1}, capability={"GPU": 8})
     [added] = review(request(more, "UPDATE", wrong)).warnings
-    assert added.startswith("spec.capability[GPU]: ")
+    assert added == "spec.capability[GPU]: no node has a resource of this name; did you mean nvidia.com/gpu?"
+
+
+@pytest.mark.parametrize(
+    ("typed", "largest", "meant"),
+    [
+        ("CPU", {}, "did you mean cpu?"),
+        ("gpu", {}, "it must be cpu, memory, pods, ephemeral-storage, or have a domain"),
+        ("gpu", {"amd.com/gpu": "8"}, "did you mean amd.com/gpu?"),
+        ("memroy", {"amd.com/gpu": "8"}, "did you mean memory?"),
+    ],
+)
+def test_the_resource_that_was_meant_is_one_of_the_nodes(typed: str, largest: JSON, meant: str) -> None:
+    """Those of Kubernetes, and those that the largest nodes have."""
+    root = {"metadata": {"name": "root"}, "spec": {}, "status": {"state": "Open", "largestNode": largest}}
+    [warning] = queue.reviewer(QueueTree(root))(request(a_queue(deserved={typed: 1}))).warnings
+    assert warning.endswith(f"; {meant}")
 
 
 @pytest.mark.parametrize(("obj", "path", "words"), BAD.values(), ids=BAD.keys())

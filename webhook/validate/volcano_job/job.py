@@ -19,7 +19,7 @@ from webhook.lookup import Lookups
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
-from webhook.review import Handler, ReviewVerdict, decode, generic
+from webhook.review import MOST_WARNINGS, Handler, ReviewVerdict, decode, generic
 from webhook.senders import is_known
 from webhook.validate.pod import check_budgets
 from webhook.validate.volcano_job.spec import check_counts, check_limits, check_names, check_policies, check_volumes
@@ -115,6 +115,8 @@ def warn(job: Job) -> list[str]:
         path = f"metadata.annotations[{names.RESTART_BUDGET}]"
         result.append(f"{path}: has no effect, as no policy restarts anything; add one, such as PodFailed: RestartJob")
     for index, task in enumerate(job.spec.tasks):
+        if len(result) >= MOST_WARNINGS:
+            break
         result += unknown_keys(task.template.get("metadata"), f"spec.tasks[{index}].template.metadata")
     if job.spec.scheduler_name and not is_musters(job.spec.scheduler_name):
         result.append(
