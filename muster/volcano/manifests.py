@@ -51,7 +51,7 @@ def safe_as(like: Mapping[str, Any]) -> Manifest:
 def add_env(container: Manifest, wanted: Sequence[Manifest]) -> None:
     """Add variables that the container does not have yet."""
     env = container["env"] = list(container.get("env") or [])
-    present = {variable["name"] for variable in env}
+    present = {variable.get("name") for variable in env}
     env.extend(variable for variable in wanted if variable["name"] not in present)
 
 

@@ -35,7 +35,7 @@ def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manif
     """
     manifest = pod(job, slot)
     mount(job, manifest)
-    own = {each.get("name"): {one["name"] for one in each.get("env") or []} for each in containers(manifest)}
+    own = {each.get("name"): {one.get("name") for one in each.get("env") or []} for each in containers(manifest)}
     for plugin in plugins:
         variables = plugin.env(job, slot)
         if variables:
@@ -46,7 +46,7 @@ def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manif
         if env := container.get("env"):
             # Kubernetes expands $(NAME) where the variable stands before: the user's can refer to those of plugins.
             users = own.get(container.get("name"), set())
-            container["env"] = [one for last in (False, True) for one in env if (one["name"] in users) == last]
+            container["env"] = [one for last in (False, True) for one in env if (one.get("name") in users) == last]
     metadata = manifest["metadata"]
     metadata["labels"][names.REVIEWED] = "true" if names.REVIEWED_FOR.isdisjoint(metadata["annotations"]) else "false"
     return manifest

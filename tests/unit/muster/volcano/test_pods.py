@@ -12,6 +12,7 @@ from muster.api.names import CREATED_BY
 from muster.api.volcano.batch import Job, VolumeSpec
 from muster.volcano.manifests import Manifest, claims, mount
 from muster.volcano.plugins.base import JobPlugin
+from muster.volcano.plugins.registry import BUILT_IN, plugins_for
 from muster.volcano.pods import complete_pod, pinned_or_gated, pod, usable
 from muster.volcano.tasks import PodSlot
 
@@ -186,3 +187,15 @@ def test_volumes_are_mounted_and_claims_have_steady_names() -> None:
     sources = {one["name"]: one["persistentVolumeClaim"]["claimName"] for one in made["spec"]["volumes"]}
     paths = {one["mountPath"]: sources[one["name"]] for one in made["spec"]["containers"][0]["volumeMounts"]}
     assert paths == {"/data": "shared", "/scratch": claim["metadata"]["name"]}
+
+
+def test_entries_without_a_name_are_left_to_the_api_server() -> None:
+    """Of variables, ports, mounts and volumes: with every plugin the pod is made, and the API server refuses it."""
+    entries = {"env": [{"value": "a"}, {"name": "b"}], "ports": [{}], "volumeMounts": [{}]}
+    spec = {"containers": [{**entries}, {**entries}], "initContainers": [{**entries}], "volumes": [{}]}
+    given = job({"spec": spec})
+    given.spec.volumes.append(VolumeSpec(mount_path="/data"))
+    plugins = {name: ["--wait-master-enabled", "--master=w", "--head=w"] for name in BUILT_IN}
+    made = complete_pod(given, slot(given, 1), plugins_for(plugins))
+    for container in (*made["spec"]["containers"], made["spec"]["initContainers"][0]):
+        assert [each for each in container["env"] if each in entries["env"]] == entries["env"]
