@@ -33,7 +33,7 @@ from webhook.lookup import Lookups, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node
 from webhook.review import Handler, ReviewVerdict, decode
-from webhook.validate.volcano_job.templates import missing_class
+from webhook.validate.trials import missing_class
 
 Against = Callable[[trainer.TrainJob, Runtime], Findings]
 """The check of a TrainJob by the plugins, on its runtime."""
