@@ -12,7 +12,6 @@ from http import HTTPStatus
 from typing import Any
 
 import msgspec
-from msgspec import to_builtins
 
 from muster.api import names
 from muster.api.base import Wire
@@ -24,28 +23,20 @@ from muster.api.limits import PODS
 from muster.resources import faults, spares
 from muster.resources.runtime import budget_mistakes, notice_mistakes
 from muster.runtime.framework import Framework
-from muster.runtime.plan import Plan
+from muster.runtime.plan import Compiled, Plan
 from muster.runtime.plugins.rules import check_managers
-from muster.runtime.train_job import Target, compile_train_job, pod_template
+from muster.runtime.train_job import Target, compile_train_job
 from muster.runtime.training_runtime import check as check_runtime
-from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node
 from webhook.review import Handler, ReviewVerdict, decode
-from webhook.validate.trials import missing_class
+from webhook.validate.trainjobpods import REFERENCE, check_pods
+from webhook.validate.trials import may_create_pods
 
 Against = Callable[[trainer.TrainJob, Runtime], Findings]
 """The check of a TrainJob by the plugins, on its runtime."""
-REFERENCE = "spec.runtimeRef"
 _KINDS = (trainingruntime.CLUSTER_TRAINING_RUNTIMES.kind, trainingruntime.TRAINING_RUNTIMES.kind)
-_ANY_POD = {
-    "apiVersion": "v1",
-    "kind": "Pod",
-    "metadata": {"generateName": "priority-", "labels": {names.MANAGED: "false"}},
-    "spec": {"containers": [{"name": trainer.NODE, "image": trainer.NODE}]},
-}
-"""A pod to try a PriorityClass with; it opts out of Muster, so that no review follows."""
 _POLICIES = {each.encode_name for each in msgspec.structs.fields(trainingruntime.MLPolicy)}
 
 
@@ -57,10 +48,17 @@ class _Named(Wire):
 
 def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> Handler:
     """Return the handler for TrainJobs, on CREATE and UPDATE."""
-    against = partial(_check_against, framework=framework, target=target)
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         job = _read(request.object)
+
+        def against(job: trainer.TrainJob, runtime: Runtime) -> Findings:
+            found, compiled = _check_against(job, runtime, framework, target)
+            if compiled and not found.errors and lookups.dry_runs:
+                may_know = partial(may_create_pods, request, lookups.rights)
+                found.add(check_pods(job, compiled, request.namespace, lookups.dry_runs, may_know))
+            return found
+
         if request.operation == "UPDATE":
             findings = check_update(
                 decode(request.old_object, trainer.TrainJob), job, request.namespace, lookups, against
@@ -114,10 +112,7 @@ def check(job: trainer.TrainJob, namespace: str, lookups: Lookups, against: Agai
         findings.errors += [*(wrong or [_missing(reference)]), *check_managers(job)]
         return findings
     findings.warnings += deprecation(runtime, f"{reference.kind} {reference.name}")
-    compiled = against(job, runtime)
-    findings.add(compiled)
-    if not compiled.errors and lookups.dry_runs:
-        findings.errors += _check_priorities(runtime, namespace, lookups.dry_runs)
+    findings.add(against(job, runtime))
     return findings
 
 
@@ -135,14 +130,6 @@ def _too_large(job: trainer.TrainJob, lookups: Lookups) -> list[str]:
 def _check_queue(job: trainer.TrainJob, namespace: str, lookups: Lookups) -> list[FieldError]:
     path, queue = f"metadata.labels[{names.QUEUE}]", job.metadata.labels[names.QUEUE]
     return unusable_queue(path, queue, lookups.queues_for(namespace))
-
-
-def _check_priorities(runtime: Runtime, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
-    """Check that the PriorityClasses of the pods exist, each once; only the runtime can name them."""
-    jobs = to_builtins(runtime.spec.template.spec).get("replicatedJobs") or []
-    found = ((pod_template(each).get("spec") or {}).get("priorityClassName") for each in jobs)
-    for name in dict.fromkeys(filter(None, found)):
-        yield from missing_class(REFERENCE, name, _ANY_POD, namespace, dry_runs)
 
 
 def check_update(
@@ -202,21 +189,24 @@ def _check_moment(old: trainer.TrainJob, new: trainer.TrainJob) -> Iterator[Fiel
             yield FieldError(path, message, reason="Forbidden")
 
 
-def _check_against(job: trainer.TrainJob, runtime: Runtime, framework: Framework, target: Target) -> Findings:
+def _check_against(
+    job: trainer.TrainJob, runtime: Runtime, framework: Framework, target: Target
+) -> tuple[Findings, Compiled | None]:
     """Check the TrainJob by the plugins, on the runtime as it is before it is patched."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
-    if count is not None and count > PODS.value:  # a list of so many hosts is not made
-        return Findings(PODS.exceeded("spec.trainer.numNodes", count))
+    if count is not None and not 0 < count <= PODS.value:  # a list of so many hosts is not made
+        few = FieldError("spec.trainer.numNodes", "must be at least 1; use spec.suspend to start no pods", count)
+        return Findings([few] if count < 1 else PODS.exceeded("spec.trainer.numNodes", count)), None
     reference = job.spec.runtime_ref
     what = f"must refer to a valid runtime, and {reference.kind} {reference.name} is none"
     wrong = [FieldError(REFERENCE, f"{what}: {each}", reference.name) for each in check_runtime(runtime, target)]
     if wrong:
-        return Findings(wrong)
+        return Findings(wrong), None
     compiled = compile_train_job(job, runtime, framework, target)
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
     if compiled.plan:
         findings.errors += _check_host_names(job, compiled.plan)
-    return findings
+    return findings, compiled
 
 
 def _check_host_names(job: trainer.TrainJob, plan: Plan) -> Iterator[FieldError]:

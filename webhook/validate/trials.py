@@ -13,24 +13,31 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import copy
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, get_args
 
 import msgspec
 import structlog
 
+from muster.api import names
 from muster.api.fields import FieldError, Findings, Reason
+from muster.api.kubernetes import admission, core, reviews
+from muster.api.muster.creator import passed_on
+from muster.api.unchecked import mapping
 from muster.kube.errors import APIError, Forbidden, over_quota
-from webhook.apiserver import DryRuns
+from muster.volcano.manifests import Manifest
+from webhook.apiserver import DryRuns, Rights
 from webhook.senders import is_known
 
 log = structlog.get_logger()
 
 _NO_DRY_RUN = "does not support dry run"
 _NOT_ALLOWED = 'cannot create resource "pods"'
-_NO_CLASS = "no PriorityClass with name"
+_NO_CLASS = re.compile(r"no PriorityClass with name (\S+) was found")
+_OPT_IN = frozenset({names.QUEUE, names.FRAMEWORK, names.GANG})
 
 MAX_TRIED = 8
-"""Templates of one Job that are tried: two rounds of calls end within a review."""
+"""Templates of one object that are tried: two rounds of calls end within a review."""
 _AT_ONCE = 4
 
 _ADVICE = {
@@ -43,6 +50,12 @@ MayKnow = Callable[[], bool]
 """True if the user may create pods in the namespace; called only where a refusal would quote the namespace."""
 
 
+def may_create_pods(request: admission.AdmissionRequest, rights: Rights | None) -> bool:
+    """Return True if the user may; False too if the review may be forged, and with it the user."""
+    action = reviews.ResourceAttributes(verb="create", resource=core.PODS.plural, namespace=request.namespace)
+    return rights is None or (is_known() and rights.allows(request.user_info, action))
+
+
 @dataclass(frozen=True, slots=True)
 class QuotedError(FieldError):
     """An error in the API server's words."""
@@ -53,13 +66,62 @@ class QuotedError(FieldError):
         return self.message
 
 
-def shape(pod: Mapping[str, Any]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A pod that is tried, and the fields of the user's object that it is made of."""
+
+    pod: Manifest
+    path: str
+    """Field of the user's object to which a refusal of the whole pod belongs."""
+    added: str
+    """Field of the user's object that adds what is not in the user's own fields."""
+    own: Callable[[str], str | None]
+    """The user's own field, from a field of the pod; None if it is no field of theirs."""
+
+
+def pod_to_try(template: Mapping[str, Any], name: str, spec: Mapping[str, Any] | None = None) -> Manifest:
+    """Return a pod of a template, with this spec if given; it opts out of Muster, so that no review follows."""
+    metadata = mapping(template.get("metadata"))
+    labels = {key: value for key, value in mapping(metadata.get("labels")).items() if key not in _OPT_IN}
+    return {
+        "metadata": {
+            "generateName": f"{name}-",
+            "labels": {**labels, names.MANAGED: "false"},
+            "annotations": passed_on({}, mapping(metadata.get("annotations"))),
+            **({"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}),
+        },
+        "spec": dict(mapping(template.get("spec")) if spec is None else spec),
+    }
+
+
+def check_trials(trials: Sequence[Trial], namespace: str, dry_runs: DryRuns, may_know: MayKnow) -> Findings:
+    """Return the API server's verdict on the first of the different pods, with a warning of the rest."""
+    keys = [_shape(each.pod) for each in trials]
+    first: dict[bytes, Manifest] = {}
+    for key, trial in zip(keys, trials, strict=True):
+        first.setdefault(key, trial.pod)
+    tried = dict(islice(first.items(), MAX_TRIED))
+    refusals = dict(zip(tried, _attempts([*tried.values()], namespace, dry_runs), strict=True))
+    findings = Findings()
+    for key, trial in zip(keys, trials, strict=True):
+        if refusal := refusals.get(key):
+            findings.add(_quoted(_nameless(refusal, first[key]), trial, namespace, may_know))
+    untried = [trial for key, trial in zip(keys, trials, strict=True) if key not in refusals]
+    if untried:
+        findings.warnings.append(
+            f"{untried[0].path}: {len(untried)} pod templates were not tried: only {MAX_TRIED} different ones of an "
+            "object are, as each takes a call. If they are wrong, its events will say so"
+        )
+    return findings
+
+
+def _shape(pod: Mapping[str, Any]) -> bytes:
     """Return a key that is equal for pods that differ in nothing but their name."""
     metadata = {key: value for key, value in pod["metadata"].items() if key != "generateName"}
     return msgspec.json.encode([metadata, pod["spec"]], order="deterministic")
 
 
-def attempts(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRuns) -> list[APIError | None]:
+def _attempts(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRuns) -> list[APIError | None]:
     """Return the refusal of each pod, a few calls at a time, each within the deadline of the review."""
     if len(pods) <= 1:
         return [dry_runs.attempt(pod, namespace) for pod in pods]
@@ -69,50 +131,39 @@ def attempts(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRun
         return [call.result() for call in calls]
 
 
-def nameless(refusal: APIError, task: str) -> APIError:
+def _nameless(refusal: APIError, pod: Mapping[str, Any]) -> APIError:
     """Return the refusal without the name that the API server made up for the pod.
 
     It is another one each time, so that the same refusal would be news whenever something is tried again.
     """
-    made_up = re.compile(rf'"{re.escape(task)}-[a-z0-9]{{5}}"')
+    name = pod["metadata"]["generateName"].removesuffix("-")
+    made_up = re.compile(rf'"{re.escape(name)}-[a-z0-9]{{5}}"')
     same = copy(refusal)
-    same.message = made_up.sub(f'"{task}"', refusal.message)
+    same.message = made_up.sub(f'"{name}"', refusal.message)
     return same
 
 
-def quoted(refusal: APIError, path: str, namespace: str, may_know: MayKnow) -> Findings:
+def _quoted(refusal: APIError, trial: Trial, namespace: str, may_know: MayKnow) -> Findings:
     """Return a refusal as far as the user may read it."""
-    if _NO_DRY_RUN in refusal.message:
-        log.warning("a template could not be tried", namespace=namespace, template=path, why=str(refusal))
+    words = refusal.message
+    if _NO_DRY_RUN in words:
+        log.warning("a template could not be tried", namespace=namespace, template=trial.path, why=str(refusal))
         return Findings()
+    if missing := _NO_CLASS.search(words):  # a matter of the cluster, not of the namespace
+        return Findings([_no_class(trial.own("spec.priorityClassName") or trial.added, missing[1])])
     if not isinstance(refusal, Forbidden):
-        return Findings([*_errors(refusal, path)])
-    if _NOT_ALLOWED in refusal.message:
+        return Findings([*_errors(refusal, trial)])
+    if _NOT_ALLOWED in words:
         raise refusal  # Muster lacks the right, not the user
-    quota = over_quota(refusal)
-    # A missing PriorityClass is a matter of the cluster, not of the namespace.
-    if not (_NO_CLASS in refusal.message or may_know()):
-        ask = _ADVICE[is_known()].format(namespace)
-        if quota:
-            return Findings(warnings=[f"{path}: pods would have to wait now, for a quota of the namespace; {ask}"])
-        message = f"the namespace does not admit such pods; {ask}"
-        return Findings([FieldError(path, message, reason="Forbidden")])
-    if quota:
-        return Findings(warnings=[f"{path}: pods would have to wait now: {refusal.message}"])
-    return Findings([*_errors(refusal, path)])
+    why = "" if may_know() else _ADVICE[is_known()].format(namespace)
+    if over_quota(refusal):
+        waits = f", for a quota of the namespace; {why}" if why else f": {words}"
+        return Findings(warnings=[f"{trial.path}: pods would have to wait now{waits}"])
+    hidden = FieldError(trial.path, f"the namespace does not admit such pods; {why}", reason="Forbidden")
+    return Findings([hidden] if why else [*_errors(refusal, trial)])
 
 
-def missing_class(
-    path: str, name: str, pod: Mapping[str, Any], namespace: str, dry_runs: DryRuns
-) -> Iterator[FieldError]:
-    """Yield an error at this path if there is no PriorityClass of this name; `pod` is tried with it."""
-    refusal = dry_runs.attempt({**pod, "spec": {**pod["spec"], "priorityClassName": name}}, namespace)
-    if refusal and _NO_CLASS in refusal.message:
-        message = f"{_NO_CLASS} {name} was found, so no pod could be created; `kubectl get priorityclasses` lists them"
-        yield FieldError(path, message, name, "NotFound")
-
-
-def _errors(refusal: APIError, path: str) -> Iterator[FieldError]:
+def _errors(refusal: APIError, trial: Trial) -> Iterator[FieldError]:
     """Yield an error for each field that the API server names, or one for the whole template."""
     causes = (refusal.details or {}).get("causes") or []
     fields = [cause for cause in causes if cause.get("field")]
@@ -120,7 +171,55 @@ def _errors(refusal: APIError, path: str) -> Iterator[FieldError]:
         word = str(cause.get("reason", "")).removeprefix("FieldValue")
         reason: Reason = word if word in get_args(Reason) else "Invalid"  # type: ignore[assignment]  # one of them
         field, message = cause["field"], cause.get("message") or refusal.message
-        where = f"{path}.{field}" if field.startswith(("spec", "metadata")) else f"{path}.spec.{field}"
-        yield QuotedError(where, message, reason=reason)
+        field = field if field.startswith(("spec", "metadata")) else f"spec.{field}"
+        where = trial.own(field)
+        yield QuotedError(where or trial.added, message if where else f"{field} of its pods: {message}", reason=reason)
     if not fields:
-        yield QuotedError(path, f"the API server refuses such pods: {refusal.message}", reason="Forbidden")
+        yield QuotedError(trial.path, f"the API server refuses such pods: {refusal.message}", reason="Forbidden")
+
+
+_STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
+
+
+def translated(field: str, made: Any, given: Any) -> str | None:
+    """Return the path in `given`, the user's part of the pod, of a field of the pod as it is made.
+
+    Plugins add entries to lists, also in front. None for what is not the user's.
+    """
+    result = ""
+    for step in _STEP.finditer(field):
+        if isinstance(made, list) and (step[2] or "").isdigit():
+            entry = made[int(step[2])] if int(step[2]) < len(made) else None
+            own = given if isinstance(given, list) else []
+            place = next((index for index, each in enumerate(own) if each == entry or _same(each, entry)), None)
+            if place is None:
+                return None
+            made, given = entry, own[place]
+            result += f"[{place}]"
+        else:
+            made, given = (
+                each.get(step[1] or step[2]) if isinstance(each, Mapping) else None for each in (made, given)
+            )
+            result += step[0]
+    return None if given is None and made is not None else result
+
+
+def _same(given: Any, made: Any) -> bool:
+    """Return True for two entries of a list that have the same name."""
+    return (
+        isinstance(given, Mapping) and isinstance(made, Mapping) and given.get("name") == made.get("name") is not None
+    )
+
+
+def missing_class(path: str, name: str, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
+    """Yield an error at this path if there is no PriorityClass of this name, without which no pod is created."""
+    spec = {"containers": [{"name": "any", "image": "any"}], "priorityClassName": name}
+    refusal = dry_runs.attempt(pod_to_try({"spec": spec}, "priority"), namespace)
+    if refusal and _NO_CLASS.search(refusal.message):
+        yield _no_class(path, name)
+
+
+def _no_class(path: str, name: str) -> FieldError:
+    why = f"no PriorityClass with name {name} was found"
+    message = f"{why}, so no pod could be created; `kubectl get priorityclasses` lists them"
+    return FieldError(path, message, name, "NotFound")

@@ -5,6 +5,7 @@ An update is refused for what it makes wrong, not for what was wrong before.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -27,9 +28,11 @@ from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 from webhook.validate.oversights import Labelled, no_service, oversights
 from webhook.validate.pod import check_annotations, check_framework
+from webhook.validate.trials import MAX_TRIED, missing_class
 
 JSON = dict[str, Any]
 
+_OPT_IN = {names.QUEUE, names.FRAMEWORK}
 VALIDATED = tuple(kind for kind in KINDS if kind.labelled or kind.no_ranks)
 """The kinds that the API server sends here."""
 _BY_NAME = {(kind.resource.group, kind.resource.kind): kind for kind in VALIDATED}
@@ -49,9 +52,24 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
             findings = findings.since(check(kind, generic(request.old_object), usable, framework))
         elif lookups.services and kind.admission.service_name:
             findings.warnings += no_service(kind, workload, request.namespace, lookups.services)
+        if lookups.dry_runs:
+            old = generic(request.old_object) if request.operation == "UPDATE" else {}
+            new = _priorities(kind, workload) - _priorities(kind, old)
+            for path, name in islice(sorted(new), MAX_TRIED):
+                findings.errors += missing_class(path, name, request.namespace, lookups.dry_runs)
         return ReviewVerdict.found(findings)
 
     return review
+
+
+def _priorities(kind: WorkloadKind, workload: JSON) -> set[tuple[str, str]]:
+    """Return the PriorityClasses of the pods that Muster manages, each with the place of its name."""
+    found = set()
+    for place, template in pod_templates(workload, kind.templates):
+        spec, labels, _ = template_of(template)
+        if spec.priority_class_name and labels.get(names.MANAGED) != "false" and labels.keys() & _OPT_IN:
+            found.add((f"{dotted(place)}.spec.priorityClassName", spec.priority_class_name))
+    return found
 
 
 def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework: Framework) -> Findings:

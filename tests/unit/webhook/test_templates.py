@@ -66,6 +66,57 @@ def test_errors_get_the_path_of_their_task() -> None:
     assert [error.reason for error in found.errors] == ["Required", "Invalid"]
 
 
+WAITS = ["--wait-master-enabled", "--master=t0", "--worker=t1"]
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("spec.containers[0].env[5].value", "spec.tasks[1].template.spec.containers[0].env[1].value: no"),
+        ("spec.containers[0].env[0].value", "spec.plugins: spec.containers[0].env[0].value of its pods: no"),
+        ("spec.containers[0].image", "spec.tasks[1].template.spec.containers[0].image: no"),
+        ("spec.initContainers[0].image", "spec.tasks[1].template.spec.initContainers[0].image: no"),
+        ("spec.initContainers[1].image", "spec.plugins: spec.initContainers[1].image of its pods: no"),
+        ("spec.volumes[1].configMap", "spec.plugins: spec.volumes[1].configMap of its pods: no"),
+        ("spec.hostname", "spec.plugins: spec.hostname of its pods: no"),
+        ("spec.priorityClassName", "spec.priorityClassName: no"),
+        ("metadata.labels", "spec.tasks[1].template.metadata.labels: no"),
+    ],
+)
+def test_pods_are_tried_as_plugins_shape_them(field: str, told: str) -> None:
+    """The user's own entries keep their places; what a plugin adds is told at the plugins."""
+    env = [{"name": "A", "value": "$(RANK)"}, {"name": "B", "value": "b"}]
+    spec = {
+        "containers": [{"name": "main", "image": "i", "env": env}],
+        "initContainers": [{"name": "first"}],
+        "volumes": [{"name": "v"}],
+    }
+    causes = [{"reason": "FieldValueInvalid", "message": "no", "field": field}]
+    dry_runs = Verdicts(t1=Invalid("Pod is invalid", details={"causes": causes}))
+    job = a_job({"spec": {"containers": [{"name": "main"}]}}, {"spec": spec}, priorityClassName="high",
+                plugins={"pytorch": WAITS, "svc": ["--inject-hosts-env=false"]})  # fmt: skip
+    found = check_templates(decoded(job), "n", dry_runs)
+    assert [str(error) for error in found.errors] == [told]
+
+
+def test_jobs_that_are_alike_are_tried_once() -> None:
+    """Whatever their names are: plugins name objects after the Job."""
+    dry_runs = Verdicts()
+    for name in ("a", "b"):
+        job = a_job({"spec": {"containers": [{"name": "main"}]}}, plugins={"svc": [], "ssh": []})
+        check_templates(decoded({**job, "metadata": {"name": name, "uid": name}}), "n", dry_runs)
+    assert dry_runs.asked[0] == dry_runs.asked[1]
+
+
+def test_a_job_that_is_too_large_is_tried_as_it_is() -> None:
+    """It is refused anyway: no list of its hosts is made."""
+    job = a_job({"spec": {"containers": [{"name": "main"}]}}, plugins={"svc": [], "tensorflow": []})
+    job["spec"]["tasks"][0]["replicas"] = 2_000_000_000
+    dry_runs = Verdicts()
+    check_templates(decoded(job), "n", dry_runs)
+    assert dry_runs.asked[0]["spec"] == {"containers": [{"name": "main"}]}
+
+
 def test_a_refusal_has_no_name_that_is_another_one_each_time() -> None:
     """Else a TrainJob that is tried again would have news without end."""
     said = [
@@ -153,9 +204,7 @@ def test_of_many_templates_the_first_are_tried() -> None:
     assert max(dry_runs.left_s) <= 2.5
     assert [error.path for error in found.errors] == ["spec.tasks[3].template"]
     [warning] = found.warnings
-    assert warning.startswith(
-        f"spec.tasks[{MAX_TRIED}].template: the templates of {400 - MAX_TRIED} tasks were not tried"
-    )
+    assert warning.startswith(f"spec.tasks[{MAX_TRIED}].template: {400 - MAX_TRIED} pod templates were not tried")
 
 
 def test_muster_without_the_permission_says_so() -> None:
@@ -208,7 +257,7 @@ NO_CLASS = 'pods "t0-x" is forbidden: no PriorityClass with name high was found'
 def test_a_new_priority_is_tried(changes: JSON, refusal: str, paths: list[str], asked: int) -> None:
     """On UPDATE one pod shows whether the class exists; templates may have a class of their own."""
     template = {"spec": {"priorityClassName": "own"}}
-    dry_runs = Verdicts(t0=Forbidden(refusal))
+    dry_runs = Verdicts(priority=Forbidden(refusal))
     review = validate_job.reviewer(lookups(dry_runs=dry_runs), FRAMEWORK)
     old, new = a_job(template, {}, priorityClassName="low"), a_job(template, {}, **changes)
     errors = review(request(new, "UPDATE", old)).errors

@@ -1,7 +1,7 @@
 """TrainJobs and runtimes before the webhook: each message, and what an update may change."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from webhook_world import FRAMEWORK, JSON, NamespaceWorld, RuntimeWorld, apply, lookups, request
@@ -74,6 +74,10 @@ NEW: dict[str, tuple[JSON, str]] = {
         train_job(trainer={"numNodes": 100_001}),
         "spec.trainer.numNodes: Invalid value: 100001: must be at most 20000 (pods; limit 'pods per gang')",
     ),
+    "no nodes": (
+        train_job(trainer={"numNodes": 0}),
+        "spec.trainer.numNodes: Invalid value: 0: must be at least 1; use spec.suspend to start no pods",
+    ),
     "nodes up to the limit": (
         train_job(trainer={"numNodes": 20_000, "env": [{"name": "PET_NNODES"}]}),
         ('spec.trainer.env: Invalid value: ["PET_NNODES"]: must not have reserved envs, invalid envs configured: '
@@ -117,6 +121,63 @@ def test_a_priority_class_that_is_missing() -> None:
     found = said(reviewer(asked, FRAMEWORK)(request(train_job())))
     assert [each.partition(", so")[0] for each in found] == [
         'spec.runtimeRef: Not found: "high": no PriorityClass with name high was found'
+    ]
+
+
+class Refusing:
+    """An API server that refuses the pods of one pod set at this field of theirs."""
+
+    def __init__(self, pod_set: str, field: str) -> None:
+        self._name, self._field = f"{pod_set}-", field
+
+    def attempt(self, pod: JSON, _namespace: str) -> Invalid | None:
+        """See webhook.apiserver.DryRuns."""
+        cause = {"field": self._field, "message": "no", "reason": "FieldValueInvalid"}
+        refused = pod["metadata"]["generateName"] == self._name
+        return Invalid("Pod is invalid", details={"causes": [cause]}) if refused else None
+
+
+NODE = "spec.containers[0]"
+GIVEN: JSON = {
+    "trainer": {"image": "i", "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+                "resourcesPerNode": {"requests": {"nvidia.com/gpu": 1}}},
+    "initializer": {"dataset": {"storageUri": "hf://a", "env": [{"name": "C", "value": "3"}]}},
+}  # fmt: skip
+OF_RUNTIME = "of its pods: no"
+
+
+@pytest.mark.parametrize("target", ["Job", "JobSet"])
+@pytest.mark.parametrize(
+    ("pod_set", "field", "told"),
+    [
+        ("node", f"{NODE}.resources.limits", "spec.trainer.resourcesPerNode.limits: no"),
+        ("node", f"{NODE}.image", "spec.trainer.image: no"),
+        ("node", f"{NODE}.env[0].value", f"spec.runtimeRef: {NODE}.env[0].value {OF_RUNTIME}"),
+        ("node", f"{NODE}.command", f"spec.runtimeRef: {NODE}.command {OF_RUNTIME}"),
+        ("node", "spec.serviceAccountName", f"spec.runtimeRef: spec.serviceAccountName {OF_RUNTIME}"),
+        ("dataset-initializer", f"{NODE}.env[1].name", "spec.initializer.dataset.env[0].name: no"),
+        ("dataset-initializer", f"{NODE}.image", f"spec.runtimeRef: {NODE}.image {OF_RUNTIME}"),
+    ],
+)
+def test_what_pods_would_be_refused_for_is_told_at_the_train_job(
+    pod_set: str, field: str, told: str, target: Literal["Job", "JobSet"]
+) -> None:
+    """At its own field, else at the reference to its runtime; never at an object that its user did not write."""
+    runtimes = RuntimeWorld(runtime(step("dataset-initializer", "dataset-initializer", "dataset-initializer"), step()))
+    world = lookups(runtimes=runtimes, dry_runs=Refusing(pod_set, field))
+    assert said(reviewer(world, FRAMEWORK, target)(request(train_job(**GIVEN)))) == [told]
+
+
+def test_the_env_of_a_train_job_keeps_its_places() -> None:
+    """Variables of Muster stand before it; what a patch changes is told at the patches."""
+    world = lookups(runtimes=RuntimeWorld(runtime()), dry_runs=Refusing("node", f"{NODE}.env[6].value"))
+    assert said(reviewer(world, FRAMEWORK)(request(train_job(**{**GIVEN, "initializer": None})))) == [
+        "spec.trainer.env[1].value: no"
+    ]
+    patched = train_job(runtimePatches=[patch(serviceAccountName="a")])
+    world = lookups(runtimes=RuntimeWorld(runtime()), dry_runs=Refusing("node", "spec.serviceAccountName"))
+    assert said(reviewer(world, FRAMEWORK)(request(patched))) == [
+        f"spec.runtimePatches: spec.serviceAccountName {OF_RUNTIME}"
     ]
 
 

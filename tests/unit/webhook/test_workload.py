@@ -20,6 +20,7 @@ from workload_kinds import (
     with_annotation,
 )
 
+from muster.kube.errors import APIError, Forbidden
 from webhook.review import MalformedError
 
 JOBSET_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -248,3 +249,34 @@ def test_a_workload_of_another_shape() -> None:
     """Is told, and never admitted."""
     with pytest.raises((MalformedError, msgspec.ValidationError)):
         ask(made("apps/v1", "StatefulSet", {"replicas": "four", "template": template()}))
+
+
+class NoClasses:
+    """`DryRuns` of a cluster without PriorityClasses."""
+
+    def attempt(self, pod: JSON, _namespace: str) -> APIError | None:
+        """See webhook.apiserver.DryRuns."""
+        name = pod["spec"].get("priorityClassName")
+        return Forbidden(f"pods is forbidden: no PriorityClass with name {name} was found") if name else None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_priority_class_that_is_missing(kind: str) -> None:
+    """Else the workload is admitted, and its controller can create no pod; pods that opt out are none of Muster's."""
+    make, place = KINDS[kind]
+
+    def refused(priority: str, before: str | None = None, managed: str = "true") -> list[str]:
+        documents = []
+        for name in (priority, before):
+            pods = template()
+            pods["spec"]["priorityClassName"] = name
+            pods["metadata"]["labels"]["muster.dev/managed"] = managed
+            documents.append(make(pods))
+        verdict = ask(documents[0], documents[1] if before is not None else None, dry_runs=NoClasses())
+        return [str(error).partition(", so")[0] for error in verdict.errors]
+
+    missing = f'{place}.spec.priorityClassName: Not found: "high": no PriorityClass with name high was found'
+    assert missing in refused("high")
+    assert missing in refused("high", before="low")
+    assert refused("high", before="high") == []
+    assert refused("high", managed="false") == []

@@ -83,7 +83,7 @@ def env(*names: str) -> Change:
     return lambda pods: pods["spec"]["containers"][0].update(env=[{"name": name, "value": "1"} for name in names])
 
 
-def ask(document: JSON, old: JSON | None = None) -> ReviewVerdict:
+def ask(document: JSON, old: JSON | None = None, **worlds: Any) -> ReviewVerdict:
     """The verdict on a new workload, or on an update."""
     asked = request(document, "UPDATE" if old else "CREATE", old)
-    return workload.reviewer(lookups(), FRAMEWORK)(asked)
+    return workload.reviewer(lookups(**worlds), FRAMEWORK)(asked)

@@ -6,7 +6,7 @@ from typing import Any
 
 from muster.api import names
 from muster.api.fields import FieldError, Findings
-from muster.api.kubernetes import admission, core, reviews
+from muster.api.kubernetes import admission
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import QUIRKS, Job, compat
 from muster.resources.runtime import budget_mistakes
@@ -14,14 +14,14 @@ from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.plugins import registry as plugins
 from muster.volcano.tasks import queue_of
-from webhook.apiserver import DryRuns, Rights
+from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import MOST_WARNINGS, Handler, ReviewVerdict, decode, generic
-from webhook.senders import is_known
 from webhook.validate.pod import check_budgets
+from webhook.validate.trials import may_create_pods
 from webhook.validate.volcano_job.spec import check_counts, check_limits, check_names, check_policies, check_volumes
 from webhook.validate.volcano_job.tasks import check_dependencies, check_frameworks, check_pods_of_tasks, check_tasks
 from webhook.validate.volcano_job.templates import check_priority, check_templates
@@ -54,17 +54,11 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
             found.warnings += beyond_every_node(place, spec, queue_of(job.spec), usable)
         found.add(check_frameworks(job, framework))
         if lookups.dry_runs:
-            may_know = partial(_may_create_pods, request, lookups.rights)
+            may_know = partial(may_create_pods, request, lookups.rights)
             found.add(check_templates(job, request.namespace, lookups.dry_runs, may_know))
         return ReviewVerdict.found(found)
 
     return review
-
-
-def _may_create_pods(request: admission.AdmissionRequest, rights: Rights | None) -> bool:
-    """Return True if the user may; False too if the review may be forged, and with it the user."""
-    action = reviews.ResourceAttributes(verb="create", resource=core.PODS.plural, namespace=request.namespace)
-    return rights is None or (is_known() and rights.allows(request.user_info, action))
 
 
 def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryRuns | None) -> ReviewVerdict:

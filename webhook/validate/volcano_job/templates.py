@@ -1,63 +1,71 @@
-"""Trials of the pod templates of a Job: one pod of each is tried, and its errors get the path of its task."""
+"""Trials of the pods of a Job: the first of each task, as plugins shape it; its errors get the path of its task."""
 
-from collections.abc import Iterator
-from itertools import islice
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
-from muster.api import names
+from msgspec import structs
+
 from muster.api.fields import FieldError, Findings
-from muster.api.muster.creator import passed_on
+from muster.api.limits import PODS
 from muster.api.unchecked import mapping
 from muster.api.volcano.batch import Job, TaskSpec
+from muster.volcano.manifests import Manifest
+from muster.volcano.plugins.base import JobPlugin, PluginError
+from muster.volcano.plugins.registry import plugins_for
+from muster.volcano.pods import complete_pod
+from muster.volcano.tasks import PodSlot, total_replicas
 from webhook.apiserver import DryRuns
-from webhook.validate.trials import MAX_TRIED, MayKnow, attempts, missing_class, nameless, quoted, shape
+from webhook.validate.trials import MayKnow, Trial, check_trials, missing_class, pod_to_try, translated
+
+_ANY = "any"
+"""Name of Job and pod that are tried: alike Jobs, of which there are often many, cost one call."""
+_MOST_SHAPED = 32
+"""Tasks of a Job whose pods are tried as plugins shape them: with svc each lists all tasks."""
 
 
 def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKnow = lambda: True) -> Findings:
-    """Return the API server's verdict on the first of the Job's different templates, with a warning of the rest."""
-    samples = [sample(job, task) for task in job.spec.tasks]
-    shapes = [shape(pod) for pod in samples]
-    first: dict[bytes, dict[str, Any]] = {}
-    for key, pod in zip(shapes, samples, strict=True):
-        first.setdefault(key, pod)
-    tried = dict(islice(first.items(), MAX_TRIED))
-    refusals = dict(zip(tried, attempts([*tried.values()], namespace, dry_runs), strict=True))
-    findings = Findings()
-    for index, key in enumerate(shapes):
-        refusal = refusals.get(key)
-        if refusal:
-            refusal = nameless(refusal, job.spec.tasks[index].name)
-            findings.add(quoted(refusal, f"spec.tasks[{index}].template", namespace, may_know))
-    untried = [index for index, key in enumerate(shapes) if key not in refusals]
-    if untried:
-        findings.warnings.append(
-            f"spec.tasks[{untried[0]}].template: the templates of {len(untried)} tasks were not tried: of a Job only "
-            f"{MAX_TRIED} different ones are, as each takes a call. If they are wrong, the Job's events will say so"
-        )
-    return findings
+    """Return the API server's verdict on the first pods of the Job's tasks."""
+    plugins = _plugins(job)
+    trials = [_trial(job, task, f"spec.tasks[{index}].template", plugins) for index, task in enumerate(job.spec.tasks)]
+    return check_trials(trials, namespace, dry_runs, may_know)
+
+
+def _plugins(job: Job) -> Sequence[JobPlugin]:
+    """Return the plugins that shape pods to try; none of a Job that is refused for its plugins or its size."""
+    try:
+        small = len(job.spec.tasks) <= _MOST_SHAPED and total_replicas(job.spec) <= PODS.value
+        return plugins_for(job.spec.plugins) if small else ()
+    except PluginError:
+        return ()
+
+
+def _trial(job: Job, task: TaskSpec, path: str, plugins: Sequence[JobPlugin]) -> Trial:
+    """Return the trial of a task's first pod; of a task without containers there is nothing to shape."""
+    pod = sample(job, task)
+    if plugins and pod["spec"].get("containers"):
+        unnamed = structs.replace(job, metadata=structs.replace(job.metadata, name=_ANY, uid=_ANY))
+        with suppress(PluginError):  # the Job is refused by its plugins, or its status has the reason
+            pod["spec"] = complete_pod(unnamed, PodSlot(task, 0, _ANY), plugins)["spec"]
+
+    def own(field: str) -> str | None:
+        of_job = job.spec.priority_class_name and not mapping(task.template.get("spec")).get("priorityClassName")
+        if of_job and field == "spec.priorityClassName":
+            return field
+        place = field if field.startswith("metadata") else translated(field, pod, task.template)
+        return f"{path}.{place}" if place else None
+
+    return Trial(pod, path, "spec.plugins", own)
 
 
 def check_priority(job: Job, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
     """Check by one pod that the PriorityClass exists, without which no pod of the Job could be created any more."""
-    name = job.spec.priority_class_name
-    if name and job.spec.tasks:
-        yield from missing_class("spec.priorityClassName", name, sample(job, job.spec.tasks[0]), namespace, dry_runs)
+    if name := job.spec.priority_class_name:
+        yield from missing_class("spec.priorityClassName", name, namespace, dry_runs)
 
 
-def sample(job: Job, task: TaskSpec) -> dict[str, Any]:
-    """Return a pod of this task as far as the template says; it opts out of Muster, so that no review follows."""
-    template = task.template
-    metadata, spec = mapping(template.get("metadata")), dict(mapping(template.get("spec")))
-    ours = {names.QUEUE, names.FRAMEWORK, names.GANG}
-    labels = {key: value for key, value in mapping(metadata.get("labels")).items() if key not in ours}
-    if job.spec.priority_class_name and not spec.get("priorityClassName"):
-        spec["priorityClassName"] = job.spec.priority_class_name
-    return {
-        "metadata": {
-            "generateName": f"{task.name}-",
-            "labels": {**labels, names.MANAGED: "false"},
-            "annotations": passed_on({}, mapping(metadata.get("annotations"))),
-            **({"finalizers": metadata["finalizers"]} if metadata.get("finalizers") else {}),
-        },
-        "spec": spec,
-    }
+def sample(job: Job, task: TaskSpec) -> Manifest:
+    """Return a pod of this task as far as the template says."""
+    pod = pod_to_try(task.template, task.name)
+    if job.spec.priority_class_name and not pod["spec"].get("priorityClassName"):
+        pod["spec"]["priorityClassName"] = job.spec.priority_class_name
+    return pod

@@ -1,0 +1,76 @@
+"""Trials of the pods of a TrainJob: what the API server refuses is told at the TrainJob's own fields.
+
+What the TrainJob does not say itself is that of its runtime, so that it belongs to the reference to it, or to the
+patches of the TrainJob where they change that pod set.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from msgspec import to_builtins
+
+from muster.api import names
+from muster.api.fields import Findings
+from muster.api.kubeflow import runtimepatch, trainer
+from muster.api.unchecked import find, mapping
+from muster.runtime.plan import Compiled
+from muster.workloads.kind import pod_templates
+from muster.workloads.table import kind_of
+from webhook.apiserver import DryRuns
+from webhook.validate.trials import MayKnow, Trial, check_trials, pod_to_try, translated
+
+REFERENCE = "spec.runtimeRef"
+PATCHES = "spec.runtimePatches"
+_FIELD = re.compile(r"spec\.containers\[([0-9]+)\]\.(\w+)(.*)")
+_STEPS = {
+    "spec.trainer": trainer.NODE,
+    "spec.initializer.dataset": trainer.DATASET_INITIALIZER,
+    "spec.initializer.model": trainer.MODEL_INITIALIZER,
+}
+"""Fields of a TrainJob, and the containers that they are merged into."""
+_RESOURCES = "resources"
+_RESOURCES_PER_NODE = "resourcesPerNode"
+
+
+def check_pods(
+    job: trainer.TrainJob, compiled: Compiled, namespace: str, dry_runs: DryRuns, may_know: MayKnow
+) -> Findings:
+    """Return the API server's verdict on the first pod of each pod set."""
+    return check_trials([*_trials(job, compiled)], namespace, dry_runs, may_know)
+
+
+def _trials(job: trainer.TrainJob, compiled: Compiled) -> Iterator[Trial]:
+    spec = to_builtins(job.spec)
+    patched = {each.name for patch in job.spec.runtime_patches for each in _replicated_jobs(patch)}
+    for component in compiled.components:
+        manifest = to_builtins(component.manifest)
+        kind = kind_of(str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
+        for place, template in pod_templates(manifest, kind.templates) if kind else ():
+            labels = mapping(find(template, ("metadata", "labels")))
+            name = str(mapping(find(manifest, place[:3])).get("name") or labels.get(names.REPLICATED_JOB) or "pod")
+            path = PATCHES if name in patched else REFERENCE
+            pod = pod_to_try(template, name)
+            yield Trial(pod, path, path, partial(_own, spec, pod))
+
+
+def _replicated_jobs(patch: runtimepatch.RuntimePatch) -> Sequence[runtimepatch.ReplicatedJobPatch]:
+    template = patch.training_runtime_spec.template if patch.training_runtime_spec else None
+    return template.spec.replicated_jobs if template and template.spec else ()
+
+
+def _own(spec: Mapping[str, Any], pod: Mapping[str, Any], field: str) -> str | None:
+    """Return the field of a TrainJob with this spec that a field of the pod has its value from."""
+    match = _FIELD.fullmatch(field)
+    containers = pod["spec"].get("containers") or []
+    if match is None or int(match[1]) >= len(containers):
+        return None
+    made, key, rest = containers[int(match[1])], match[2], match[3]
+    for path, container in _STEPS.items():
+        given = mapping(find(spec, path.split(".")[1:]))
+        if container == made.get("name") and key == _RESOURCES and given.get(_RESOURCES_PER_NODE):
+            return f"{path}.{_RESOURCES_PER_NODE}{rest}"
+        if container == made.get("name") and given.get(key) and (place := translated(f"{key}{rest}", made, given)):
+            return f"{path}.{place}"
+    return None
