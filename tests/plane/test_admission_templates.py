@@ -57,6 +57,17 @@ def test_every_mistake_of_every_template(shared_client: Client) -> None:
     assert "tasks[1]" not in said
 
 
+def test_pods_are_tried_as_plugins_shape_them(shared_client: Client) -> None:
+    """An image of the flags of a plugin that is none is told at the plugins."""
+    job = vcjob(good(), good(env=[{"name": "A", "valueFrom": {}}]))
+    job["spec"]["plugins"] = {
+        "pytorch": ["--master=t0", "--worker=t1", "--wait-master-enabled", "--wait-master-image= x"]
+    }
+    said = refusal(shared_client, SHARED_NAMESPACE, job)
+    assert "spec.plugins: spec.initContainers[0].image of its pods: Invalid value" in said
+    assert "spec.tasks[1].template.spec.containers[0].env[0].valueFrom: Invalid value" in said
+
+
 def test_policies_of_the_namespace_are_heard(shared_client: Client, namespace: str, wait_for: WaitFor) -> None:
     """Pod Security refuses such pods, so the Job is refused before it waits for them."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}

@@ -90,6 +90,18 @@ REFUSED = {
         {**train_job(), "metadata": {"name": "train", "labels": {"muster.dev/queue": "nowhere"}}},
         ["metadata.labels[muster.dev/queue]", "usable queues are: "],
     ),
+    "GPUs in requests only": (
+        train_job(trainer={"resourcesPerNode": {"requests": {"nvidia.com/gpu": 1}}}),
+        ["spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]: Required value: Limit must be set"],
+    ),
+    "patch without its volume": (
+        train_job(
+            runtimePatches=[
+                patch("a.io/b", containers=[{"name": "node", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}])
+            ]
+        ),
+        ["spec.runtimePatches: spec.containers[0].volumeMounts[0].name of its pods: Not found"],
+    ),
     "host name too long": (train_job("x" * 60, trainer={"numNodes": 20}), ["metadata.name", "is too long"]),
 }
 

@@ -108,13 +108,15 @@ def test_jobs_that_are_alike_are_tried_once() -> None:
     assert dry_runs.asked[0] == dry_runs.asked[1]
 
 
-def test_a_job_that_is_too_large_is_tried_as_it_is() -> None:
-    """It is refused anyway: no list of its hosts is made."""
-    job = a_job({"spec": {"containers": [{"name": "main"}]}}, plugins={"svc": [], "tensorflow": []})
-    job["spec"]["tasks"][0]["replicas"] = 2_000_000_000
+@pytest.mark.parametrize(("pods", "containers"), [(2_000_000_000, 1), (1, 100_000), (1, 0)])
+def test_a_job_that_is_too_large_is_tried_as_it_is(pods: int, containers: int) -> None:
+    """It is refused anyway: no list of its hosts is made, and none for each of very many containers."""
+    spec = {"containers": [{"name": "main"}] * containers}
+    job = a_job({"spec": spec}, plugins={"svc": [], "tensorflow": []})
+    job["spec"]["tasks"][0]["replicas"] = pods
     dry_runs = Verdicts()
     check_templates(decoded(job), "n", dry_runs)
-    assert dry_runs.asked[0]["spec"] == {"containers": [{"name": "main"}]}
+    assert dry_runs.asked[0]["spec"] == spec
 
 
 def test_a_refusal_has_no_name_that_is_another_one_each_time() -> None:

@@ -6,10 +6,10 @@ from contextlib import suppress
 from msgspec import structs
 
 from muster.api.fields import FieldError, Findings
-from muster.api.limits import PODS
+from muster.api.limits import PODS, TASKS
 from muster.api.unchecked import mapping
 from muster.api.volcano.batch import Job, TaskSpec
-from muster.volcano.manifests import Manifest
+from muster.volcano.manifests import Manifest, containers
 from muster.volcano.plugins.base import JobPlugin, PluginError
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod
@@ -20,7 +20,7 @@ from webhook.validate.trials import MayKnow, Trial, check_trials, missing_class,
 _ANY = "any"
 """Name of Job and pod that are tried: alike Jobs, of which there are often many, cost one call."""
 _MOST_SHAPED = 32
-"""Tasks of a Job whose pods are tried as plugins shape them: with svc each lists all tasks."""
+"""Containers of a pod that is tried as plugins shape it: with svc each gets two variables for each task."""
 
 
 def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKnow = lambda: True) -> Findings:
@@ -33,16 +33,16 @@ def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKn
 def _plugins(job: Job) -> Sequence[JobPlugin]:
     """Return the plugins that shape pods to try; none of a Job that is refused for its plugins or its size."""
     try:
-        small = len(job.spec.tasks) <= _MOST_SHAPED and total_replicas(job.spec) <= PODS.value
+        small = len(job.spec.tasks) <= TASKS.value and total_replicas(job.spec) <= PODS.value
         return plugins_for(job.spec.plugins) if small else ()
     except PluginError:
         return ()
 
 
 def _trial(job: Job, task: TaskSpec, path: str, plugins: Sequence[JobPlugin]) -> Trial:
-    """Return the trial of a task's first pod; of a task without containers there is nothing to shape."""
+    """Return the trial of a task's first pod, as plugins shape it unless it has too many containers, or none."""
     pod = sample(job, task)
-    if plugins and pod["spec"].get("containers"):
+    if plugins and pod["spec"].get("containers") and len(containers(pod)) <= _MOST_SHAPED:
         unnamed = structs.replace(job, metadata=structs.replace(job.metadata, name=_ANY, uid=_ANY))
         with suppress(PluginError):  # the Job is refused by its plugins, or its status has the reason
             pod["spec"] = complete_pod(unnamed, PodSlot(task, 0, _ANY), plugins)["spec"]
