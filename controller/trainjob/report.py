@@ -6,10 +6,11 @@ the certificate for that, by the SDK's names. The token is valid for this TrainJ
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Container, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
@@ -32,6 +33,8 @@ from muster.process.serve import Threaded, listen
 from muster.process.tls import ServerTLS
 from muster.runtime.info import Info
 from muster.runtime.plan import Component, Mount, Plan, Volume, owned
+from muster.runtime.plugins.shared import yielding
+from muster.runtime.train_job import mounted_paths
 
 JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
@@ -210,20 +213,23 @@ class TrainerReports:
         if info.train_job is None:
             return
         base = f"{GROUP}/{VERSION}/namespaces/{info.owner.namespace}/trainjobs/{info.owner.name}/status"
-        variables = {
-            "KUBEFLOW_TRAINER_SERVER_URL": f"{self._url}/apis/{base}",
-            "KUBEFLOW_TRAINER_SERVER_CA_CERT": f"{FOLDER}/ca.crt",
-            "KUBEFLOW_TRAINER_SERVER_TOKEN": f"{FOLDER}/token",
-        }
         token = {"audience": base, "expirationSeconds": EXPIRES_S, "path": "token"}
         ca = {"name": _map_name(info.owner.name), "items": [{"key": "ca.crt", "path": "ca.crt"}]}
         source = {"projected": {"sources": [{"serviceAccountToken": token}, {"configMap": ca}]}}
         for pod_set in info.pod_sets:
             if pod_set.role not in _STEPS or pod_set.target is None:
                 continue
-            pod_set.volumes.append(Volume(VOLUME, source, self.name, "trainers report their progress"))
-            pod_set.target.mounts.append(Mount(VOLUME, FOLDER))
-            pod_set.target.set(self.name, {key: (value, "the status server") for key, value in variables.items()})
+            volume = _free(VOLUME, {each.get("name") for each in pod_set.spec.volumes})
+            folder = _free(FOLDER, mounted_paths(info, pod_set))
+            pod_set.volumes.append(Volume(volume, source, self.name, "trainers report their progress"))
+            pod_set.target.mounts.append(Mount(volume, folder))
+            variables = {
+                "KUBEFLOW_TRAINER_SERVER_URL": f"{self._url}/apis/{base}",
+                "KUBEFLOW_TRAINER_SERVER_CA_CERT": f"{folder}/ca.crt",
+                "KUBEFLOW_TRAINER_SERVER_TOKEN": f"{folder}/token",
+            }
+            said = {key: (value, "the status server") for key, value in variables.items()}
+            pod_set.target.set(self.name, yielding(info, said))
 
     def build(self, plan: Plan) -> Iterable[Component]:
         """Build the ConfigMap with the authorities."""
@@ -235,6 +241,11 @@ class TrainerReports:
                 "data": {"ca.crt": self._ca_pem()},
             }
             yield Component(manifest, self.name)
+
+
+def _free(wanted: str, taken: Container[Any]) -> str:
+    """Return a name or path that the pods have not yet: theirs is never replaced."""
+    return next(each for each in chain([wanted], (f"{wanted}-{number}" for number in count(2))) if each not in taken)
 
 
 def _map_name(train_job: str) -> str:

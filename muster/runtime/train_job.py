@@ -103,6 +103,17 @@ def pod_template(job: Mapping[str, Any]) -> JSON:
     return template
 
 
+def mounted_paths(info: Info, pod_set: PodSet) -> set[str]:
+    """Return the paths of the mounts that the TrainJob and its runtime give to the container `node` of a pod set."""
+    return {
+        str(mount.get("mountPath", "")).rstrip("/")
+        for job in info.base.get("replicatedJobs") or []
+        for container in (pod_template(job).get("spec") or {}).get("containers") or []
+        for mount in container.get("volumeMounts") or []
+        if job["name"] == pod_set.name and container.get("name") == NODE
+    }
+
+
 def injections(info: Info) -> list[tuple[str, str, ShapedContainer | None]]:
     """Return the runtime's targets of envInjection: pod set, container, and the container itself if there is one."""
     policy = info.runtime.spec.ml_policy if info.runtime else None

@@ -6,7 +6,7 @@ Secret when it sees the first pod. A short hostfile is an annotation of each pod
 many times as there are pods, is a ConfigMap that the controller makes together with the Secret.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 
 from muster.api.fields import FieldError, Findings, InvalidFieldError
@@ -15,6 +15,7 @@ from muster.runtime.plan import Component, Mount, Plan, Volume
 from muster.runtime.plugins import mpi_objects, mpi_settings
 from muster.runtime.plugins.shared import errors_of, reserved, yielding
 from muster.runtime.settings import SSH_SECRET
+from muster.runtime.train_job import mounted_paths
 from muster.workloads.adapter import Owner
 
 SSHD = ("/usr/sbin/sshd", "-De")
@@ -38,6 +39,8 @@ class MPIRuntime:
         if not findings.errors:
             findings.add(reserved(info, mpi_settings.implementation(info.settings).reserved))
         findings.errors += errors_of(info, _parts)
+        if not findings.errors and info.train_job:
+            findings.errors += _taken(info)
         return findings
 
     def enforce_ml_policy(self, info: Info) -> None:
@@ -133,6 +136,20 @@ def _environment(info: Info, number: int) -> Variables:
     if mpi_settings.mount_path(info.settings).startswith(_ROOT) and kind is mpi_settings.OPEN_MPI:
         values |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return {name: (value, f"what {kind.name} reads") for name, value in values.items()}
+
+
+def _taken(info: Info) -> Iterator[FieldError]:
+    """Yield an error for each volume and mount of a runtime that Muster's would replace."""
+    launcher, nodes = _parts(info)
+    keys = (mpi_objects.SSH_VOLUME, mpi_settings.mount_path(info.settings))
+    hosts = (mpi_objects.HOSTFILE_VOLUME, mpi_settings.HOSTFILE.rpartition("/")[0])
+    for pod_set in [launcher, *(each for each in nodes if each is not launcher)]:
+        volumes, paths = {each.get("name") for each in pod_set.spec.volumes}, mounted_paths(info, pod_set)
+        for volume, path in (keys, hosts) if pod_set is launcher else (keys,):
+            wrong = f"no volume {volume!r}" if volume in volumes else f"nothing mounted at {path}"
+            if volume in volumes or path.rstrip("/") in paths:
+                message = f"must refer to a runtime whose job {pod_set.name} has {wrong}: Muster adds that for MPI"
+                yield FieldError("spec.runtimeRef", message, info.runtime_name)
 
 
 def _parts(info: Info) -> tuple[PodSet, list[PodSet]]:

@@ -42,3 +42,27 @@ def test_launchers_report_too() -> None:
     for task in component(result, "Job")["spec"]["tasks"]:
         names = {each["name"] for each in task["template"]["spec"]["containers"][0]["env"]}
         assert "KUBEFLOW_TRAINER_SERVER_URL" in names
+
+
+def test_what_the_user_has_mounted_stays() -> None:
+    """A volume of the same name, or a mount at the same path: the token gets another one, and the variables say so."""
+    name, folder = "kubeflow-trainer-token", "/var/run/secrets/kubeflow/trainer"
+    own = {"name": "node", "image": "image", "volumeMounts": [{"name": name, "mountPath": f"{folder}/"}]}
+    pod = {"containers": [own], "volumes": [{"name": name, "emptyDir": {}}]}
+    result = compile_train_job(train_job(), runtime({"torch": {}}, replicated_job("node", "trainer", pod)), FRAMEWORK)
+    spec = component(result, "Job")["spec"]["tasks"][0]["template"]["spec"]
+    [container] = spec["containers"]
+    assert spec["volumes"][0] == {"name": name, "emptyDir": {}}
+    assert container["volumeMounts"][0] == own["volumeMounts"][0]
+    assert spec["volumes"][1]["name"] == container["volumeMounts"][1]["name"] == f"{name}-2"
+    assert container["volumeMounts"][1]["mountPath"] == f"{folder}-2"
+    env = {each["name"]: each.get("value") for each in container["env"]}
+    assert env["KUBEFLOW_TRAINER_SERVER_TOKEN"] == f"{folder}-2/token"
+
+
+def test_variables_of_the_user_stay() -> None:
+    """Whoever reports to a server of their own."""
+    given = train_job(trainer={"env": [{"name": "KUBEFLOW_TRAINER_SERVER_URL", "value": "mine"}]})
+    result = compile_train_job(given, runtime({"torch": {}}), FRAMEWORK)
+    [container] = component(result, "Job")["spec"]["tasks"][0]["template"]["spec"]["containers"]
+    assert [each["value"] for each in container["env"] if each["name"].endswith("SERVER_URL")] == ["mine"]
