@@ -139,6 +139,10 @@ class JobPlugin:
         """Return the mistakes of a new Job with tasks, for which admission refuses it."""
         return ()
 
+    def warn(self, job: Job) -> Iterable[str]:
+        """Return warnings of fields of a new Job that the plugin gives another meaning, each with its path."""
+        return ()
+
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """Return the ports, by name, that `shape` opens in the task's pods.
 

@@ -213,6 +213,12 @@ _HEAD_SERVICE = "-head-svc"
 """The end of the name of the head's Service."""
 
 
+def _starts_ray(container: Manifest) -> bool:
+    """Return True if the user's own command starts ray, and stays as long as it runs."""
+    command = " ".join(map(str, [*(container.get("command") or []), *(container.get("args") or [])]))
+    return "ray start" in command and "--block" in command
+
+
 class Ray(JobPlugin):
     """Flags: head, worker (tasks), headContainer, workerContainer, port (6379), dashboardPort, clientPort."""
 
@@ -257,16 +263,39 @@ class Ray(JobPlugin):
         return [Owned(SERVICES, {"metadata": metadata, "spec": {"selector": selector, "ports": ports}})]
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
-        """Replace the commands of the head's and the workers' container, and open the head's ports."""
-        head, role = self._head(job), slot.task.name
+        """Open the head's ports, and replace the commands of the head's and the workers' container.
+
+        A command that starts ray itself stays.
+        """
+        head, is_head = self._head(job), slot.task.name == self.values["head"]
         for container in containers(manifest, init=False):
-            if (role, container.get("name")) == (self.values["head"], self.values["headContainer"]):
-                for name, port in self.ports(job, slot.task).items():
-                    add_port(container, name, port)
-                container["command"] = ["sh", "-c", self._start_head()]
-            elif (role, container.get("name")) == (self.values["worker"], self.values["workerContainer"]):
+            if container.get("name") != self._container(slot.task.name):
+                continue
+            for name, port in self.ports(job, slot.task).items():
+                add_port(container, name, port)
+            if not _starts_ray(container):
                 address = f"{next(iter(task_hosts(job, head)), '')}:{self.values['port']}"
-                container["command"] = ["sh", "-c", f"ray start --block --address={address}"]
+                start = self._start_head() if is_head else f"ray start --block --address={address}"
+                container["command"] = ["sh", "-c", start]
+                container.pop("args", None)
+
+    def warn(self, job: Job) -> Iterator[str]:
+        """Yield a warning for each command that is replaced, as in Volcano, where manifests set one in vain."""
+        for number, task in enumerate(job.spec.tasks):
+            given = containers({"spec": task.template.get("spec") or {}}, init=False)
+            for place, container in enumerate(given):
+                own = container.get("command") or container.get("args")
+                if own and container.get("name") == self._container(task.name) and not _starts_ray(container):
+                    yield (
+                        f"spec.tasks[{number}].template.spec.containers[{place}].command: plugin {self.name} replaces "
+                        "command and args by its `ray start`; a command with `ray start` and `--block` stays, and "
+                        "programs of your own run in a container or task of another name"
+                    )
+
+    def _container(self, task: str) -> str | None:
+        """Return the container of a task's pods in which ray runs."""
+        flags = {self.values["worker"]: "workerContainer", self.values["head"]: "headContainer"}
+        return self.values[flags[task]] if task in flags else None
 
     def _head_ports(self) -> Mapping[str, int]:
         flags = {"gcs": "port", "dashboard": "dashboardPort", "client-server": "clientPort"}

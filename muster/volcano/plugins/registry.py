@@ -70,6 +70,13 @@ class Guarded(JobPlugin):
         except PluginError as error:
             return [FieldError(f"spec.plugins[{self._name}]", str(error), job.spec.plugins[self._name])]
 
+    def warn(self, job: Job) -> Sequence[str]:
+        """See `JobPlugin.warn`; an exception is a warning, too."""
+        try:
+            return self._do("warn failed", lambda: [str(each) for each in self._method("warn")(job)])
+        except PluginError as error:
+            return [str(error)]
+
     def ports(self, job: Job, task: TaskSpec) -> Mapping[str, int]:
         """See `JobPlugin.ports`."""
         return self._do(
@@ -145,14 +152,16 @@ def check(job: Job) -> Iterator[FieldError]:
         yield from plugin.check(job)
 
 
-def warnings(wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a sentence for each ignored flag: existing manifests have some, so they are no reason to refuse a Job."""
-    return [
+def warnings(job: Job) -> list[str]:
+    """Return a sentence for each ignored flag or field: existing manifests have some, so no Job is refused for them."""
+    wanted = job.spec.plugins
+    ignored = [
         sentence
         for name, factory in known().items()
         if name in wanted and (name in BUILT_IN or factory.flags)
         for sentence in flag_warnings(name, wanted[name] or (), factory.flags)
     ]
+    return [*ignored, *(sentence for plugin in _possible(job) for sentence in plugin.warn(job))]
 
 
 def ports(job: Job, task: TaskSpec) -> list[int]:

@@ -21,7 +21,7 @@ def outcome(**plugins: list[str]) -> dict[str, Any]:
     task = job.spec.tasks[0]
     result: dict[str, Any] = {
         "refused": [[error.path, error.message] for error in check(job)],
-        "warnings": warnings(plugins),
+        "warnings": warnings(job),
         "required": required(plugins),
         "ports": ports(job, task),
         "plugins": [],

@@ -100,7 +100,7 @@ def check(job: Job) -> list[FieldError]:
 def warn(job: Job) -> list[str]:
     """Return warnings of what is allowed, but has another effect than it seems to have."""
     unknown = sorted(compat(job.metadata) - set(QUIRKS))
-    result = list(plugins.warnings(job.spec.plugins))
+    result = list(plugins.warnings(job))
     if unknown:
         path = f"metadata.annotations[{names.COMPAT}]"
         result.append(f"{path}: {', '.join(unknown)} means nothing; there are {', '.join(QUIRKS)}")

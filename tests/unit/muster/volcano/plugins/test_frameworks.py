@@ -12,6 +12,7 @@ from plugin_jobs import container, job, objects, shaped, variables
 
 from certs import ssh
 from muster.volcano.plugins.base import Owned, PluginError
+from muster.volcano.plugins.registry import warnings
 
 TF = {"chief": 1, "worker": 2, "ps": 1, "board": 1}
 
@@ -86,13 +87,13 @@ def ray_job(*flags: str) -> Any:
 
 
 def test_ray() -> None:
-    """Commands are replaced in the containers of these names, arguments are not; the head's ports are open."""
+    """Commands and arguments are replaced in the containers of these names; the head's ports are open."""
     of = ray_job()
     head, worker = container(shaped(of, "head", 0), "head"), container(shaped(of, "worker", 1), "worker")
     start = "ray start --head --block --dashboard-host=0.0.0.0 --port=6379"
     assert head["command"] == ["sh", "-c", f"{start} --dashboard-port=8265 --ray-client-server-port=10001"]
     assert worker["command"] == ["sh", "-c", "ray start --block --address=j-head-0.j:6379"]
-    assert head["args"] == worker["args"] == ["kept"]
+    assert "args" not in {*head, *worker}
     assert {one["name"]: one["containerPort"] for one in head["ports"]} == {
         "gcs": 6379,
         "dashboard": 8265,
@@ -101,6 +102,32 @@ def test_ray() -> None:
     assert "ports" not in worker
     assert container(shaped(of, "submit", 0), "submit")["command"] == ["mine"]
     assert "command" not in container(shaped(of, "head", 0), "side")
+    assert [each.partition(": ")[0] for each in warnings(of)] == [
+        "spec.tasks[0].template.spec.containers[0].command",
+        "spec.tasks[1].template.spec.containers[0].command",
+    ]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"command": ["ray", "start", "--head", "--block", "--num-gpus=8"]},
+        {"command": ["sh", "-c"], "args": ["sleep 1; exec ray start --block --address=$HEAD"]},
+    ],
+)
+def test_a_command_that_starts_ray_stays(given: dict[str, Any]) -> None:
+    """It does what the plugin's does, with options that no flag has."""
+    of = ray_job()
+    for task in of.spec.tasks[:2]:
+        task.template["spec"]["containers"][0] = {"name": task.name, **given}
+        made = container(shaped(of, task.name, 0), task.name)
+        assert {key: made[key] for key in given} == given
+    assert warnings(of) == []
+
+
+def test_a_container_without_a_command_is_not_warned_of() -> None:
+    """The plugin's is what it is for."""
+    assert warnings(job({"head": 1, "worker": 2}, ray=["--headContainer=main", "--workerContainer=main"])) == []
 
 
 def test_ray_service() -> None:
