@@ -37,6 +37,8 @@ from webhook.validate.trials import may_create_pods
 Against = Callable[[trainer.TrainJob, Runtime], Findings]
 """The check of a TrainJob by the plugins, on its runtime."""
 _KINDS = (trainingruntime.CLUSTER_TRAINING_RUNTIMES.kind, trainingruntime.TRAINING_RUNTIMES.kind)
+_PODS = "a manager, and trainingRuntimeSpec.template.spec.replicatedJobs with the pods' template of each job to change"
+_OBJECTS = "a manager, and trainingRuntimeSpec.template.metadata for the objects that run the TrainJob"
 _POLICIES = {each.encode_name for each in msgspec.structs.fields(trainingruntime.MLPolicy)}
 
 
@@ -60,11 +62,12 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
             return found
 
         if request.operation == "UPDATE":
-            findings = check_update(
-                decode(request.old_object, trainer.TrainJob), job, request.namespace, lookups, against
-            )
+            old = decode(request.old_object, trainer.TrainJob)
+            findings = check_update(old, job, request.namespace, lookups, against)
+            findings.warnings += set(older_fields(job)).difference(older_fields(old))
         else:
             findings = check(job, request.namespace, lookups, against)
+            findings.warnings += older_fields(job)
         return ReviewVerdict(errors=findings.errors, warnings=findings.warnings, refusal=HTTPStatus.FORBIDDEN)
 
     return review
@@ -160,6 +163,20 @@ def deprecation(runtime: Object, name: str) -> list[str]:
         return []
     label = f"{trainer.SUPPORT}: {trainer.DEPRECATED}"
     return [f"{name} is deprecated and will be removed; choose another runtime (label {label})"]
+
+
+def older_fields(job: trainer.TrainJob) -> Iterator[str]:
+    """Yield a warning for each field of older Trainers: without it in the schema it would be dropped unseen."""
+    spec = job.spec
+    written = {
+        "podTemplateOverrides": (spec.pod_template_overrides, _PODS),
+        "podSpecOverrides": (spec.pod_spec_overrides, _PODS),
+        "labels": (spec.labels, _OBJECTS),
+        "annotations": (spec.annotations, _OBJECTS),
+    }
+    for name, (value, instead) in written.items():
+        if value:
+            yield f"spec.{name}: has no effect since Kubeflow Trainer 2.2; use spec.runtimePatches: {instead}"
 
 
 def _check_reference(reference: trainer.RuntimeRef) -> Iterator[FieldError]:

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
 from muster.api.kubeflow import jobset, runtimepatch
-from muster.api.kubernetes.meta import Condition, IntOrString, LocalReference, Object, Resources, Time
+from muster.api.kubernetes.meta import JSON, Condition, IntOrString, LocalReference, Object, Resources, Time
 from muster.api.volcano.scheduling import NonNegative
 
 GROUP = "trainer.kubeflow.org"
@@ -98,6 +98,14 @@ class TrainJobSpec(Wire):
     """Seconds after its start until the job has failed."""
     managed_by: Annotated[str, Meta(max_length=253)] | None = None
     """Controller of the job: Muster's unless this is `kueue.x-k8s.io/multikueue`."""
+    pod_template_overrides: list[JSON] = field(default_factory=list)
+    """Field of Trainer 2.1 without effect, which admission warns of; use `runtimePatches`."""
+    pod_spec_overrides: list[JSON] = field(default_factory=list)
+    """Field of Trainer 2.0 without effect, which admission warns of; use `runtimePatches`."""
+    labels: dict[str, str] = field(default_factory=dict)
+    """Field of Trainer up to 2.1 without effect, which admission warns of; use `runtimePatches`."""
+    annotations: dict[str, str] = field(default_factory=dict)
+    """Field of Trainer up to 2.1 without effect, which admission warns of; use `runtimePatches`."""
 
 
 class Metric(Wire):

@@ -35,6 +35,11 @@ class Volcano:
         if policy and policy.volcano and info.annotations.get(names.VOLCANO_QUEUE) == "":
             message = f"must refer to a runtime whose annotation {names.VOLCANO_QUEUE} is not empty"
             findings.errors.append(FieldError("spec.runtimeRef", message, info.runtime_name))
+        classes = _priority_classes(info)
+        if len(set(classes)) > 1:
+            several = f"its pods have the PriorityClasses {', '.join(classes)}"
+            message = f"{info.runtime_name}: {several}; the gang has that of the last job, {classes[-1]}"
+            findings.warnings.append(f"spec.runtimeRef: {message}")
         return findings
 
     def enforce_pod_group_policy(self, info: Info) -> None:
@@ -43,7 +48,7 @@ class Volcano:
         wanted = policy.volcano if policy else None
         if policy and policy.coscheduling and info.target == JOBSET:
             return
-        classes = [pod_set.spec.priority_class_name for pod_set in members(info) if pod_set.spec.priority_class_name]
+        classes = _priority_classes(info)
         # The PriorityClass of the last pod set, as clients expect it.
         details: dict[str, Any] = {"queue": queue_of(info), "priorityClassName": classes[-1] if classes else ""}
         if wanted and wanted.network_topology:
@@ -112,6 +117,11 @@ def queue_of(info: Info) -> str:
         or info.labels.get(names.QUEUE)
         or names.DEFAULT_QUEUE
     )
+
+
+def _priority_classes(info: Info) -> list[str]:
+    """Return the PriorityClasses that the members name, in the order of the pod sets."""
+    return [each.spec.priority_class_name for each in members(info) if each.spec.priority_class_name]
 
 
 def _mark(info: Info, queue: str) -> None:

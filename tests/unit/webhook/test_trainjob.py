@@ -381,3 +381,37 @@ def test_the_version_of_the_runtime() -> None:
     later = mutate.reviewer(NamespaceWorld(), RuntimeWorld(found), lambda: 0.0)
     after = apply(train_job(), later(request(train_job(), "UPDATE", made)).patch)
     assert after["metadata"]["annotations"] == {key: "u/7"}
+
+
+OLDER: JSON = {
+    "podTemplateOverrides": [{"targetJobs": [{"name": "node"}], "spec": {"nodeSelector": {"a": "b"}}}],
+    "podSpecOverrides": [{"targetJobs": [{"name": "node"}], "nodeSelector": {"a": "b"}}],
+    "labels": {"a": "b"},
+    "annotations": {"c": "d"},
+}
+
+
+def test_fields_of_older_trainers_are_warned_of() -> None:
+    """They have no effect; the warning has the field that does. An update repeats none."""
+    told = reviewed(train_job(**OLDER))
+    assert said(told) == []
+    assert [each.partition(": ")[0] for each in told.warnings] == [f"spec.{name}" for name in OLDER]
+    assert all("use spec.runtimePatches: a manager, and trainingRuntimeSpec." in each for each in told.warnings)
+    assert list(reviewed(train_job(**OLDER, suspend=True), train_job(**OLDER)).warnings) == []
+    assert len(reviewed(train_job(**OLDER), train_job()).warnings) == len(OLDER)
+
+
+def test_of_several_priority_classes_the_warning_says_which_counts() -> None:
+    """That of the last job; one, or the same twice, is not warned of."""
+
+    def warned(*names: str) -> list[str]:
+        jobs = [step(f"j{number}") for number in range(len(names))]
+        for job, name in zip(jobs, names, strict=True):
+            job["template"]["spec"]["template"]["spec"]["priorityClassName"] = name
+        return [*reviewed(train_job(), None, runtime(*jobs)).warnings]
+
+    assert warned("high", "high") == warned("high") == []
+    [told] = warned("high", "low")
+    assert told == (
+        "spec.runtimeRef: r: its pods have the PriorityClasses high, low; the gang has that of the last job, low"
+    )
