@@ -213,7 +213,7 @@ def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], int]:
     if not shown:
         first = errors[0]
         half = _MOST_CHARS // 2
-        shown = [replace(first, path=first.path[:half], message=first.message[:half])]
+        shown = [replace(first, path=first.path[:half], message=first.message.strip()[:half])]
     return shown, len(errors) - len(shown)
 
 

@@ -26,12 +26,19 @@ def brief(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field that is refused; `message` says what would be right, as a sentence without a full stop."""
+    """One field that is refused; `message` says what would be right, as a sentence without a full stop.
+
+    ValueError without a message: nobody could mend what is refused without a word.
+    """
 
     path: str
     message: str
     value: Any = None
     reason: Reason = "Invalid"
+
+    def __post_init__(self) -> None:
+        if not self.message.strip():
+            raise ValueError(f"{self.path} is refused without a message")
 
     @property
     def cause(self) -> str:

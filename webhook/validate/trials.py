@@ -170,7 +170,7 @@ def _errors(refusal: APIError, trial: Trial) -> Iterator[FieldError]:
     for cause in fields:
         word = str(cause.get("reason", "")).removeprefix("FieldValue")
         reason: Reason = word if word in get_args(Reason) else "Invalid"  # type: ignore[assignment]  # one of them
-        field, message = cause["field"], cause.get("message") or refusal.message
+        field, message = cause["field"], cause.get("message") or str(refusal)
         field = field if field.startswith(("spec", "metadata")) else f"spec.{field}"
         where = trial.own(field)
         yield QuotedError(where or trial.added, message if where else f"{field} of its pods: {message}", reason=reason)

@@ -203,7 +203,8 @@ def _check_minimum(given: _Template, adapter: Adapter | None) -> list[FieldError
 
 def _no_ranks(given: _Template) -> str:
     owner = given.sample.owner if given.sample else None
-    return why_no_ranks(str(owner["kind"]) if owner else given.kind.resource.kind)
+    kind = str(owner["kind"]) if owner else given.kind.resource.kind
+    return why_no_ranks(kind) or f"is for pods that {kind}s number, and these have no ranks"
 
 
 def _below(parent: str, errors: Sequence[FieldError]) -> Iterator[FieldError]:

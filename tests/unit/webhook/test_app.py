@@ -98,7 +98,7 @@ def test_of_thousands_of_errors_the_first_are_told_and_the_others_counted() -> N
 def test_errors_are_told_up_to_a_length(more: int, told: int) -> None:
     """It is allowed."""
     short = FieldError("a", "b")
-    long = FieldError("c", "d" * (32_768 - len(str(short)) - len(str(FieldError("c", ""))) + more))
+    long = FieldError("c", "d" * (32_768 - len(str(short)) - len(str(FieldError("c", "d"))) + 1 + more))
     assert len(refusal(short, long)["status"]["details"]["causes"]) == told
 
 
