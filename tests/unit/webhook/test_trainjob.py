@@ -168,6 +168,13 @@ def test_what_pods_would_be_refused_for_is_told_at_the_train_job(
     assert said(reviewer(world, FRAMEWORK, target)(request(train_job(**GIVEN)))) == [told]
 
 
+def test_pods_of_another_cluster_are_not_tried() -> None:
+    """Its policies are not those of this one."""
+    world = lookups(runtimes=RuntimeWorld(runtime()), dry_runs=Refusing("node", "spec.serviceAccountName"))
+    given = train_job(managedBy="kueue.x-k8s.io/multikueue")
+    assert said(reviewer(world, FRAMEWORK)(request(given))) == []
+
+
 def test_the_env_of_a_train_job_keeps_its_places() -> None:
     """Variables of Muster stand before it; what a patch changes is told at the patches."""
     world = lookups(runtimes=RuntimeWorld(runtime()), dry_runs=Refusing("node", f"{NODE}.env[6].value"))
