@@ -92,7 +92,7 @@ REFUSED = {
     ),
     "GPUs in requests only": (
         train_job(trainer={"resourcesPerNode": {"requests": {"nvidia.com/gpu": 1}}}),
-        ["spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]: Required value: Limit must be set"],
+        ["spec.trainer.resourcesPerNode.limits: Required value: Limit must be set"],
     ),
     "patch without its volume": (
         train_job(
