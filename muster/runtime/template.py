@@ -47,7 +47,9 @@ def patched(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
         elif key in _PARTS:
             result[key] = list(there or [])
             for part in value:
-                result[key] = [patched(each, part) if each["name"] == part["name"] else each for each in result[key]]
+                result[key] = [
+                    patched(each, part) if each.get("name") == part["name"] else each for each in result[key]
+                ]
         elif key in _KEYS:
             result[key] = by_key(there or [], value, _KEYS[key])
         else:
@@ -111,7 +113,7 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
         if spec.get(kind):
             spec[kind] = [_container(each, pod_set, init=kind != "containers") for each in spec[kind]]
     inits = [
-        init_container(each, next(one for one in spec["containers"] if one["name"] == each.like))
+        init_container(each, next(one for one in spec["containers"] if one.get("name") == each.like))
         for each in pod_set.inits
     ]
     if inits:
@@ -145,7 +147,7 @@ def _has_token(volume: Mapping[str, Any]) -> bool:
 
 
 def _container(container: Mapping[str, Any], pod_set: PodSetPlan, *, init: bool) -> JSON:
-    plan = pod_set.container(container["name"])
+    plan = pod_set.container(container.get("name", ""))
     result = dict(container)
     if plan is None or plan.init != init:
         return result

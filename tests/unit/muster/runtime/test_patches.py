@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from frameworks_world import compiled, component, pods_of, replicated_job, runtime, train_job
 
 JSON = dict[str, Any]
@@ -42,3 +43,13 @@ def test_what_the_trainer_says_is_for_its_own_pods() -> None:
     result = compiled(train_job(trainer={"image": "mine"}), runtime({"mpi": {}}, *jobs))
     images = {name: pods_of(result, name)["spec"]["containers"][0]["image"] for name in ("launcher", "node", "log")}
     assert images == {"launcher": "mine", "node": "mine", "log": "other"}
+
+
+@pytest.mark.parametrize("containers", [[], [{"name": "i"}]])
+def test_a_container_of_the_runtime_without_a_name(containers: list[JSON]) -> None:
+    """The API server refuses its pods; until then nothing fails on it, and a patch does not find it."""
+    pod = {"containers": [{"name": "node", "image": "i"}], "initContainers": [{"image": "i"}]}
+    job = {"name": "node", "template": {"spec": {"template": {"spec": {"initContainers": containers}}}}}
+    patch = {"manager": "a.io/x", "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}}}
+    result = compiled(train_job(runtimePatches=[patch]), runtime({"torch": {}}, replicated_job("node", "trainer", pod)))
+    assert len(result.errors) == len(containers)
