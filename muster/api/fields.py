@@ -28,7 +28,7 @@ def brief(text: str) -> str:
 class FieldError:
     """One field that is refused; `message` says what would be right, as a sentence without a full stop.
 
-    ValueError without a message: nobody could mend what is refused without a word.
+    ValueError without a message: its user could not mend the field.
     """
 
     path: str

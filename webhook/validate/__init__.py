@@ -2,7 +2,7 @@
 
 A module per kind has the handler: `workload` (batch Jobs, JobSets, StatefulSets, …), `trainjob` (and runtimes),
 `podgroup`, `queue`, `command`, `hypernode`, `jobtemplates` (JobFlows, CronJobs), `pod` (with the checks of all pod
-templates), and `volcano_job/` for the kind with most rules; `trials` asks the API server about pods. Start reading at
+templates), and `volcano_job/` for the kind with most rules. `trials` asks the API server about pods. Start reading at
 `podgroup`, or at `volcano_job.job`.
 
 Promises to look at everything before it answers, to refuse early what would fail late and unseen (the pods of a Job).

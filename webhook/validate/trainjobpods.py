@@ -1,7 +1,7 @@
-"""Trials of the pods of a TrainJob: what the API server refuses is told at the TrainJob's own fields.
+"""Trials of the pods of a TrainJob: refusals of the API server, at the TrainJob's own fields.
 
-What the TrainJob does not say itself is that of its runtime, so that it belongs to the reference to it, or to the
-patches of the TrainJob where they change that pod set.
+A refused field that the TrainJob does not set comes from its runtime. It belongs to the reference to the runtime, or to
+the patches of the TrainJob where they change that pod set.
 """
 
 import re

@@ -4,7 +4,7 @@ No rule of pod validation is written twice, and the cluster's policies (Pod Secu
 too. A quota that is used up now is no mistake of the object: its pods will wait.
 
 Pods are tried with Muster's rights. So the policies and quotas of a namespace are quoted only to users who could try a
-pod there themselves; others learn that such pods are refused, and the events of their Job do not say more either.
+pod there themselves. Others learn that such pods are refused, and the events of their Job do not say more either.
 """
 
 import re

@@ -280,7 +280,7 @@ class Ray(JobPlugin):
                 container.pop("args", None)
 
     def warn(self, job: Job) -> Iterator[str]:
-        """Yield a warning for each command that is replaced, as in Volcano, where manifests set one in vain."""
+        """Yield a warning for each command that is replaced, as in Volcano, where it has no effect either."""
         for number, task in enumerate(job.spec.tasks):
             given = containers({"spec": task.template.get("spec") or {}}, init=False)
             for place, container in enumerate(given):
