@@ -105,11 +105,15 @@ def room_of_leaving(session: Session) -> Iterator[bool]:
         room[:, column] += snapshot.row_on(pod.cls, column)
     snapshot.free += room
     _take_devices(snapshot, going, -1)
+    for pod, _ in going:
+        session.claims.use(pod.cls, -1)
     try:
         yield bool(going)
     finally:
         snapshot.free -= room
         _take_devices(snapshot, going, 1)
+        for pod, _ in going:
+            session.claims.use(pod.cls, 1)
 
 
 def needs_leaving(session: Session, columns: Collection[int]) -> bool:
@@ -118,7 +122,7 @@ def needs_leaving(session: Session, columns: Collection[int]) -> bool:
     room = {column: snapshot.free[:, column].copy() for column in columns}
     for pod, column in _going(session):
         if column in room:
-            if pod.cls.gpu is not None:  # which GPU it frees is not looked at: rare, and waiting is never wrong
+            if pod.cls.gpu is not None or pod.cls.needs.named:  # rare, and waiting is never wrong
                 return True
             room[column] -= snapshot.row_on(pod.cls, column)
     return any(bool((free < 0).any()) for free in room.values())

@@ -63,9 +63,16 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
         for pod in session.snapshot.leaving.values()
         if session.snapshot.index.get(pod.node) in columns or any(pod is mine for mine in own)
     ]
-    if any(expected_to_go(pod.gone_by, session.now) for pod in leaving):
+    going = any(expected_to_go(pod.gone_by, session.now) for pod in leaving)
+    if going or (session.now <= last and _devices_left(session, columns)):
         return None
     return reasons.placements.VICTIMS_STAY if leaving else reasons.placements.ROOM_TAKEN
+
+
+def _devices_left(session: Session, columns: set[int]) -> bool:
+    """Return True if claims on these nodes still have devices after their last pod has gone."""
+    snapshot = session.snapshot
+    return any(snapshot.index.get(snapshot.claim_nodes[key]) in columns for key in snapshot.left_claims)
 
 
 def remade_s(gang: GangView, placement: Placement) -> float:

@@ -1,17 +1,20 @@
 """The free capacity as one cycle sees it: how many pods fit on each node by resources, and may use a claim."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from extender.planner import reasons
+from extender.planner.ask import amounts_of_claims
 from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.framework.answers import Causes, Codes, LeftFree
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts, clipped
 from extender.planner.state.podclass import PodClass
+from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.devices import MOST_PODS
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.vector import GPU, WHOLE
@@ -101,22 +104,83 @@ class FreeCapacity:
         return free
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FreedDevices:
+    """The devices of a claim whose users all leave."""
+
+    users: tuple[int, ...]
+    """Positions of the units that have its users, ascending."""
+    column: int
+    row: Amounts
+    """Amounts of the devices, int64 of shape (resources,)."""
+
+
 class ClaimUsers:
     """By claim, the pods on nodes and the placed slots that use it, trials included: in all, and by queue.
 
     The API lets `MOST_PODS` pods use one claim, or any number where their native PodGroup shares it. Its devices count
-    once in each queue whose pods use it, however many do.
+    once in each queue whose pods use it, however many do. On its node they are free once a trial has evicted all users.
     """
 
-    def __init__(self, users: Mapping[str, int], queues: Mapping[str, Mapping[str, int]]) -> None:
-        self._users = Counter(dict(users))
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._users, queues = Counter(snapshot.claim_users), snapshot.claim_queues
         self._queues = Counter({(key, name): count for key, found in queues.items() for name, count in found.items()})
+        columns = ((key, snapshot.index.get(node)) for key, node in snapshot.claim_nodes.items())
+        self._column = {key: column for key, column in columns if column is not None}
+        """Claim that has devices → column of their node."""
+        self._held = {key: column for key, column in self._column.items() if self._users[key]}
+        """Those of them with users, with whom the devices become free."""
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Follow a step of a trial."""
+        self.use(entry.cls, sign * entry.size)
         for claim in entry.cls.needs.named:
-            self._users[claim.key] += sign * entry.size
             self._queues[claim.key, entry.gang.queue] += sign * entry.size
+
+    def use(self, cls: PodClass, pods: int) -> None:
+        """Count so many pods of a class more (or less) on their node, for no queue."""
+        for claim in cls.needs.named:
+            before = self._users[claim.key]
+            after = self._users[claim.key] = before + pods
+            if claim.key in self._held and (before > 0) != (after > 0):
+                freed = amounts_of_claims(self._snapshot, [claim]) * (1 if before > 0 else -1)
+                self._snapshot.free[:, self._held[claim.key]] += freed
+
+    def given_away(self, claim: SharedClaim) -> bool:
+        """Return True if another placement, or a trial, has got the claim's devices, as its users leave."""
+        column = self._column.get(claim.key)
+        if column is None:
+            return False
+        row = amounts_of_claims(self._snapshot, [claim])
+        free = self._snapshot.free[:, column]
+        lacks = free < (row if claim.key in self._held and self._users[claim.key] <= 0 else 0)
+        return bool(lacks[row > 0].any())
+
+    def freed_by(self, units: Sequence[Iterable[PodRecord]]) -> list[FreedDevices]:
+        """Return the devices that are free once all these pods have left."""
+        users: dict[SharedClaim, list[int]] = {}
+        for number, pods in enumerate(units if self._held else ()):
+            for claim in (claim for pod in pods for claim in pod.cls.needs.named if claim.key in self._held):
+                users.setdefault(claim, []).append(number)
+        return [
+            FreedDevices(tuple(found), self._held[claim.key], amounts_of_claims(self._snapshot, [claim]))
+            for claim, found in users.items()
+            if len(found) >= self._users[claim.key]
+        ]
+
+    def lost_with(self, units: Sequence[tuple[str, Iterable[PodRecord]]]) -> list[Amounts]:
+        """Return what queues lose beside their pods with each unit (queue, pods), all of which the trial has evicted.
+
+        The last user of a claim in a queue takes the devices along.
+        """
+        last: dict[tuple[SharedClaim, str], int] = {}
+        for number, (queue, pods) in enumerate(units if self._queues else ()):
+            for claim in (claim for pod in pods for claim in pod.cls.needs.named):
+                if self._queues[claim.key, queue] <= 0:
+                    last[claim, queue] = number
+        claims = [[claim for (claim, _), at in last.items() if at == number] for number in range(len(units))]
+        return [amounts_of_claims(self._snapshot, each) for each in claims]
 
     def of(self, key: str, queue: str | None = None) -> int:
         """Return the number of users of a claim, in a queue or in all."""

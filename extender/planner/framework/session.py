@@ -61,7 +61,7 @@ class Session(FreeCapacity):
         """Keys of gangs that made an action fail → the error, for the log."""
         self.kept: Kept | None = None
         """All reservations; known when `allocate` has ended."""
-        self.claims = ClaimUsers(inputs.snapshot.claim_users, inputs.snapshot.claim_queues)
+        self.claims = ClaimUsers(inputs.snapshot)
         self._by_key = {gang.key: gang for gang in inputs.snapshot.gangs}
         inputs.asks.forget_others(self._by_key)
         avoiding = filter(None, map(self._by_key.get, self.avoided))

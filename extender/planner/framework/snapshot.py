@@ -95,6 +95,10 @@ class Snapshot:
     """Claims to devices that pods name → pods that use them; those without users are left out."""
     claim_queues: dict[str, dict[str, int]]
     """Such a claim → queue → its pods that use it; the devices count once in each."""
+    claim_nodes: dict[str, str]
+    """A claim that has devices of its own → the node that they are on."""
+    left_claims: frozenset[str]
+    """Those of them that no pod on a node names (any more): kube-controller-manager frees the devices soon."""
     claimed_resources: frozenset[str]
     """Resources that stand for devices of a class; nodes need not list them."""
     left_namespaces: frozenset[str]
@@ -216,6 +220,8 @@ def take(state: PlannerState) -> Snapshot:
         shared_claims={key: dict(users) for key, users in ledger.shared_users.items()},
         claim_users={key: state.claimants.users_of(key) for key in ledger.device_users.keys() | state.devices.reserved},
         claim_queues={key: ledger.users_of_claim(key) for key in ledger.device_users},
+        claim_nodes=state.claimants.claim_nodes(),
+        left_claims=frozenset(state.claimants.left),
         claimed_resources=frozenset(state.devices.inventory.extended),
         left_namespaces=frozenset(state.access.left),
         queue_use={name: use.copy() for name, use in ledger.queues.queues.items()},

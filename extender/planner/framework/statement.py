@@ -180,6 +180,7 @@ class Statement:
         for eviction in self.evictions:
             if eviction.pods:  # else they are spares, which are free from now on
                 self._take(eviction)
+                self._session.claims.use(eviction.cls, eviction.size)
         return self.commit()
 
 

@@ -94,11 +94,14 @@ class SharedClaims:
         }
 
     def codes(self, cls: PodClass) -> Codes | None:
-        """Return the code of refusal per node for a pod with such claims; None if it has none."""
-        if not cls.needs.shared:
+        """Return the code of refusal per node for a pod that names claims; None if it names none."""
+        if not cls.needs.named:
             return None
         snapshot, causes = self._session.snapshot, self._session.causes
         codes: Codes = np.zeros(len(snapshot.nodes), dtype=np.int16)
+        if going := next((claim.key for claim in cls.needs.named if self._session.claims.given_away(claim)), ""):
+            codes[:] = causes.code(reasons.devices.claim_going(claim=going))
+            return codes
         for shared in cls.needs.shared:
             column = self._column(shared)
             if column is None:  # the first pod needs a node with devices for the claim

@@ -10,6 +10,7 @@ elsewhere_used = Sentence("device-elsewhere-used", "resource claim {claim} is us
 template_missing = Sentence("device-template-missing", "resource claim template {template} does not exist")
 claim_missing = Sentence("device-claim-missing", "resource claim {claim} does not exist")
 claim_deleted = Sentence("device-claim-deleted", "resource claim {claim} is being deleted")
+claim_going = Sentence("device-claim-going", "another gang waits for the devices of resource claim {claim}")
 claim_unmade = Sentence(
     "device-claim-unmade", "the claim of resource claim template {template} has not been made for its PodGroup yet"
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
-from extender.planner.state.amounts import discard, tally
+from extender.planner.state.amounts import discard, put, tally
 from extender.planner.state.devicetable import ClaimRef, DeviceTable, PodClaims
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import PodRecord
@@ -41,6 +41,8 @@ class Claimants:
     job_changed: Callable[[str], None]
     users: dict[str, set[str]] = field(default_factory=dict)
     """Key of a claim or claim template → UIDs of pods that name it."""
+    left: dict[str, str] = field(default_factory=dict)
+    """Key of a claim that has devices though no pod on a node names it → the node that they are on."""
 
     def on_slice(self, old: ResourceSlice | None, new: ResourceSlice | None) -> bool:
         """Take a slice of devices."""
@@ -112,6 +114,11 @@ class Claimants:
         counted, claim = sum(self.ledger.users_of_claim(key).values()), self.devices.claims.get(key)
         return counted + sum(map(self._counted_nowhere, claim.users if claim else ()))
 
+    def claim_nodes(self) -> dict[str, str]:
+        """Return the nodes of claims whose devices do not count with a pod."""
+        named = ((key, self.ledger.entries.get(("allocated", key))) for key in self.ledger.device_users)
+        return self.left | {key: entry.node for key, entry in named if entry is not None}
+
     def _counted_nowhere(self, uid: str) -> bool:
         """Return True for a user, as a claim's status says, without an entry: unknown, ended, or about to be bound."""
         pod = self.pods.get(uid)
@@ -147,8 +154,11 @@ class Claimants:
         allocated = None if counted else self.devices.allocated(key)
         if allocated is None:
             self.ledger.close(("allocated", key))
+            self.left.pop(key, None)
         else:
             node, rows = allocated
+            used = any(self.pods[uid].uses_node for uid in self.users.get(key, ()))
+            put(self.left, key, None if used else node)
             self.ledger.open(("allocated", key), LedgerEntry(EntryKind.ALLOCATED, node, self.classes.of_amounts(rows)))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.framework.answers import EVERYWHERE
+from extender.planner.framework.freecapacity import FreedDevices
 from extender.planner.framework.session import Session
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
@@ -82,6 +83,7 @@ class VictimCapacity:
         resources = self._free.shape[0]
         self._columns = np.concatenate([np.zeros(0, np.int64), *(piece.columns for piece in pieces)])
         self._rows = np.concatenate([np.zeros((0, resources), np.int64), *(piece.rows for piece in pieces)])
+        self._claims = session.claims.freed_by([piece.pods for piece in pieces])
 
     def enough(self, number: int) -> bool:
         """Return True if there is room without the first `number` pieces."""
@@ -106,6 +108,7 @@ class VictimCapacity:
         free = self._freed(number)
         rooms = [self._room(need, free, None) for need in self._needs]
         totals = [int(np.minimum(room, need.pods).sum()) for room, need in zip(rooms, self._needs, strict=True)]
+        claims = [claim for claim in self._claims if claim.users[-1] < number]
         kept: list[int] = []
         rests: set[str] = set()
         blocks = [(0, number)]
@@ -114,7 +117,7 @@ class VictimCapacity:
             if low == high:
                 continue
             bound = bool(rests) and any(piece.gang.key in rests for piece in self.pieces[low:high] if not piece.rest)
-            if not bound and self._without(free, totals, low, high):
+            if not bound and self._without(free, totals, claims, low, high):
                 continue
             if high - low == 1:
                 kept.append(low)
@@ -125,12 +128,14 @@ class VictimCapacity:
             blocks += [(low, middle), (middle, high)]
         return kept[::-1]
 
-    def _without(self, free: Amounts, totals: list[int], low: int, high: int) -> bool:
-        """Keep these pieces on their nodes if there is room all the same; changes `free` and `totals` then."""
+    def _without(self, free: Amounts, totals: list[int], claims: list[FreedDevices], low: int, high: int) -> bool:
+        """Keep these pieces on their nodes if there is room all the same; changes the three arguments then."""
         first, last = self._bounds[low], self._bounds[high]
-        columns, positions = np.unique(self._columns[first:last], return_inverse=True)
+        used = [claim for claim in claims if any(low <= user < high for user in claim.users)]
+        there = np.concatenate([self._columns[first:last], np.array([claim.column for claim in used], np.int64)])
+        columns, positions = np.unique(there, return_inverse=True)
         less = np.zeros((len(columns), free.shape[0]), dtype=np.int64)
-        np.add.at(less, positions, self._rows[first:last])
+        np.add.at(less, positions, np.concatenate([self._rows[first:last], *(claim.row[None, :] for claim in used)]))
         before = free[:, columns]
         after = before - less.T
         left = []
@@ -142,6 +147,7 @@ class VictimCapacity:
             return False
         free[:, columns] = after
         totals[:] = left
+        claims[:] = [claim for claim in claims if claim not in used]
         return True
 
     def _freed(self, number: int) -> Amounts:
@@ -149,6 +155,9 @@ class VictimCapacity:
         free = self._free.copy()
         last = self._bounds[number]
         np.add.at(free.T, self._columns[:last], self._rows[:last])
+        for claim in self._claims:
+            if claim.users[-1] < number:
+                free[:, claim.column] += claim.row
         return free
 
     def _room(self, need: Need, free: Amounts, columns: Amounts | None) -> Amounts:
@@ -188,6 +197,8 @@ def _emptied(session: Session, gang: GangView, pieces: list[EvictableUnit]) -> l
         for pod in piece.pods:
             if pod.cls.gpu is not None and pod.node in snapshot.index:
                 snapshot.devices.take(pod.cls.gpu, snapshot.index[pod.node], pod.devices, -1)
+    for claim in session.claims.freed_by([piece.pods for piece in pieces]):
+        snapshot.free[:, claim.column] += claim.row
     try:
         found: list[Mask | None] = []
         for nodes in islice(session.hooks.subset_nodes.call(EVERYWHERE, gang, part), LOOKED_AT):

@@ -9,7 +9,7 @@ Failed trials are undone.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from extender.planner.ask import Ask
 from extender.planner.framework.operations import Chunk, Scenario
@@ -115,16 +115,21 @@ def trial(search: Search, pieces: Sequence[EvictableUnit]) -> list[EvictableUnit
 
 
 def scenario_of(search: Search, pieces: Sequence[EvictableUnit]) -> Scenario:
-    """Return the scenario in which these pieces go."""
-    chunks = tuple(Chunk(piece.gang, piece.pods, piece.amounts, search.moved) for piece in pieces)
+    """Return the scenario in which these pieces go; a trial has evicted them."""
+    lost = search.session.claims.lost_with([(piece.gang.queue, piece.pods) for piece in pieces])
+    chunks = tuple(
+        Chunk(piece.gang, piece.pods, piece.amounts + more, search.moved)
+        for piece, more in zip(pieces, lost, strict=True)
+    )
     return Scenario(search.ask.gang, search.requested, chunks)
 
 
 def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
     """Return the first piece with which plugins refuse the scenario; None if they agree to the whole of it."""
+    scenario = scenario_of(search, kept)
 
     def agreed(number: int) -> bool:
-        return search.agreed(scenario_of(search, kept[:number]))
+        return search.agreed(replace(scenario, chunks=scenario.chunks[:number]))
 
     if agreed(len(kept)):
         return None

@@ -97,9 +97,11 @@ def test_pods_that_ask_for_nothing_fit_anywhere() -> None:
 
 def test_users_of_a_claim_are_counted_by_claim_and_queue() -> None:
     """Those of a PodGroup that shares it are one user, so that it has no limit."""
-    users = ClaimUsers({"ns/c": MOST_PODS - 2, "ns/g": 1_000}, {"ns/c": {"q": 3}})
     one, grouped = SharedClaim("ns/c", (("x", 1),)), SharedClaim("ns/g", (), grouped=True)
     session, cls = opened({"cpu": 1})
+    session.snapshot.claim_users = {"ns/c": MOST_PODS - 2, "ns/g": 1_000}
+    session.snapshot.claim_queues = {"ns/c": {"q": 3}}
+    users = ClaimUsers(session.snapshot)
     gang = session.snapshot.gangs[0]
     named = ClassTable().equipped(cls, ClaimNeeds(named=(one, grouped)))
     assert (users.hold(named), users.full(named, 2), users.full(named, 3)) == (2, "", "ns/c")
