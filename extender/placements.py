@@ -211,7 +211,8 @@ def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: fl
     limited = ledger.queues.limited
     if place.victims or gang.active or not limited.limits.above(gang.queue):
         return True
-    if limited.exceeded(gang.queue, gang.creator, wanted, now):
+    named = [claim.key for cls in _new_classes(place) for claim in cls.needs.named]
+    if limited.exceeded(gang.queue, gang.creator, wanted, now, named):
         return False
     ledger.assume(gang.key, gang.queue, state.classes.of_amounts(wanted), user=gang.creator)
     return True
@@ -222,6 +223,18 @@ def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = Ma
 
     The devices of a claim that several of them name count once, and not if their queue has `used` it: claim → queues.
     """
+    classes = _new_classes(place)
+    total: Vector = {}
+    for cls, count in classes.items():
+        total = add(total, scale(cls.requests, count))
+    for claim in dict.fromkeys(each for cls in classes for each in cls.needs.named):
+        if place.gang.queue not in used.get(claim.key, ()):
+            total = add(total, dict(claim.rows))
+    return total
+
+
+def _new_classes(place: decisions.Place) -> Counter[PodClass]:
+    """Return the known classes of all members that get a slot, with their numbers."""
     sets = {pod_set.name: pod_set for pod_set in place.gang.pod_sets}
     classes: Counter[PodClass] = Counter()
     for placed in place.pod_sets:
@@ -230,13 +243,7 @@ def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = Ma
             for rank in ranks:
                 if pod_set and rank not in pod_set.taken and (cls := pod_set.class_of(rank)):
                     classes[cls] += 1
-    total: Vector = {}
-    for cls, count in classes.items():
-        total = add(total, scale(cls.requests, count))
-    for claim in dict.fromkeys(each for cls in classes for each in cls.needs.named):
-        if place.gang.queue not in used.get(claim.key, ()):
-            total = add(total, dict(claim.rows))
-    return total
+    return classes
 
 
 def moves(place: decisions.Place) -> bool:

@@ -21,11 +21,12 @@ room is not taken yet, and changes with time: it has arrays of its own (`Ledger.
 gangs that would still be there when the head starts.
 
 In a queue an entry counts for both, limits and shares, or for limits alone, or not at all (pods of other schedulers).
-The devices of a claim that pods name count once in each queue whose pods use it. These are entries of the queue alone,
-which the ledger opens with the first user there. So the order in which queues come to a claim changes nothing. A gang's
-entries count for the queue that its PodGroup names now, pods without a gang for the queue that they name. Within a
-cycle, the room that a gang gets is taken from the snapshot's arrays (`extender.planner.framework.statement`); it has
-entries when its placement is written.
+The devices of a claim that pods name count once in each queue whose pods use it: entries of the queue alone, which the
+ledger opens with the first user there. So the order in which queues come to a claim changes nothing. They count once in
+a queue above several of these, too (`limits.ClaimQueues`).
+A gang's entries count for the queue that its PodGroup names now, pods without a gang for the queue that they name.
+Within a cycle, the room that a gang gets is taken from the snapshot's arrays (`extender.planner.framework.statement`);
+it has entries when its placement is written.
 """
 
 from collections import Counter
@@ -37,7 +38,7 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from extender.planner.dynamic.needs import SharedClaim
-from extender.planner.limits import QueueUse
+from extender.planner.limits import ClaimUse, QueueUse
 from extender.planner.state.amounts import clipped, discard, tally
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podclass import ClassTable, PodClass
@@ -48,9 +49,6 @@ from muster.api.kubernetes.core import Node
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import GPU
-
-ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]
-"""One user of a claim: if its pod leaves, its gang, and the devices as amounts; the smallest stands for its queue."""
 
 
 class EntryKind(StrEnum):
@@ -228,6 +226,8 @@ class Ledger:
             users = queues.setdefault(queue, Counter())
             tally(users, (entry.kind is EntryKind.LEAVING, entry.gang or "", claim.rows), sign)
             holder = ("claim", claim.key, queue)
+            if queue:
+                self.queues.claims.put(claim.key, queue, min(users, default=None))
             if users and queue:
                 leaving, gang, rows = min(users)
                 kind = EntryKind.LEAVING if leaving else EntryKind.ALLOCATED

@@ -8,7 +8,7 @@ nothing, and a question costs the queues above the one that asks. Pure.
 Fair shares go by the capability: nothing is evicted because a window begins, a limit is lowered or a budget is spent.
 """
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_CAPABILITY, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.access import parents_of
-from extender.planner.state.amounts import clipped, tally
+from extender.planner.state.amounts import clipped, put, tally
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
 from muster.resources.vector import Vector, vector
@@ -76,11 +76,43 @@ Used = dict[tuple[str, str | None], Vector]
 """Amounts by queue (None), and by queue and user where a limit is per user; no zeros."""
 
 
+ClaimUse = tuple[bool, str, tuple[tuple[str, int], ...]]
+"""One user of a claim: if its pod leaves, its gang, and the devices as amounts; the smallest stands for its queue."""
+
+
+class ClaimQueues:
+    """The queues whose pods use each claim to devices.
+
+    What a queue uses has the devices once for each queue below it; they count once.
+    """
+
+    def __init__(self) -> None:
+        self.uses: dict[str, dict[str, ClaimUse]] = {}
+        """Claim → queue → the user that stands for it; claims without users are left out."""
+        self.several: set[str] = set()
+        """Claims that several queues use."""
+
+    def put(self, claim: str, queue: str, use: ClaimUse | None) -> None:
+        """Take the user that stands for a queue; None if there is none any more."""
+        queues = self.uses.setdefault(claim, {})
+        put(queues, queue, use)
+        if not queues:
+            del self.uses[claim]
+        (self.several.add if len(queues) > 1 else self.several.discard)(claim)
+
+    def copy(self) -> "ClaimQueues":
+        """Return a copy."""
+        other = ClaimQueues()
+        other.uses, other.several = {key: dict(queues) for key, queues in self.uses.items()}, set(self.several)
+        return other
+
+
 class LimitedUse:
     """The amounts that count against the limits of queues."""
 
-    def __init__(self, limits: Limits, used: Used | None = None) -> None:
+    def __init__(self, limits: Limits, claims: ClaimQueues, used: Used | None = None) -> None:
         self.limits = limits
+        self.claims = claims
         self.spent: Mapping[str, Sequence[tuple[UsageBudget, float]]] = {}
         """Queue → enforced budgets that are used up, with the end of the period; only the planner knows them."""
         self.used: Used = used or {}
@@ -89,7 +121,7 @@ class LimitedUse:
 
     def copy(self) -> "LimitedUse":
         """Return a copy, with the same limits."""
-        return LimitedUse(self.limits, {key: dict(amounts) for key, amounts in self.used.items()})
+        return LimitedUse(self.limits, self.claims.copy(), {key: dict(amounts) for key, amounts in self.used.items()})
 
     def place(self, queue: str, user: str, amounts: Mapping[str, int], sign: int = 1) -> None:
         """Count amounts that a user has in a queue (with sign -1: take them off)."""
@@ -105,16 +137,33 @@ class LimitedUse:
         if not used:
             del self.used[key]
 
-    def exceeded(self, queue: str, user: str, asked: Mapping[str, int], now: float) -> Excess | None:
-        """Return a limit that would be exceeded if the user got these amounts more in the queue, capabilities first."""
-        return self.over_capability(queue, asked) or self.over_limit(queue, user, asked, now)
+    def exceeded(
+        self, queue: str, user: str, asked: Mapping[str, int], now: float, named: Iterable[str] = ()
+    ) -> Excess | None:
+        """Return a limit that would be exceeded if the user got these amounts more in the queue, capabilities first.
 
-    def over_capability(self, queue: str, asked: Mapping[str, int]) -> Excess | None:
+        `asked` has the devices of those `named` claims that no pod of the queue uses.
+        """
+        return self.over_capability(queue, asked, named) or self.over_limit(queue, user, asked, now)
+
+    def over_capability(self, queue: str, asked: Mapping[str, int], named: Iterable[str] = ()) -> Excess | None:
         """Return the first capability, from the queue upwards, that would be exceeded."""
         for bounds in self.limits.above(queue):
-            if found := self._excess(OVER_CAPABILITY, bounds, bounds.capability, asked):
+            twice = self._counted_twice(bounds.queue, queue, named) if self.claims.uses else {}
+            if found := self._excess(OVER_CAPABILITY, bounds, bounds.capability, asked, twice=twice):
                 return found
         return None
+
+    def _counted_twice(self, above: str, queue: str, named: Iterable[str]) -> Vector:
+        """Return the devices that count more than once below a queue, if this queue below it has these claims, too."""
+        found: Vector = {}
+        for claim in self.claims.several.union(named):
+            uses = self.claims.uses.get(claim, {})
+            names = {*uses, queue} if claim in named else uses
+            below = sum(any(each.queue == above for each in self.limits.above(name)) for name in names)
+            for resource, amount in next(iter(uses.values()))[2] if below > 1 else ():
+                tally(found, resource, (below - 1) * amount)
+        return found
 
     def over_limit(self, queue: str, user: str, asked: Mapping[str, int], now: float) -> Excess | None:
         """Return the first other limit, from the queue upwards, that would be exceeded."""
@@ -129,12 +178,13 @@ class LimitedUse:
         return None
 
     def _excess(
-        self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None
-    ) -> Excess | None:
+        self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None,
+        twice: Mapping[str, int] = MappingProxyType({}),
+    ) -> Excess | None:  # fmt: skip
         """Compare only resources that are asked for: a queue that is full of something else is not full."""
         used = self.used.get((bounds.queue, user), {}) if most else {}
         for resource, amount in asked.items() if most else ():
-            limit, there = most.get(resource), used.get(resource, 0)
+            limit, there = most.get(resource), used.get(resource, 0) - twice.get(resource, 0)
             if limit is not None and amount > 0 and there + amount > limit:
                 return Excess(reason, bounds.queue, resource, amount, there, limit)
         return None
@@ -209,6 +259,7 @@ class QueueUse:
         """Key of a gang whose PodGroup is known → its queue."""
         self.user_of: dict[str, str] = {}
         """Key of a gang whose PodGroup is known → its creator."""
+        self.claims = ClaimQueues()
         self._known = known
         self._limited: LimitedUse | None = None
 
@@ -216,7 +267,7 @@ class QueueUse:
     def limited(self) -> LimitedUse:
         """The limits of queues and what counts against them, added up again only after `limits_changed`."""
         if self._limited is None:
-            self._limited = LimitedUse(Limits(self._known))
+            self._limited = LimitedUse(Limits(self._known), self.claims)
             for (queue, user), use in self.users.items() if self._limited.limits.bounds else ():
                 for amounts in filter(None, (use.staying, use.leaving)):
                     self._limited.place(queue, user, amounts)

@@ -122,8 +122,8 @@ class Bind:
         if not record.node and (own is None or own.node != args.node):  # else it is counted already
             if barred := not_for_namespace(state, queue, record.namespace):
                 return barred
-            asked = requests_of(state, record, queue)
-            if ledger.queues.limited.exceeded(queue, record.creator, asked, self._wall_s()):
+            asked, named = requests_of(state, record, queue), [claim.key for claim in record.cls.needs.named]
+            if ledger.queues.limited.exceeded(queue, record.creator, asked, self._wall_s(), named):
                 return VerbReason.QUEUE_FULL_NOW
             column = np.array([state.nodes.index.get(args.node, -1)])
             if not nodes_with_room(state, record, record.cls.asked, column, self._wall_s())[0].all():

@@ -100,8 +100,8 @@ class Filter:
         if not counted and (barred := not_for_namespace(state, queue, meta.namespace)):
             return barred
         asked = requests_of(state, record, queue) if record else requests
-        user = record.creator if record else ""
-        if not counted and (full := state.ledger.queues.limited.exceeded(queue, user, asked, now)):
+        user, named = (record.creator, [each.key for each in record.cls.needs.named]) if record else ("", [])
+        if not counted and (full := state.ledger.queues.limited.exceeded(queue, user, asked, now, named)):
             return VerbReason.QUEUE_FULL if full.reason == OVER_CAPABILITY else VerbReason.LIMIT_REACHED
         columns = np.fromiter(map(table.index.get, nodes, repeat(-1)), dtype=np.int64, count=len(nodes))
         fits, none = nodes_with_room(state, record, requests, columns, now)

@@ -4,7 +4,7 @@
 limits, has them until they are gone. `committed` cannot be given to other queues: it is used or guaranteed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,9 +49,13 @@ class Allocations:
                 self.committed[above] += self.committed[row]
                 direct[above] -= self.used[row]
 
-    def place(self, row: int, amounts: Amounts, sign: int = 1, *, fixed: bool = False) -> None:
-        """Add these amounts to a queue and all above it (with sign -1: take them off)."""
-        for each in self.tree.chains[row]:
+    def place(
+        self, row: int, amounts: Amounts, sign: int = 1, *, fixed: bool = False, others: Iterable[int] = ()
+    ) -> None:
+        """Add these amounts to a queue and all above it (with sign -1: take them off), but not above `others`."""
+        shared = {each for other in others for each in self.tree.chains[other]}
+        chain = [each for each in self.tree.chains[row] if each not in shared]
+        for each in chain:
             self.used[each] += sign * amounts
             self.allocated[each] += sign * amounts
             if fixed:
@@ -61,7 +65,7 @@ class Allocations:
             for each in self.tree.chains[row]:
                 self.committed[each] = np.maximum(self._inside(each), self.tree.guarantee[each])
         else:
-            self.committed[list(self.tree.chains[row])] += sign * amounts
+            self.committed[chain] += sign * amounts
 
     def growth(self, row: int, amounts: Amounts) -> list[tuple[int, Amounts]]:
         """Return the growth of `committed` at each queue from `row` upwards, if it got these amounts."""
@@ -155,6 +159,7 @@ class Accounts:
             allocated[row] += sum_along(snapshot.axis, resources, use.staying)
             used[row] += sum_along(snapshot.axis, resources, use.leaving)
         used += allocated
+        self._count_once(snapshot, tree, used, allocated)
         for row, amounts in _awaited(snapshot, tree):
             allocated[row] -= amounts
         self._follow(snapshot)
@@ -171,6 +176,21 @@ class Accounts:
         of_others = (snapshot.allocatable - snapshot.free).sum(axis=1) - used.sum(axis=0)
         total = np.maximum(self._total(snapshot) - np.maximum(of_others, 0), 0)
         return Allocations(tree, total, used, allocated, fixed, request)
+
+    @staticmethod
+    def _count_once(snapshot: Snapshot, tree: QueueTree, used: Amounts, allocated: Amounts) -> None:
+        """Take the devices of a claim off each queue where those of several queues below it come together."""
+        claims = snapshot.limited.claims
+        for claim in claims.several:
+            uses = [(tree.row(queue), use) for queue, use in claims.uses[claim].items()]
+            for table, leaving in ((used, True), (allocated, False)):
+                above = set[int]()
+                for row, use in uses:
+                    if leaving or not use[0]:
+                        shared = next((each for each in tree.chains[row] if each in above), None)
+                        if shared is not None:
+                            table[shared] -= sum_along(snapshot.axis, table.shape[1], dict(use[2]))
+                        above.update(tree.chains[row])
 
     def _follow(self, snapshot: Snapshot) -> None:
         before, self._waiting = self._waiting, {}

@@ -4,7 +4,7 @@ The arithmetic is in `planner.fairshare`. Demands are added up again only for ga
 only when queues change, and fair shares are divided at the first question.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
@@ -214,8 +214,9 @@ class QueueShares:
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of the gang's queue, or one above it, that would exceed a limit or take a guarantee."""
         axis, asked = self._session.snapshot.axis, self._asked(gang, amounts)
+        named = [claim.key for claim in self._session.claims.new(self._session.ask(gang).claims, gang.queue)]
         over = (
-            self.limited.over_capability(gang.queue, asked)
+            self.limited.over_capability(gang.queue, asked, named)
             or over_guarantee(self.allocations, axis, self.row(gang.queue), amounts)
             or self.limited.over_limit(gang.queue, gang.creator, asked, self._session.now)
         )
@@ -283,10 +284,13 @@ class QueueShares:
         for claim in entry.cls.needs.named:
             users = self._session.claims.of(claim.key, entry.gang.queue)
             if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go
-                self._place(entry.gang, amounts_of_claims(self._session.snapshot, [claim]), sign)
+                self.limited.claims.put(claim.key, entry.gang.queue, (False, "", claim.rows) if sign > 0 else None)
+                others = self.limited.claims.uses.get(claim.key, {}).keys() - {entry.gang.queue}
+                self._place(entry.gang, amounts_of_claims(self._session.snapshot, [claim]), sign, others)
 
-    def _place(self, gang: GangView, amounts: Amounts, sign: int) -> None:
-        self.allocations.place(self.row(gang.queue), amounts, sign, fixed=not gang.preemptable)
+    def _place(self, gang: GangView, amounts: Amounts, sign: int, others: Iterable[str] = ()) -> None:
+        fixed, rows = not gang.preemptable, [self.row(other) for other in others]
+        self.allocations.place(self.row(gang.queue), amounts, sign, fixed=fixed, others=rows)
         self.limited.place(gang.queue, gang.creator, self._asked(gang, amounts), sign)
 
 

@@ -155,6 +155,29 @@ def test_a_claim_of_two_queues_counts_in_both() -> None:
     assert (used(world, "a"), used(world, "b")) == ((2, 0), (2, 0))
 
 
+def test_a_claim_of_two_queues_counts_once_in_those_above_them() -> None:
+    """In what they use, and for their limits, in the cycle that places the pods and afterwards."""
+    world = world_of()
+    for name, parent in (("top", ""), ("above", "top"), ("a", "above"), ("b", "above"), ("c", "top")):
+        world.queue(name, parent=parent, capability={GPUS: "2"})
+    claims(world, one=2)
+    for name in "abc":
+        gang(world, name, 2, "one", queue=name)
+    names = ("root", "top", "above", "a", "b", "c")
+    for placed in ({"a", "b", "c"}, set()):
+        session = world.plan()
+        assert where(session).keys() == placed
+        allocated = session.hooks.get_queue_allocated_resources.call
+        assert [int(allocated(name)[session.snapshot.axis[GPUS]]) for name in names] == [2] * 6
+    limited = world.state.ledger.queues.limited
+    assert limited.over_capability("above", {GPUS: 1}) is not None
+    world.queue("above", parent="top", capability={GPUS: "3"})
+    world.queue("top", capability={GPUS: "3"})
+    limited = world.state.ledger.queues.limited
+    assert limited.over_capability("above", {GPUS: 1}) is None
+    assert limited.over_capability("above", {GPUS: 2}) is not None
+
+
 def test_a_claim_follows_its_gang_to_another_queue() -> None:
     """With the last of its gangs there."""
     world = world_of(a=2, b=2)
@@ -223,19 +246,25 @@ def test_users_on_nodes_and_in_the_claim_are_counted_once() -> None:
 @given(
     gangs=st.lists(st.tuples(st.integers(1, 3), st.sampled_from("abc"), st.sampled_from(["p", "q"])), max_size=6),
     sizes=st.tuples(*[st.integers(1, 3)] * 3),
-    limits=st.tuples(st.integers(0, 6), st.integers(0, 6)),
+    limits=st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 9)),
 )
 def test_each_claim_in_use_counts_once_in_a_queue_and_none_is_over_its_capability(
-    gangs: list[tuple[int, str, str]], sizes: tuple[int, int, int], limits: tuple[int, int]
+    gangs: list[tuple[int, str, str]], sizes: tuple[int, int, int], limits: tuple[int, int, int]
 ) -> None:
     """Whatever gangs of two queues use whatever claims, in one cycle and in the next."""
-    world = world_of(3, 3, p=limits[0], q=limits[1])
+    world = world_of(3, 3, above=limits[2])
+    for name, limit in zip("pq", limits, strict=False):
+        world.queue(name, parent="above", capability={GPUS: str(limit)})
     claims(world, a=sizes[0], b=sizes[1], c=sizes[2])
     for number, (members, claim, queue) in enumerate(gangs):
         gang(world, f"g{number}", members, claim, queue)
     size, started = dict(zip("abc", sizes, strict=True)), set[str]()
     for _ in range(2):
-        started |= where(world.plan()).keys()
+        session = world.plan()
+        started |= where(session).keys()
         in_use = {(claim, queue) for number, (_, claim, queue) in enumerate(gangs) if f"g{number}" in started}
-        for name, limit in zip("pq", limits, strict=True):
+        allocated = session.hooks.get_queue_allocated_resources.call("above")
+        total = sum(size[claim] for claim in {claim for claim, _ in in_use})
+        assert int(allocated[session.snapshot.axis[GPUS]]) == total <= limits[2]
+        for name, limit in zip("pq", limits, strict=False):
             assert used(world, name)[0] == sum(size[claim] for claim, queue in in_use if queue == name) <= limit
