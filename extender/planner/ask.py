@@ -22,7 +22,7 @@ from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.topology.parts import SlotGroup, part_of
 from extender.planner.topology.requests import TopologyRequest, Units, request_of, units_of
 from muster.api.limits import LimitError
-from muster.resources.vector import vector
+from muster.resources.vector import Vector, vector
 
 Ranks = Mapping[str, Sequence[int]]
 """Pod set → ranks."""
@@ -219,10 +219,14 @@ def amounts_of_members(snapshot: Along, gang: GangView, members: Members) -> Amo
     for classes in members.values():
         for cls, count in classes.items():
             total = np.minimum(total + times(snapshot.row_of(cls), count), MAX_SUM)
-    known = any(pod_set.cls is not None for pod_set in gang.pod_sets)
-    if not known and gang.group.spec.min_resources:
-        try:
-            return sum_along(snapshot.axis, len(total), vector(gang.group.spec.min_resources))
-        except ValueError:  # admission refuses it; queues are compared by this, and one gang must not end the cycle
-            return total
-    return total
+    if any(pod_set.cls is not None for pod_set in gang.pod_sets):
+        return total
+    return total + sum_along(snapshot.axis, len(total), min_resources(gang))
+
+
+def min_resources(gang: GangView) -> Vector:
+    """Return the minResources of the PodGroup; unreadable ones are quarantined elsewhere, and count as none here."""
+    try:
+        return vector(gang.group.spec.min_resources or {})
+    except ValueError:
+        return {}

@@ -9,6 +9,7 @@ import numpy as np
 from cachetools import LRUCache
 
 from extender.planner import reasons
+from extender.planner.ask import min_resources
 from extender.planner.framework.answers import ADMITTED, EnqueueVote
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.ordering import by_key
@@ -22,7 +23,7 @@ from muster.api.kubernetes.quota import ResourceQuota
 from muster.api.names import SLA_WAITING_TIME
 from muster.resources.quantity import parse
 from muster.resources.runtime import parse_duration_s
-from muster.resources.vector import MILLI, PODS, Vector, vector
+from muster.resources.vector import MILLI, PODS, Vector
 
 DEFAULT_FACTOR = 1.2
 FACTOR = "overcommit-factor"
@@ -57,14 +58,6 @@ class UnusedMinResources:
         if key not in self._known:
             self._known[key] = row_along(snapshot.axis, snapshot.free.shape[0], min_resources(gang))
         return self._known[key]
-
-
-def min_resources(gang: GangView) -> Vector:
-    """Return the minResources of the PodGroup; unreadable ones are quarantined elsewhere, and count as none here."""
-    try:
-        return vector(gang.group.spec.min_resources or {})
-    except ValueError:
-        return {}
 
 
 class Overcommit(PlainPlugin):

@@ -16,6 +16,7 @@ from extender.planner.ask import amounts_of_claims
 from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.budgets import spent_budgets
 from extender.planner.fairshare.division import Rounding
+from extender.planner.fairshare.minimums import MinResources
 from extender.planner.fairshare.order import Key, Row, WeighedQueue, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.refusals import ModelLimits, over_guarantee, over_quota, refusal
@@ -113,6 +114,9 @@ class QueueShares:
         self.limited.spent = spent_budgets(session.snapshot, session.now, session.inputs.usage)
         self._resources = sorted(session.snapshot.axis.items(), key=itemgetter(1))
         self.models = ModelLimits(session.snapshot, session.causes)
+        self._minimums = MinResources(session.snapshot)
+        for gang, unused in self._minimums.unused() if self.limited.limits.bounds else ():
+            self.limited.place(gang.queue, gang.creator, self._asked(gang, unused))
         self._rules: ReclaimRules | None = None
         """As of the last gang that was allowed to reclaim, before anything was tried for it."""
         self._fair: Shares | None = None
@@ -135,11 +139,9 @@ class QueueShares:
         return self._fair
 
     def _along_axis(self, amounts: Mapping[str, float]) -> Shares:
-        row = np.zeros(len(self.allocations.total), dtype=np.float64)
-        for resource, amount in amounts.items():
-            column = self._session.snapshot.axis.get(resource)
-            if column is not None:
-                row[column] = amount
+        row, axis = np.zeros(len(self.allocations.total)), self._session.snapshot.axis
+        for resource in amounts.keys() & axis.keys():
+            row[axis[resource]] = amounts[resource]
         return row
 
     def _vector(self, amounts: Amounts | Shares) -> Vector:
@@ -213,7 +215,7 @@ class QueueShares:
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of the gang's queue, or one above it, that would exceed a limit or take a guarantee."""
-        axis, asked = self._session.snapshot.axis, self._asked(gang, amounts)
+        axis, asked = self._session.snapshot.axis, self._asked(gang, self._minimums.growth(gang, amounts))
         named = [claim.key for claim in self._session.claims.new(self._session.ask(gang).claims, gang.queue)]
         over = (
             self.limited.over_capability(gang.queue, asked, named)
@@ -289,9 +291,9 @@ class QueueShares:
                 self._place(entry.gang, amounts_of_claims(self._session.snapshot, [claim]), sign, others)
 
     def _place(self, gang: GangView, amounts: Amounts, sign: int, others: Iterable[str] = ()) -> None:
-        fixed, rows = not gang.preemptable, [self.row(other) for other in others]
-        self.allocations.place(self.row(gang.queue), amounts, sign, fixed=fixed, others=rows)
-        self.limited.place(gang.queue, gang.creator, self._asked(gang, amounts), sign)
+        rows = [self.row(other) for other in others]
+        self.allocations.place(self.row(gang.queue), amounts, sign, fixed=not gang.preemptable, others=rows)
+        self.limited.place(gang.queue, gang.creator, self._asked(gang, self._minimums.follow(gang, amounts, sign)))
 
 
 def _whole(amounts: Mapping[str, float]) -> Vector:

@@ -1,6 +1,7 @@
 """Limits of queues beyond their capability: per user, by time window, and budgets, at every moment."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from extender_world import NOW, World, of, slots, waiting
@@ -9,12 +10,16 @@ from hypothesis import strategies as st
 from queue_world import QueueWorld
 from queue_world import shared_world as world_of
 
+from extender.planner.actions.allocate import Allocate
+from extender.planner.actions.displace import Preempt
+from extender.planner.actions.enqueue import Enqueue
 from extender.planner.fairshare.budgets import budgets_of
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.order import GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
+from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.creator import creator_of
 from muster.api.muster.placement import ranks_of
@@ -77,6 +82,77 @@ def test_a_placed_gang_counts_before_its_pods_are_bound() -> None:
     world.gang("second", {"worker": (2, GPU)}, queue="team", user="alice")
     world.gang("third", {"worker": (1, GPU)}, queue="team", user="alice")
     assert placed(world.plan()) == {"third": 1}
+
+
+def drivers(world: World, *names: str, cpu: int = 2, **more: Any) -> None:
+    """PodGroups of one pod with 1 CPU and `cpu` in minResources, as Spark makes them."""
+    for name in names:
+        key = world.pod_group(name, 1, queue="team", **more)
+        world.change(world.state.groups[key], spec={"min_resources": {"cpu": str(cpu), "memory": "1Gi"}})
+        world.pod(key, "pod", 0, {"cpu": 1}, gated=True)
+
+
+def runs(world: World, name: str, rank: int, phase: str = "Running") -> None:
+    """A pod of such a group runs on node-0, or has ended there."""
+    world.pod(f"ns/{name}", "pod", rank, {"cpu": 1}, node="node-0", phase=phase)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "capability", "start"), [(2, 2, {"a"}), (2, 3, {"a"}), (2, 4, {"a", "b"}), (3, 2, set())]
+)
+def test_min_resources_are_held_against_the_capability(cpu: int, capability: int, start: set[str]) -> None:
+    """Where they are more than the members ask for; in the cycle that places the first gang, and later."""
+    world = world_of(4).queue("team", capability={"cpu": str(capability)})
+    drivers(world, "a", "b", cpu=cpu)
+    assert placed(world.plan()).keys() == start
+    assert not placed(world.plan())
+    for name in sorted(start):
+        runs(world, name, 0)
+        world.close(world.session(world.progress))
+    assert not placed(world.plan())
+
+
+def test_what_a_started_gang_lacks_of_its_min_resources_is_kept_for_it() -> None:
+    """Its second pod gets it; another gang starts once the first has ended."""
+    world = world_of(4).queue("team", capability={"cpu": "2"})
+    drivers(world, "a", "b")
+    assert placed(world.plan()) == {"a": 1}
+    runs(world, "a", 0)
+    world.close(world.session(world.progress))
+    world.pod("ns/a", "pod", 1, {"cpu": 1}, gated=True)
+    session = world.plan()
+    assert placed(session) == {"a": 1}
+    assert waiting(session)["b"][0] == "QueueOverCapability"
+    runs(world, "a", 1, "Succeeded")
+    assert not placed(world.plan()), "the driver still runs"
+    runs(world, "a", 0, "Succeeded")
+    assert placed(world.plan()) == {"b": 1}
+
+
+def test_an_evicted_gang_leaves_all_that_was_reserved_for_it() -> None:
+    """So that a gang of a higher priority finds the quota in the same cycle."""
+    world = world_of(4).queue("team", capability={"cpu": "2"})
+    drivers(world, "a")
+    world.plan()
+    runs(world, "a", 0)
+    world.close(world.session(world.progress))
+    meta = world.meta("high", namespace="")
+    world.state.on_priority_class(None, PriorityClass(metadata=meta, value=10))
+    world.gang("b", {"worker": (2, {"cpu": 1})}, queue="team", priority_class="high")
+    session = world.session(world.progress, Enqueue(), Allocate(), Preempt())
+    assert placed(session) == {"b": 2}
+    assert [pod.name for room in of(session, decisions.MakeRoom) for _, pod in room.victims] == ["a-pod-0"]
+
+
+def test_members_that_have_succeeded_leave_nothing_reserved() -> None:
+    """The gang's rest runs, and the other may start beside it."""
+    world = world_of(4).queue("team", capability={"cpu": "3"})
+    drivers(world, "a")
+    world.plan()
+    runs(world, "a", 0, "Succeeded")
+    runs(world, "a", 1)
+    drivers(world, "b")
+    assert placed(world.plan()) == {"b": 1}
 
 
 def test_a_window_lets_a_queue_use_less() -> None:
