@@ -133,7 +133,7 @@ class _Filling:
         `whole` stops as soon as it is certain that not all can follow; the number is then an upper bound.
         """
         session, allocate = self.session, partial(self.statement.allocate, self.gang, self.pod_set.name, cls=cls)
-        room = self.nodes.limit(session.room(cls))
+        room = self.nodes.limit(session.room(cls), cls)
         best_first = usual_order(session, cls, self.nodes, room)
         allocate(ranks[:1], column)
         room[column] -= 1
@@ -155,7 +155,7 @@ class _Filling:
 
     def _room(self, cls: PodClass) -> Amounts:
         """Return the number of pods of this class that fit on each node, predicates included."""
-        return self.nodes.limit(np.where(self.session.codes(cls, self.gang) == 0, self.session.room(cls), 0))
+        return self.nodes.limit(np.where(self.session.codes(cls, self.gang) == 0, self.session.room(cls), 0), cls)
 
 
 def usual_order(session: Session, cls: PodClass, nodes: NodeSet, room: Amounts | None = None) -> Amounts:

@@ -50,7 +50,7 @@ class OtherWays:
     def all(self, usual: Amounts, *, again: bool) -> Iterator[NodeSet]:
         """Yield ways, best first; `usual` are the columns as they are filled, which are yielded `again` or not."""
         room = self._open(self.cls) * self.session.room(self.cls)
-        room = np.minimum(self.nodes.limit(room), self.count)
+        room = np.minimum(self.nodes.limit(room, self.cls), self.count)
         usual = usual[room[usual] > 0]
         if int(room[usual].sum()) < self.count:
             return
@@ -104,7 +104,8 @@ class OtherWays:
         free = session.usable() - session.snapshot.row_of(self.cls)[:, None] * given
         rooms = [session.room(other.cls, free) * codes for other, codes in zip(self.others, self._codes, strict=True)]
         return [
-            other.nodes.limit(np.minimum(each, other.count)) for other, each in zip(self.others, rooms, strict=True)
+            other.nodes.limit(np.minimum(each, other.count), other.cls)
+            for other, each in zip(self.others, rooms, strict=True)
         ]
 
     def _lost(self, alone: list[Amounts], given: Amounts) -> NDArray[np.float64]:

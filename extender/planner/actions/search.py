@@ -146,6 +146,7 @@ class SlotSearch:
                 self.statement.rollback(before)  # the causes are counted with the gang's other pod sets placed
                 cls = pod_set.class_of(ranks[placed])
                 return UNTOLD if told else shortage(session, gang, pod_set, len(ranks), placed, cls=cls)
+            nodes = nodes.less(self.statement.operations_since(before))
         return None
 
     def _in_domains(self, orders: Sequence[list[PodSetView]], slots: Ranks) -> Shortage | None:

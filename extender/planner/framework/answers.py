@@ -1,6 +1,6 @@
 """Answers of plugins where a number or an array does not say it all: causes, node sets, votes, refusals, rules."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner import reasons
+from extender.planner.framework.operations import Operation
 from extender.planner.reasons.topology import Closest
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
 from extender.planner.state.reserved import ReservedRoom
 from muster.api.muster.reason import Reason, quoted, reason_of
 from muster.resources.vector import Vector
@@ -116,6 +118,8 @@ class NodeSet:
     """int64 of shape (all nodes,): neighbouring ranks get nodes with neighbouring numbers; None: by the names."""
     most: Amounts | None = None
     """int64 of shape (all nodes,): at most so many pods of the part per node; None: as many as fit."""
+    most_of: bytes = b""
+    """Key of the class of pods that `most` is about; empty: any pods of the part."""
     sliced: bool = False
     """Pods that are placed in one go, in the order of their ranks, stand in whole slices then."""
     name: str = ""
@@ -136,13 +140,25 @@ class NodeSet:
             return self.columns[np.argsort(self.along[self.columns], kind="stable")]
         return by_name[np.isin(by_name, self.columns)]
 
-    def limit(self, room: Amounts) -> Amounts:
-        """Return the room per node, int64 of shape (all nodes,), 0 outside the set."""
+    def less(self, placed: Iterable[Operation]) -> "NodeSet":
+        """Return the set for the pods of the part that follow these."""
+        if self.most is None:
+            return self
+        most = self.most.copy()
+        for operation in placed:
+            if self.most_of in {b"", operation.cls.key}:
+                most[operation.column] -= operation.size
+        return replace(self, most=most)
+
+    def limit(self, room: Amounts, cls: PodClass) -> Amounts:
+        """Return the room per node for pods of a class, int64 of shape (all nodes,), 0 outside the set."""
         if self.columns is None:
             return room
         limited = np.zeros_like(room)
         limited[self.columns] = room[self.columns]
-        return limited if self.most is None else np.minimum(limited, self.most)
+        if self.most is None or self.most_of not in {b"", cls.key}:
+            return limited
+        return np.minimum(limited, self.most)
 
 
 EVERYWHERE = NodeSet()

@@ -54,7 +54,7 @@ class TopologyDemands:
         slices = self._sliced(part, reach) if len(classes) == 1 else ()
         demands = []
         for cls, count in classes.items():
-            room = nodes.limit(self._room(gang, cls, ever=ever))
+            room = nodes.limit(self._room(gang, cls, ever=ever), cls)
             least = count if part.least is None else min(part.least, count)
             most = max(count, part.all_slots - (part.wanted - count))
             demands.append(Demand(cls, WantedPods(geometry, room, least, most, slices)))

@@ -166,12 +166,13 @@ class DomainChoice:
         pods = min(wanted.most, part.wanted, held(wanted, level)[domain] if level != WHOLE else whole(wanted))
         ordered, numbers = filling.order(level, columns, int(pods))
         most = None
-        if sliced or (self.profile == "balanced" and not part.slices and len(self.demands) == 1):
+        if sliced or (self.profile == "balanced" and not part.slices):
             most = np.zeros_like(wanted.room)
             most[ordered] = numbers
         if not sliced:
             ordered = np.concatenate([ordered, _others(wanted, columns, ordered)])
-        return NodeSet(ordered, ranked=True, along=wanted.geometry.places, most=most, sliced=sliced, name=name)
+        along, of = wanted.geometry.places, demand.cls.key if len(self.demands) > 1 else b""
+        return NodeSet(ordered, ranked=True, along=along, most=most, most_of=of, sliced=sliced, name=name)
 
     def _with_members(self, there: Amounts) -> Iterator[NodeSet]:
         """Yield domains of members that have a node: the nearest, and with most of them, first.

@@ -99,6 +99,21 @@ def test_a_rack_with_little_room_is_left_out() -> None:
     assert Counter(racks_of(world.workers("a", 12, 1, required="block"))) == {"b0r1": 6, "b0r2": 6}
 
 
+@pytest.mark.parametrize("leader", [1, 2])
+@pytest.mark.parametrize(("rooms", "workers", "shares"), [([8, 8], 10, [5, 5]), ([16, 14], 23, [11, 12])])
+@pytest.mark.parametrize("blocks", [1, 2])
+def test_workers_have_equal_shares_beside_a_leader(
+    blocks: int, rooms: list[int], workers: int, shares: list[int], leader: int
+) -> None:
+    """Whether its pod is like theirs or not, and whether their racks are in one block or two."""
+    world = racks([rooms] if blocks == 1 else [[each] for each in rooms])
+    tasks = {"leader": (1, {"nvidia.com/gpu": leader}), "worker": (workers, {"nvidia.com/gpu": 1})}
+    key = world.gang("a", tasks)
+    world.said_of(key, {"muster.dev/topology-preferred": "block"})
+    world.plan()
+    assert sorted(Counter(world.placed(key)["worker"]).values()) == shares
+
+
 def test_slices_have_equal_shares_and_stay_whole() -> None:
     """Four slices of two, in two racks; each could hold three."""
     world = racks([[7, 7]])
