@@ -25,6 +25,8 @@ from extender.planner.topology.tree import Geometry
 Profile = Literal["best-fit", "least-free", "balanced"]
 Counts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+_Filled = tuple[Amounts, Counts]
+"""Columns of nodes, and the pods that each gets."""
 Tie = Callable[[], Amounts | None]
 """Amounts per node that are added up where domains hold equally many pods; None if they are alike."""
 
@@ -140,11 +142,14 @@ class Filling:
         filled = [(nothing, nothing), *self._fill(level, columns, pods)]
         return np.concatenate([each for each, _ in filled]), np.concatenate([counts for _, counts in filled])
 
-    def _fill(self, level: int, columns: Amounts, pods: int) -> Iterator[tuple[Amounts, Counts]]:
-        """Give so many pods to the nodes of a domain: full children first, then the last one."""
+    def _fill(self, level: int, columns: Amounts, pods: int, *, joined: bool = False) -> Iterator[_Filled]:
+        """Give so many pods to the nodes of a domain: to its children one by one, or to all that are used at once.
+
+        The latter may need fewer domains below. The nodes may be `joined` from several domains: then it is done so.
+        """
         inner = level + 1
         if inner >= len(self.wanted.geometry.tree.levels):
-            yield self._nodes(columns, pods)
+            yield self._nodes(columns, pods, fewest=joined)
             return
         of = self.wanted.geometry.tree.domain_of[inner][columns]
         counts, loose = self._held(inner, columns, of)
@@ -152,18 +157,35 @@ class Filling:
         places = self._places(inner, some, of, columns)
         chosen, shares = _shares(counts[some], pods, places, self.profile, unit_of(self.wanted, inner))
         used = some[chosen]
-        inside = of >= 0
-        room = np.bincount(of[inside], weights=self.wanted.room[columns[inside]], minlength=len(counts))
-        full = np.zeros(len(counts), dtype=np.bool_)
+        filled = [] if joined else list(self._one_by_one(inner, columns, of, used, shares))
+        if joined or (self.profile == "best-fit" and len(used) > 1 and not self.wanted.slices):
+            at_once = list(self._fill(inner, columns[np.isin(of, used)], int(shares.sum()), joined=True))
+            if joined or self._domains(at_once, inner) < self._domains(filled, inner):
+                filled = at_once
+        yield from filled
+        left = pods - int(shares.sum())
+        if left and len(loose):
+            yield self._nodes(loose, left)
+
+    def _one_by_one(
+        self, level: int, columns: Amounts, of: Amounts, used: Amounts, shares: Counts
+    ) -> Iterator[_Filled]:
+        """Give each of these domains of a level its share, full ones first."""
+        inside, domains = of >= 0, len(self.wanted.geometry.tree.domains[level])
+        room = np.bincount(of[inside], weights=self.wanted.room[columns[inside]], minlength=domains)
+        full = np.zeros(len(room), dtype=np.bool_)
         full[used] = shares == room[used]
         whole_ones = columns[inside][full[of[inside]]]
         yield whole_ones, self.wanted.room[whole_ones]
         for child, share in zip(used.tolist(), shares.tolist(), strict=True):
             if not full[child]:
-                yield from self._fill(inner, columns[of == child], share)
-        left = pods - int(shares.sum())
-        if left and len(loose):
-            yield self._nodes(loose, left)
+                yield from self._fill(level, columns[of == child], share)
+
+    def _domains(self, filled: Sequence[_Filled], level: int) -> list[int]:
+        """Return the number of domains that are used, of each level below this one, and of nodes."""
+        columns = np.concatenate([each for each, _ in filled])
+        below = self.wanted.geometry.tree.domain_of[level + 1 :]
+        return [*(len(np.unique(row[columns])) for row in below), len(columns)]
 
     def _held(self, level: int, columns: Amounts, of: Amounts) -> tuple[Counts, Amounts]:
         """Return the pods per child among these columns, and the columns in no child, which can hold no slices."""
@@ -188,13 +210,13 @@ class Filling:
         places[np.lexsort([first, *keys[::-1]])] = np.arange(len(some))
         return places
 
-    def _nodes(self, columns: Amounts, pods: int) -> tuple[Amounts, Counts]:
+    def _nodes(self, columns: Amounts, pods: int, *, fewest: bool = False) -> _Filled:
         room = self.wanted.room[columns]
         places = self.wanted.geometry.places[columns]
         if self.profile == "balanced":
             used, shares = equal_shares(room, pods, places)
             return columns[used], shares
-        if self.scores is None:
+        if self.scores is None or fewest:
             ordered = _ordered(room, pods, places, self.profile)
         else:
             ordered = np.lexsort([places, -self.scores[columns]])

@@ -17,6 +17,7 @@ from extender.planner.framework import decisions
 from extender.planner.framework.answers import NodeSet
 from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
+from extender.planner.plugins.scores import GpuPack, GpuSpread
 from extender.planner.plugins.topology import PROFILES, TopologyPlugin
 from extender.planner.state.gangs import GangView
 from extender.planner.timing import Timing
@@ -107,6 +108,31 @@ def test_the_rest_goes_where_it_just_fits() -> None:
     for rack, gpus in enumerate((8, 8, 2, 4)):
         world.rack_node(0, rack, 0, gpus=gpus)
     assert Counter(racks_of(world.workers("a", 10, 1, required="block"))) == {"b0r0": 8, "b0r2": 2}
+
+
+@pytest.mark.parametrize("levels", [["block"], ["block", "rack"], ["block", "rack", "host"]])
+@pytest.mark.parametrize("plugins", [(), (GpuPack,), (GpuSpread,)])
+def test_fewest_hosts_of_several_blocks(levels: list[str], plugins: tuple[type[PlainPlugin], ...]) -> None:
+    """The block that is not filled gives its largest host: no block is filled first with its small ones."""
+    world = Racks(0, levels=levels)
+    world.plugins += [plugin({}) for plugin in plugins]
+    for block, rooms in enumerate(([3, 3, 3], [6])):
+        for number, gpus in enumerate(rooms):
+            world.rack_node(block, 0, number, gpus=gpus)
+    nodes = Counter(world.workers("a", 12, 1, preferred="block"))
+    assert sorted(nodes.values()) == [3, 3, 6]
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(rooms=ROOMS, pods=st.integers(1, 60), levels=st.sampled_from([["block"], ["block", "host"]]))
+def test_no_host_less_of_the_same_blocks_is_enough(rooms: list[int], pods: int, levels: list[str]) -> None:
+    """Wherever a gang goes beyond one block."""
+    world = cluster(rooms, levels=levels)
+    nodes = Counter(world.workers("a", pods, 1, preferred="block"))
+    held = domains(rooms, 1)["host"]
+    blocks = {node[:2] for node in nodes}
+    there = sorted((held[node] for node in held if node[:2] in blocks), reverse=True)
+    assert not nodes or sum(there[: len(nodes) - 1]) < pods
 
 
 def test_ranks_go_along_the_tree_and_not_along_names() -> None:
