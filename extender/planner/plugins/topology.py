@@ -218,7 +218,8 @@ class DomainChoice:
                     at = np.where(at >= 0, tree.parents[step][at], -1)
                 np.maximum.at(most, at[at >= 0], counts[at >= 0])
                 fits &= most >= need
-        return best_first(first.wanted, level, fits, profile=self.profile, ties=ties)
+        order = (ties[1], None, ties[0]) if tree.name == HYPER_NODES else (None, *ties)  # as Volcano packs HyperNodes
+        return best_first(first.wanted, level, fits, profile=self.profile, order=order)
 
 
 def _ties(session: Session, demand: Demand) -> Sequence[Tie]:

@@ -65,41 +65,43 @@ def whole(wanted: WantedPods) -> int:
 
 
 def best_first(
-    wanted: WantedPods, level: int, fits: Mask, *, profile: Profile, ties: Sequence[Tie] = ()
+    wanted: WantedPods, level: int, fits: Mask, *, profile: Profile, order: Sequence[Tie | None] = (None,)
 ) -> Iterator[int]:
-    """Yield domains of a level that hold the pods, the tightest first; `fits` excludes some.
+    """Yield domains of a level that hold the pods, the first by `order` first; `fits` excludes some.
 
-    If least-free, it does not count whether all pods fit; if balanced, domains with larger equal shares come first.
-    Of equally tight ones that with the least sum of the first of the `ties` comes first, and so on.
+    None in the order stands for the number of pods that a domain holds: the tightest first. Amounts stand for their
+    sum: the least first. If least-free, it does not count whether all pods fit; if balanced, domains with larger equal
+    shares come first.
     """
     counts = held(wanted, level)
     found = np.flatnonzero(fits & (counts >= wanted.least))
     if not len(found):
         return
     left = np.arange(len(found))
-    for key in _keys(wanted, level, counts, found, profile=profile, ties=ties):
+    for key in _keys(wanted, level, counts, found, profile=profile, order=order):
         values = key[left]
         left = left[values == values.min()]
         if len(left) == 1:
             break
     yield int(found[left[0]])
-    order = np.lexsort(list(_keys(wanted, level, counts, found, profile=profile, ties=ties))[::-1])
-    yield from (int(found[place]) for place in order if place != left[0])
+    ordered = np.lexsort(list(_keys(wanted, level, counts, found, profile=profile, order=order))[::-1])
+    yield from (int(found[place]) for place in ordered if place != left[0])
 
 
 def _keys(
-    wanted: WantedPods, level: int, counts: Counts, found: Amounts, *, profile: Profile, ties: Sequence[Tie]
+    wanted: WantedPods, level: int, counts: Counts, found: Amounts, *, profile: Profile, order: Sequence[Tie | None]
 ) -> Iterator[Counts]:
-    """Yield sort keys, the first one first: all pods fit, tight, `ties`, tight surroundings, along the tree."""
+    """Yield sort keys, the first one first: all pods fit, the `order`, tight surroundings, along the tree."""
     if profile != "least-free":
         yield (counts[found] < wanted.most).astype(np.int64)
     if profile == "balanced":
         threshold, few = _balance(wanted, level)
         yield -threshold[found]
         yield few[found]
-    yield counts[found]
-    for amounts in (tie() for tie in ties):
-        if amounts is not None:
+    for tie in order:
+        if tie is None:
+            yield counts[found]
+        elif (amounts := tie()) is not None:
             yield wanted.geometry.sums(level, amounts)[found]
     around, at = found, level
     while at > 0:

@@ -1,7 +1,7 @@
 """Domains that hold equally many pods of a gang: the nodes' scores decide, then what is left over."""
 
 import pytest
-from hypernode_world import hyper_node, named
+from hypernode_world import hyper_node, named, within
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from topology_world import Racks, racks_of
@@ -24,12 +24,45 @@ def two_hyper_nodes() -> Racks:
     return world
 
 
-@pytest.mark.parametrize(("plugin", "rack"), [(None, "b0r1"), (GpuPack, "b0r1"), (GpuSpread, "b0r0")])
-def test_a_pair_goes_where_nodes_are_in_use(plugin: type[PlainPlugin] | None, rack: str) -> None:
-    """Without scores by what is left over, and never simply to the first; scores decide before that."""
+@pytest.mark.parametrize("plugin", [None, GpuPack, GpuSpread])
+def test_a_pair_goes_where_nodes_are_in_use(plugin: type[PlainPlugin] | None) -> None:
+    """By what is left over, and never simply to the first; scores of nodes decide after that, as in Volcano."""
     world = two_hyper_nodes()
     world.plugins = [*world.plugins, *([plugin({})] if plugin else [])]
-    assert set(racks_of(world.workers("pair", 2, 5, network=NetworkTopology(highest_tier_allowed=1)))) == {rack}
+    assert set(racks_of(world.workers("pair", 2, 5, network=NetworkTopology(highest_tier_allowed=1)))) == {"b0r1"}
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(
+    used=st.lists(st.integers(0, 8), min_size=8, max_size=8), pods=st.integers(2, 8), gpus=st.integers(1, 5),
+    plugin=st.sampled_from((None, GpuPack, GpuSpread)),
+)  # fmt: skip
+def test_the_hyper_node_that_is_used_most_comes_first(
+    used: list[int], pods: int, gpus: int, plugin: type[PlainPlugin] | None
+) -> None:
+    """Volcano's score of HyperNodes: eight nodes in four pairs, of the lowest tier that holds the gang."""
+    world = Racks(0, checked=False)
+    world.plugins = [*world.plugins, *([plugin({})] if plugin else [])]
+    for number, there in enumerate(used):
+        world.node(f"n{number}")
+        if there:
+            other = world.asks(f"other-{number}", 1, there, phase="Running")
+            world.pod(other, "worker", 0, {"nvidia.com/gpu": there}, node=f"n{number}", phase="Running")
+    members = {f"pair-{pair}": named(f"n{2 * pair}", f"n{2 * pair + 1}") for pair in range(4)}
+    members |= {f"four-{four}": within(f"pair-{2 * four}", f"pair-{2 * four + 1}") for four in range(2)}
+    for name, inside in members.items():
+        world.state.on_hyper_node(None, hyper_node(name, 1 if name.startswith("pair") else 2, inside))
+    nodes = [int(node[1:]) for node in world.workers("a", pods, gpus, network=NetworkTopology(highest_tier_allowed=2))]
+    for size in (2, 4):
+        domains = [range(first, first + size) for first in range(0, 8, size)]
+        fitting = [each for each in domains if sum((8 - used[node]) // gpus for node in each) >= pods]
+        if fitting:
+            (mine,) = {node // size for node in nodes}
+            assert sum(used[node] for node in domains[mine]) == max(
+                sum(used[node] for node in each) for each in fitting
+            )
+            return
+    assert not nodes
 
 
 def test_slices_go_where_nodes_are_in_use() -> None:

@@ -70,8 +70,8 @@ def test_domains_are_tried_from_the_tightest_on(
         free = left[3 * rack : 3 * rack + 3].sum() if tied else 0
         return short, racks[rack], free, sum(racks[rack // 2 * 2 : rack // 2 * 2 + 2]), rack
 
-    ties = (lambda: None, lambda: left) if tied else ()
-    found = list(best_first(wanted, 1, fits, profile=profile, ties=ties))
+    order = (None, lambda: None, lambda: left) if tied else (None,)
+    found = list(best_first(wanted, 1, fits, profile=profile, order=order))
     assert found == sorted((rack for rack in range(4) if racks[rack] >= least and fits[rack]), key=key)
 
 
