@@ -10,8 +10,10 @@ freed room does not go to the first gang that is tried. Gangs of the same queue 
 """
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import replace
+from heapq import nsmallest
 from typing import get_args
 
 import numpy as np
@@ -54,6 +56,7 @@ class Book:
         self._rules = session.reservations
         self._looked = looked
         self._looks = 0
+        self._again = self._due(gangs)
         self._releases: Releases | None = None
         self._placed: list[End] = []
         self._heads: dict[str, GangView] = {}
@@ -64,6 +67,12 @@ class Book:
         """Queues whose reservations a gang minds → room that it leaves free."""
         self._position: dict[str, int] = {}
         self._load(gangs)
+
+    def _due(self, gangs: Sequence[GangView]) -> AbstractSet[str]:
+        """Return the gangs for which a search may be repeated: where many wait, half of the searches are for others."""
+        looked = self._looked
+        few = len({gang.queue for gang in gangs}) <= LOOKS
+        return looked.keys() if few else set(nsmallest(LOOKS // 2, looked, key=lambda uid: looked[uid].at))
 
     def _load(self, gangs: Sequence[GangView]) -> None:
         """Take over the reservations of placements, the first of each queue."""
@@ -182,7 +191,8 @@ class Book:
         look = Look(
             session.snapshot.version, session.now, known is not None, patient=not patience_is_over(session, gang)
         )
-        if self._looks >= LOOKS or not worth_it(look, self._looked.get(gang.uid)):
+        last = self._looked.get(gang.uid)
+        if self._looks >= LOOKS or (last and gang.uid not in self._again) or not worth_it(look, last):
             return None
         self._looks += 1
         taken = np.zeros_like(session.snapshot.free)
@@ -214,6 +224,9 @@ class Book:
         """Decide Reserve for new or changed reservations, and Unreserve for those that are over."""
         session = self._session
         session.kept = self
+        heads = {gang.uid for gang in self._heads.values()}
+        for uid in self._looked.keys() - heads:
+            del self._looked[uid]
         before = [gang for gang in session.snapshot.gangs if _says_reserved(gang)]
         placed = {place.gang.key for place in session.decided(decisions.Place)}
         live = {each.gang.key: each for each in self._live.values() if each.gang.key not in session.failures}

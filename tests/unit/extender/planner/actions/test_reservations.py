@@ -336,6 +336,25 @@ def test_a_stream_of_small_gangs_starves_nobody(lasts: list[int], wanted: int) -
     assert world.runs[key].started is not None or len(rest) * TICK_S < patience + max(lasts)
 
 
+@pytest.mark.parametrize("hopeless", [0, 6])
+def test_each_head_of_many_queues_is_searched_for_in_turn(hopeless: int) -> None:
+    """However long a cycle takes, and whatever changes meanwhile; some want more than there will ever be."""
+    world, allocate, queues = QueueWorld(nodes=9), Allocate(), [f"q{number}" for number in range(9)]
+    for number, queue in enumerate(queues):
+        world.queue(queue)
+        world.submit(f"old-{number}", 1, lasts_s=1000, declared_s=1000, queue=queue)
+    world.step()
+    for number, queue in enumerate(queues):
+        world.submit(f"new-{number}", 20 if 0 < number <= hopeless else 1, lasts_s=1000, queue=queue)
+        world.node("door", gpus=0)
+    for cycle in range(12):
+        world.now += 6
+        world.node("door", gpus=0, cpu=1 + cycle)
+        world.write_reservations(world.session(world.progress, allocate))
+    reserved = {key for key, placement in world.state.placements.items() if placement.status.phase == "Reserved"}
+    assert reserved == {f"ns/new-{number}" for number in range(9) if not 0 < number <= hopeless}
+
+
 def test_broken_words_in_a_placement_harm_nobody() -> None:
     """Somebody edited the time and the slots."""
     world = half_full()
