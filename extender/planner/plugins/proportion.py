@@ -27,6 +27,7 @@ from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
+from extender.planner.limits import Excess
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
@@ -108,8 +109,7 @@ class QueueShares:
         self._session = session
         self._plugin = plugin
         self.allocations = allocations
-        self.tree = allocations.tree
-        self.row = allocations.tree.row
+        self.tree, self.row = allocations.tree, allocations.tree.row
         self.limited = session.snapshot.limited.copy()
         self.limited.spent = spent_budgets(session.snapshot, session.now, session.inputs.usage)
         self._resources = sorted(session.snapshot.axis.items(), key=itemgetter(1))
@@ -123,8 +123,7 @@ class QueueShares:
         self._standings: list[tuple[int, WeighedQueue] | None] = [None] * len(self.tree.names)
         self._keys: dict[tuple[int, Row], tuple[int, Key]] = {}
         self._wanted: dict[str, Row] = {}
-        self._quota = self.tree.quota
-        self._weighed = list(self.tree.weighed)
+        self._quota, self._weighed = self.tree.quota, list(self.tree.weighed)
         if plugin.usage is not None:
             self._keep_usage(plugin.usage)
 
@@ -145,8 +144,7 @@ class QueueShares:
         return row
 
     def _vector(self, amounts: Amounts | Shares) -> Vector:
-        axis = self._session.snapshot.axis
-        return {name: int(amounts[row]) for name, row in axis.items() if amounts[row]}
+        return {name: int(amounts[row]) for name, row in self._session.snapshot.axis.items() if amounts[row]}
 
     def _keep_usage(self, book: UsageBook) -> None:
         """Advance the usage of queues over time; the first time from their status."""
@@ -215,13 +213,15 @@ class QueueShares:
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of the gang's queue, or one above it, that would exceed a limit or take a guarantee."""
-        axis, asked = self._session.snapshot.axis, self._asked(gang, self._minimums.growth(gang, amounts))
-        named = [claim.key for claim in self._session.claims.new(self._session.ask(gang).claims, gang.queue)]
-        over = (
-            self.limited.over_capability(gang.queue, asked, named)
-            or over_guarantee(self.allocations, axis, self.row(gang.queue), amounts)
-            or self.limited.over_limit(gang.queue, gang.creator, asked, self._session.now)
-        )
+        session, row, asked = self._session, self.row(gang.queue), Vector()
+        over: Excess | None = None
+        if self.limited.limits.above(gang.queue):
+            asked = self._asked(gang, self._minimums.growth(gang, amounts))
+            named = [claim.key for claim in session.claims.new(session.ask(gang).claims, gang.queue)]
+            over = self.limited.over_capability(gang.queue, asked, named)
+        over = over or over_guarantee(self.allocations, session.snapshot.axis, row, amounts)
+        if asked and over is None:
+            over = self.limited.over_limit(gang.queue, gang.creator, asked, session.now)
         return refusal(over, gang.creator) if over else None
 
     def _asked(self, gang: GangView, amounts: Amounts) -> Vector:
@@ -291,8 +291,8 @@ class QueueShares:
                 self._place(entry.gang, amounts_of_claims(self._session.snapshot, [claim]), sign, others)
 
     def _place(self, gang: GangView, amounts: Amounts, sign: int, others: Iterable[str] = ()) -> None:
-        rows = [self.row(other) for other in others]
-        self.allocations.place(self.row(gang.queue), amounts, sign, fixed=not gang.preemptable, others=rows)
+        row, fixed = self.row(gang.queue), not gang.preemptable
+        self.allocations.place(row, amounts, sign, fixed=fixed, others=map(self.row, others))
         self.limited.place(gang.queue, gang.creator, self._asked(gang, self._minimums.follow(gang, amounts, sign)))
 
 

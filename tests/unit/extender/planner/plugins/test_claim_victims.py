@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 from devices_world import CPU, Devices, asks, claim_use, exactly, template_use
 from extender_world import of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from victims_world import victims
 
 from extender.planner.actions.allocate import Allocate
@@ -114,3 +116,46 @@ def test_a_queue_that_is_owed_a_device_gets_it_from_a_claim() -> None:
     held(world, "both", *runs(world, "low", 2, "both", queue="rich"))
     high(world, queue="poor", priority_class="low")
     assert victims(cycle(world)) == {"low-worker-0", "low-worker-1"}
+
+
+@settings(max_examples=settings().max_examples // 2)
+@given(
+    sizes=st.tuples(*[st.integers(1, 2)] * 3),
+    gangs=st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 2), st.booleans()), min_size=1, max_size=5),
+    asked=st.integers(1, 2),
+)
+def test_victims_are_all_users_of_claims_and_no_others(
+    sizes: tuple[int, int, int], gangs: list[tuple[str, int, bool]], asked: int
+) -> None:
+    """Claims a and b on one node, c on the other, and gangs of two priorities; a pod of several devices asks."""
+    world = world_of(2)
+    room, there = {"node-0": 2, "node-1": 2}, {"a": "node-0", "b": "node-0", "c": "node-1"}
+    size = {name: count for name, count in zip("abc", sizes, strict=True) if any(name == each for each, _, _ in gangs)}
+    if sum(size.get(name, 0) for name in "ab") > 2:
+        size["a"] = size["b"] = 1
+    users: dict[str, list[str]] = {name: [] for name in size}
+    for number, (claim, pods, low) in enumerate(gangs):
+        more = {"priority_class": "low" if low else "high"}
+        users[claim] += runs(world, f"g{number}", pods, claim, there[claim], **more)
+    begin = {"a": 0, "b": size.get("a", 0), "c": 0}
+    for name, count in size.items():
+        got = tuple((there[name], f"d{begin[name] + number}") for number in range(count))
+        world.claim(name, asks(exactly("gpu", count)), got=got, users=tuple(users[name]))
+    world.template("many", asks(exactly("gpu", asked)))
+    world.gang("asker", {"worker": (1, CPU)}, spec=template_use("many"), priority_class="high")
+
+    def fits(gone: set[str]) -> bool:
+        """Room for the asker without these pods."""
+        left = {name: count for name, count in size.items() if not {uid[4:] for uid in users[name]} <= gone}
+        return any(free - sum(left.get(each, 0) for each in left if there[each] == node) >= asked
+                   for node, free in room.items())  # fmt: skip
+
+    session = cycle(world)
+    gone = victims(session)
+    of_gang = {f"g{number}": {f"g{number}-worker-{rank}" for rank in range(pods)}
+               for number, (_, pods, low) in enumerate(gangs) if low}  # fmt: skip
+    assert bool(of(session, decisions.Place)) == fits(set().union(*of_gang.values()))
+    if of(session, decisions.Place):
+        assert fits(gone)
+        assert not any(fits(gone - pods) for pods in of_gang.values() if pods <= gone)
+        assert gone <= set().union(*of_gang.values())
