@@ -6,15 +6,19 @@ twice the time it is not expected to end any more.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from math import inf
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.framework.freecapacity import ClaimUsers
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
+from extender.planner.state.pods import PodRecord
 from muster.api.names import DEFAULT_QUEUE
 
 LEAST_PATIENCE_S = 60.0
@@ -82,13 +86,13 @@ class Releases:
 
 def releases(snapshot: Snapshot, now: float, more: list[End]) -> Releases:
     """Return the releases of bound pods, of placed slots, and of `more`, which this cycle has placed."""
-    ends = [end for gang in snapshot.gangs if gang.ends for end in _ends(snapshot, gang, now)]
-    for pod in snapshot.ending:
-        column = snapshot.index.get(pod.node)
-        end = expected_end(pod.since, pod.runtime.expected_s(None), now)
-        if column is not None and end < inf:
-            ends.append((end, column, snapshot.row_on(pod.cls, column), f"{pod.namespace}/{pod.name}"))
-    ends = sorted([*ends, *more], key=lambda end: end[0])
+    pods = sorted(_pods(snapshot, now), key=itemgetter(0))
+    ends = [(end, (at := snapshot.index[pod.node]), snapshot.row_on(pod.cls, at), owner) for end, owner, pod in pods]
+    for claim in ClaimUsers(snapshot).freed_by([[pod] for _, _, pod in pods]):
+        end, owner, _ = pods[claim.users[-1]]
+        ends.append((end, claim.column, claim.row, owner))
+    placed = [end for gang in snapshot.gangs if gang.ends for end in _slots(snapshot, gang, now)]
+    ends = sorted([*ends, *placed, *more], key=itemgetter(0))
     return Releases(
         times=np.array([end[0] for end in ends], dtype=np.float64),
         columns=np.array([end[1] for end in ends], dtype=np.int64),
@@ -97,14 +101,18 @@ def releases(snapshot: Snapshot, now: float, more: list[End]) -> Releases:
     )
 
 
-def _ends(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
-    declared = gang.declared_s
-    for pod in gang.pods:
+def _pods(snapshot: Snapshot, now: float) -> Iterator[tuple[float, str, PodRecord]]:
+    """Yield the pods on known nodes that are expected to end, with the time and their owner."""
+    of_gangs = ((pod, gang.declared_s, gang.key) for gang in snapshot.gangs if gang.ends for pod in gang.pods)
+    single = ((pod, None, f"{pod.namespace}/{pod.name}") for pod in snapshot.ending)
+    for pod, declared_s, owner in chain(of_gangs, single):
         if pod.uses_node and pod.node in snapshot.index:
-            end = expected_end(pod.since, pod.runtime.expected_s(declared), now)
+            end = expected_end(pod.since, pod.runtime.expected_s(declared_s), now)
             if end < inf:
-                column = snapshot.index[pod.node]
-                yield end, column, snapshot.row_on(pod.cls, column), gang.key
+                yield end, owner, pod
+
+
+def _slots(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
     for column, cls, runtime_s in _placed(snapshot, gang):
         if runtime_s is not None:
             yield now + runtime_s, column, snapshot.row_on(cls, column), gang.key
@@ -120,15 +128,18 @@ def _placed(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass,
 
 
 def used_by_gangs(snapshot: Snapshot, gangs: Iterable[GangView] | None = None) -> Amounts:
-    """Return the amounts of gangs on each node, int64 of shape (resources, nodes); other pods may stay without end."""
-    used = np.zeros_like(snapshot.free)
+    """Return the amounts of gangs on each node, int64 of shape (resources, nodes); other pods may stay for ever."""
+    used, pods = np.zeros_like(snapshot.free), list[PodRecord]()
     for gang in snapshot.gangs if gangs is None else gangs:
         for pod in gang.pods:
             column = snapshot.index.get(pod.node) if pod.uses_node else None
             if column is not None:
                 used[:, column] += snapshot.row_on(pod.cls, column)
+                pods.append(pod)
         for column, cls, _ in _placed(snapshot, gang):
             used[:, column] += snapshot.row_on(cls, column)
+    for claim in ClaimUsers(snapshot).freed_by([pods]):
+        used[:, claim.column] += claim.row
     return used
 
 

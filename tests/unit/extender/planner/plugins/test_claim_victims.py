@@ -118,6 +118,19 @@ def test_a_queue_that_is_owed_a_device_gets_it_from_a_claim() -> None:
     assert victims(cycle(world)) == {"low-worker-0", "low-worker-1"}
 
 
+def test_devices_of_a_claim_are_expected_when_its_last_user_ends() -> None:
+    """A head of the same priority has nodes reserved for that time."""
+    world = world_of()
+    for name, runtime in (("short", "1m"), ("long", "1h")):
+        world.gang(name, {"worker": (1, CPU)}, spec=claim_use("both"), phase="Running", runtime=runtime)
+    held(world, "both", *(world.member(f"ns/{name}", 0, claim_use("both"), node="node-0", phase="Running").metadata.uid
+                          for name in ("short", "long")))  # fmt: skip
+    high(world, priority_class="")
+    session = world.session(world.progress, Enqueue(), Allocate())
+    [reserve] = of(session, decisions.Reserve)
+    assert reserve.expected_at == pytest.approx(world.now + 3600, abs=2)
+
+
 @settings(max_examples=settings().max_examples // 2)
 @given(
     sizes=st.tuples(*[st.integers(1, 2)] * 3),
