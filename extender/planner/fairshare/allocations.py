@@ -4,6 +4,7 @@
 limits, has them until they are gone. `committed` cannot be given to other queues: it is used or guaranteed.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner.ask import amounts_of_claims, amounts_of_members, named_claims
+from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.fairshare.tree import QueueTree, Shares, tree_of
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
@@ -120,11 +122,15 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> list[tuple[int, Amounts]]:
         for gang in snapshot.gangs
         if not (gang.active and gang.placement is not None and own_victims(gang.placement))
     }
-    return [
-        (tree.row(queues[pod.gang]), snapshot.row_on(pod.cls, column))
-        for pod in snapshot.awaited.values()
-        if pod.gang in queues and (column := snapshot.index.get(pod.node)) is not None
-    ]
+    found, users = list[tuple[int, Amounts]](), Counter[tuple[SharedClaim, str]]()
+    for pod in snapshot.awaited.values():
+        if pod.gang in queues and (column := snapshot.index.get(pod.node)) is not None:
+            found.append((tree.row(queues[pod.gang]), snapshot.row_on(pod.cls, column)))
+            users.update((claim, queues[pod.gang]) for claim in pod.cls.needs.named)
+    for (claim, queue), pods in users.items():
+        if pods == snapshot.claim_queues.get(claim.key, {}).get(queue):
+            found.append((tree.row(queue), amounts_of_claims(snapshot, [claim])))
+    return found
 
 
 class Accounts:

@@ -55,8 +55,8 @@ class PodGroupSpec(Wire):
     priority_class_name: str = ""
     """PriorityClass; of one queue, gangs with a higher value go first."""
     min_resources: Quantities | None = None
-    """Resources that the gang needs at least; it enters the queue once they seem available. The capability must hold them,
-    and what a running gang does not use of them counts as used."""
+    """Resources that the gang needs at least; it enters the queue once they seem available. The capability must hold
+    them, and what a running gang does not use of them counts as used."""
     network_topology: NetworkTopology | None = None
     """Required nearness of all pods."""
     sub_group_policy: list[SubGroupPolicy] = field(default_factory=list)

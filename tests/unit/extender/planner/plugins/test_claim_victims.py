@@ -116,6 +116,9 @@ def test_a_queue_that_is_owed_a_device_gets_it_from_a_claim() -> None:
     held(world, "both", *runs(world, "low", 2, "both", queue="rich"))
     high(world, queue="poor", priority_class="low")
     assert victims(cycle(world)) == {"low-worker-0", "low-worker-1"}
+    session = cycle(world)
+    left = session.hooks.get_queue_allocated_resources.call("rich")[session.snapshot.axis[GPUS]]
+    assert left == 0, "what is as good as gone is not taken once more"
 
 
 def test_devices_of_a_claim_are_expected_when_its_last_user_ends() -> None:
