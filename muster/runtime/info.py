@@ -99,9 +99,9 @@ class PodSet:
     """Pods of one shape, as the owner's adapter or the runtime describes them; see also `PodSetPlan`.
 
     `rank` is the source of a member's own rank. `hosts` makes the host names of so many pods, in rank order. `target`
-    is the container that runs the framework, None in pods that don't. `fs_group` is true if the pods' volumes belong to
-    a group of their own. `own_rank` is the rank of the one pod that is being admitted, None if the pods are described
-    by their template. `inits` make init containers, or None, when the network is known.
+    is the container that runs the framework, None in pods that don't. `template` is the spec of the pods as JSON.
+    `own_rank` is the rank of the one pod that is being admitted, None if the pods are described by their template.
+    `inits` make init containers, or None, when the network is known.
     """
 
     name: str
@@ -120,7 +120,7 @@ class PodSet:
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str | Late] = field(default_factory=dict)
     searches: list[str | Late] = field(default_factory=list)
-    fs_group: bool = False
+    template: Mapping[str, Any] = field(default_factory=dict)
     own_rank: int | None = None
     inits: list[Callable[[], InitPlan | None]] = field(default_factory=list)
 

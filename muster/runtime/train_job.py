@@ -28,7 +28,7 @@ from muster.runtime.info import Info, PodSet, ShapedContainer, UserEnv
 from muster.runtime.plan import Compiled, Role
 from muster.runtime.settings import nodes_of, of_train_job
 from muster.runtime.template import by_key, patched, with_trainer
-from muster.runtime.workload import containers_of, has_fs_group
+from muster.runtime.workload import containers_of
 from muster.workloads.adapter import Owner
 
 Runtime = TrainingRuntime | ClusterTrainingRuntime
@@ -209,7 +209,7 @@ def _pod_set(job: JSON, runtime: Runtime, framework: str, nodes: int | None) -> 
         spec=spec,
         role=role,
         jobs=int(job.get("replicas") or 1) if role == "other" else 1,  # a step of a TrainJob is one Job
-        fs_group=has_fs_group(pod_template(job)),
+        template=pod_template(job).get("spec") or {},
         after={each["name"]: each["status"] for each in job.get("dependsOn") or []},
     )
 

@@ -1,7 +1,6 @@
 """From an owner and a pod (or its template) to `Info`: its settings and the container that runs the framework."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
@@ -60,7 +59,7 @@ def describe(
         target=target,
         containers=containers,
         spec=spec,
-        fs_group=has_fs_group(adapter.template),
+        template=mapping(adapter.template.get("spec")),
         own_rank=own_rank(adapter.rank(pod), pod) if pod else None,
     )
     return Info(
@@ -78,11 +77,6 @@ def describe_pod(adapter: Adapter, spec: PodSpec, meta: ObjectMeta) -> Info:
     path = "metadata.annotations"
     settings = from_annotations((path, meta.annotations), (path, adapter.annotations))
     return describe(meta.labels[names.FRAMEWORK], adapter, spec, path="spec", settings=settings, pod=meta)
-
-
-def has_fs_group(template: Mapping[str, Any]) -> bool:
-    """Return True if the volumes of these pods belong to a group of their own (securityContext.fsGroup)."""
-    return mapping(mapping(template.get("spec")).get("securityContext")).get("fsGroup") is not None
 
 
 def containers_of(spec: PodSpec, path: str) -> list[ShapedContainer]:

@@ -8,8 +8,11 @@ Job does not name is derived from the Job's UID and the mount path, so it is nev
 import hashlib
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from pathlib import PurePosixPath
+from posixpath import normpath
 from typing import Any
 
+from muster.api.unchecked import mapping
 from muster.api.volcano.batch import Job, VolumeSpec
 
 Manifest = dict[str, Any]
@@ -96,6 +99,33 @@ def add_volume(manifest: Manifest, volume: Manifest, *, path: str, sub_path: str
         mounts = list(container.get("volumeMounts") or [])
         if all(str(other.get("mountPath", "")).rstrip("/") != path.rstrip("/") for other in mounts):
             container["volumeMounts"] = [*mounts, mount]
+
+
+_FOR_ROOT, _FOR_GROUP, _FOR_EVERYBODY = 0o600, 0o640, 0o644
+_HOME_OF_ROOT = "/root"
+
+
+def folder(path: str) -> str:
+    """Return an absolute path without what changes nothing: repeated slashes, dots, and a slash at the end."""
+    return "/" + normpath(path).lstrip("/")
+
+
+def of_root(spec: Mapping[str, Any], path: str) -> bool:
+    """Return True if root reads the ssh keys of this pod; without a `runAsUser`, their folder says it."""
+    pod = mapping(spec.get("securityContext"))
+    own = [mapping(mapping(each).get("securityContext")) for each in spec.get("containers") or []]
+    users = {each.get("runAsUser", pod.get("runAsUser")) for each in own}
+    return 0 in users or (None in users and PurePosixPath(folder(path)).is_relative_to(_HOME_OF_ROOT))
+
+
+def key_mode(spec: Mapping[str, Any], path: str) -> int:
+    """Return the mode of private ssh keys in a Secret's volume, whose files belong to root and the group `fsGroup`.
+
+    ssh refuses a private key of its own user that others may read. All containers of the pod belong to `fsGroup`.
+    """
+    if of_root(spec, path):
+        return _FOR_ROOT
+    return _FOR_EVERYBODY if mapping(spec.get("securityContext")).get("fsGroup") is None else _FOR_GROUP
 
 
 _DIGEST_CHARS = 12

@@ -16,11 +16,11 @@ from muster.runtime.plugins import mpi_objects, mpi_settings
 from muster.runtime.plugins.shared import errors_of, reserved, yielding
 from muster.runtime.settings import SSH_SECRET
 from muster.runtime.train_job import mounted_paths
+from muster.volcano.manifests import key_mode, of_root
 from muster.workloads.adapter import Owner
 
 SSHD = ("/usr/sbin/sshd", "-De")
 SSH_PORT = 22
-_ROOT = "/root"
 _FOLDER = ".ssh"
 """A folder in the volume: the root of a volume is writable for all users, which sshd does not accept."""
 
@@ -83,7 +83,11 @@ class MPIRuntime:
                 "secretName": secret.text if secret else mpi_objects.secret_name(info.owner.name),
                 "defaultMode": 0o400,
                 "items": [
-                    {"key": mpi_objects.PRIVATE_KEY, "path": f"{_FOLDER}/id_rsa", "mode": _key_mode(pod_set, path)},
+                    {
+                        "key": mpi_objects.PRIVATE_KEY,
+                        "path": f"{_FOLDER}/id_rsa",
+                        "mode": key_mode(pod_set.template, path),
+                    },
                     {"key": mpi_objects.PUBLIC_KEY, "path": f"{_FOLDER}/id_rsa.pub", "mode": 0o644},
                     {"key": mpi_objects.PUBLIC_KEY, "path": f"{_FOLDER}/authorized_keys", "mode": 0o644},
                 ],
@@ -114,7 +118,7 @@ class MPIRuntime:
         launcher.volumes.append(Volume(mpi_objects.HOSTFILE_VOLUME, source, self.name, f"pods of {info.workload}"))
         if launcher.target:
             launcher.target.mounts.append(Mount(mpi_objects.HOSTFILE_VOLUME, mpi_settings.HOSTFILE.rpartition("/")[0]))
-            launcher.target.set(self.name, yielding(info, _environment(info, number)))
+            launcher.target.set(self.name, yielding(info, _environment(info, launcher, number)))
         if launcher.role == "launcher" or launcher.own_rank == 0:
             launcher.inits.append(partial(mpi_objects.waiter, info, launcher, self.name))
 
@@ -130,10 +134,10 @@ def shared_hostfile(info: Info, owner: Owner) -> Component | None:
     )
 
 
-def _environment(info: Info, number: int) -> Variables:
+def _environment(info: Info, launcher: PodSet, number: int) -> Variables:
     kind = mpi_settings.implementation(info.settings)
     values = dict(kind.environment(number))
-    if mpi_settings.mount_path(info.settings).startswith(_ROOT) and kind is mpi_settings.OPEN_MPI:
+    if kind is mpi_settings.OPEN_MPI and of_root(launcher.template, mpi_settings.mount_path(info.settings)):
         values |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
     return {name: (value, f"what {kind.name} reads") for name, value in values.items()}
 
@@ -189,13 +193,3 @@ def _serve(pod_set: PodSet) -> None:
         port = port or SSH_PORT
     if port:
         target.readiness = {"tcpSocket": {"port": port}, "periodSeconds": 2}
-
-
-def _key_mode(pod_set: PodSet, path: str) -> int:
-    """The mode of the private key: ssh refuses one of the user's own that others can read; root owns a Secret's files.
-
-    So root needs 0600. Other users must be able to read it through the group (fsGroup), or as one of all.
-    """
-    if path == _ROOT or path.startswith(f"{_ROOT}/"):
-        return 0o600
-    return 0o640 if pod_set.fs_group else 0o644

@@ -24,6 +24,7 @@ from muster.runtime.settings import (
     SSH_MOUNT_PATH,
     Settings,
 )
+from muster.volcano.manifests import folder
 
 HOSTFILE = "/etc/mpi/hostfile"
 SSH_ARGUMENTS = "-o ConnectionAttempts=10 -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
@@ -113,7 +114,7 @@ def mount_path(settings: Settings) -> str:
         return DEFAULT_MOUNT_PATH
     if not setting.text.startswith("/"):
         raise setting.invalid(f"must be a folder's absolute path: {setting.source}")
-    return setting.text
+    return folder(setting.text)
 
 
 def key_kind(settings: Settings) -> KeyKind:

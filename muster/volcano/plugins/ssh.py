@@ -6,13 +6,11 @@ stays through restarts of pods, tasks and the whole Job, and its keys never chan
 
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import PurePosixPath
-from posixpath import normpath
 from typing import ClassVar
 
 from muster.api.kubernetes import core, endpoints
 from muster.api.volcano.batch import Job
-from muster.volcano.manifests import Manifest, add_volume
+from muster.volcano.manifests import Manifest, add_volume, folder, key_mode
 from muster.volcano.plugins.base import Flags, JobPlugin, KeyMaker, Owned, PluginError
 from muster.volcano.tasks import PodSlot, task_hosts
 
@@ -22,8 +20,6 @@ PRIVATE, PUBLIC, AUTHORIZED, CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys",
 _FOLDER = ".ssh"
 _DEFAULT_PATH = "/root/.ssh"
 _DEFAULT_PORT = 22
-_FOR_ROOT, _FOR_GROUP, _FOR_EVERYBODY = 0o600, 0o640, 0o644
-_HOME_OF_ROOT = "/root"
 
 
 class SSH(JobPlugin):
@@ -52,11 +48,11 @@ class SSH(JobPlugin):
 
     def shape(self, job: Job, slot: PodSlot, manifest: Manifest) -> None:
         """Mount the Secret, with a mode that lets the pod's user read the keys, and that ssh accepts."""
-        path = normpath(self.values["ssh-key-file-path"])
+        path = folder(self.values["ssh-key-file-path"])
         name = secret_name(job)
         secret = {
             "secretName": name,
-            "defaultMode": _mode(manifest["spec"], path),
+            "defaultMode": key_mode(manifest["spec"], path),
             "items": [{"key": key, "path": f"{_FOLDER}/{key}"} for key in (PRIVATE, PUBLIC, AUTHORIZED, CONFIG)],
         }
         add_volume(manifest, {"name": name, "secret": secret}, path=path, sub_path=_FOLDER)
@@ -73,19 +69,6 @@ class SSH(JobPlugin):
             return _entries(private.encode(), keys.pair_of(private.encode()).public)
         except ValueError as error:
             raise PluginError(f"spec.plugins[ssh]: ssh-private-key: {error}; or give ssh-public-key too") from error
-
-
-def _mode(spec: Manifest, path: str) -> int:
-    """Return the mode of the keys, which belong to root and to the group `fsGroup`.
-
-    ssh refuses a private key of its own user that others may read. Without a `runAsUser`, the path says if it is root.
-    """
-    pod = spec.get("securityContext") or {}
-    own = [each.get("securityContext") or {} for each in spec.get("containers") or []]
-    users = {each.get("runAsUser", pod.get("runAsUser")) for each in own}
-    if 0 in users or (None in users and PurePosixPath(path).is_relative_to(_HOME_OF_ROOT)):
-        return _FOR_ROOT
-    return _FOR_EVERYBODY if pod.get("fsGroup") is None or None in users else _FOR_GROUP
 
 
 def secret_name(job: Job) -> str:

@@ -61,18 +61,22 @@ def test_slots(policy: JSON, trainer: JSON, slots: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "group", "mode"),
+    ("path", "security", "mode"),
     [
-        ("/root/.ssh", None, 0o600),
-        ("/root/.ssh", 1000, 0o600),
-        ("/home/user/.ssh", 1000, 0o640),
-        ("/home/user/.ssh", None, 0o644),
-        ("/rooted", None, 0o644),
+        ("/root/.ssh", {}, 0o600),
+        ("/root/.ssh", {"fsGroup": 1000}, 0o600),
+        ("//root//.ssh/", {}, 0o600),
+        ("/home/user/.ssh", {"fsGroup": 1000}, 0o640),
+        ("/home/user/.ssh", {}, 0o644),
+        ("/home/user/.ssh", {"runAsUser": 0}, 0o600),
+        ("/root/.ssh", {"runAsUser": 1000}, 0o644),
+        ("/root/.ssh", {"runAsUser": 1000, "fsGroup": 1000}, 0o640),
+        ("/rooted", {}, 0o644),
     ],
 )
-def test_modes_of_the_key(path: str, group: int | None, mode: int) -> None:
-    """Ssh must be able to read the key, and must not find it too open."""
-    spec = {**node(), **({} if group is None else {"securityContext": {"fsGroup": group}})}
+def test_modes_of_the_key(path: str, security: JSON, mode: int) -> None:
+    """Ssh must be able to read the key, and must not find it too open; Open MPI runs as root where root is the user."""
+    spec = {**node(), "securityContext": security}
     result = w.compiled(w.train_job(), w.mpi_runtime(spec, spec, sshAuthMountPath=path))
     for pod_set in ("launcher", "node"):
         pods = w.pods_of(result, pod_set)["spec"]
@@ -85,7 +89,9 @@ def test_modes_of_the_key(path: str, group: int | None, mode: int) -> None:
         assert (secret["secretName"], secret["defaultMode"]) == ("train-mpi-ssh-auth", 0o400)
         # The folder in the volume: the volume's root is open to everybody, and sshd refuses keys from there.
         [mount] = [each for each in pods["containers"][0]["volumeMounts"] if each["name"] == "mpi-ssh-auth"]
-        assert (mount["mountPath"], mount["subPath"]) == (path, ".ssh")
+        assert (mount["mountPath"], mount["subPath"]) == (path.replace("//", "/").rstrip("/"), ".ssh")
+    allowed = w.env_of(w.pods_of(result, "launcher")["spec"]["containers"][0]).get("OMPI_ALLOW_RUN_AS_ROOT")
+    assert allowed == ("1" if mode == 0o600 else None)
 
 
 @pytest.mark.parametrize(

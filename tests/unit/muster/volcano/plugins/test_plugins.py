@@ -163,13 +163,13 @@ def test_the_wait_for_the_master_passes_quotas_and_pod_security() -> None:
     ("path", "pod", "own", "mode"),
     [
         ("/root/.ssh", {}, {}, 0o600),
-        ("/root//.ssh/", {}, {}, 0o600),
+        ("//root//.ssh/", {}, {}, 0o600),
         ("/home/mpi/.ssh", {}, {}, 0o644),
         ("/home/mpi/.ssh", {"runAsUser": 0}, {}, 0o600),
         ("/home/mpi/.ssh", {"runAsUser": 1000}, {"runAsUser": 0}, 0o600),
         ("/root/.ssh", {"runAsUser": 1000}, {}, 0o644),
         ("/home/mpi/.ssh", {"runAsUser": 1000, "fsGroup": 2000}, {}, 0o640),
-        ("/home/mpi/.ssh", {"fsGroup": 2000}, {}, 0o644),
+        ("/home/mpi/.ssh", {"fsGroup": 2000}, {}, 0o640),
     ],
 )
 def test_the_mode_of_the_keys(path: str, pod: dict[str, int], own: dict[str, int], mode: int) -> None:
