@@ -83,7 +83,8 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended
     )
     meta = ObjectMeta(name=name, namespace=pod.metadata.namespace, labels=labels, annotations=annotations)
     of = _reference(world) if world else pod.metadata.controller or _reference(pod)
-    return new_group(meta, spec, pod.spec.scheduler_name, of)
+    # Only its kind's controller is sure to have the right to the owner's finalizers, which some clusters require.
+    return new_group(meta, spec, pod.spec.scheduler_name, structs.replace(of, block_owner_deletion=False))
 
 
 def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:

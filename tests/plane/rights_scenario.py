@@ -27,7 +27,7 @@ from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
-from muster.api.kubernetes.core import INDEXED_JOBS, NODES, PODS, PRIORITY_CLASSES
+from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, NODES, PODS, PRIORITY_CLASSES
 from muster.api.kubernetes.quota import BUDGETS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.native import PHASE
@@ -253,6 +253,24 @@ def workloads_of_others(s: Scenario) -> None:
     child["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
     s.client.create(INDEXED_JOBS, child, s.namespace)
     s.until(lambda: s.used("controller", "get", "jobsets", "jobset.x-k8s.io"), "the JobSet to be read")
+
+
+def a_gang_of_an_unknown_kind(s: Scenario) -> None:
+    """Its pods block the deletion of their owner, to whose finalizers Muster has no right."""
+    owner = s.client.create(CONFIG_MAPS, {"metadata": {"name": "unknown"}}, s.namespace)
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "unknown", "uid": owner.metadata.uid}
+    metadata = {
+        "annotations": {names.MIN_MEMBER: "2"},
+        "labels": {names.QUEUE: "default"},
+        "ownerReferences": [{**reference, "controller": True, "blockOwnerDeletion": True}],
+    }
+    members = [f"unknown-{index}" for index in range(2)]
+    for name in members:
+        s.client.create(PODS, pod(name, metadata=metadata), s.namespace)
+    for name in members:
+        s.until(lambda n=name: s.client.get(PODS, n, s.namespace).spec.node_name, f"pod {name} to get a node")
+    for name in members:
+        s.client.delete(PODS, name, s.namespace)
 
 
 def _indexed(name: str, label: str, value: str) -> JSON:
@@ -578,6 +596,7 @@ STEPS: tuple[Callable[[Scenario], None], ...] = (
     names_that_are_taken,
     workloads,
     workloads_of_others,
+    a_gang_of_an_unknown_kind,
     a_gang_that_moves,
     a_native_gang,
     networks,

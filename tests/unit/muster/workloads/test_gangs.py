@@ -190,6 +190,14 @@ def test_group_of_a_workload() -> None:
     assert (single.metadata.owner_references[0].kind, single.spec.queue) == ("Pod", "default")
 
 
+def test_the_group_does_not_block_the_deletion_of_its_owner() -> None:
+    """Some clusters require a right to the owner's finalizers for that, which Muster lacks for kinds unknown to it."""
+    member = pod()
+    member.metadata.owner_references[0].block_owner_deletion = True
+    [reference] = group_of(member, None).metadata.owner_references
+    assert (reference.uid, reference.controller, reference.block_owner_deletion) == ("t", True, False)
+
+
 def test_which_queue_is_named() -> None:
     """By the pod, else by its owner; where neither says a word nobody has named one."""
     annotated = {"annotations": {"scheduling.volcano.sh/queue-name": "a"}}
