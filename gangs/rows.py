@@ -100,6 +100,7 @@ def rows(objects: RowSources) -> list[GangRow]:
     pods = pods_by_gang(objects.pods or ())
     placements = {each.metadata.key: each for each in objects.placements or ()}
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
+    trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
     found: list[GangRow] = []
     ganged: set[str] = set()
     for group in objects.groups:
@@ -110,8 +111,8 @@ def rows(objects: RowSources) -> list[GangRow]:
         if job is not None and job.status.state.phase in STOPPED:  # it is over, and so will be its PodGroup
             continue
         ganged |= {workload_of(group).uid, above.uid if above else ""}
-        found.append(_row(group, members, current(group, placements.get(meta.key)), job))
-    trainings = {each.metadata.uid: each for each in objects.train_jobs or ()}
+        row = _row(group, members, current(group, placements.get(meta.key)), job)
+        found.append(_as_refused(row, job, trainings.get(workload_of(group).uid)))
     for job in objects.jobs or ():
         if job.metadata.uid not in ganged:
             owner = job_workload(job)
@@ -199,6 +200,14 @@ def _without_gang(job: Job) -> GangRow:
         minimum=spec.min_available,
         wanted=sum(task.replicas for task in spec.tasks),
         priority_class=spec.priority_class_name,
+    )
+
+
+def _as_refused(row: GangRow, job: Job | None, train_job: TrainJob | None) -> GangRow:
+    """Return the row of a gang that waits with the reason why its pods cannot be created, if there is one."""
+    why = (job.status.state.refusal if job else "") or (train_job.blocked if train_job else "")
+    return (
+        structs.replace(row, message=why, reason=brief(why), needs_room=False) if why and row.state in WAITING else row
     )
 
 

@@ -10,7 +10,7 @@ from controller.live import controller_key, delete, find_or_make, owned_by, owne
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.cron import CRON_JOBS, CronJob
-from muster.kube.errors import Forbidden, Invalid, NotFound
+from muster.kube.errors import NotFound, Refused
 from muster.volcano.schedule import ScheduleError, read, zone_of
 
 BLOCKED_S = 30.0
@@ -85,7 +85,7 @@ class CronJobs(KindController[CronJob]):
             jobs = [job for job in jobs if job not in running]
         try:
             job, new = find_or_make(self._client, JOBS, manifest)
-        except (Forbidden, Invalid) as error:
+        except Refused as error:
             self._recorder.event(cron_job, "Warning", "FailedCreate", f"Job {name}: {error.message}")
             return False
         if not owned_by(job.metadata, cron_job.metadata.uid):

@@ -24,7 +24,7 @@ from muster.api.volcano.flow import (
     JobTemplateStatus,
     job_name,
 )
-from muster.kube.errors import Forbidden, Invalid, NotFound
+from muster.kube.errors import NotFound, Refused
 from muster.kube.reflector import Reflector
 from muster.volcano.flows import check_steps
 
@@ -195,7 +195,7 @@ class JobFlows(KindController[JobFlow]):
         manifest = job_manifest(job_flow, flow, template)
         try:
             job, new = (foreign, False) if foreign else find_or_make(self._client, JOBS, manifest)
-        except (Forbidden, Invalid) as error:
+        except Refused as error:
             return f"the API server refuses Job {name}: {error.message}"
         if not owned_by(job.metadata, meta.uid):
             owner = job.metadata.controller

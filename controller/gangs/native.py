@@ -17,7 +17,7 @@ from muster.api import names
 from muster.api.kubernetes.meta import format_time
 from muster.api.kubernetes.scheduling import INITIALLY_SCHEDULED, NATIVE_POD_GROUPS, SCHEDULED, NativePodGroup
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.errors import APIError, Conflict, Forbidden, Invalid, NotFound
+from muster.kube.errors import APIError, Conflict, NotFound, Refused
 from muster.kube.served import FRESH_S, Served
 from muster.volcano.native import is_gang, native_of
 
@@ -67,7 +67,7 @@ class NativeGroupWorker(KeyController):
             return
         try:
             self._publish(key, group)
-        except (Invalid, Forbidden) as error:
+        except Refused as error:
             log.warning("gang not published", group=key, why=str(error), again_s=REFUSED_S)
             self.worker.queue.add_after(key, REFUSED_S)
         except NotFound:  # the kind is served no more, or the namespace goes

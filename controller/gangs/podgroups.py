@@ -17,7 +17,7 @@ from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
-from muster.kube.errors import APIError, Forbidden, Invalid, NotFound
+from muster.kube.errors import APIError, NotFound, Refused
 from muster.process.tracing import SPANS, workload_of
 from muster.volcano.tasks import job_of, job_of_pod
 from muster.workloads.kind import GangRules
@@ -102,7 +102,7 @@ class PodGroups(KeyController):
                     self.worker.queue.add_after(key, AGAIN_S)
                     return
                 self._update(made, wanted, newest, owner)
-            except (Invalid, Forbidden) as error:
+            except Refused as error:
                 reader = world or owner or structs.replace(newest, api_version="v1", kind="Pod")
                 self._refused(key, reader, error, group)
                 return
@@ -139,7 +139,7 @@ class PodGroups(KeyController):
         try:
             if patch:
                 self._patch(group, patch)
-        except (Invalid, Forbidden):
+        except Refused:
             rest = update(group, in_the_queue_of(group, wanted))
             if rest and rest != patch:
                 self._patch(group, rest)

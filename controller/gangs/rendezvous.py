@@ -16,7 +16,7 @@ from muster.api.base import Resource
 from muster.api.fields import InvalidFieldError
 from muster.api.kubernetes.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
 from muster.api.kubernetes.meta import Object
-from muster.kube.errors import Invalid
+from muster.kube.errors import BadRequest, Forbidden, Invalid
 from muster.runtime.plugins.mpi import shared_hostfile
 from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME, secret_name, ssh_secret
 from muster.runtime.settings import SSH_KEY, annotation
@@ -110,7 +110,12 @@ class Rendezvous(KeyController):
 
     def _make(self, resource: Resource[Any], workload: Object, manifest: Mapping[str, Any]) -> None:
         """Make an object; wait for that of an earlier workload to be gone. A user may have made it, too."""
-        found, new = find_or_make(self._client, resource, manifest)
+        try:
+            found, new = find_or_make(self._client, resource, manifest)
+        except (BadRequest, Forbidden) as error:
+            why = f"{resource.kind} {manifest['metadata']['name']} is refused: {error.message}"
+            self._recorder.event(workload, "Warning", f"{resource.kind}Error", f"{why}; the pods wait for it")
+            raise Retry(why) from error
         owner, what = found.metadata.controller, f"{resource.kind} {found.metadata.name}"
         if new or (owner and owner.uid == workload.metadata.uid):
             return

@@ -19,10 +19,10 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.jobset import JOB_SETS, JobSet
 from muster.api.kubeflow.trainer import TrainJob
-from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS, IndexedJob
-from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, INDEXED_JOBS, PODS, IndexedJob
+from muster.api.kubernetes.meta import Object, ObjectMeta, readable_time
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
-from muster.kube.errors import AlreadyExists, NotFound
+from muster.kube.errors import AlreadyExists, Forbidden, NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.store import ObjectStore
 from muster.volcano.tasks import reference
@@ -124,6 +124,15 @@ class ChildSteps:
         self._made.drop(meta.key)
         self._made_initializers.drop(meta.key)
         log.info("deleted", job=meta.key, why=why)
+
+    def refusal(self, train_job: TrainJob, job: str, since_s: float) -> str:
+        """Return why the pods of a batch/v1 Job of that age cannot be created, by its newest Event; "" without one."""
+        selector = f"involvedObject.kind=Job,involvedObject.name={job},reason=FailedCreate"
+        told: list[tuple[float, str]] = []
+        with suppress(Forbidden):  # the role of an earlier chart
+            events = self._client.list(EVENTS, train_job.metadata.namespace, field_selector=selector)
+            told = [(readable_time(each.last_timestamp) or 0.0, each.message) for each in events]
+        return max((each for each in told if each[0] >= since_s), default=(0.0, ""))[1]
 
     def _initializer(self, train_job: TrainJob, name: str) -> IndexedJob | None:
         key = f"{train_job.metadata.namespace}/{name}"

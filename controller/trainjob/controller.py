@@ -3,7 +3,7 @@
 Both follow from its spec, its kept runtime and the objects that exist: another process would make the same pass.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from msgspec import structs
@@ -29,7 +29,7 @@ from muster.api.kubernetes.meta import Condition, Object, format_time
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
-from muster.kube.errors import Forbidden, Invalid
+from muster.kube.errors import Refused
 from muster.runtime import registry
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Compiled, Plan
@@ -38,6 +38,8 @@ from muster.volcano.tasks import job_of
 
 BLOCKED_S = 10.0
 """Time until a TrainJob that is blocked is tried again."""
+WITHOUT_PODS_S = 10.0
+"""Time after which Events of a batch/v1 Job without pods are read, and read again."""
 PODS_S = 0.1
 """Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""
 DELETION_FAILED = "TrainJobResourcesDeletionFailed"
@@ -127,7 +129,7 @@ class TrainJobs(KindController[TrainJob]):
             ended = self._go_on(train_job)
         except Obstacle as obstacle:
             self._blocked(train_job, str(obstacle), passing=obstacle.passing)
-        except (Forbidden, Invalid) as error:
+        except Refused as error:
             self._blocked(train_job, f"the API server refuses what this TrainJob needs: {error.message}")
         else:
             if ended:  # no obstacle takes the end back
@@ -176,7 +178,7 @@ class TrainJobs(KindController[TrainJob]):
                 continue
             try:
                 self._steps.take(train_job, step)
-            except (Obstacle, Forbidden, Invalid) as error:
+            except (Obstacle, Refused) as error:
                 obstacle = obstacle or error
         if obstacle:
             raise obstacle
@@ -220,11 +222,12 @@ class TrainJobs(KindController[TrainJob]):
         """Write the status. `Blocked` stays until all steps were taken."""
         statuses = theirs.with_counts(status.jobs_status(train_job, plan, children))
         blocked = [each.message for each in train_job.status.conditions if each.type == status.BLOCKED]
+        obstacle = self._refusal(train_job, children, statuses) if unblocked or not blocked else blocked[0]
         held = status.conditions(
             train_job,
             now=format_time(self._wall_s()),
             trains=status.trains(statuses, plan),
-            obstacle="" if unblocked or not blocked else blocked[0],
+            obstacle=obstacle,
             waits=status.why_waiting(children),
             end=end,
         )
@@ -232,9 +235,24 @@ class TrainJobs(KindController[TrainJob]):
         digest = self._runtimes.digest(train_job.metadata.uid)
         written = self._with_status(train_job, statuses, held, digest)
         for each in held:
-            if each.type == status.SUSPENDED and before_.get(each.type) != each.status:
+            if before_.get(each.type) == each.status:
+                continue
+            if each.type == status.SUSPENDED:
                 self._recorder.event(train_job, "Normal", each.reason, each.message)
+            elif each.type == status.BLOCKED:
+                self._recorder.event(train_job, "Warning", each.reason, each.message)
         return written
+
+    def _refusal(self, train_job: TrainJob, children: Children, statuses: Sequence[ReplicatedJobStatus]) -> str:
+        """Return why pods of the TrainJob cannot be created, in the words of the API server; "" if they can."""
+        state = children.job.status.state if children.job else None
+        if state and state.refusal:
+            return f"Job {train_job.metadata.name}: {state.refusal}"
+        for name, since_s in status.without_pods(train_job, children, statuses):
+            self.worker.queue.add_after(train_job.metadata.key, WITHOUT_PODS_S)
+            if self._wall_s() - since_s >= WITHOUT_PODS_S and (why := self._steps.refusal(train_job, name, since_s)):
+                return f"Job {name}: {why}"
+        return ""
 
     def _after_the_end(self, train_job: TrainJob) -> None:
         """Delete Jobs that still run after the end, and the Job when its time is over."""
@@ -262,7 +280,7 @@ class TrainJobs(KindController[TrainJob]):
         for job in jobs:
             try:
                 self._steps.delete(job, why)
-            except (Forbidden, Invalid) as error:
+            except Refused as error:
                 kind = "JobSet" if isinstance(job, JobSet) else "Job"
                 refusals.append(f"{kind} {job.metadata.name} cannot be deleted: {error.message}")
         if refusals:

@@ -94,7 +94,7 @@ def _without_group(job: Job) -> GangReport:
     state = job.status.state
     ended = state.phase in FINISHED or state.phase in {"Aborted", "Aborting", "Terminating", "Completing"}
     why = ": ".join(word for word in (state.reason, state.message) if word)
-    comes = not ended and state.reason != "BackOff"  # else the message says when
+    comes = not (ended or state.refusal or state.reason == "BackOff")  # else the message says when, or why not
     return GangReport(
         gang="",
         workload=f"Job {job.metadata.key}",

@@ -15,6 +15,7 @@ from extender.planner.actions.spares import Spares
 from extender.planner.state.avoided import entries_of
 from extender.planner.state.gangs import GangView
 from extender.planner.state.spareseats import loans_of, seats_of
+from muster.api.grammar import also
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import AvoidedNode
 from muster.api.muster.standing import place_words
@@ -51,7 +52,7 @@ class GangExplainer:
             job_phase=job.status.state.phase if job else "",
             cause=verdict.cause,
             reason=verdict.reason,
-            summary=verdict.summary,
+            summary=also(verdict.summary, job.status.state.refusal if job else ""),
             message=verdict.message or verdict.summary,
             since=_since(gang, verdict.cause),
             min_member=gang.min_member,

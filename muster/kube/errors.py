@@ -62,15 +62,22 @@ class TooLarge(Undecodable):
     """An answer of more bytes than are read."""
 
 
-class BadRequest(APIError):
-    """400: the request makes no sense to the API server."""
+class Refused(APIError):
+    """4xx: the object is not accepted as it is, by a rule of the API server or by a policy, quota or webhook.
+
+    Itself 413: the object is too large.
+    """
+
+
+class BadRequest(Refused):
+    """400: the request makes no sense to the API server, or a webhook that names no code refuses the object."""
 
 
 class Unauthorized(APIError):
     """401: the API server does not accept the credentials."""
 
 
-class Forbidden(APIError):
+class Forbidden(Refused):
     """403: the caller has no right to do that."""
 
 
@@ -94,7 +101,7 @@ class Gone(APIError):
     """410: the resource version or continue token is too old, so list again."""
 
 
-class Invalid(APIError):
+class Invalid(Refused):
     """422: the object breaks a rule; the message names the fields."""
 
 
@@ -125,6 +132,7 @@ _BY_STATUS: dict[int, type[APIError]] = {
     404: NotFound,
     409: Conflict,
     410: Gone,
+    413: Refused,
     422: Invalid,
     429: TooManyRequests,
 }

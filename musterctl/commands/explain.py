@@ -19,6 +19,7 @@ from extender.explain.text import TextLine, lines_of
 from extender.explain.topology import topology_reports
 from extender.explain.whatif import WhatIf
 from muster.api import names
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes import core, meta
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
@@ -151,7 +152,7 @@ def topo(
 
 
 def why_unplaced(client: Client, name: str, namespace: str) -> str:
-    """Return sentences about the workloads of this name in the namespace; empty if there are none, or all have a queue.
+    """Return sentences about workloads of this name in the namespace; empty if nothing is wrong with them.
 
     Kinds that the user may not read, or that the cluster does not have, are left out.
     """
@@ -163,6 +164,9 @@ def why_unplaced(client: Client, name: str, namespace: str) -> str:
         with suppress(NotFound, Forbidden):
             workload = client.get(whole(kind.resource), name, namespace)
             found += dict.fromkeys(_sentences(kind, workload, of_namespace))
+    with suppress(NotFound, Forbidden):
+        blocked = client.get(TRAIN_JOBS, name, namespace).blocked
+        found += [f"TrainJob {name} is blocked: {blocked}"] if blocked else []
     return "\n".join(found)
 
 

@@ -535,7 +535,11 @@ def train_jobs(s: Scenario) -> None:
     with suppress(urllib.error.HTTPError):
         urllib.request.urlopen(request, context=trust, timeout=10).close()  # noqa: S310 - as above
     s.until(lambda: s.used("controller", "create", "tokenreviews", "authentication.k8s.io"), "a report to be checked")
-    for name in ("tuned", "grows"):
+    account = patch("tests.muster.dev/account", "dataset-initializer", serviceAccountName="nobody")
+    refused = train_job("refused", "torchtune-llama3.2-1b", trainer={"command": ["tune"]}, runtimePatches=[account])
+    s.client.create(TRAIN_JOBS, refused, s.namespace)
+    s.until(lambda: "nobody" in s.client.get(TRAIN_JOBS, "refused", s.namespace).blocked, "the words about its pods")
+    for name in ("tuned", "grows", "refused"):
         s.client.delete(TRAIN_JOBS, name, s.namespace)
 
 

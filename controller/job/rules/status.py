@@ -24,12 +24,12 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.kubernetes.pod_problems import sentence
 from muster.api.muster.gang import gated, later_tasks
-from muster.api.volcano.batch import Job, JobCondition, JobState, JobStatus, Phase, TaskState
+from muster.api.volcano.batch import REFUSED, Job, JobCondition, JobState, JobStatus, Phase, TaskState
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
 
 UNSCHEDULABLE = "Unschedulable"
 """Reason of a Job whose gang cannot be placed for now."""
-RECOVERABLE = frozenset({"FailedCreate", "FailedDelete", "OverLimit", "PluginError", "PodGroupError", "PVCError"})
+RECOVERABLE = REFUSED | {"FailedDelete"}
 """Reasons that give way to another one when the failure is over."""
 _RUNNING = frozenset({"", "MinAvailableReached", "Recovered"})
 """Reasons of a Job that runs as it should; any other is a problem of its pods."""

@@ -8,7 +8,7 @@ Job. It counts as succeeded or failed when it has ended, else as active with any
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from controller.job.rules.status import UNSCHEDULABLE, unschedulable
@@ -19,7 +19,7 @@ from muster.api import names
 from muster.api.kubeflow.jobset import ReplicatedJobStatus
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import IndexedJob, Pod
-from muster.api.kubernetes.meta import Condition
+from muster.api.kubernetes.meta import Condition, parse_time
 from muster.api.limits import whole_number
 from muster.api.volcano.batch import FINISHED
 from muster.api.volcano.scheduling import TOO_FEW_PODS, PodGroup
@@ -76,6 +76,24 @@ def why_the_gang_waits(group: PodGroup | None) -> str:
     if group is None or group.status.phase not in {"", "Pending", "Inqueue"} or obstacle_of(group) == TOO_FEW_PODS:
         return ""
     return unschedulable(group) or ""
+
+
+def without_pods(
+    train_job: TrainJob, children: Children, statuses: Sequence[ReplicatedJobStatus]
+) -> Iterator[tuple[str, float]]:
+    """Yield the batch/v1 Jobs that should have pods and lack some, with their age: only their Events have a reason.
+
+    Those of a JobSet are not known; it may wait with the second until the first is over.
+    """
+    few = children.group is not None and obstacle_of(children.group) == TOO_FEW_PODS
+    waiting = [each for each in statuses if not (each.ready or each.succeeded or each.failed)]
+    if children.job_set:
+        waiting = waiting[:1]
+    for each in () if train_job.spec.suspend else waiting:
+        name = initializer_name(train_job, each.name)
+        maker = children.job_set or children.initializers.get(name)
+        if maker and (few or not each.active):
+            yield name, parse_time(maker.metadata.creation_timestamp) or 0.0
 
 
 def _set(

@@ -156,5 +156,11 @@ class TrainJob(Object, kw_only=True):
         """True if this cluster's controller runs the job."""
         return self.spec.managed_by in {None, "", CONTROLLER}
 
+    @property
+    def blocked(self) -> str:
+        """Why something cannot be created for it; "" if everything can."""
+        held = (each for each in self.status.conditions if (each.type, each.status) == ("Blocked", "True"))
+        return next((each.message for each in held), "")
+
 
 TRAIN_JOBS = Resource(GROUP, VERSION, "trainjobs", "TrainJob", TrainJob)

@@ -143,6 +143,10 @@ class JobSpec(Wire):
     """Required nearness of all pods."""
 
 
+REFUSED = frozenset({"FailedCreate", "OverLimit", "PluginError", "PodGroupError", "PVCError"})
+"""Reasons of a Job for which something cannot be created."""
+
+
 class JobState(Wire):
     """Phase of a Job, with time and reason."""
 
@@ -154,6 +158,11 @@ class JobState(Wire):
     """Reason, in a sentence."""
     last_transition_time: Time | None = None
     """Time when the phase was entered."""
+
+    @property
+    def refusal(self) -> str:
+        """Why pods or other objects of a Job that has not started cannot be created; "" if they can."""
+        return self.message if self.phase == "Pending" and self.reason in REFUSED else ""
 
 
 class TaskState(Wire):

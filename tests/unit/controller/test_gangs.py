@@ -2,6 +2,7 @@
 
 from hashlib import sha256
 from typing import Any
+from unittest.mock import Mock
 
 import msgspec
 import pytest
@@ -9,12 +10,13 @@ from builders import manifests
 from gangs_world import JSON, World
 from msgspec import structs
 
+from controller.worker import Retry
 from muster.api.base import Resource
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod, PodStatus
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.kube.errors import Invalid
+from muster.kube.errors import Forbidden, Invalid
 from muster.workloads.jobset import JOB_SET, JOBSET_NAME
 from muster.workloads.leader_worker_set import LEADER_WORKER_SET, LWS_NAME
 from muster.workloads.table import gang_of
@@ -205,6 +207,15 @@ def test_a_gang_of_an_earlier_jobset(world: World) -> None:
     world.pod_groups.process(f"n/{name}")
     [group] = world.api.all(POD_GROUPS)
     assert group.spec.min_member == 4
+
+
+def test_a_refused_service_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By an event of the workload whose pods wait for it; it is tried again."""
+    monkeypatch.setattr(world.api, "create", Mock(side_effect=Forbidden("exceeded quota: services")))
+    with pytest.raises(Retry):
+        world.meet(world.owner(INDEXED_JOBS), subdomain="train")
+    told = "Job train: Service train is refused: exceeded quota: services; the pods wait for it"
+    assert world.events.said == {"ServiceError": told}
 
 
 def test_somebody_elses_service_is_told(world: World) -> None:

@@ -12,10 +12,10 @@ from muster.api import names
 from muster.api.kubeflow.jobset import JOB_SETS, JobSet
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
-from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, PODS
+from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, INDEXED_JOBS, PODS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.kube.errors import Forbidden
+from muster.kube.errors import BadRequest, Forbidden, Refused
 
 NOW = "2027-01-15T08:00:00Z"
 FETCH = "t-dataset-initializer-0"
@@ -36,6 +36,12 @@ class World(Settled):
         spec = {"runtimeRef": {"name": "runtime"}, "trainer": {"numNodes": 2}, **spec}
         self.api.add(TRAIN_JOBS, {"metadata": {"name": "t", **(metadata or {})}, "spec": spec})
         return self.acts()
+
+    def show_job_set(self, status: JSON) -> None:
+        """The controller sees the JobSet with this status."""
+        self.set(JOB_SETS, "t", status=status)
+        shown = msgspec.convert(msgspec.to_builtins(self.one(JOB_SETS, "t")), JobSet)
+        self.controller.train_jobs.watched._changed("jobsets.jobset.x-k8s.io", None, shown)
 
     @property
     def conditions(self) -> list[str]:
@@ -252,26 +258,70 @@ def test_nothing_can_be_made() -> None:
     assert world.conditions == []
 
 
-@pytest.mark.parametrize("is_refused", [True, False])
-def test_something_is_in_the_way(*, is_refused: bool) -> None:
-    """The API server refuses its Job, or another Job has its name; neither is changed."""
+@pytest.mark.parametrize("refusal", [Forbidden("quota"), BadRequest("quota"), Refused("quota", status=413), None])
+def test_something_is_in_the_way(refusal: Refused | None) -> None:
+    """The API server or a webhook refuses its Job, or another Job has its name; neither is changed."""
     world = World()
-    if is_refused:
-        world.api.refuses = Forbidden("quota")
+    if refusal:
+        world.api.refuses = refusal
     else:
         world.api.add(JOBS, {"metadata": {"name": "t"}, "spec": {"tasks": []}})
     assert "create Job t" not in world.submit()
     assert world.conditions == ["Blocked=True TrainJobResourcesCreationFailed"]
     assert world.message == (
         "the API server refuses what this TrainJob needs: quota"
-        if is_refused
+        if refusal
         else "Job t exists already and has no owner, so it is not changed; delete it, or delete this TrainJob and give "
         "it another name"
     )
     world.api.refuses = None
-    if not is_refused:
+    if not refusal:
         world.api.remove(JOBS, world.one(JOBS, "t"), at_once=True)
     assert world.acts(10.1)[-2:] == ["create Job t", STATUS]
+    assert world.conditions == []
+
+
+def test_a_pod_of_its_job_is_refused() -> None:
+    """It says so in the words of the API server, once, until the pod can be created."""
+    world = World()
+    quota = "exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1"
+    world.api.fails(Forbidden(quota), "create", only="t-node-1", times=999)
+    world.submit()
+    for _ in range(4):
+        world.acts(5.0)
+        assert world.conditions == ["Blocked=True TrainJobResourcesCreationFailed"]
+        assert world.message.startswith(f"Job t: pod t-node-1 cannot be created: {quota}")
+    assert sum("TrainJobResourcesCreationFailed" in each for each in world.told()) == 1
+    world.api.meddle = lambda _: None
+    world.acts(30.0)
+    world.acts(30.0)
+    assert world.conditions == []
+
+
+@pytest.mark.parametrize("of_a_job_set", [True, False])
+def test_pods_of_its_batch_jobs_are_refused(*, of_a_job_set: bool) -> None:
+    """Only an Event of the Job has the words of the API server; they count as long as there are no pods."""
+    world = World(target="JobSet") if of_a_job_set else fetching()
+    name, spec = ("t-node-0", {}) if of_a_job_set else (FETCH, DATASET)
+    world.submit(**spec)
+    about: JSON = {"involvedObject": {"kind": "Job", "name": name}, "reason": "FailedCreate"}
+    for second, words in enumerate(("of an earlier Job", "is forbidden", "violates PodSecurity")):
+        told = {**about, "message": f"Error creating: pod {words}", "lastTimestamp": f"2027-01-15T0{7 + second}:00:00Z"}
+        world.api.add(EVENTS, {"metadata": {"name": f"e{second}"}, **told})
+    if of_a_job_set:
+        world.show_job_set({})
+    world.acts(5.0)
+    assert world.conditions == []
+    world.acts(10.1)
+    assert world.conditions == ["Blocked=True TrainJobResourcesCreationFailed"]
+    assert world.message == f"Job {name}: Error creating: pod violates PodSecurity"
+    assert world.acts(10.0) == []
+    if of_a_job_set:
+        counts = {"name": "node", "active": 1, "ready": 0, "succeeded": 0, "failed": 0, "suspended": 0}
+        world.show_job_set({"replicatedJobsStatus": [counts]})
+    else:
+        world.set(INDEXED_JOBS, FETCH, status={"active": 1})
+    world.acts()
     assert world.conditions == []
 
 
@@ -379,9 +429,7 @@ def test_a_job_set_in_place_of_a_job(ends: str, condition: str, events: list[str
     reason = condition.rpartition(" ")[2]
     held = {"type": ends, "status": "True", "reason": reason, "message": "why", "lastTransitionTime": NOW}
     for status in ({"replicatedJobsStatus": [count]}, {"conditions": [held]}):
-        world.set(JOB_SETS, "t", status=status)
-        shown = msgspec.convert(msgspec.to_builtins(world.one(JOB_SETS, "t")), JobSet)
-        world.controller.train_jobs.watched._changed("jobsets.jobset.x-k8s.io", None, shown)
+        world.show_job_set(status)
         assert STATUS in world.acts()
         assert world.counts == {"node": "1 ready 1 active"}
     assert (world.conditions, world.told()) == ([condition], events)

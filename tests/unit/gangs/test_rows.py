@@ -13,10 +13,11 @@ from extender.planner.reasons.room import NearestMiss, Shortage, Wanted
 from extender.planner.reasons.topology import Closest
 from gangs.rows import GangRow, RowSources, difference, gang_name, rows
 from gangs.states import needs_room
+from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.muster.gang import workload_note
-from muster.api.volcano.batch import Job
+from muster.api.volcano.batch import JOBS, Job
 from muster.api.volcano.scheduling import EVICTED, NO_ROOM, PodGroup
 
 JSON = dict[str, Any]
@@ -205,6 +206,26 @@ def test_jobs_without_a_gang() -> None:
     )
     assert (row.state, row.reason) == ("Failed", "pod fit-0 failed")
     assert only(jobs=[job("Aborted")]).reason == "`muster job resume train` starts it again"
+
+
+def test_a_gang_whose_pods_cannot_be_created() -> None:
+    """The words of the API server, as the Job has them, or the TrainJob of a JobSet."""
+    few = {"reason": TOO_FEW, "message": "1 of the 2 pods that start together exist"}
+    state = {"phase": "Pending", "reason": "FailedCreate", "message": "pod train-1 cannot be created: exceeded quota"}
+    refused = a_job("train", uid="train", status={"state": state})
+    row = only(groups=[group(**few, metadata=owner("Job", "train", JOBS.api_version))], jobs=[refused])
+    assert (row.state, row.message, row.reason) == ("Waiting", state["message"], state["message"])
+    told = {
+        "type": "Blocked",
+        "status": "True",
+        "lastTransitionTime": "",
+        "reason": "x",
+        "message": "Job fit-node-0: no",
+    }
+    blocked = train_job("fit", "r", uid="fit", status={"conditions": [told]})
+    of = owner("TrainJob", "fit", TRAIN_JOBS.api_version)
+    assert only(groups=[group(**few, metadata=of)], train_jobs=[blocked]).message == told["message"]
+    assert only(groups=[group(metadata=of, phase="Running")], train_jobs=[blocked]).message != told["message"]
 
 
 def test_order_and_pods_of_others() -> None:

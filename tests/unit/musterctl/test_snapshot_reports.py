@@ -221,6 +221,17 @@ def test_why_a_workload_is_not_placed(cluster: Any, server: Server, *, plain: bo
     assert told.stderr.splitlines()[-1] == f"Error: Job lone {why}"
 
 
+def test_why_a_train_job_has_no_job(cluster: Any, server: Server) -> None:
+    """Its condition has the words of the API server."""
+    told = {"type": "Blocked", "status": "True", "lastTransitionTime": "", "reason": "x", "message": "Job fit-0: no"}
+    spec = {"runtimeRef": {"name": "r"}}
+    found = {"metadata": {"name": "fit", "namespace": "ns"}, "spec": spec, "status": {"conditions": [told]}}
+    server.answers["GET /apis/trainer.kubeflow.org/v1alpha1/namespaces/ns/trainjobs/fit"] = (200, found, [])
+    asked = cluster("explain", "job", "fit", "-n", "ns")
+    assert asked.exit_code == 1
+    assert asked.stderr.splitlines()[-1] == "Error: TrainJob fit is blocked: Job fit-0: no"
+
+
 def test_labels_that_mean_nothing_are_told(snapshot: Path, tmp_path: Path) -> None:
     """Below the report of a pod that has one."""
     dump = load(snapshot.read_bytes())

@@ -215,6 +215,18 @@ def test_a_job_whose_pods_were_refused_waits_without_a_gang() -> None:
     assert world.explain("a", "job").summary == "it has no gang: the Job is Pending (BackOff: refused)"
 
 
+def test_a_gang_whose_pods_are_refused() -> None:
+    """The Job has the words of the API server; without a gang, the controller is not to blame."""
+    world = ExplainWorld().nodes(1)
+    world.gang("a", {"worker": (2, GPU8)})
+    [job] = world.state.jobs.values()
+    refusal = "pod a-worker-1 cannot be created: exceeded quota"
+    job.status.state.phase, job.status.state.reason, job.status.state.message = "Pending", "FailedCreate", refusal
+    assert world.explain("a", "job").summary.endswith(f"; {refusal}")
+    world.state.on_pod_group(world.state.groups["ns/a"], None)
+    assert world.explain("a", "job").summary == f"it has no gang: the Job is Pending (FailedCreate: {refusal})"
+
+
 def test_what_becomes_of_members_on_a_suspect_node() -> None:
     """The node, the condition, the policy, and why it is that one."""
     world = ExplainWorld()
