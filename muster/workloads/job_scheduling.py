@@ -61,7 +61,7 @@ def native(job: JSON) -> Iterator[Addition]:
     source = "spec.scheduling" if spec.get("scheduling") else "spec.template.spec"
     yield Addition((*place, names.NATIVE_GROUP), "true", "its native PodGroup is its gang", source)
     given, there = mapping(find(job, ("metadata", "annotations"))), mapping(find(job, place))
-    for key in (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS, *names.GANG_KEYS):
+    for key in (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS, *names.GANG_KEYS, names.ELASTIC):
         if key in given and key not in there:
             yield Addition((*place, key), given[key], "so that its pods have it", f"metadata.annotations[{key}]")
 

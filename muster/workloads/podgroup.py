@@ -18,7 +18,7 @@ from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, c
 from muster.volcano.tasks import job_of
 from muster.workloads.table import MAKERS, gang_of, gang_rules, group_name, is_independent, min_member
 
-_GROUP_ANNOTATIONS = (*names.GANG_KEYS, *names.SCALE_UP_KEYS)
+_GROUP_ANNOTATIONS = (*names.GANG_KEYS, names.ELASTIC, *names.SCALE_UP_KEYS)
 _OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)
 """Taken from the owner only: the pods of a gang may be of several kinds, and theirs are about their own kind."""
 _OWNER_PREFIX = "volcano.sh/"

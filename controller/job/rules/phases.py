@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from controller.job.rules.events import task_of
+from muster.api import names
 from muster.api.grammar import be, many
 from muster.api.kubernetes.core import Pod
-from muster.api.volcano.batch import FINISHED, JobSpec, Phase
+from muster.api.volcano.batch import FINISHED, Job, JobSpec, Phase
 from muster.volcano.tasks import max_retry, minimum, total_minimum, total_replicas
 
 SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
@@ -65,15 +66,24 @@ class Transition(NamedTuple):
     message: str
 
 
-def next_phase(spec: JobSpec, phase: Phase, counts: Counts, retry_count: int, spent: str = "") -> Transition | None:
+def unplaced(job: Job, pods: Iterable[Pod]) -> int | None:
+    """Return the pods of an elastic Job that have no node yet; None for any other Job."""
+    if names.ELASTIC not in job.metadata.annotations or len(job.spec.tasks) != 1:
+        return None
+    return sum(not pod.spec.node_name and not pod.metadata.deletion_timestamp for pod in pods)
+
+
+def next_phase(
+    spec: JobSpec, phase: Phase, counts: Counts, retry_count: int, spent: str = "", unplaced: int | None = None
+) -> Transition | None:
     """Return the phase that follows from the counters, or None if the Job stays where it is.
 
-    `spent` is why the budget of restarts has none left, empty if it has.
+    `spent` is why the budget of restarts has none left, empty if it has; `unplaced` see the function of this name.
     """
     if phase in {"", "Pending"}:
         return _started(spec, counts)
     if phase == "Running":
-        return _completion(spec, counts)
+        return _completion(spec, counts) if unplaced is None else _elastic(spec, counts, unplaced)
     if phase == "Restarting":
         return Transition("Failed", SPENT, spent) if spent else _restarted(spec, counts, retry_count)
     if phase in DRAINING and counts.pending == counts.running == counts.terminating == 0:
@@ -115,6 +125,15 @@ def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
     if counts.pending > replicas - spec.min_available:
         return Transition("Pending", "BelowMinAvailable", f"{counts.pending} of {replicas} pods are pending again")
     return None
+
+
+def _elastic(spec: JobSpec, counts: Counts, unplaced: int) -> Transition | None:
+    """Return the end of an elastic world whose members have succeeded: what has no node yet would start alone."""
+    others = counts.running + counts.failed + counts.unknown + counts.terminating + counts.pending - unplaced
+    if others or counts.succeeded < max(spec.min_available, 1) or counts.succeeded == total_replicas(spec):
+        return _completion(spec, counts)
+    message = f"{many(counts.succeeded, 'pod')} of the elastic world succeeded; the others are not started any more"
+    return Transition("Completing", "WorldEnded", message)
 
 
 def _all_finished(spec: JobSpec, counts: Counts) -> Transition:

@@ -17,6 +17,7 @@ from controller.job.rules.phases import (
     Transition,
     count,
     next_phase,
+    unplaced,
     without,
 )
 from controller.job.rules.timers import back_off, timers_of
@@ -68,7 +69,8 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
     counts, phase, status = count(work.pods), job.status.state.phase, work.status
     held = bool(work.failures) and phase not in SYNCED
     wanted = count(without(work.pods, work.surplus)) if work.surplus else counts
-    transition = None if held else next_phase(job.spec, phase, wanted, job.status.retry_count, spent(job.status))
+    retries, idle = job.status.retry_count, unplaced(job, work.pods)
+    transition = None if held else next_phase(job.spec, phase, wanted, retries, spent(job.status), idle)
     if transition:
         message = _with_refusals(transition, work)
         status = moved(status, transition.phase, transition.reason, message, now_s)

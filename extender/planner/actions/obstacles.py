@@ -33,25 +33,31 @@ LATE_S = 5.0
 
 
 def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """Return the reason not to try a gang at all: back-off, unknown matches, gates of others, or too few pods."""
+    """Return the reason not to try a gang at all: back-off, its end, unknown matches, gates of others, too few pods."""
     if until := gang.waits_until(session.now):
         return _backs_off(gang, until)
+    if gang.world_ended:
+        ended = gang.taken - sum(pod_set.alive for pod_set in gang.pod_sets)
+        return decisions.Unschedulable(gang, reasons.pods.WORLD_ENDED, reasons.pods.world_ended(ended))
     if not gang.compared:
         return decisions.Unschedulable(gang, reasons.pods.NOT_COMPARED, reasons.pods.not_compared)
     if not gang.started and (held := gang.gated_by_others):
         gates = sorted({gate for pod in held for gate in pod.other_gates})
         words = reasons.pods.gated(sorted(pod.name for pod in held), gates)
         return decisions.Unschedulable(gang, reasons.pods.GATED, words)
-    if not session.hooks.job_ready.call(gang):
-        have = sum(len(slots) for slots in gang.open_slots.values()) + gang.taken
-        if not have and (evicted := gang.group.evicted):
-            return decisions.Unschedulable(gang, reasons.placements.EVICTED, evicted)
-        why = reasons.pods.too_few(have=have, wanted=gang.min_member)
-        meta = gang.group.metadata
-        if meta.namespace in session.snapshot.left_namespaces and not is_job(meta.controller):
-            why = why.also(reasons.pods.left(namespace=meta.namespace))
-        return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, why)
-    return None
+    return None if session.hooks.job_ready.call(gang) else _too_few(session, gang)
+
+
+def _too_few(session: Session, gang: GangView) -> decisions.Unschedulable:
+    """Return why a gang without enough pods waits: what evicted all of them, or how many there are."""
+    have = sum(len(slots) for slots in gang.open_slots.values()) + gang.taken
+    if not have and (evicted := gang.group.evicted):
+        return decisions.Unschedulable(gang, reasons.placements.EVICTED, evicted)
+    why = reasons.pods.too_few(have=have, wanted=gang.min_member)
+    meta = gang.group.metadata
+    if meta.namespace in session.snapshot.left_namespaces and not is_job(meta.controller):
+        why = why.also(reasons.pods.left(namespace=meta.namespace))
+    return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, why)
 
 
 def _backs_off(gang: GangView, until: str) -> decisions.Unschedulable:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from muster.api import names
-from muster.api.grammar import listed, verb
+from muster.api.grammar import have, listed, many, verb
 from muster.api.muster.reason import Sentence, constant, worded
 from muster.api.volcano import scheduling
 
@@ -13,6 +13,7 @@ GATED = "SchedulingGated"
 TOO_FEW = scheduling.TOO_FEW_PODS
 NOT_COMPARED = "NotComparedYet"
 SLOT_LIMIT = "InFlightLimit"
+WORLD_ENDED = "WorldEnded"
 """Reasons of conditions."""
 
 not_compared = constant(
@@ -44,6 +45,13 @@ def not_created(attempts: int, until: str) -> str:
 def not_bound(attempts: int, until: str) -> str:
     """The gang was placed so often, and its pods, which exist, were not bound."""
     return f"its pods were not bound in time, {attempts} times in a row; it is placed again at {until}"
+
+
+@worded("pods-world-ended")
+def world_ended(ended: int) -> str:
+    """Members of an elastic world have succeeded, so no other one starts."""
+    who = f"{many(ended, 'member')} of its elastic world"
+    return f"{who} {have(ended)} ended well, so the others do not start any more"
 
 
 @worded("pods-gated")

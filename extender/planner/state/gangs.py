@@ -145,6 +145,14 @@ class GangView:
         """Pod set → nodes' worth of spare slots that it is to keep; empty: the largest one. Nothing for most gangs."""
         return spares_of(self.said)
 
+    @cached_property
+    def world_ended(self) -> bool:
+        """True if members of its elastic world have ended well: one that starts now would be alone."""
+        if names.ELASTIC not in self.said or len(self.pod_sets) != 1:
+            return False
+        [world] = self.pod_sets
+        return world.alive < len(world.taken) >= self.floor.min_member and not world.failed
+
     @property
     def independent(self) -> bool:
         """True if its pods are gangs of one, together only in name: each starts, waits and asks for room by itself."""

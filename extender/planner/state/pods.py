@@ -30,7 +30,7 @@ from muster.resources.runtime import Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
 from muster.workloads.table import PART_LABELS, gang_of, slot_of, task_of
 
-ABOUT_GANG = (names.SPARES, names.BORROWS, *names.FAULT_KEYS)
+ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
 """Annotations about a gang that a pod may have for it."""
 
 

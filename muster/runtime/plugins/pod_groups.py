@@ -63,7 +63,7 @@ class Volcano:
         if plan.target != JOBSET or plan.gang is None or plan.gang.plugin != self.name:
             return
         details = {key: value for key, value in plan.gang.details.items() if value}
-        keys, owner = (*names.GANG_KEYS, names.CREATED_BY), plan.owner
+        keys, owner = (*names.GANG_KEYS, names.ELASTIC, names.CREATED_BY), plan.owner
         about = {key: plan.annotations[key] for key in keys if key in plan.annotations}
         meta = ObjectMeta(name=owner.name, namespace=owner.namespace, annotations=about)
         group = new_group(meta, PodGroupSpec(), "", msgspec.convert(owner.reference(), OwnerReference))

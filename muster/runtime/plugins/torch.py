@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
+from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.limits import PROCESSES, whole_number
 from muster.runtime.info import Info, Late, PodSet, Variables, text
@@ -60,6 +61,8 @@ class Torch:
         """Add the variables, in the order of the reference, and the rendezvous port."""
         form(info)  # pods whose owner was not validated come here without it
         restarts(info)
+        if info.train_job and (elastic := info.setting(ELASTIC)):
+            info.annotations[names.ELASTIC] = elastic.text  # the planner and the controller of Jobs read it
         for pod_set in info.trainers:
             number, source = processes(info, pod_set)
             target = pod_set.target

@@ -77,6 +77,25 @@ def phase_after(job: JobSpec, phase: str, counts: Counts, retry: int = 0) -> str
 
 
 @pytest.mark.parametrize(
+    ("counts", "unplaced", "phase"),
+    [
+        (Counts(succeeded=2, pending=1), 1, "Completing"),
+        (Counts(succeeded=2), 0, "Completing"),  # the third could not even be created
+        (Counts(succeeded=2, pending=1), 0, "Running"),  # it has a node
+        (Counts(succeeded=2, pending=1), None, "Running"),  # the Job is not elastic
+        (Counts(succeeded=1, running=1, pending=1), 1, "Running"),
+        (Counts(succeeded=1, failed=1, pending=1), 1, "Running"),
+        (Counts(succeeded=2, terminating=1), 0, "Running"),
+        (Counts(running=2, pending=1), 1, "Running"),
+    ],
+)
+def test_an_elastic_world_that_has_ended_is_complete(counts: Counts, unplaced: int | None, phase: str) -> None:
+    """Members that never had a node do not start any more."""
+    transition = next_phase(spec((3, 3), min_available=2), "Running", counts, 0, unplaced=unplaced)
+    assert (transition.phase if transition else "Running") == phase
+
+
+@pytest.mark.parametrize(
     ("counts", "phase"),
     [
         (Counts(pending=3), "Pending"),

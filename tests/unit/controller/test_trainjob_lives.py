@@ -116,6 +116,27 @@ def test_a_pod_that_fails_ends_it() -> None:
     assert world.one(JOBS, "t") is not None
 
 
+def test_what_never_started_of_an_elastic_one_does_not_start_after_its_end() -> None:
+    """Two of three nodes had a place and have succeeded: the TrainJob is complete, and the third pod goes."""
+    world = World(with_runtime=False)
+    elastic = {"torch": {"elasticPolicy": {"minNodes": 2, "maxNodes": 3}}}
+    world.api.add(CLUSTER_TRAINING_RUNTIMES, runtime(elastic))
+    world.submit(trainer={"numNodes": 3})
+    world.plans = False
+    world.set(PODS, "t-node-2", spec={"nodeName": None})
+    assert world.one(JOBS, "t").metadata.annotations["muster.dev/elastic"] == "2:3"
+    [group] = world.api.all(POD_GROUPS)
+    assert group.metadata.annotations["muster.dev/elastic"] == "2:3"
+    for phase in ("Running", "Succeeded"):
+        for name in ("t-node-0", "t-node-1"):
+            world.set(PODS, name, spec={"nodeName": "n"}, status={"phase": phase})
+        world.acts(1.0)
+    world.acts(1.0)
+    assert world.conditions == ["Complete=True AllJobsCompleted"]
+    assert [pod.metadata.name for pod in world.api.all(PODS)] == ["t-node-0", "t-node-1"]
+    assert world.counts == {"node": "1 succeeded"}
+
+
 def test_it_is_suspended_and_resumed() -> None:
     """Before its Job exists nothing is made; later the Job is aborted, and resumed without the pods that had ended."""
     world = World()

@@ -47,6 +47,32 @@ def test_a_running_gang_that_is_scaled_up_without_room_keeps_its_members() -> No
     assert evicted(world) == []
 
 
+@pytest.mark.parametrize(
+    ("elastic", "ends", "placed"),
+    [(True, ["Succeeded", "Running"], 0), (True, ["Succeeded"] * 2, 0), (True, ["Running"] * 2, 1),
+     (False, ["Succeeded", "Running"], 1), (True, ["Succeeded", "Failed"], 1)],
+)  # fmt: skip
+def test_an_elastic_world_that_ends_does_not_grow(*, elastic: bool, ends: list[str], placed: int) -> None:
+    """A member that starts when others have ended well would be alone; the reason is told."""
+    world = World().nodes(3)
+    key = world.gang("a", {"worker": (3, GPU8)}, min_member=2, min_task_member={}, phase="Running")
+    if elastic:
+        world.change(world.state.groups[key], annotations={"muster.dev/elastic": "2:3"})
+    world.node("node-2", unschedulable=True)
+    world.members(key, 3, GPU8, gated=True)
+    world.plan()
+    bound(world, key, range(2), epoch=1)
+    for rank, phase in enumerate(ends):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase=phase)
+    world.node("node-2")
+    world.now += 60
+    session = world.plan()
+    assert sum(place.new_slots for place in of(session, decisions.Place)) == placed
+    told = [each.message for each in of(session, decisions.Unschedulable)]
+    assert (told == []) == bool(placed)
+    assert all("ended well, so the others do not start any more" in each for each in told)
+
+
 def test_what_a_gang_has_grown_to_is_what_it_must_keep() -> None:
     """With four members it is stale when one is lost; it started with two."""
     world = World().nodes(4)
