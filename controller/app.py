@@ -31,9 +31,10 @@ from muster.runtime.train_job import Target
 class Controller:
     """All controllers for one API server; `workers` threads share the Jobs.
 
-    `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods. `shipped`
-    are the objects of the installation, `authorities` the certificates that trainers trust when they report. Gangs are
-    published as Kubernetes' own PodGroups, too, with `native_groups`.
+    `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods; `shipped`
+    are the objects of the installation, `authorities` the certificates that trainers trust when they report. TrainJobs
+    get a NetworkPolicy with `network_policies`, unless they say otherwise. With `native_groups` gangs are published as
+    Kubernetes' own PodGroups, too.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Controller:
         framework: Framework | None = None,
         authorities: Authorities | None = None,
         target: Target = "Job",
+        network_policies: bool = True,
         native_groups: bool = False,
     ) -> None:
         kit = Kit(client, EventWriter(client, "muster-controller"), monotonic_s, wall_s)
@@ -67,7 +69,13 @@ class Controller:
         )
         self.queues = QueueController(kit, caches)
         self.train_jobs = TrainJobs(
-            kit, caches, framework=framework, authorities=authorities, target=target, threads=workers
+            kit,
+            caches,
+            framework=framework,
+            authorities=authorities,
+            target=target,
+            network_policies=network_policies,
+            threads=workers,
         )
         self._controllers: list[KeyController] = [
             self.jobs,

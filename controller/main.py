@@ -81,6 +81,7 @@ class ControllerProcess:
             ),
             authorities=authorities,
             target=settings.train_jobs_as,
+            network_policies=settings.train_job_network_policies,
             native_groups=settings.native_pod_groups,
         )
         certificates = certificates_of(settings)

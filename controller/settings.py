@@ -66,6 +66,9 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """Kind that makes the pods of TrainJobs: batch Jobs, or a JobSet where its CRD and controller are installed. The
     webhook must have the same."""
+    train_job_network_policies: bool = True
+    """Keep traffic of other pods from the pods of TrainJobs by a NetworkPolicy, which Kubeflow Trainer does not make.
+    The annotation muster.dev/network-policy of a TrainJob or its runtime comes first. Not with JobSets."""
     native_pod_groups: bool = True
     """Publish gangs as Kubernetes' own PodGroups (scheduling.k8s.io) where the API server serves these, and have pods
     of Volcano Jobs name them (docs/native-podgroups.md). Preemption in other profiles then ends a gang whole or not at

@@ -33,6 +33,7 @@ from muster.kube.errors import Refused
 from muster.runtime import registry
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Compiled, Plan
+from muster.runtime.settings import NETWORK_POLICY, annotation
 from muster.runtime.train_job import Target, compile_train_job
 from muster.volcano.tasks import job_of
 
@@ -49,7 +50,8 @@ DELETION_FAILED = "TrainJobResourcesDeletionFailed"
 class TrainJobs(KindController[TrainJob]):
     """The controller of TrainJobs; trainers write `trainerStatus`, the controller all else in their status.
 
-    `authorities` are those that trainers trust when they report; None without a status server.
+    `authorities` are those that trainers trust when they report; None without a status server. With `network_policies`
+    pods of other jobs are kept out where neither TrainJob nor runtime says otherwise.
     """
 
     def __init__(
@@ -60,11 +62,12 @@ class TrainJobs(KindController[TrainJob]):
         framework: Framework | None = None,
         authorities: Authorities | None = None,
         target: Target = "Job",
+        network_policies: bool = True,
         threads: int = 1,
     ) -> None:
         super().__init__(kit, "trainjob", TRAIN_JOBS, packed(kit.client, TRAIN_JOBS), threads=threads)
         self._framework = framework or registry.framework()
-        self._authorities, self._target = authorities, target
+        self._authorities, self._target, self._network_policies = authorities, target, network_policies
         self.watched = Watched(kit.client, self._framework, job_sets=target == "JobSet")
         self._steps = ChildSteps(kit, caches, self.watched)
         self._runtimes = RuntimeFinder(kit.client, kit.recorder, self._steps.maps.store, target)
@@ -191,6 +194,8 @@ class TrainJobs(KindController[TrainJob]):
         known, compiled = self._compiled.get(meta.uid, (None, None))
         if compiled is None or known != version:
             runtime = self._runtimes.of(train_job)
+            if not self._network_policies:
+                runtime.metadata.annotations.setdefault(annotation(NETWORK_POLICY), "false")
             compiled = compile_train_job(train_job, runtime, self._framework, self._target)
             self._compiled[meta.uid] = (version, compiled)
         return compiled

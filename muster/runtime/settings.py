@@ -25,10 +25,11 @@ SSH_KEY = "ssh-key"
 SSH_SECRET = "ssh-auth-secret"  # noqa: S105 - the name of a setting, not a secret
 CLUSTER_DOMAIN = "cluster-domain"
 MPI_WAIT = "mpi-wait"
+NETWORK_POLICY = "network-policy"
 
 KEYS = (
     NPROC_PER_NODE, ELASTIC, MAX_RESTARTS, TORCH_ENV, INJECT_INTO, MPI_IMPLEMENTATION, LAUNCHER_AS_NODE,
-    SSH_MOUNT_PATH, SSH_KEY, SSH_SECRET, CLUSTER_DOMAIN, MPI_WAIT,
+    SSH_MOUNT_PATH, SSH_KEY, SSH_SECRET, CLUSTER_DOMAIN, MPI_WAIT, NETWORK_POLICY,
 )  # fmt: skip
 _RUNTIME_PATH = "spec.runtimeRef"
 
@@ -40,6 +41,13 @@ class Setting:
     text: str
     path: str
     source: str
+
+    @property
+    def is_true(self) -> bool:
+        """True or false, as the text says. InvalidFieldError for any other text."""
+        if self.text not in {"true", "false"}:
+            raise self.invalid(f"must be true or false: {self.source}")
+        return self.text == "true"
 
     def invalid(self, message: str) -> InvalidFieldError:
         """Return the error of this setting, with what would be right."""

@@ -98,6 +98,7 @@ leaseNamespace: {{ .Release.Namespace }}
 leaseName: muster-controller
 nativePodGroups: {{ and .Values.nativePodGroups (ne .Values.scheduler.mode "cluster") }}
 leaseDuration: {{ $values.leaseDurationSeconds }}
+trainJobNetworkPolicies: {{ .Values.trainJobs.networkPolicies }}
 shipped: /etc/muster/shipped
 {{- if .Values.webhook.enabled }}
 certSecret: {{ .Values.certificates.secretName }}

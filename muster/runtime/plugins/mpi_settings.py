@@ -147,11 +147,7 @@ def wait_s(settings: Settings) -> int:
 def launcher_computes(info: Info) -> bool:
     """Return True if the launcher runs processes too, as it always does where all pods are of one shape."""
     setting = info.setting(LAUNCHER_AS_NODE)
-    if not info.train_job or setting is None:
-        return not info.train_job
-    if setting.text not in {"true", "false"}:
-        raise setting.invalid(f"must be true or false: {setting.source}")
-    return setting.text == "true"
+    return setting.is_true if info.train_job and setting else not info.train_job
 
 
 def slots(info: Info, nodes: PodSet) -> int:

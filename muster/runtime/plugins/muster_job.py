@@ -15,7 +15,8 @@ from muster.runtime.info import Info
 from muster.runtime.plan import Component, Plan, PodSetPlan, metadata_of
 from muster.runtime.plugins.jobset import claims, deciding, fails_at_once, service, unmapped, with_claims
 from muster.runtime.plugins.pod_groups import together
-from muster.runtime.settings import ELASTIC
+from muster.runtime.plugins.shared import errors_of
+from muster.runtime.settings import ELASTIC, NETWORK_POLICY, Settings
 from muster.runtime.template import planned
 from muster.volcano.tasks import pod_hosts
 from muster.workloads.adapter import annotation
@@ -24,6 +25,7 @@ from muster.workloads.jobset import COORDINATOR, JOB_INDEX, JOBSET_NAME, REPLICA
 JSON = dict[str, Any]
 MAX_LABEL = 63
 """Characters that the value of a label may have."""
+_NO_POLICY = "--disable-network-policy"
 EVICTIONS = 1_000
 """maxRetry of a gang that is not restarted when it fails: in effect no limit for its evictions."""
 
@@ -37,7 +39,7 @@ class MusterJob:
         """Refuse fields that only a JobSet can carry out, and check the number of nodes of an elastic TrainJob."""
         if info.target != self.name:
             return Findings()
-        errors = [*_check_nodes(info)]
+        errors = [*_check_nodes(info), *errors_of(info, lambda each: _has_policy(each.settings))]
         for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
             message = f"must refer to a runtime whose spec.template.spec.{each.field} is {each.wanted}: {each.why}"
             errors.append(FieldError("spec.runtimeRef", message, info.runtime_name))
@@ -165,7 +167,7 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
         "minAvailable": gang.minimum if gang else 0,
         "queue": details.get("queue") or names.DEFAULT_QUEUE,
         "schedulerName": names.SCHEDULER,
-        "plugins": service(plan.base),
+        "plugins": _plugins(plan),
         "policies": [{"event": "PodEvicted", "action": "RestartJob"}, failed],
         "tasks": [_task(plan, pod_set, members, templates[pod_set.name]) for pod_set in members],
     }
@@ -177,6 +179,18 @@ def _job_spec(plan: Plan, members: list[PodSetPlan], templates: Mapping[str, JSO
             spec[key] = details[key]
     ttl_s = plan.base.get("ttlSecondsAfterFinished")
     return spec if ttl_s is None else {**spec, "ttlSecondsAfterFinished": ttl_s}
+
+
+def _plugins(plan: Plan) -> dict[str, list[str]]:
+    """Return plugin svc with its flags, if the runtime does not switch it off."""
+    plugins = service(plan.base)
+    return plugins if _has_policy(plan.settings) else {name: [*flags, _NO_POLICY] for name, flags in plugins.items()}
+
+
+def _has_policy(settings: Settings) -> bool:
+    """Return True if plugin svc is to keep pods of other jobs out. InvalidFieldError for a text that says neither."""
+    setting = settings.get(NETWORK_POLICY)
+    return setting is None or setting.is_true
 
 
 def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: JSON) -> JSON:

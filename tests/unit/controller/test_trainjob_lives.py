@@ -398,6 +398,14 @@ def test_its_gang_finds_no_place() -> None:
     assert world.conditions == []
 
 
+def test_no_network_policy_unless_it_asks_for_one() -> None:
+    """By a setting of the controller; annotations come before it."""
+    for annotations, flags in (({}, ["--disable-network-policy"]), ({"muster.dev/network-policy": "true"}, [])):
+        world = World(network_policies=False)
+        world.submit({"annotations": annotations})
+        assert world.one(JOBS, "t").spec.plugins["svc"][1:] == flags
+
+
 def test_its_kept_runtime() -> None:
     """The runtime of its beginning is kept: a later one changes nothing, also for another controller."""
     world = World()

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from frameworks_world import compiled, component, replicated_job, runtime, train_job
+from frameworks_world import compiled, component, errors_of, replicated_job, runtime, train_job
 
 JSON = dict[str, Any]
 DATASET = "dataset-initializer"
@@ -40,6 +40,26 @@ def restarts(on: Any) -> Iterator[tuple[str, str]]:
 def test_pods_do_not_restart_for_ever(given: JSON, initializer: str, trainer: str) -> None:
     """The API server refuses Always in a Job; where nothing counts restarts, the policies see each failure."""
     assert list(restarts(stepped(given))) == [("batch/v1", initializer), ("batch.volcano.sh/v1alpha1", trainer)]
+
+
+@pytest.mark.parametrize(
+    ("own", "of_the_runtime", "flags"),
+    [
+        ({}, {}, []),
+        ({"muster.dev/network-policy": "true"}, {"muster.dev/network-policy": "false"}, []),
+        ({}, {"muster.dev/network-policy": "false"}, ["--disable-network-policy"]),
+        ({"muster.dev/network-policy": "false"}, {}, ["--disable-network-policy"]),
+    ],
+)
+def test_the_network_policy_is_switched_by_annotation(own: JSON, of_the_runtime: JSON, flags: list[str]) -> None:
+    """Of the TrainJob, else of its runtime."""
+    on = runtime({"torch": {}})
+    on.metadata.annotations |= of_the_runtime
+    job = component(compiled(train_job({"annotations": own}), on, "Job"), "Job")
+    assert job["spec"]["plugins"] == {"svc": ["--publish-not-ready-addresses", *flags]}
+    [error] = errors_of(compiled(train_job({"annotations": {"muster.dev/network-policy": "no"}}), on, "Job"))
+    assert "[muster.dev/network-policy]: " in error
+    assert "must be true or false" in error
 
 
 @pytest.mark.parametrize("suspend", [True, False])
