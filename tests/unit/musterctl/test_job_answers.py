@@ -123,11 +123,16 @@ def test_lists_hide_who_wrote_which_field(asked: Any, server: Server) -> None:
     assert yaml.safe_load(asked("job", "view", "a", "-o", "yaml").stdout) == bare
 
 
+ends_soon = pytest.mark.timeout(60)
+"""A watch that misses its end goes on for ever."""
+
+
 def named(name: str) -> Any:
     """A Job as a list has it."""
     return {"metadata": {"name": name, "namespace": "default", "resourceVersion": "1"}}
 
 
+@ends_soon
 def test_a_watch_separates_its_documents(asked: Any, server: Server) -> None:
     """Objects come one by one, those of the list too; in YAML dashes stand between them."""
     server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": [named("a")]}, [])
@@ -137,6 +142,7 @@ def test_a_watch_separates_its_documents(asked: Any, server: Server) -> None:
     assert output.count("---\n") == 2
 
 
+@ends_soon
 def test_a_watch_goes_on_from_a_bookmark(asked: Any, server: Server) -> None:
     """It is not shown, and the next watch begins at its version."""
     server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": []}, [])
@@ -146,6 +152,7 @@ def test_a_watch_goes_on_from_a_bookmark(asked: Any, server: Server) -> None:
     assert "resourceVersion=7" in server.requests[-1]
 
 
+@ends_soon
 def test_a_watch_has_its_heading_above_the_first_object(asked: Any, server: Server) -> None:
     """Once, and as wide as what stands below it, also if there was nothing at first."""
     server.answers[f"GET {JOBS}"] = (200, {"metadata": {"resourceVersion": "1"}, "items": []}, [])
