@@ -14,6 +14,7 @@ from msgspec import Struct, structs
 from gangs.states import message_of, needs_room, nodes_of, reason_of
 from gangs.words import brief
 from muster.api.base import Resource
+from muster.api.grammar import be, many
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
@@ -160,6 +161,9 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
     tasks = sum(task.replicas for task in job.spec.tasks) if job else 0
     state = state_of(facts_of(group, placement, pods))
     message = message_of(group, state, placement, living)
+    leaving = [pod for pod in pods or () if pod.metadata.deletion_timestamp and not pod.finished]
+    if leaving and not living and state not in ENDED:
+        message = f"all of its {many(len(leaving), 'pod')} {be(len(leaving))} being deleted"
     return GangRow(
         namespace=group.metadata.namespace,
         kind=owner.kind,
@@ -174,7 +178,7 @@ def _row(group: PodGroup, pods: list[Pod] | None, placement: Placement | None, j
         priority=max((pod.spec.priority or 0 for pod in alive), default=None),
         priority_class=spec.priority_class_name,
         created=(job.metadata if job else group.metadata).creation_timestamp or "",
-        reason=reason_of(group, state, message, placement, living),
+        reason=brief(message) if leaving and not living else reason_of(group, state, message, placement, living),
         message=message,
         needs_room=state in WAITING and needs_room(group),
         expected_start=_expected(group, placement) if state == "Reserved" else "",

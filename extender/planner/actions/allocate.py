@@ -18,7 +18,7 @@ from functools import partial
 
 from extender.planner import reasons
 from extender.planner.actions.growth import grow, say_why_more_wait
-from extender.planner.actions.obstacles import LIMIT, SlotLimit, obstacle
+from extender.planner.actions.obstacles import LIMIT, SlotLimit, leaving, obstacle
 from extender.planner.actions.reserve.book import Book
 from extender.planner.actions.reserve.reservation import Looks
 from extender.planner.actions.search import SlotSearch, reservations_kept
@@ -122,7 +122,9 @@ class Allocate:
             return
         if failed is not None:
             lacks, why = failed
-            session.decide(decisions.Unschedulable(gang, NO_ROOM, why.also(found.book.waits(gang)), lacks))
+            session.decide(
+                decisions.Unschedulable(gang, NO_ROOM, why.also(found.book.waits(gang)).also(leaving(gang)), lacks)
+            )
             return
         found.tried.append(search)
         found.limit.add(gang, statement.slots)

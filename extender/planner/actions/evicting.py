@@ -300,7 +300,7 @@ class Evicting:
         pods = Counter(victim.key for victim, _ in victims)
         for piece in found:
             if piece.rest and not self.moves:
-                session.decide(evicted_whole(room, piece.gang, pods[piece.gang.key]))
+                session.decide(evicted_whole(session, room, piece.gang, pods[piece.gang.key]))
 
     def _forget(self, session: Session) -> None:
         """Forget shapes without a solution once inputs have changed, and every few seconds."""

@@ -175,13 +175,14 @@ def _tell_owners(session: Session, room: decisions.MakeRoom) -> None:
     for victim in {victim.key: victim for victim, _ in room.victims}.values():
         left = any(pod.alive and pod.uid not in going for pod in victim.pods)
         if not left and not victim.active:
-            session.decide(evicted_whole(room, victim, pods[victim.key]))
+            session.decide(evicted_whole(session, room, victim, pods[victim.key]))
 
 
-def evicted_whole(room: decisions.MakeRoom, victim: GangView, pods: int) -> decisions.Unschedulable:
+def evicted_whole(session: Session, room: decisions.MakeRoom, victim: GangView, pods: int) -> decisions.Unschedulable:
     """Return why a gang waits of which so many pods, and with them all, are evicted."""
-    owner = victim.group.metadata.controller
-    words = reasons.placements.awaits_owner(pods, room.reason_for(victim), owner.kind if owner else "")
+    owner, row = victim.group.metadata.controller, row_of(victim.group.metadata.controller)
+    until = [format_time(session.now + row.remade_s)] if row and row.remade_s else []
+    words = reasons.placements.awaits_owner(pods, room.reason_for(victim), owner.kind if owner else "", *until)
     return decisions.Unschedulable(victim, reasons.placements.EVICTED, words)
 
 

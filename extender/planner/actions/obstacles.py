@@ -10,7 +10,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.gangs import GangView
 from muster.api.muster.placement import PlacementStatus
-from muster.api.muster.reason import stored
+from muster.api.muster.reason import NOTHING, Reason, stored
 from muster.api.volcano.batch import is_job
 
 K = TypeVar("K", bound=Hashable)
@@ -57,7 +57,13 @@ def _too_few(session: Session, gang: GangView) -> decisions.Unschedulable:
     meta = gang.group.metadata
     if meta.namespace in session.snapshot.left_namespaces and not is_job(meta.controller):
         why = why.also(reasons.pods.left(namespace=meta.namespace))
-    return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, why)
+    return decisions.Unschedulable(gang, reasons.pods.TOO_FEW, why.also(leaving(gang)))
+
+
+def leaving(gang: GangView) -> Reason:
+    """Return that all pods of a gang are being deleted; nothing if one is there that stays."""
+    there = [pod.terminating for pod in gang.pods if pod.waiting or pod.uses_node or pod.terminating]
+    return reasons.pods.leaving(len(there)) if there and all(there) else NOTHING
 
 
 def _backs_off(gang: GangView, until: str) -> decisions.Unschedulable:

@@ -150,9 +150,13 @@ AWAITS_OWNER = "eviction-awaits-owner"
 
 
 @worded(AWAITS_OWNER)
-def awaits_owner(pods: int, reason: Reason, kind: str) -> str:
-    """A whole gang was evicted, and cannot start before its owner of this kind (empty: none) has made new pods."""
-    return f"its {evicted(pods, reason)}; it waits until {f'the {kind} makes' if kind else 'there are'} new ones"
+def awaits_owner(pods: int, reason: Reason, kind: str, until: str = "") -> str:
+    """A whole gang was evicted, and cannot start before its owner of this kind (empty: none) has made new pods.
+
+    The controller of batch Jobs delays that, longer after each eviction; `until` (RFC 3339) ends its longest delay.
+    """
+    told = f"its {evicted(pods, reason)}; it waits until {f'the {kind} makes' if kind else 'there are'} new ones"
+    return f"{told}, which Kubernetes delays after evictions, until {until} at most" if until else told
 
 
 def eviction(reason: Reason) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 
 from muster.api import names
-from muster.api.grammar import have, listed, many, verb
+from muster.api.grammar import be, have, listed, many, verb
 from muster.api.muster.reason import Sentence, constant, worded
 from muster.api.volcano import scheduling
 
@@ -45,6 +45,12 @@ def not_created(attempts: int, until: str) -> str:
 def not_bound(attempts: int, until: str) -> str:
     """The gang was placed so often, and its pods, which exist, were not bound."""
     return f"its pods were not bound in time, {attempts} times in a row; it is placed again at {until}"
+
+
+@worded("pods-leaving")
+def leaving(pods: int) -> str:
+    """All pods of the gang that there are, are being deleted."""
+    return f"its {many(pods, 'pod') if pods > 1 else 'pod'} that {be(pods)} there {be(pods)} being deleted"
 
 
 @worded("pods-world-ended")

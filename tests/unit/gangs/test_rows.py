@@ -228,6 +228,15 @@ def test_a_gang_whose_pods_cannot_be_created() -> None:
     assert only(groups=[group(metadata=of, phase="Running")], train_jobs=[blocked]).message != told["message"]
 
 
+def test_a_gang_whose_pods_are_all_being_deleted() -> None:
+    """The reason says so, as room may be missing only since they are there; with a new pod it is the usual one."""
+    leaving = [pod(name, "Running", "node-1", deleted="2027-01-15T08:00:00Z") for name in "ab"]
+    waits = group(reason=NO_ROOM, lacks=short_of_room())
+    row = only(groups=[waits], pods=leaving)
+    assert (row.state, row.reason) == ("Waiting", "all of its 2 pods are being deleted")
+    assert "being deleted" not in only(groups=[waits], pods=[*leaving, pod("c")]).reason
+
+
 def test_order_and_pods_of_others() -> None:
     """By namespace, queue and age; a pod is of its gang, or is a gang by itself, or another scheduler's."""
     groups = [

@@ -227,6 +227,22 @@ def test_a_gang_whose_pods_are_refused() -> None:
     assert world.explain("a", "job").summary == f"it has no gang: the Job is Pending (FailedCreate: {refusal})"
 
 
+def test_that_all_members_are_being_deleted_is_said() -> None:
+    """They hold the room that the gang needs; without a new pod the owner may want none."""
+    world = ExplainWorld().nodes(2)
+    key = world.runs("a", 2, GPU8)
+    leaves = {"deletion_timestamp": "2027-01-15T08:00:00Z", "deletion_grace_period_seconds": 30}
+    for rank in range(2):
+        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running", **leaves)
+    assert world.explain("a").summary.endswith("; its 2 pods that are there are being deleted")
+    key = world.pod_group("b", 2)
+    world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", **leaves)
+    told = "0 of the 2 pods that start together exist; its pod that is there is being deleted"
+    assert world.explain("b", "gang").summary == f"it waits: {told}"
+    world.pod(key, "worker", 1, GPU8, gated=True)
+    assert "being deleted" not in world.explain("b", "gang").summary
+
+
 def test_what_becomes_of_members_on_a_suspect_node() -> None:
     """The node, the condition, the policy, and why it is that one."""
     world = ExplainWorld()

@@ -23,6 +23,7 @@ from extender.planner.framework.session import Session
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.protection import MinRuntime
 from extender.planner.victims.pieces import EvictableUnit
+from muster.api.kubernetes.meta import OwnerReference
 
 
 def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -> None:
@@ -54,6 +55,21 @@ def test_a_gang_of_higher_priority_takes_the_place_of_a_lower_one_as_a_whole() -
     world.room_is_there(there)
     assert world.state.placements[asker].status.made_room == [victim], "who evicted it stays known"
     assert len(of(world.cycle(), Release)) == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "ends"),
+    [("batch/v1", ", which Kubernetes delays after evictions, until 2027-01-15T08:10:00Z at most"), ("x/v1", "")],
+)
+def test_the_longest_delay_of_new_pods_is_named(kind: str, ends: str) -> None:
+    """The controller of batch Jobs makes evicted pods again after a back-off."""
+    world = Cluster()
+    victim = world.runs("low", 2)
+    world.asks("high", 2)
+    owner = OwnerReference(api_version=kind, kind="Job", name="low", uid="uid-low", controller=True)
+    world.change(world.state.groups[victim], owner_references=[owner])
+    [why] = [each.message for each in of(world.cycle(), Unschedulable) if each.gang.key == victim]
+    assert why.endswith(f"; it waits until the Job makes new ones{ends}")
 
 
 @pytest.mark.parametrize(
