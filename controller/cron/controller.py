@@ -3,6 +3,8 @@
 from contextlib import suppress
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from controller.caches import CRON_INDEX, OwnWrites, SharedCaches, packed
 from controller.cron.rules import active, due_s, job_manifest, outdated, start_s, status_of
 from controller.kit import KindController, Kit
@@ -86,7 +88,9 @@ class CronJobs(KindController[CronJob]):
         try:
             job, new = find_or_make(self._client, JOBS, manifest)
         except Refused as error:
-            self._recorder.event(cron_job, "Warning", "FailedCreate", f"Job {name}: {error.message}")
+            why = f"Job {name}: {error.message}"
+            self._recorder.event(cron_job, "Warning", "FailedCreate", why)
+            self.patched(cron_job, difference(cron_job.status, replace(cron_job.status, message=why)))
             return False
         if not owned_by(job.metadata, cron_job.metadata.uid):
             why = f"Job {name} exists already and {owner_words(job.metadata)}; there will be no Job of this time"

@@ -68,6 +68,7 @@ def status_of(cron_job: CronJob, jobs: Sequence[Job], made_for_s: float | None =
         active=[_reference(job) for job in active(jobs)[: TEMPLATE_JOBS.value]],
         last_successful_time=latest,
         last_schedule_time=cron_job.status.last_schedule_time if made_for_s is None else format_time(made_for_s),
+        message=cron_job.status.message if made_for_s is None else "",
     )
 
 

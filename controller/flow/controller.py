@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import structlog
+from msgspec.structs import replace
 
 from controller.caches import TEMPLATE_INDEX, OwnWrites, SharedCaches, packed, template_keys
 from controller.flow.rules import due, is_forgotten, job_manifest, status_of
@@ -173,17 +174,18 @@ class JobFlows(KindController[JobFlow]):
 
     def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> None:
         """Make Jobs; JobFlows of other namespaces take turns with them."""
-        key, blocked = job_flow.metadata.key, False
+        key, refusals = job_flow.metadata.key, list[str]()
         for place, flow in enumerate(flows):
             if place and self.worker.queue.others_wait(key):
                 self.worker.queue.add_after(key, 0.0)
-                break
-            why = self._make(job_flow, flow, foreign.get(flow.name))
-            if why:
-                blocked = True
-                self._recorder.event(job_flow, "Warning", "CreationFailed", f"step {flow.name}: {why}")
-        if blocked:
+                return
+            if why := self._make(job_flow, flow, foreign.get(flow.name)):
+                refusals.append(f"step {flow.name}: {why}")
+                self._recorder.event(job_flow, "Warning", "CreationFailed", refusals[-1])
+        if refusals:
             self.worker.queue.add_after(key, BLOCKED_S)
+        state = replace(job_flow.status.state, message="; ".join(refusals[:_SHOWN]))
+        self.patched(job_flow, difference(job_flow.status, replace(job_flow.status, state=state)))
 
     def _make(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
         """Make the Job of a step; return why that cannot be done for now."""

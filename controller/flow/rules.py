@@ -155,8 +155,13 @@ def status_of(job_flow: JobFlow, jobs: Jobs, present: frozenset[str], now: str) 
         **lists,
         job_status_list=listed,
         conditions=_conditions({step: job for step, job in jobs.items() if step in present}),
-        state=FlowState(phase=phase(job_flow, jobs)),
+        state=FlowState(phase=(now_in := phase(job_flow, jobs)), message=_message(job_flow, now_in)),
     )
+
+
+def _message(job_flow: JobFlow, phase: FlowPhase) -> str:
+    """Return the reason why a Job could not be created, until the next attempt; "" after the end."""
+    return "" if phase in {"Succeed", "Failed"} else job_flow.status.state.message
 
 
 def _of_job(job: Job, before: FlowJobStatus | None, now: str) -> FlowJobStatus:

@@ -27,7 +27,7 @@ from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
-from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, NODES, PODS, PRIORITY_CLASSES
+from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
 from muster.api.kubernetes.quota import BUDGETS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.native import PHASE
@@ -52,6 +52,7 @@ DEFINITIONS: Resource[JSON] = Resource(
 )
 STATEFUL_SETS: Resource[Any] = Resource("apps", "v1", "statefulsets", "StatefulSet", JSON)
 DAEMON_SETS: Resource[JSON] = Resource("apps", "v1", "daemonsets", "DaemonSet", JSON)
+QUOTAS: Resource[JSON] = Resource("", "v1", "resourcequotas", "ResourceQuota", JSON)
 REPLICA_SETS: Resource[JSON] = Resource("apps", "v1", "replicasets", "ReplicaSet", JSON)
 JOB_SETS: Resource[JSON] = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", JSON)
 LEADER_WORKER_SETS: Resource[JSON] = Resource(
@@ -535,11 +536,13 @@ def train_jobs(s: Scenario) -> None:
     with suppress(urllib.error.HTTPError):
         urllib.request.urlopen(request, context=trust, timeout=10).close()  # noqa: S310 - as above
     s.until(lambda: s.used("controller", "create", "tokenreviews", "authentication.k8s.io"), "a report to be checked")
-    account = patch("tests.muster.dev/account", "dataset-initializer", serviceAccountName="nobody")
-    refused = train_job("refused", "torchtune-llama3.2-1b", trainer={"command": ["tune"]}, runtimePatches=[account])
-    s.client.create(TRAIN_JOBS, refused, s.namespace)
-    s.until(lambda: "nobody" in s.client.get(TRAIN_JOBS, "refused", s.namespace).blocked, "the words about its pods")
-    for name in ("tuned", "grows", "refused"):
+    full = f"{s.namespace}-full"
+    s.client.create(NAMESPACES, {"metadata": {"name": full}})
+    s.client.create(QUOTAS, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}, full)
+    s.client.create(TRAIN_JOBS, train_job("refused", "torchtune-llama3.2-1b", trainer={"command": ["tune"]}), full)
+    s.until(lambda: "quota: none" in s.client.get(TRAIN_JOBS, "refused", full).blocked, "the words about its pods")
+    s.client.delete(NAMESPACES, full)
+    for name in ("tuned", "grows"):
         s.client.delete(TRAIN_JOBS, name, s.namespace)
 
 

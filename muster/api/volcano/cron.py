@@ -67,6 +67,8 @@ class CronJobStatus(Wire):
     """The latest time of the schedule for which a Job was made."""
     last_successful_time: Time | None = None
     """Time when the latest Job was completed."""
+    message: str = ""
+    """Reason why the Job that is due cannot be created; empty if there is none."""
 
 
 class CronJob(Object):

@@ -206,6 +206,8 @@ class FlowState(Wire):
 
     phase: FlowPhase = ""
     """Succeed: all Jobs are completed. Failed: one of them is failed or terminated, and no other one is made."""
+    message: str = ""
+    """Reason why a Job that is due cannot be created; empty if there is none."""
 
 
 class JobFlowStatus(Wire):

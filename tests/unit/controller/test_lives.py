@@ -114,14 +114,16 @@ def test_no_jobs_are_made(spec: dict[str, Any], event: str) -> None:
 
 
 def test_a_job_that_is_refused() -> None:
-    """Is tried again, and an event says why."""
+    """Is tried again; an event and the status say why."""
     world = cron()
-    world.api.refuses = Forbidden("quota")
-    assert world.acts(600.1) == []
+    world.api.fails(Forbidden("quota"), "create", only=FIRST, times=99)
+    assert world.acts(600.1) == [CRON]
     assert world.told() == [f"Warning FailedCreate: Job {FIRST}: quota"]
-    world.api.refuses = None
+    assert world.one(CRON_JOBS, "c").status.message == f"Job {FIRST}: quota"
+    world.api.meddle = lambda _: None
     assert world.acts(29.0) == []
     assert world.acts(1.1) == [f"create Job {FIRST}", CRON]
+    assert world.one(CRON_JOBS, "c").status.message == ""
 
 
 def test_a_foreign_job_has_the_name() -> None:

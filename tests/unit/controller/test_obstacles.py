@@ -62,8 +62,14 @@ def test_a_job_of_a_flow_that_is_refused() -> None:
     assert [each for each in world.acts() if each.startswith("create")] == ["create Job f-b"]
     refusal = "Warning CreationFailed: step a: the API server refuses Job f-a: quota"
     assert [each for each in world.told() if "Warning" in each] == [refusal]
+    message = refusal.removeprefix("Warning CreationFailed: ")
+    assert world.one(JOB_FLOWS, "f").status.state.message == message
+    world.acts(10.1)
+    world.acts(10.1)
+    assert world.acts(10.1) == [], "the same is not written again"
     world.api.meddle = lambda _: None
     assert "create Job f-a" in world.acts(10.1)
+    assert world.one(JOB_FLOWS, "f").status.state.message == ""
 
 
 def test_a_job_of_somebody_else_has_the_name_of_a_step() -> None:
