@@ -1,6 +1,7 @@
 """The objects of TrainJobs that exist, from caches and own recent writes; and the steps, carried out."""
 
 import threading
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
@@ -32,6 +33,8 @@ JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
 BELIEVED_S = 30.0
 """Time for which a created object, or a Command, counts while no cache shows it."""
+_FAILED_CREATE = frozenset({("Job", "FailedCreate"), ("JobSet", "JobCreationFailed")})
+"""Kinds and reasons of Events of a batch/v1 Job that lacks pods, and of a JobSet that lacks Jobs."""
 TRAIN_JOB_INDEX = "train-job"
 """Index of the store of initializers: `namespace/name` of the TrainJob."""
 
@@ -125,13 +128,18 @@ class ChildSteps:
         self._made_initializers.drop(meta.key)
         log.info("deleted", job=meta.key, why=why)
 
-    def refusal(self, train_job: TrainJob, job: str, since_s: float) -> str:
-        """Return why the pods of a batch/v1 Job of that age cannot be created, by its newest Event; "" without one."""
-        selector = f"involvedObject.kind=Job,involvedObject.name={job},reason=FailedCreate"
+    def refusal(self, makers: Mapping[str, str], namespace: str, since_s: float) -> str:
+        """Return why pods or Jobs cannot be created, by the newest Event of their makers since then; "" without one.
+
+        `makers` are kinds and names; the message begins with them.
+        """
         told: list[tuple[float, str]] = []
-        with suppress(Forbidden):  # the role of an earlier chart
-            events = self._client.list(EVENTS, train_job.metadata.namespace, field_selector=selector)
-            told = [(readable_time(each.last_timestamp) or 0.0, each.message) for each in events]
+        for kind, name in makers.items():
+            selector = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
+            with suppress(Forbidden):  # the role of an earlier chart
+                events = self._client.list(EVENTS, namespace, field_selector=selector)
+                ours = [each for each in events if (kind, each.reason) in _FAILED_CREATE]
+                told += [(readable_time(each.last_timestamp) or 0.0, f"{kind} {name}: {each.message}") for each in ours]
         return max((each for each in told if each[0] >= since_s), default=(0.0, ""))[1]
 
     def _initializer(self, train_job: TrainJob, name: str) -> IndexedJob | None:

@@ -253,10 +253,13 @@ class TrainJobs(KindController[TrainJob]):
         state = children.job.status.state if children.job else None
         if state and state.refusal:
             return f"Job {train_job.metadata.name}: {state.refusal}"
+        meta = train_job.metadata
         for name, since_s in status.without_pods(train_job, children, statuses):
-            self.worker.queue.add_after(train_job.metadata.key, WITHOUT_PODS_S)
-            if self._wall_s() - since_s >= WITHOUT_PODS_S and (why := self._steps.refusal(train_job, name, since_s)):
-                return f"Job {name}: {why}"
+            self.worker.queue.add_after(meta.key, WITHOUT_PODS_S)
+            makers = {"Job": name, **({"JobSet": meta.name} if children.job_set else {})}
+            late = self._wall_s() - since_s >= WITHOUT_PODS_S
+            if late and (why := self._steps.refusal(makers, meta.namespace, since_s)):
+                return why
         return ""
 
     def _after_the_end(self, train_job: TrainJob) -> None:

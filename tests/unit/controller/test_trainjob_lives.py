@@ -319,13 +319,16 @@ def test_a_pod_of_its_job_is_refused() -> None:
     assert world.conditions == []
 
 
-@pytest.mark.parametrize("of_a_job_set", [True, False])
-def test_pods_of_its_batch_jobs_are_refused(*, of_a_job_set: bool) -> None:
+@pytest.mark.parametrize(
+    ("of_a_job_set", "maker", "reason"),
+    [(False, f"Job {FETCH}", "FailedCreate"), (True, "Job t-node-0", "FailedCreate"),
+     (True, "JobSet t", "JobCreationFailed")],
+)  # fmt: skip
+def test_pods_of_its_batch_jobs_are_refused(*, of_a_job_set: bool, maker: str, reason: str) -> None:
     """Only an Event of the Job has the words of the API server; they count as long as there are no pods."""
     world = World(target="JobSet") if of_a_job_set else fetching()
-    name, spec = ("t-node-0", {}) if of_a_job_set else (FETCH, DATASET)
-    world.submit(**spec)
-    about: JSON = {"involvedObject": {"kind": "Job", "name": name}, "reason": "FailedCreate"}
+    world.submit(**({} if of_a_job_set else DATASET))
+    about: JSON = {"involvedObject": dict(zip(("kind", "name"), maker.split(), strict=True)), "reason": reason}
     for second, words in enumerate(("of an earlier Job", "is forbidden", "violates PodSecurity")):
         told = {**about, "message": f"Error creating: pod {words}", "lastTimestamp": f"2027-01-15T0{7 + second}:00:00Z"}
         world.api.add(EVENTS, {"metadata": {"name": f"e{second}"}, **told})
@@ -335,7 +338,7 @@ def test_pods_of_its_batch_jobs_are_refused(*, of_a_job_set: bool) -> None:
     assert world.conditions == []
     world.acts(10.1)
     assert world.conditions == ["Blocked=True TrainJobResourcesCreationFailed"]
-    assert world.message == f"Job {name}: Error creating: pod violates PodSecurity"
+    assert world.message == f"{maker}: Error creating: pod violates PodSecurity"
     assert world.acts(10.0) == []
     if of_a_job_set:
         counts = {"name": "node", "active": 1, "ready": 0, "succeeded": 0, "failed": 0, "suspended": 0}
