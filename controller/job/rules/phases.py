@@ -8,6 +8,7 @@ from controller.job.rules.events import task_of
 from muster.api import names
 from muster.api.grammar import be, many
 from muster.api.kubernetes.core import Pod
+from muster.api.unchecked import mapping
 from muster.api.volcano.batch import FINISHED, Job, JobSpec, Phase
 from muster.volcano.tasks import max_retry, minimum, total_minimum, total_replicas
 
@@ -68,7 +69,8 @@ class Transition(NamedTuple):
 
 def unplaced(job: Job, pods: Iterable[Pod]) -> int | None:
     """Return the pods of an elastic Job that have no node yet; None for any other Job."""
-    if names.ELASTIC not in job.metadata.annotations or len(job.spec.tasks) != 1:
+    of_pods = [mapping(mapping(task.template.get("metadata")).get("annotations")) for task in job.spec.tasks]
+    if len(of_pods) != 1 or names.ELASTIC not in {**job.metadata.annotations, **of_pods[0]}:
         return None
     return sum(not pod.spec.node_name and not pod.metadata.deletion_timestamp for pod in pods)
 

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.job.rules.phases import Counts, next_phase
+from controller.job.rules.phases import Counts, next_phase, unplaced
 from controller.job.rules.policies import TABLE, PolicyAction, step
-from muster.api.volcano.batch import JobSpec, TaskSpec
+from muster.api.kubernetes.core import Pod
+from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 
 ACTIONS = (
     "SyncJob", "RestartJob", "RestartTask", "RestartPod", "RestartPartition",
@@ -93,6 +94,21 @@ def test_an_elastic_world_that_has_ended_is_complete(counts: Counts, unplaced: i
     """Members that never had a node do not start any more."""
     transition = next_phase(spec((3, 3), min_available=2), "Running", counts, 0, unplaced=unplaced)
     assert (transition.phase if transition else "Running") == phase
+
+
+@pytest.mark.parametrize(
+    ("own", "of_the_template", "tasks", "found"),
+    [(True, False, 1, 1), (False, True, 1, 1), (False, False, 1, None), (True, False, 2, None)],
+)
+def test_which_job_is_elastic(*, own: bool, of_the_template: bool, tasks: int, found: int | None) -> None:
+    """By the annotation of the Job or of its pods; a Job of several tasks has pods of other kinds, too."""
+    notes = {"muster.dev/elastic": "1:2"}
+    job = Job(spec=spec(*[(2, None)] * tasks, min_available=1))
+    job.metadata.annotations.update(notes if own else {})
+    job.spec.tasks[0].template = {"metadata": {"annotations": notes if of_the_template else None}}
+    placed, waits, leaves = Pod(), Pod(), Pod()
+    placed.spec.node_name, leaves.metadata.deletion_timestamp = "n", "2027-01-15T08:00:00Z"
+    assert unplaced(job, [placed, waits, leaves]) == found
 
 
 @pytest.mark.parametrize(
