@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from frameworks_world import compiled, component, errors_of, replicated_job, runtime, train_job
 
+from muster.runtime.train_job import Target
+
 JSON = dict[str, Any]
 DATASET = "dataset-initializer"
 MOUNTS = [{"name": "initializer", "mountPath": "/workspace"}]
@@ -60,6 +62,14 @@ def test_the_network_policy_is_switched_by_annotation(own: JSON, of_the_runtime:
     [error] = errors_of(compiled(train_job({"annotations": {"muster.dev/network-policy": "no"}}), on, "Job"))
     assert "[muster.dev/network-policy]: " in error
     assert "must be true or false" in error
+
+
+@pytest.mark.parametrize(("target", "kind"), [("Job", "Job"), ("JobSet", "JobSet"), ("JobSet", "PodGroup")])
+def test_an_elastic_world_is_marked(target: Target, kind: str) -> None:
+    """For the planner, which starts no member after others have ended well."""
+    for policy, mark in (({"elasticPolicy": {"minNodes": 1, "maxNodes": 4}}, "1:4"), ({}, None)):
+        made = component(compiled(train_job(trainer={"numNodes": 2}), runtime({"torch": policy}), target), kind)
+        assert (made["metadata"].get("annotations") or {}).get("muster.dev/elastic") == mark
 
 
 @pytest.mark.parametrize("suspend", [True, False])
