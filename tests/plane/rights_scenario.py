@@ -541,7 +541,7 @@ def train_jobs(s: Scenario) -> None:
     s.client.create(QUOTAS, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}, full)
     s.client.create(TRAIN_JOBS, train_job("refused", "torchtune-llama3.2-1b", trainer={"command": ["tune"]}), full)
     s.until(lambda: "quota: none" in s.client.get(TRAIN_JOBS, "refused", full).blocked, "the words about its pods")
-    s.client.delete(NAMESPACES, full)
+    s.client.delete(TRAIN_JOBS, "refused", full)
     for name in ("tuned", "grows"):
         s.client.delete(TRAIN_JOBS, name, s.namespace)
 
