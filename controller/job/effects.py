@@ -57,7 +57,7 @@ class Attempts:
         self.delay_s = FIRST_S / 2  # length of the last pause
         self.untried = 0  # pods that were not tried in this pass
         self.new = False  # True if a quota has refused a pod in this pass
-        self.why = ""  # the last refusal
+        self.told: list[str] = []  # failures of the last pass that tried a pod
 
     def start(self, now_s: float) -> None:
         """Start a pass; if the pause is over, all amounts are worth a call again."""
@@ -72,10 +72,9 @@ class Attempts:
             self.untried += not fits
             return fits
 
-    def refused(self, amounts: bytes, why: str) -> None:
+    def refused(self, amounts: bytes) -> None:
         """Count a refusal of a pod of these amounts by a quota."""
         with self._lock:
-            self.why = why
             self._refused[amounts] += 1
             self.new = True
 
@@ -152,10 +151,11 @@ class PodEffects:
             for batch in batches:
                 found = self._each(batch, lambda manifest: self._create(job, manifest, attempts))
                 failures += [failure for failure in found if failure]
-        if not attempts.untried:
-            return self._report(job, "create", failures)
         untried = f"{attempts.untried} more pods were not tried, as the quota would refuse them too"
-        return self._report(job, "create", [*failures, untried] if failures else []) or [attempts.why, untried]
+        sentences = [*failures, untried] if attempts.untried else failures
+        if failures or not sentences:
+            attempts.told = self._report(job, "create", sentences)
+        return attempts.told or sentences  # a pause keeps the words of the API server
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
         """Delete exactly these pods, by UID; with `mark`, if the Job continues, first mark each as deleted."""
@@ -187,10 +187,9 @@ class PodEffects:
         except NamespaceEnds:
             raise
         except APIError as error:
-            why = f"pod {meta['name']} cannot be created: {error}"
             if over_quota(error):
-                attempts.refused(amounts, why)
-            return why
+                attempts.refused(amounts)
+            return f"pod {meta['name']} cannot be created: {error}"
         PODS_CREATED.labels("pinned" if names.NODE in meta["annotations"] else "gated").inc()
         self._expectations.pod_created(reference(job), pod)
         return None

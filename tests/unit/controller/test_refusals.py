@@ -13,7 +13,7 @@ def tried(refusals: Refusals, pods: int, error: Exception | None = None) -> int:
     with refusals.attempts("uid") as attempts:
         for _ in range(pods):
             if attempts.begin(b"8 GPUs"):
-                attempts.refused(b"8 GPUs", "exceeded quota")
+                attempts.refused(b"8 GPUs")
         if error:
             raise error
         return pods - attempts.untried
