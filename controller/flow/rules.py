@@ -35,7 +35,7 @@ from muster.api.volcano.flow import (
     job_name,
 )
 from muster.volcano.flows import targets
-from muster.volcano.tasks import minimum, task_name
+from muster.volcano.tasks import minimum
 from muster.workloads.adapter import Owner
 
 Jobs = Mapping[str, Job]
@@ -129,7 +129,7 @@ def _is_met(flow: Flow, state: Phase | None, job: Job | None) -> bool:
 
 
 def _reached(job: Job, wanted: list[TaskStatus]) -> bool:
-    tasks = {task_name(index, task): task for index, task in enumerate(job.spec.tasks)}
+    tasks = {task.name: task for task in job.spec.tasks}
     of_job = [each for each in wanted if each.task_name in tasks]
     for each in of_job:
         counts = job.status.task_status_count.get(each.task_name)
@@ -220,8 +220,7 @@ def patched(base: JobSpec, patch: JobPatch | None) -> JSON:
     spec: JSON = to_builtins(base)
     changes: JSON = to_builtins(patch) if patch else {}
     if "tasks" in changes:
-        named = [{**task, "name": task_name(index, base.tasks[index])} for index, task in enumerate(spec["tasks"])]
-        changes["tasks"] = _by_key(named, changes["tasks"], "name", _task)
+        changes["tasks"] = _by_key(spec["tasks"], changes["tasks"], "name", _task)
     if "volumes" in changes:
         changes["volumes"] = _by_key(spec.get("volumes", []), changes["volumes"], "mountPath", lambda _, new: dict(new))
     if "plugins" in changes:

@@ -65,6 +65,21 @@ def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Sc
     return result
 
 
+def without_defaults_in_lists(schema: Schema, *, inside: bool = False) -> Schema:
+    """Return the schema without defaults `inside` atomic lists, and without list keys that need such a default.
+
+    Such a list is compared as a whole. With a default filled in, it would differ from the manifest: server-side apply
+    by a second manager would conflict, and `kubectl apply` would never be "unchanged". Readers apply these defaults.
+    """
+    atomic = schema.get("x-kubernetes-list-type", "atomic") == "atomic" and "items" in schema
+    result = with_parts(schema, lambda part: without_defaults_in_lists(part, inside=inside or atomic))
+    if inside:
+        result.pop("default", None)
+        if not {*result.get("x-kubernetes-list-map-keys", ())} <= {*result.get("items", {}).get("required", ())}:
+            del result["x-kubernetes-list-map-keys"], result["x-kubernetes-list-type"]
+    return result
+
+
 def merged(schema: Schema, overlay: Mapping[str, Any]) -> Schema:
     """Return the schema with the overlay laid over it; nested objects are merged, everything else is replaced."""
     result = dict(schema)

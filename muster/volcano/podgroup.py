@@ -105,7 +105,7 @@ def _without(job: Job, later: Collection[str]) -> Job:
 def _sub_group(task: TaskSpec, partitions: PartitionPolicy) -> SubGroupPolicy:
     return SubGroupPolicy(
         name=task.name,
-        sub_group_size=partitions.partition_size or None,
+        sub_group_size=partitions.partition_size or 1,
         min_sub_groups=partitions.min_partitions,
         label_selector=LabelSelector(match_labels={names.TASK_SPEC: task.name}),
         match_label_keys=[names.PARTITION_ID],

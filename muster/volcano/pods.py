@@ -57,6 +57,8 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
     template = deepcopy(slot.task.template)
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     spec["schedulerName"] = _scheduler(spec.get("schedulerName") or "", scheduler_of(job.spec))
+    if spec.get("hostNetwork") and not spec.get("dnsPolicy"):
+        spec["dnsPolicy"] = "ClusterFirstWithHostNet"  # so that pods find their peers by name, as in Volcano
     if job.spec.priority_class_name and not spec.get("priorityClassName"):
         spec["priorityClassName"] = job.spec.priority_class_name
     return {

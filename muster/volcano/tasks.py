@@ -1,8 +1,8 @@
 """The tasks of a Volcano Job, the slots of their pods with their names, and references of objects to the Job.
 
-A task's minimum is defined here and nowhere else. Admission writes it into the Job, the PodGroup asks for it, dependent
-tasks wait for it, and the Job's end depends on it. Defaults of fields are written into the Job by admission, and apply
-if it was bypassed, too. Host names are those that plugin `svc` gives.
+A task's minimum is defined here and nowhere else: the PodGroup asks for it, dependent tasks wait for it, and the Job's
+end depends on it. Readers apply the defaults of a task's fields, which are not stored. Host names are those that plugin
+`svc` gives.
 """
 
 from dataclasses import dataclass
@@ -64,11 +64,6 @@ def max_retry(spec: JobSpec) -> int:
 def task_max_retry(task: TaskSpec) -> int:
     """Return the number of container restarts that fails a task; -1 if none does."""
     return task.max_retry or DEFAULT_MAX_RETRY
-
-
-def task_name(index: int, task: TaskSpec) -> str:
-    """Return the name of a task, by default from `index`, its place in the list."""
-    return task.name or f"default{index}"
 
 
 @dataclass(frozen=True, slots=True)

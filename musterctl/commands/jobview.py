@@ -32,10 +32,11 @@ def view_lines(client: Client, job: JSON) -> Iterator[str]:
     yield f"Restarts:   {min(status.get('retryCount', 0), most)} of at most {most}"
     yield f"Gang:       {_gang(client, job)}"
     yield "Tasks:"
-    for task in spec.get("tasks", []):
-        phases = status.get("taskStatusCount", {}).get(task.get("name", ""), {}).get("phase", {})
+    for index, task in enumerate(spec.get("tasks", [])):
+        name = task.get("name") or f"default{index}"
+        phases = status.get("taskStatusCount", {}).get(name, {}).get("phase", {})
         shown = ", ".join(f"{count} {phase}" for phase, count in phases.items()) or "no pods"
-        yield f"  {task.get('name', '')}: {task.get('replicas', 0)} wanted, {shown}"
+        yield f"  {name}: {task.get('replicas', 0)} wanted, {shown}"
     yield from _pods(client, job)
     yield from event_lines(client, job)
 

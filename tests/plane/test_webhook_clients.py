@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from muster.api import names
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane
@@ -48,10 +47,9 @@ def asked(plane: Plane, client: tuple[Path, Path] | None) -> dict[str, Any]:
 
 def test_the_api_server_is_answered(plane: Plane) -> None:
     """A queue that the webhook completes, and one that it refuses."""
-    paths = {names.HIERARCHY: "all/research", names.HIERARCHY_WEIGHTS: "2/3"}
     with closing(plane.client()) as client:
-        made = client.create(QUEUES, {"metadata": {"name": "research", "annotations": paths}, "spec": {}}, dry_run=True)
-        assert made.metadata.annotations[names.HIERARCHY] == "root/all/research"
+        made = client.create(QUEUES, {"metadata": {"name": "research"}, "spec": {}}, dry_run=True)
+        assert made.spec.reclaimable
         with pytest.raises(Invalid, match="queue nowhere does not exist"):
             client.create(QUEUES, {"metadata": {"name": "lost"}, "spec": {"parent": "nowhere"}}, dry_run=True)
 

@@ -1,4 +1,8 @@
-"""Defaults of a Volcano Job, written down so that all readers find the same values."""
+"""Defaults of a Volcano Job that clients of Volcano read: queue, scheduler, minimum and implied plugins.
+
+Nothing is filled in within the list of tasks, and no given `maxRetry` is replaced: a client that applies the manifest
+again, or a second one, would find a difference. Readers apply these defaults.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,9 +14,9 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.core import PodSpec
 from muster.api.muster.pools import is_musters, pool_of_scheduler
 from muster.api.unchecked import find
-from muster.api.volcano.batch import Job, TaskSpec
+from muster.api.volcano.batch import Job
 from muster.volcano.plugins.registry import required
-from muster.volcano.tasks import max_retry, minimum, queue_of, scheduler_of, task_max_retry, task_name, total_minimum
+from muster.volcano.tasks import queue_of, scheduler_of, total_minimum
 from webhook.config import ResourceGroup
 from webhook.lookup import Lookups, QueueTreeView
 from webhook.mutate.optin import set_queue
@@ -55,20 +59,7 @@ def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[Resource
 
 
 def _read(document: JSON) -> Job:
-    return msgspec.convert(_without_empty_names(document), Job)
-
-
-def _without_empty_names(document: JSON) -> JSON:
-    """Leave out empty task names, which the schema refuses: defaults take their place."""
-    spec = document.get("spec")
-    tasks = spec.get("tasks") if isinstance(spec, dict) else None
-    if not isinstance(spec, dict) or not isinstance(tasks, list):
-        return document
-    named = [
-        {key: value for key, value in task.items() if (key, value) != ("name", "")} if isinstance(task, dict) else task
-        for task in tasks
-    ]
-    return {**document, "spec": {**spec, "tasks": named}}
+    return msgspec.convert(document, Job)
 
 
 def _completed(
@@ -108,10 +99,6 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
         patch.set("spec", "queue", value=queue_of(spec), why=_DEFAULT)
     if not spec.scheduler_name and old is not None:  # a new one gets that of its pool
         patch.set("spec", "schedulerName", value=scheduler_of(spec), why=_DEFAULT)
-    if not spec.max_retry:
-        patch.set("spec", "maxRetry", value=max_retry(spec), why=_DEFAULT)
-    for index, task in enumerate(spec.tasks):
-        _fill_in_task(patch, index, task)
     total = total_minimum(spec)
     if _leaves_minimum(document, old, total):
         patch.set("spec", "minAvailable", value=total, why=Why("the sum over the tasks", "default"))
@@ -158,17 +145,3 @@ def _sets_minimum(document: JSON) -> bool:
     except (TypeError, msgspec.DecodeError):
         return False
     return find(applied, ("spec", "minAvailable")) is not None
-
-
-def _fill_in_task(patch: Patch, index: int, task: TaskSpec) -> None:
-    path = ("spec", "tasks", index)
-    if not task.name:
-        patch.set(*path, "name", value=task_name(index, task), why=_DEFAULT)
-    if task.min_available is None:
-        patch.set(*path, "minAvailable", value=minimum(task), why=Why("all of its pods, or its partitions", "default"))
-    if not task.max_retry:
-        patch.set(*path, "maxRetry", value=task_max_retry(task), why=_DEFAULT)
-    pod = task.template.get("spec")
-    if isinstance(pod, dict) and pod.get("hostNetwork") is True and not pod.get("dnsPolicy"):
-        why = Why("it is on the host's network", "default")
-        patch.set(*path, "template", "spec", "dnsPolicy", value="ClusterFirstWithHostNet", why=why)

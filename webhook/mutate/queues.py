@@ -15,7 +15,6 @@ from webhook.patch import Patch, Why
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 
 _DEFAULT = Why("left out", "default")
-_ROOTED = Why("every path begins at the root", "default")
 
 
 def reviewer(lookups: Lookups) -> Handler:
@@ -52,13 +51,8 @@ def review_queue(request: AdmissionRequest) -> ReviewVerdict:
     except MalformedError:
         return ReviewVerdict()
     patch, spec = Patch(queue), mapping(queue.get("spec"))
-    annotations = mapping(mapping(queue.get("metadata")).get("annotations"))
     if not spec.get("weight"):
         patch.set("spec", "weight", value=1, why=_DEFAULT)
     if spec.get("reclaimable") is None:
         patch.set("spec", "reclaimable", value=True, why=_DEFAULT)
-    path, weights = annotations.get(names.HIERARCHY), annotations.get(names.HIERARCHY_WEIGHTS, "")
-    if isinstance(path, str) and path and path.split("/")[0] != names.ROOT_QUEUE:
-        patch.set("metadata", "annotations", names.HIERARCHY, value=f"{names.ROOT_QUEUE}/{path}", why=_ROOTED)
-        patch.set("metadata", "annotations", names.HIERARCHY_WEIGHTS, value=f"1/{weights}", why=_ROOTED)
     return ReviewVerdict.of(patch)

@@ -18,7 +18,6 @@ import msgspec
 from muster.api import names
 from muster.api.unchecked import find
 from muster.api.volcano.batch import Job
-from muster.volcano.tasks import task_name
 from webhook.objects.canonical import canonical, same
 from webhook.patch import UNSAID, Part, Patch, Why
 
@@ -69,7 +68,7 @@ def remember(job: Job, document: Mapping[str, Any], patch: Patch) -> None:
     paths = (operation["path"].split("/") for operation in patch.operations)
     written = {path[3] for path in paths if path[1:3] == ["spec", "tasks"] and path[4:5] == ["template"]}
     tasks = enumerate(job.spec.tasks)
-    changed = {task_name(index, task): _digest(task.template) for index, task in tasks if str(index) in written}
+    changed = {task.name: _digest(task.template) for index, task in tasks if str(index) in written}
     if not changed.keys() <= known.keys():
         patch.set(*_RECORD, value=msgspec.json.encode({**changed, **known}).decode(), why=_WHY)
 
@@ -85,7 +84,7 @@ def restore(job: Job, old: Mapping[str, Any], patch: Patch) -> None:
     """Give their old content back to templates that are sent as they were sent at creation."""
     record = recorded(old)
     for index, task in enumerate(job.spec.tasks):
-        known = record.get(task_name(index, task))
+        known = record.get(task.name)
         if known is not None and known == _digest(task.template):
             place = ("spec", "tasks", index, "template")
             patch.set(*place, value=find(old, place), why=_WHY)

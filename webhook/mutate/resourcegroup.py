@@ -12,7 +12,6 @@ import msgspec
 from muster.api.kubernetes import constraints, core
 from muster.api.kubernetes.meta import ObjectMeta, TemplateMeta
 from muster.api.volcano.batch import Job, is_job
-from muster.volcano.tasks import task_name
 from webhook.config import ResourceGroup, explicit
 from webhook.mutate.optin import opted_out
 from webhook.mutate.reapply import recorded
@@ -60,7 +59,7 @@ def assign_groups(job: Job, groups: Groups, namespace: str, patch: Patch, old: M
     """Write the groups into the templates of a new Job, or of tasks that creation has changed in the `old` one."""
     known = None if old is None else recorded(old)
     for index, task in enumerate(job.spec.tasks):
-        if known is not None and task_name(index, task) not in known:
+        if known is not None and task.name not in known:
             continue
         group = group_of_template(task.template, groups, namespace)
         if group:

@@ -38,6 +38,15 @@ _MEAN_SOMETHING_ZERO = frozenset(
     }
 )  # fmt: skip
 """Members for which false, 0 and "" differ from a missing value: pointers in Go, which clients write as they are."""
+_FILLED_IN: Mapping[str, Mapping[str, str]] = {
+    "ports": {"protocol": "TCP"},
+    "networkTopology": {"mode": "hard"},
+    "azureDisk": {"cachingMode": "ReadWrite", "fsType": "ext4", "kind": "Shared"},
+    "iscsi": {"iscsiInterface": "default"},
+    "rbd": {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"},
+    "scaleIO": {"fsType": "xfs", "storageMode": "ThinProvisioned"},
+}
+"""Defaults of maps, or of a list's elements, by name: Jobs that are stored by older versions have them."""
 
 
 def canonical(spec: Any) -> dict[str, Any]:
@@ -58,9 +67,10 @@ def _members(document: Mapping[str, Any]) -> dict[str, Any]:
 def _canonical(name: str, value: Any) -> Any:
     """Return the canonical form of a member; elements of lists have no name."""
     if isinstance(value, dict):
-        return _map(name, value)
+        return _map(name, {**_FILLED_IN.get(name, {}), **value})
     if isinstance(value, list):
-        return [_canonical("", each) for each in value]
+        element = name if name in _FILLED_IN else ""
+        return [_canonical(element, each) for each in value]
     if name in _QUANTITIES:
         return _amount(value)
     return _duration(value) if name in _DURATIONS else value

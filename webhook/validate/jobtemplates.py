@@ -7,8 +7,6 @@ and the controller says so in an Event. A Job that a patch has made wrong is ref
 from collections.abc import Iterator
 from dataclasses import replace
 
-from msgspec import structs
-
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import SECONDS
@@ -18,7 +16,6 @@ from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.flows import PATH, check_steps
 from muster.volcano.schedule import ScheduleError, read, zone_of
-from muster.volcano.tasks import minimum, task_name
 from webhook.objects.names import MAX_LABEL, is_label
 from webhook.review import Handler, reviewer_of
 from webhook.validate.volcano_job.job import check as check_job
@@ -42,9 +39,8 @@ def check_template(job: batch.Job, framework: Framework) -> Findings:
     """Return everything that is wrong with Jobs that are made later, by the rules that need no look-ups."""
     for task in job.spec.tasks:
         template_of(task.template)  # raises here, so that the checks below can rely on its shape
-    completed = batch.Job(metadata=job.metadata, spec=_completed(job.spec))
-    found = Findings(check_job(completed), warn(completed))
-    found.add(check_frameworks(completed, framework))
+    found = Findings(check_job(job), warn(job))
+    found.add(check_frameworks(job, framework))
     return found
 
 
@@ -62,15 +58,6 @@ def _check_names(job_flow: JobFlow) -> Iterator[FieldError]:
 
 review_flow = reviewer_of(JobFlow, lambda job_flow: Findings([*check_steps(job_flow), *_check_names(job_flow)]))
 """The handler for JobFlows."""
-
-
-def _completed(spec: batch.JobSpec) -> batch.JobSpec:
-    """Return the spec with the defaults of tasks, as admission writes them into a Job."""
-    tasks = [
-        structs.replace(task, name=task_name(index, task), min_available=minimum(task))
-        for index, task in enumerate(spec.tasks)
-    ]
-    return structs.replace(spec, tasks=tasks)
 
 
 def cron_reviewer(framework: Framework) -> Handler:

@@ -162,9 +162,14 @@ def check_hierarchy(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]
         taken = other.metadata.annotations.get(names.HIERARCHY, "")
         if other.metadata.name == queue.metadata.name or not taken:
             continue
-        if f"{taken}/".startswith(f"{path}/") or f"{path}/".startswith(f"{taken}/"):
+        if f"{_rooted(taken)}/".startswith(f"{_rooted(path)}/") or f"{_rooted(path)}/".startswith(f"{_rooted(taken)}/"):
             message = f"can not be a sub path of that of another queue: {other.metadata.name} has {taken}"
             yield FieldError(_PATH, message, path)
+
+
+def _rooted(path: str) -> str:
+    """Return the path from the root; one that leaves the root out is stored as it was sent, unlike in Volcano."""
+    return path if f"{path}/".startswith(f"{names.ROOT_QUEUE}/") else f"{names.ROOT_QUEUE}/{path}"
 
 
 def check_readable(annotations: Mapping[str, str]) -> Iterator[FieldError]:

@@ -142,7 +142,7 @@ def _all_finished(spec: JobSpec, counts: Counts) -> Transition:
     if spec.min_available >= total_minimum(spec):
         for task in spec.tasks:
             succeeded = counts.tasks.get(task.name, {}).get("Succeeded", 0)
-            if task.min_available is not None and task.name in counts.tasks and succeeded < minimum(task):
+            if task.name in counts.tasks and succeeded < minimum(task):
                 message = f"task {task.name}: {many(succeeded, 'pod')} succeeded, {_needed(minimum(task))}"
                 return Transition("Failed", "TaskFailed", message)
     if spec.min_success is not None:

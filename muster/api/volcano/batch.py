@@ -81,7 +81,7 @@ class PartitionPolicy(Wire):
 class TaskSpec(Wire):
     """One task: pods of one shape."""
 
-    name: Annotated[str, Meta(max_length=63, pattern="^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")] = ""
+    name: Annotated[str, Meta(max_length=63, pattern="^([a-z0-9]([-a-z0-9]*[a-z0-9])?)?$")] = ""
     """Part of the pods' names; `default<position>` if left out."""
     replicas: NonNegative = 0
     """Number of pods."""
@@ -141,6 +141,14 @@ class JobSpec(Wire):
     """The job is completed as soon as this many pods succeeded."""
     network_topology: NetworkTopology | None = None
     """Required nearness of all pods."""
+
+    def __post_init__(self) -> None:
+        """Name tasks without a name by their place in the list, as Volcano does.
+
+        These names are not stored: the list is compared as a whole with the manifest that is applied again.
+        """
+        for index, task in enumerate(self.tasks):
+            task.name = task.name or f"default{index}"
 
 
 REFUSED = frozenset({"FailedCreate", "OverLimit", "PluginError", "PodGroupError", "PVCError"})

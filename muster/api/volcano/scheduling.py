@@ -19,7 +19,7 @@ class NetworkTopology(Wire):
     """Required nearness of pods in the network. At most one of the two `highest_tier` fields is set."""
 
     mode: Literal["hard", "soft"] = "hard"
-    """hard: wait until it can be met; soft: as near as possible."""
+    """hard, or left out: wait until it can be met; soft: as near as possible."""
     highest_tier_allowed: int | None = None
     """Highest network level the pods may span; 1 is the lowest."""
     highest_tier_name: str | None = None
@@ -33,10 +33,10 @@ class SubGroupPolicy(Wire):
     """Name of the policy, for messages."""
     network_topology: NetworkTopology | None = None
     """Required nearness of the pods of one sub-group."""
-    sub_group_size: Annotated[int, Meta(ge=1)] | None = None
-    """Pods in one sub-group."""
-    min_sub_groups: NonNegative | None = None
-    """Sub-groups that must start together."""
+    sub_group_size: Annotated[int, Meta(ge=1)] = 1
+    """Pods in one sub-group; 1 if left out."""
+    min_sub_groups: NonNegative = 0
+    """Sub-groups that must start together; 0 if left out."""
     label_selector: LabelSelector | None = None
     """The pods of this policy."""
     match_label_keys: list[str] = field(default_factory=list)

@@ -275,7 +275,7 @@ WRONG = {
         "numbers greater than 0",
     ),
     "sub path": (
-        a_queue("new", annotations={HIERARCHY: "root/eng", WEIGHTS: "1/2"}),
+        a_queue("new", annotations={HIERARCHY: "eng", WEIGHTS: "2"}),
         f"metadata.annotations[{HIERARCHY}]",
         "sub path of that of another queue: named has root/eng/dev",
     ),
@@ -344,17 +344,12 @@ def test_what_the_root_has_is_fixed() -> None:
         (
             {"metadata": {"annotations": {HIERARCHY: "eng/dev", WEIGHTS: "2/3"}}, "spec": {"weight": 7}},
             {"weight": 7, "reclaimable": True},
-            {HIERARCHY: "root/eng/dev", WEIGHTS: "1/2/3"},
-        ),
-        (
-            {"metadata": {"annotations": {HIERARCHY: "root/eng", WEIGHTS: "1/2"}}},
-            {"weight": 1, "reclaimable": True},
-            {HIERARCHY: "root/eng", WEIGHTS: "1/2"},
+            {HIERARCHY: "eng/dev", WEIGHTS: "2/3"},
         ),
     ],
 )
 def test_defaults(given: JSON, spec: JSON, annotations: JSON) -> None:
-    """Weight, reclaimable, and a path that begins at the root; a second time nothing changes."""
+    """Weight and reclaimable; a path stays as it was sent; a second time nothing changes."""
     result = apply(given, mutate_queues.review_queue(request(given)).patch)
     assert result["spec"] == spec
     assert result.get("metadata", {}).get("annotations", {}) == annotations

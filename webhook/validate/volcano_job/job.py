@@ -13,7 +13,7 @@ from muster.resources.runtime import budget_mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.plugins import registry as plugins
-from muster.volcano.tasks import queue_of
+from muster.volcano.tasks import DEFAULT_MAX_RETRY, queue_of
 from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
@@ -138,13 +138,16 @@ def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Fie
 
 
 def _without_mutable(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the canonical spec without the fields that may change."""
+    """Return the canonical spec without the fields that may change, and without stored defaults of older versions."""
     spec = canonical(job.get("spec"))
     for name in MUTABLE:
         spec.pop(name, None)
-    for task in spec.get("tasks", []):
+    for index, task in enumerate(spec.get("tasks", [])):
         for name in MUTABLE_IN_TASK:
             task.pop(name, None)
+        task.setdefault("name", f"default{index}")
+    for each in (spec, *spec.get("tasks", [])):
+        each.setdefault("maxRetry", DEFAULT_MAX_RETRY)
     return spec
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from re import finditer
 from typing import Any, Final
 
 import pytest
@@ -25,7 +26,8 @@ _NARROWER: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ),
     **dict.fromkeys(("exclusiveMinimum", "exclusiveMaximum", "uniqueItems"), lambda _, new: bool(new)),
     **dict.fromkeys(("nullable", "served", "x-kubernetes-preserve-unknown-fields"), lambda old, _: bool(old)),
-    **dict.fromkeys(("multipleOf", "not", "pattern"), lambda _, new: new is not None),
+    **dict.fromkeys(("multipleOf", "not"), lambda _, new: new is not None),
+    "pattern": lambda old, new: new not in {None, f"^({(old or '')[1:-1]})?$"},  # the second one takes "" as well
     # A wider value of these cannot be told from a narrower one, or clients depend on it.
     **dict.fromkeys(
         ("allOf", "anyOf", "default", "oneOf", "type", "group", "names", "scope", "x-kubernetes-embedded-resource",
@@ -46,10 +48,22 @@ def taken_back(released: list[str], definition: JSON | None) -> list[str]:
     found = []
     for path, before in _read(released):
         if path in now:
-            found += [f"{path}: {each}" for each in _narrowed(before, now[path])]
+            free = _IN_LISTS if _is_in_atomic_list(path, now) else frozenset()
+            facts = {name: fact for name, fact in before.items() if name in now[path] or name not in free}
+            found += [f"{path}: {each}" for each in _narrowed(facts, now[path])]
         elif path.rpartition(".")[0] in now or "." not in path:  # of a removed part only the top is named
             found.append(f"{path}: is gone")
     return found
+
+
+_IN_LISTS: Final = frozenset({"default", "x-kubernetes-list-map-keys", "x-kubernetes-list-type"})
+"""What may go within an atomic list, which is compared as a whole: readers apply these defaults."""
+
+
+def _is_in_atomic_list(path: str, facts: dict[str, JSON]) -> bool:
+    """Whether the node is in the elements of a list that has no keys."""
+    lists = (path[: place.start()] for place in finditer(r"\.\[\]", path))
+    return any(facts[each].get("x-kubernetes-list-type", "atomic") == "atomic" for each in lists)
 
 
 def _read(lines: list[str]) -> Iterator[tuple[str, JSON]]:
