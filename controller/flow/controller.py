@@ -11,7 +11,7 @@ from controller.flow.rules import due, is_forgotten, job_manifest, status_of
 from controller.kit import KindController, Kit
 from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
 from controller.worker import Retry
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.limits import STEPS, TEMPLATE_JOBS
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import FINISHED, JOBS, Job
@@ -36,6 +36,9 @@ BLOCKED_S = 10.0
 """Time until a JobFlow whose next Job cannot be made is tried again."""
 _SHOWN = 3
 """Errors of a JobFlow that its event names."""
+FIRST_S = 2.0
+"""Age from which a JobFlow without Jobs gets a status. A client may still update what it has just created: any write
+before, also of the status, would make that a conflict. Times of creation are cut to a second."""
 JOBS_S = 0.1
 """Delay of the pass after a change of a Job, so that one pass handles the changes of all Jobs of a JobFlow."""
 LISTS_S = 1.0
@@ -141,6 +144,10 @@ class JobFlows(KindController[JobFlow]):
         jobs = {**ended, **there}
         now = format_time(self._wall_s())
         with suppress(NotFound):
+            if self._is_new(job_flow, jobs):
+                self.worker.queue.add_after(key, FIRST_S)
+                self._make_due(job_flow, due(job_flow, jobs), foreign)
+                return
             job_flow = self._write(job_flow, status_of(job_flow, jobs, frozenset(there), now))
             for job in ended.values():  # those alone: others may have ended meanwhile
                 self._ended.get(key, {}).pop(job.metadata.name, None)
@@ -148,6 +155,11 @@ class JobFlows(KindController[JobFlow]):
                 self._delete(there)
                 return
             self._make_due(job_flow, due(job_flow, jobs), foreign)
+
+    def _is_new(self, job_flow: JobFlow, jobs: Mapping[str, Job]) -> bool:
+        """Return True for a JobFlow whose first status would only report that it waits."""
+        created = readable_time(job_flow.metadata.creation_timestamp) or 0.0
+        return not (jobs or job_flow.status.state.phase) and self._wall_s() - created < FIRST_S
 
     def _jobs_of(self, job_flow: JobFlow) -> tuple[dict[str, Job], dict[str, Job]]:
         """Return the Jobs of the steps that exist; and those of others that have their names."""

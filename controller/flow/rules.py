@@ -115,11 +115,11 @@ def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
     if phase(job_flow, jobs) not in {"Running", "Pending"}:
         return []
     known = phases(job_flow, jobs)
-    return [
-        flow
-        for flow in job_flow.spec.flows
-        if flow.name not in known and all(_is_met(flow, known.get(each), jobs.get(each)) for each in targets(flow))
-    ]
+    found: dict[str, Flow] = {}
+    for flow in job_flow.spec.flows:
+        if flow.name not in known and all(_is_met(flow, known.get(each), jobs.get(each)) for each in targets(flow)):
+            found.setdefault(flow.name, flow)
+    return [*found.values()]
 
 
 def _is_met(flow: Flow, state: Phase | None, job: Job | None) -> bool:

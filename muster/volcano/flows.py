@@ -1,12 +1,12 @@
 """The rules of a JobFlow's steps, for admission, and for the controller where admission was bypassed.
 
-A step waits for other steps of the same JobFlow, not in a circle. A probe of tasks is read in the status of Jobs. One
+A step waits for other steps of the same JobFlow, not in a circle. Entries with one name are one step, as in Volcano;
+its Job is made of the first entry that need not wait any longer. A probe of tasks is read in the status of Jobs. One
 that connects to pods is refused: a controller that connects to addresses that users choose would look into networks
 that these users cannot reach.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from muster.api.fields import FieldError
@@ -27,22 +27,18 @@ def targets(flow: Flow) -> list[str]:
 def check_steps(job_flow: JobFlow) -> Iterator[FieldError]:
     """Check everything about the steps but their patches."""
     flows = job_flow.spec.flows
-    if not flows:
-        message = "a JobFlow without steps would do nothing; add at least one, with the name of a JobTemplate"
-        yield FieldError(PATH, message, reason="Required")
     over = [*STEPS.exceeded_by(PATH, len(flows)), *STEP_NEEDS.exceeded_by(PATH, sum(map(_needs, flows)))]
     yield from over
     if over:  # the checks below take time in the product of the two
         return
-    yield from _check_names(flows)
+    places = {flow.name: index for index, flow in enumerate(flows)}
     for index, flow in enumerate(flows):
         if flow.depends_on:
-            yield from _check_needs(flow.depends_on, f"{PATH}[{index}].dependsOn", [each.name for each in flows])
-    names = [flow.name for flow in flows]
-    found = circle({flow.name: [each for each in targets(flow) if each in names] for flow in flows})
+            yield from _check_needs(flow.depends_on, f"{PATH}[{index}].dependsOn", places)
+    found = circle({flow.name: [each for each in targets(flow) if each in places] for flow in flows})
     if found:
         message = f"{_NO_DAG}: {' needs '.join(found)}; remove one of them"
-        yield FieldError(f"{PATH}[{names.index(found[0])}].dependsOn.targets", message, found[:-1])
+        yield FieldError(f"{PATH}[{places[found[0]]}].dependsOn.targets", message, found[:-1])
 
 
 def circle(needs: Mapping[str, Sequence[str]]) -> list[str]:
@@ -59,17 +55,19 @@ def _needs(flow: Flow) -> int:
     return len(needs.targets) + (len(needs.probe.task_status_list) if needs.probe else 0) if needs else 0
 
 
-def _check_names(flows: Sequence[Flow]) -> Iterator[FieldError]:
-    seen = Counter[str]()
-    for index, flow in enumerate(flows):
-        if seen[flow.name]:
-            message = "another step has this name; a JobTemplate can be used once in a JobFlow, so copy it"
-            yield FieldError(f"{PATH}[{index}].name", message, flow.name, "Duplicate")
-        seen[flow.name] += 1
+def warn_steps(job_flow: JobFlow) -> Iterator[str]:
+    """Yield a warning for each entry that names a step again: a JobTemplate makes one Job in a JobFlow."""
+    seen = set[str]()
+    for index, flow in enumerate(job_flow.spec.flows):
+        if flow.name in seen:
+            yield (
+                f"{PATH}[{index}].name: another entry has the name {flow.name!r}: together they are one step, whose "
+                "Job is made when the first of them need not wait; for two Jobs, copy the JobTemplate"
+            )
+        seen.add(flow.name)
 
 
-def _check_needs(needs: FlowDependsOn, path: str, names: Sequence[str]) -> Iterator[FieldError]:
-    known = {*names}
+def _check_needs(needs: FlowDependsOn, path: str, known: Collection[str]) -> Iterator[FieldError]:
     for place, target in enumerate(needs.targets):
         if target not in known:
             message = f"{_NO_DAG}: vertex is not defined: must be the name of another step of this JobFlow"

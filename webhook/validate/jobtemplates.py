@@ -14,7 +14,7 @@ from muster.api.volcano import batch, cron
 from muster.api.volcano.flow import JobFlow, JobTemplate, job_name
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
-from muster.volcano.flows import PATH, check_steps
+from muster.volcano.flows import PATH, check_steps, warn_steps
 from muster.volcano.schedule import ScheduleError, read, zone_of
 from webhook.objects.names import MAX_LABEL, is_label
 from webhook.review import Handler, reviewer_of
@@ -56,7 +56,9 @@ def _check_names(job_flow: JobFlow) -> Iterator[FieldError]:
             yield FieldError(f"{PATH}[{index}].name", message, flow.name)
 
 
-review_flow = reviewer_of(JobFlow, lambda job_flow: Findings([*check_steps(job_flow), *_check_names(job_flow)]))
+review_flow = reviewer_of(
+    JobFlow, lambda job_flow: Findings([*check_steps(job_flow), *_check_names(job_flow)], [*warn_steps(job_flow)])
+)
 """The handler for JobFlows."""
 
 

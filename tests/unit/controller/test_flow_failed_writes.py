@@ -12,7 +12,7 @@ from controller.caches import SharedCaches
 from controller.flow.controller import JobFlows, JobTemplates
 from controller.kit import Kit
 from muster.api.base import Resource
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.meta import Object, format_time
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, JobFlow
 from muster.kube.errors import APIError, Forbidden, ServerError, Unreachable
@@ -175,3 +175,18 @@ def test_a_job_that_could_not_be_made_is_made_by_a_later_pass(error: APIError) -
     assert (world.jobs(), "Created" in world.events) == ([], False)
     assert world.turn() == "done"
     assert (world.jobs(), world.events.count("Created")) == (["flow-a"], 1)
+
+
+def test_a_client_can_update_the_jobflow_that_it_has_just_created() -> None:
+    """The first pass writes nothing to it: neither while its Job comes, nor while its JobTemplate is missing."""
+    for flows in ([{"name": "a"}], [{"name": "missing"}], []):
+        world = World(flows=flows)
+        created = format_time(world.now_s + 100.0)  # the time of the first pass
+        world.api.change(JOB_FLOWS, "flow", {"metadata": {"creationTimestamp": created}}, "n")
+        world.told()
+        before = world.flow.metadata.resource_version
+        assert world.turn() == "done"
+        assert world.jobs() == ["flow-a"][: flows == [{"name": "a"}]]
+        assert world.flow.metadata.resource_version == before
+        world.turn()
+        assert world.flow.status.state.phase == "Pending"

@@ -67,6 +67,18 @@ def test_a_step_waits_until_all_of_its_targets_are_completed() -> None:
     assert names(of, {**half, "c": job("c", "Completed")}) == ["d"]
 
 
+def test_entries_of_one_name_are_one_step() -> None:
+    """Its Job is made once, of the first entry that need not wait."""
+    of = job_flow({"a": []})
+    entries = [*of.spec.flows, *job_flow({"b": ["a"]}).spec.flows, *job_flow({"b": []}).spec.flows]
+    of.spec.flows = [*entries, *entries]
+    assert [(flow.name, flow is entries[0] or flow is entries[2]) for flow in due(of, {})] == [("a", True), ("b", True)]
+    jobs = {step: job(step, "Completed") for step in ("a", "b")}
+    assert (due(of, jobs), phase(of, jobs)) == ([], "Succeed")
+    assert status_of(of, jobs, frozenset(jobs), NOW).completed_jobs == ["flow-a", "flow-b"]
+    assert phase(job_flow({}), {}) == "Pending"
+
+
 def test_a_completed_job_that_is_gone_is_not_made_again() -> None:
     """Its time to live is over; one that was deleted before its end is made again."""
     of = remembering(job_flow(DIAMOND), {"a": job("a", "Completed"), "b": job("b", "Running")})

@@ -51,11 +51,13 @@ RIGHT = {
     "CronJob": cron_job(suspend=True),
 }
 WRONG: list[tuple[JSON, str, str]] = [
-    (job_flow(), "spec.flows", "a JobFlow without steps would do nothing"),
-    (job_flow(step("a"), step("a")), "spec.flows[1].name", "another step has this name"),
     (job_flow(step("a", "a")), "spec.flows[0].dependsOn.targets", "jobflow flow is not dag: a needs a"),
     (job_flow(step("a", "b"), step("b", "a")), "spec.flows[", "jobflow flow is not dag"),
-    (job_flow(step("a", "b")), "spec.flows[0].dependsOn.targets[0]", "vertex is not defined"),
+    (
+        job_flow(step("a", "b")),
+        "spec.flows[0].dependsOn.targets[0]",
+        "jobflow flow is not dag: vertex is not defined",
+    ),
     (job_flow(step("B")), "spec.flows[0].name", "must be a DNS label"),
     (job_flow(step("b" * 60)), "spec.flows[0].name", "at most 63 characters"),
     (
@@ -122,14 +124,32 @@ def test_what_could_never_run_is_refused(document: JSON, path: str, phrase: str)
     "document",
     [
         *RIGHT.values(),
+        job_flow(),
+        job_flow(step("a"), step("b", "a", "a")),
         job_template(tasks=[UNNAMED, UNNAMED]),
         cron_job(schedule="*/5 6-18 * * mon-fri", timeZone="Europe/Berlin", concurrencyPolicy="Replace"),
     ],
-    ids=["a diamond", "a JobTemplate", "a CronJob", "tasks without names", "in a time zone"],
+    ids=[
+        "a diamond",
+        "a JobTemplate",
+        "a CronJob",
+        "no steps",
+        "a target twice",
+        "tasks without names",
+        "in a time zone",
+    ],
 )
 def test_what_is_right_passes(document: JSON) -> None:
     """Of a JobTemplate the rules of a Job hold; names of tasks may be left out, as in a Job."""
     assert errors(document) == []
+
+
+def test_entries_of_one_name_are_one_step() -> None:
+    """As in Volcano they are admitted; a warning reports what it means."""
+    verdict = REVIEWS["JobFlow"](request(job_flow(step("a"), step("b"), step("b", "a"))))
+    assert not verdict.errors
+    [warning] = verdict.warnings
+    assert warning.startswith("spec.flows[2].name: another entry has the name 'b': together they are one step")
 
 
 @given(st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=20))
