@@ -24,8 +24,9 @@ from controller.job.rules.timers import Timer
 from controller.live import delete, find
 from controller.worker import Retry
 from muster.api.kubernetes.core import PODS
-from muster.api.kubernetes.meta import ObjectMeta, parse_time
+from muster.api.kubernetes.meta import Object, ObjectMeta, parse_time
 from muster.api.volcano.batch import COMMANDS, JOBS, RESUME_COUNTS, Job, JobStatus, compat
+from muster.api.volcano.scheduling import QUEUES
 from muster.process.counters import from_zero
 
 ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs.", ["action"])
@@ -229,6 +230,14 @@ KNOWN = tuple(action for action in PolicyAction if action not in policies.TARGET
 """Actions of Commands: those on a part of a Job need an event that names the part."""
 
 
+NO_TARGET = f"its target must be a {JOBS.kind} of {JOBS.group}, or a {QUEUES.kind} of {QUEUES.group}"
+
+
+def _meta(namespace: str, request: JobEvent) -> ObjectMeta:
+    """Return the metadata of the Command of a request."""
+    return ObjectMeta(name=request.command, namespace=namespace, uid=request.command_uid)
+
+
 class CommandHandler:
     """Commands, carried out and deleted."""
 
@@ -254,10 +263,17 @@ class CommandHandler:
         return job
 
     def without_job(self, key: str, batch: Batch) -> None:
-        """Drop the Commands to a Job that is gone; raise Retry if it exists and only the cache does not know it."""
+        """Drop the Commands whose target is no Job, or one that is gone, with an Event of each Command.
+
+        Raise Retry if the Job exists and only the cache does not know it.
+        """
         namespace, _, name = key.partition("/")
-        if batch.commands() and self._uid(namespace, name):
+        if name and batch.commands() and self._uid(namespace, name):
             raise Retry(f"Job {key} is too new to be known here")
+        why = f"there is no Job {name} in namespace {namespace}" if name else NO_TARGET
+        for request in batch.commands():
+            command = Object(api_version=COMMANDS.api_version, kind=COMMANDS.kind, metadata=_meta(namespace, request))
+            self._context.recorder.event(command, "Warning", events.COMMAND_ISSUED, why)
         self._delete(namespace, batch.commands())
         batch.drop()
 
@@ -271,8 +287,7 @@ class CommandHandler:
 
     def _delete(self, namespace: str, requests: Iterable[JobEvent]) -> None:
         for request in requests:
-            meta = ObjectMeta(name=request.command, namespace=namespace, uid=request.command_uid)
-            delete(self._context.client, COMMANDS, meta)
+            delete(self._context.client, COMMANDS, _meta(namespace, request))
 
     def _uid(self, namespace: str, name: str) -> str:
         """Return the UID of the Job of this name at the API server; "" if there is none, or it is being deleted."""

@@ -16,7 +16,7 @@ from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.merge_diff import difference
 from muster.api.muster.native import status_of
 from muster.api.volcano.batch import COMMANDS, Command
-from muster.api.volcano.scheduling import QUEUES, PodGroup, PodGroupStatus, Queue
+from muster.api.volcano.scheduling import QUEUES, PodGroup, PodGroupStatus, Queue, is_queue
 from muster.kube.errors import AlreadyExists, NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.store import ObjectStore
@@ -109,7 +109,7 @@ class QueueController(KindController[Queue]):
     def _command_seen(self, old: Command | None, new: Command | None) -> None:
         """Keep a new Command until a pass over its queue has carried it out."""
         target = new.target if new and old is None else None
-        if new and target and target.kind == QUEUES.kind and target.api_version.startswith(f"{QUEUES.group}/"):
+        if new and target and is_queue(target):
             with self._lock:
                 self._commands.setdefault(target.name, {})[new.metadata.uid] = new
             self.worker.queue.add(target.name)
@@ -206,6 +206,7 @@ class QueueController(KindController[Queue]):
         if commands and find(self._client, QUEUES, name, None) is not None:
             raise Retry(f"queue {name} is too new to be known here")
         for command in commands:
+            self._recorder.event(command, "Warning", "CommandIssued", f"there is no queue {name}")
             self._done(command)
 
     def _waiting(self, name: str) -> list[Command]:

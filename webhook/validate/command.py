@@ -35,7 +35,7 @@ def reviewer(rights: Rights | None) -> Handler:
 def _impossible(command: batch.Command) -> list[FieldError]:
     """Refuse what the controller would refuse later, in an Event that few users read."""
     target = command.target
-    if target and target.kind == scheduling.QUEUES.kind and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
+    if target and scheduling.is_queue(target) and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
         return [FieldError("target.name", "the root queue cannot be closed: close the queues below it", target.name)]
     return []
 
@@ -50,7 +50,7 @@ def _action(target: meta.OwnerReference | None, namespace: str) -> reviews.Resou
     """Return the change that the user would need the right to; None for targets that no controller of ours acts on."""
     if target is None:
         return None
-    if target.kind == scheduling.QUEUES.kind and target.api_version.startswith(f"{scheduling.QUEUES.group}/"):
+    if scheduling.is_queue(target):
         return reviews.ResourceAttributes(
             verb=_VERB, group=scheduling.QUEUES.group, resource=scheduling.QUEUES.plural, name=target.name
         )

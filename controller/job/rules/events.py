@@ -15,7 +15,7 @@ from muster.api.kubernetes.meta import parse_time
 from muster.api.kubernetes.pod_problems import refused, told_to_go
 from muster.api.limits import PODS, whole_number
 from muster.api.volcano.batch import Command, Job, TaskState, is_job
-from muster.api.volcano.scheduling import PodGroup
+from muster.api.volcano.scheduling import PodGroup, is_queue
 from muster.volcano.tasks import PodSlot, partition_of, slot, task_max_retry
 
 OUT_OF_SYNC = "OutOfSync"
@@ -199,19 +199,22 @@ def group_changed(old: PodGroup | None, new: PodGroup | None) -> JobEvent | None
 
 
 def command_issued(command: Command) -> tuple[str, JobEvent] | None:
-    """Return the key of the Job that a Command is for and the request to it; None if it is not for a Job."""
+    """Return the key of the Job that a Command is for and the request to it; None if it is for a queue.
+
+    The key of one whose target no controller acts on has no name: there is no such Job.
+    """
     target, meta = command.target, command.metadata
-    if target is None or not is_job(target):
+    if is_queue(target):
         return None
     request = JobEvent(
         event=COMMAND_ISSUED,
         action=command.action,
-        job_uid=target.uid,
+        job_uid=target.uid if target else "",
         command=meta.name,
         command_uid=meta.uid,
         command_order=int(meta.resource_version or 0),  # that of its creation: a Command is never changed
     )
-    return f"{meta.namespace}/{target.name}", request
+    return f"{meta.namespace}/{target.name if target and is_job(target) else ''}", request
 
 
 def job_changed(old: Job | None, new: Job | None) -> bool:

@@ -6,7 +6,7 @@ from msgspec import Meta, field
 
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.core import Quantities
-from muster.api.kubernetes.meta import LabelSelector, Object, Time
+from muster.api.kubernetes.meta import LabelSelector, Object, OwnerReference, Time
 from muster.api.muster.reason import NOTHING, Reason, stored
 
 PodGroupPhase = Literal["", "Pending", "Running", "Unknown", "Inqueue", "Completed"]
@@ -260,3 +260,8 @@ class Queue(Object):
 
 POD_GROUPS = Resource("scheduling.volcano.sh", "v1beta1", "podgroups", "PodGroup", PodGroup)
 QUEUES = Resource("scheduling.volcano.sh", "v1beta1", "queues", "Queue", Queue, namespaced=False)
+
+
+def is_queue(reference: OwnerReference | None) -> bool:
+    """Return True for a reference to a Queue of any version."""
+    return bool(reference and reference.kind == QUEUES.kind and reference.api_version.startswith(f"{QUEUES.group}/"))

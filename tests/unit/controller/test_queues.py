@@ -13,7 +13,7 @@ from controller.queues.rules import WantedState, asked, at_rest
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.native import conditions_of
-from muster.api.volcano.batch import COMMANDS
+from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import (
     POD_GROUPS,
     QUEUES,
@@ -162,6 +162,35 @@ def test_commands_that_lead_to_nothing_are_dropped(cluster: Cluster) -> None:
     command(cluster, "CloseQueue", "root")
     command(cluster, "Dance", "q")
     assert (state(cluster, "root"), state(cluster, "q")) == ("Open", "Open")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "why"),
+    [
+        (QUEUES.api_version, "Queue", "there is no queue gone"),
+        (JOBS.api_version, "Job", "there is no Job gone in namespace n"),
+        ("batch/v1", "Job", "its target must be a Job of batch.volcano.sh, or a Queue of scheduling.volcano.sh"),
+        ("", "", "its target must be a Job"),
+    ],
+)
+def test_a_command_without_a_target_ends_with_an_event(cluster: Cluster, api_version: str, kind: str, why: str) -> None:
+    """Of its own, as there is no other object; the Command is deleted."""
+    events: list[tuple[str, str, str]] = []
+    cluster.controller._recorder.event = lambda obj, _type, reason, message: events.append(  # type: ignore[method-assign]
+        (f"{obj.kind} {obj.metadata.name}", reason, message)
+    )
+    target = {"target": {"apiVersion": api_version, "kind": kind, "name": "gone", "uid": "1"}} if kind else {}
+    meta = {"name": "c"}
+    cluster.api.add(
+        COMMANDS,
+        {"apiVersion": COMMANDS.api_version, "kind": "Command", "metadata": meta, "action": "AbortJob", **target},
+        "n",
+    )
+    assert cluster.converge()
+    assert not cluster.api.all(COMMANDS)
+    [(about, reason, message)] = events
+    assert (about, reason) == ("Command c", "CommandIssued")
+    assert message.startswith(why)
 
 
 def test_closing_waits_for_gangs_and_counts_them(cluster: Cluster) -> None:
