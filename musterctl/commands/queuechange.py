@@ -179,7 +179,7 @@ def update_queue(*, queue_name: str, where: Where, **options: Any) -> None:
 
 @click.command("delete")
 @names_argument
-@click.option("--force", is_flag=True, help="Delete a queue with gangs, too: those that wait then wait for it.")
+@click.option("--force", is_flag=True, help="Delete a queue with gangs that wait, too: they then wait for it.")
 @where_options
 def delete_queue(*, queue_names: tuple[str, ...], force: bool, where: Where) -> None:
     """Deletes queues without gangs, and without queues below them."""
@@ -193,7 +193,7 @@ def delete_queue(*, queue_names: tuple[str, ...], force: bool, where: Where) -> 
         if gangs:
             raise Failed(
                 f"{reference(QUEUES, name)} has gangs: {listed(gangs)}. Close it with `muster queue close {name}` and "
-                "wait for their end, or delete it with --force"
+                "wait for their end; with --force it is deleted unless pods run in it"
             )
         delete(client, QUEUES, name)
 

@@ -19,6 +19,7 @@ from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
+from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane
 
 T = TypeVar("T")
@@ -29,6 +30,7 @@ NAMESPACE_OF = pytest.StashKey[str]()
 SECTIONS = pytest.StashKey[list[Callable[[], Iterable[tuple[str, str]]]]]()
 """What else such a report tells: functions that give titles and texts."""
 _LOG_LINES = 15
+_QUEUE_GOES_S = 30.0
 _FIRST_POLL_S = 0.02
 _LONGEST_POLL_S = 0.25
 """Intervals between checks grow by half up to this: a check costs a request or two, on cores that others need."""
@@ -147,7 +149,19 @@ def make_queue(plane: Plane, namespace: str) -> Iterator[Callable[..., Queue]]:
     for each in client.list(JOBS, namespace):
         client.delete(JOBS, each.metadata.name, namespace)
     for name in reversed(made):
-        client.delete(QUEUES, name)
+        drop_queue(client, name)
+
+
+def drop_queue(client: Client, name: str) -> None:
+    """Deletes a queue as soon as its pods have gone, and the queues below it."""
+    deadline = time.monotonic() + _QUEUE_GOES_S
+    while True:
+        try:
+            return client.delete(QUEUES, name)
+        except Invalid:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(_LONGEST_POLL_S)
 
 
 @pytest.fixture

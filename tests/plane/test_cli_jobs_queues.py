@@ -10,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from jobs import Story, job, task
+from planes import drop_queue
 
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
@@ -183,7 +184,7 @@ def test_a_file_of_several_objects(plane: Plane, namespace: str, muster: Muster)
         assert "is in namespace" in muster("job", "run", "-f", "-", "--namespace=other", stdin=text, code=2)
         muster("job", "delete", "j", "renamed", f"--namespace={namespace}")
     finally:
-        client.delete(QUEUES, name)
+        drop_queue(client, name)
 
 
 def test_creations_are_strict_and_warn(namespace: str, muster: Muster) -> None:
@@ -252,4 +253,4 @@ def test_a_queue_from_create_to_close(plane: Plane, namespace: str, muster: Must
         muster("queue", "open", name)
         wait_for(lambda: client.get(QUEUES, name).status.state == "Open")
     finally:
-        client.delete(QUEUES, name)
+        drop_queue(client, name)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from gang_jobs import job
+from planes import drop_queue
 
 from muster.api.kubernetes.core import NODES, PODS, Pod
 from muster.api.muster.placement import devices_of_text
@@ -90,7 +91,7 @@ def test_a_queue_counts_half_of_a_gpu(client: Client, namespace: str, wait_for: 
     for pod in client.list(PODS, namespace):  # Kubernetes' garbage collector learns of new kinds only after 30 s
         client.delete(PODS, pod.metadata.name, namespace, grace_period_s=0)
     wait_for(lambda: client.list(PODS, namespace) == [])
-    client.delete(QUEUES, name)
+    drop_queue(client, name)
 
 
 def test_mistakes_are_refused_at_once_where_the_template_is(client: Client, namespace: str) -> None:

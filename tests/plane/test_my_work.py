@@ -15,6 +15,7 @@ import yaml
 from click.testing import CliRunner
 from gang_jobs import job
 from kubelets import LINES, kubelet, serve_all_nodes
+from planes import drop_queue
 from tenants import ACCOUNTS, ROLE_BINDINGS
 from train_jobs import train_job
 
@@ -295,10 +296,11 @@ def test_a_queue_is_changed_and_deleted(client: Client, namespace: str, muster: 
         assert f"has gangs: Job {namespace}/mine." in muster("queue", "delete", name, code=1)
         client.delete(JOBS, "mine", namespace)
         wait_for(lambda: states(muster, namespace) == {})
+        wait_for(lambda: client.get(QUEUES, name).status.allocated.get("pods", "0") == "0")
         assert f'queue.scheduling.volcano.sh "{name}" deleted' in muster("queue", "delete", name)
     finally:
         with contextlib.suppress(NotFound):
-            client.delete(QUEUES, name)
+            drop_queue(client, name)
 
 
 def _in_queue(manifest: JSON, queue: str) -> JSON:

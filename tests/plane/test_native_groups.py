@@ -17,6 +17,7 @@ from gang_jobs import RECOVERY_S, History
 from making import SERVES_NATIVE_GROUPS
 from native_gates import ARGUMENTS, GATES
 from native_groups import Scene, scheduled_job
+from planes import drop_queue
 
 from extender.planner.api import defaults
 from muster.api import names
@@ -143,7 +144,7 @@ def test_a_bare_group_starts_with_its_last_member(scene: Scene) -> None:
             scene.client.delete(PODS, pod.metadata.name, scene.namespace)
         scene.wait_for(lambda: not scene.pods(), 60, "the pods to be gone")
         scene.client.delete(NATIVE_POD_GROUPS, "bare", scene.namespace)
-        scene.client.delete(QUEUES, scene.namespace)
+        drop_queue(scene.client, scene.namespace)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from gang_jobs import History, attempt, job
 from lives import Recorder, Story
+from planes import drop_queue
 from test_storm import GPUS, Overcommit
 
 from extender.barrier import MEMBER_S
@@ -24,7 +25,6 @@ from muster.api.kubernetes.core import PRIORITY_CLASSES
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
-from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
@@ -133,7 +133,7 @@ def report(story: Story) -> None:
 
 
 @pytest.fixture
-def tidy(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Any:
+def tidy(plane: Plane, namespace: str) -> Any:
     """Afterwards the Jobs of the namespace are gone, the queues and the priorities."""
     yield
     plane.mend()
@@ -141,18 +141,9 @@ def tidy(plane: Plane, namespace: str, wait_for: Callable[..., Any]) -> Any:
     for one in client.list(JOBS, namespace):
         client.delete(JOBS, one.metadata.name, namespace)
     for suffix in ("large-one", "large-two", "large", "small"):
-        wait_for(lambda name=f"{namespace}-{suffix}": _deleted(client, name), 30, f"the queue {suffix} to go")
+        drop_queue(client, f"{namespace}-{suffix}")
     for name in PRIORITIES:
         client.delete(PRIORITY_CLASSES, f"{namespace}-{name}")
-
-
-def _deleted(client: Client, queue: str) -> bool:
-    """Tries to delete it; the webhook may still know of its children, or of a Job."""
-    try:
-        client.delete(QUEUES, queue)
-    except Invalid:
-        return False
-    return True
 
 
 @pytest.mark.usefixtures("tidy")

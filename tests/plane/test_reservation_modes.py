@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from gang_jobs import RECOVERY_S, History, job, runs
+from planes import drop_queue
 
 from muster.api.kubernetes.core import NODES
 from muster.api.kubernetes.meta import parse_time
@@ -86,7 +87,7 @@ def test_nobody_of_a_strict_queue_overtakes_its_head(
         assert history.end_of("head-") < history.start_of("follower-")
     client.delete(JOBS, "head", namespace)
     client.delete(JOBS, "follower", namespace)
-    client.delete(QUEUES, str(queue))
+    drop_queue(client, str(queue))
 
 
 def test_a_large_gang_that_has_waited_for_long_has_nodes_kept_for_it_although_no_end_is_known(

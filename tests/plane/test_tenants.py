@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from planes import drop_queue
 from tenants import CLUSTER_ROLES, ROLES, bind, refusal, user
 
 from muster.api.kubernetes.core import NAMESPACES, PODS
@@ -32,7 +33,7 @@ def queue(client: Client, namespace: str) -> Iterator[str]:
     """A queue of somebody's."""
     made = client.create(QUEUES, {"metadata": {"name": f"{namespace}-prod"}, "spec": {}})
     yield made.metadata.name
-    client.delete(QUEUES, made.metadata.name)
+    drop_queue(client, made.metadata.name)
 
 
 @dataclass(frozen=True, slots=True)

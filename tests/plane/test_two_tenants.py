@@ -12,6 +12,7 @@ import yaml
 from click.testing import CliRunner
 from jobs import job, task
 from kubelets import LINES, kubelet, serve_all_nodes
+from planes import drop_queue
 from tenants import bind, user
 
 from muster.api.kubeflow.trainer import TRAIN_JOBS
@@ -97,7 +98,7 @@ def anne(plane: Plane, tmp_path: Path, wait_for: WaitFor) -> Iterator[Typist]:
                 for each in admin.list(kind, namespace):
                     admin.delete(kind, each.metadata.name, namespace, propagation="Foreground")
         wait_for(lambda: not admin.list(JOBS, hers) + admin.list(JOBS, his))
-        admin.delete(QUEUES, queue)
+        drop_queue(admin, queue)
 
 
 def _waits(admin: Any, namespace: str) -> bool:

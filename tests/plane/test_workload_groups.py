@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from jobs import Story, job, task
+from planes import drop_queue
 
 from muster.api import names
 from muster.api.base import Resource
@@ -118,7 +119,7 @@ def queue(plane: Plane) -> Iterator[str]:
     yield name
     client = plane.client()
     if any(each.metadata.name == name for each in client.list(QUEUES)):
-        client.delete(QUEUES, name)
+        drop_queue(client, name)
 
 
 @pytest.fixture

@@ -55,12 +55,18 @@ def reviewer(queues: QueueTreeView) -> Handler:
 
 
 def check_delete(name: str, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Refuse to delete the two queues that always exist, and queues with queues below them."""
+    """Refuse to delete the two queues that always exist, and queues with pods or with queues below them."""
     if name in {names.ROOT_QUEUE, names.DEFAULT_QUEUE}:
         yield FieldError("metadata.name", f"`{name}` queue can not be deleted; Muster needs it", reason="Forbidden")
     children = queues.children(name)
     if any(_is_below(child, name, queues) for child in children):
         message = f"queue {name} can not be deleted because it has {len(children)} child queues: {listed(children)}"
+        yield FieldError("metadata.name", message, reason="Forbidden")
+    elif pods := _pods(queues.live(name)):
+        message = (
+            f"queue {name} can not be deleted because it has allocated Pods: {pods}; close it, wait until its gangs "
+            "have ended or delete them, and try again"
+        )
         yield FieldError("metadata.name", message, reason="Forbidden")
 
 
@@ -140,9 +146,13 @@ def check_parent(queue: Queue, queues: QueueTreeView, *, moved: bool) -> Iterato
 
 def _is_used_leaf(name: str, child: str, queues: QueueTreeView) -> bool:
     """Return True for a queue with pods that has no other child than this one."""
-    found = queues.get(name)
-    pods = found.status.allocated.get("pods", 0) if found else 0
-    return str(pods) != "0" and not set(queues.children(name)) - {child}
+    return bool(_pods(queues.get(name))) and not set(queues.children(name)) - {child}
+
+
+def _pods(queue: Queue | None) -> str:
+    """Return the number of pods that run in the queue, or below it; empty for none."""
+    pods = str(queue.status.allocated.get("pods", 0)) if queue else ""
+    return "" if pods == "0" else pods
 
 
 def check_hierarchy(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]:

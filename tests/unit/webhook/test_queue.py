@@ -133,6 +133,13 @@ def test_deletion(name: str, phrases: list[str]) -> None:
     assert [phrase in str(error) for phrase, error in zip(phrases, errors, strict=True)] == [True] * len(phrases)
 
 
+def test_a_queue_with_pods_stays() -> None:
+    """In the words that tools look for, by the count that the API server has: the cache may be behind."""
+    [error] = queue.reviewer(TREE)(request(a_queue("busy"), "DELETE")).errors
+    assert "queue busy can not be deleted because it has allocated Pods: 3; close it" in str(error)
+    assert not list(queue.check_delete("idle", TREE))
+
+
 @pytest.mark.parametrize("now", [None, Queue(metadata=ObjectMeta(name="b"), spec=QueueSpec(parent="root"))])
 def test_deletion_of_a_parent_whose_child_is_gone(now: Queue | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cache that still has the child refuses nothing: the API server is asked."""
