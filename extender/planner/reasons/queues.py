@@ -52,12 +52,21 @@ _REFUSALS = {
 }
 
 
+_NEVER = {
+    OVER_CAPABILITY: "queue {queue} may use {limit} (capability), and {asked} are asked for at once, which never fit; "
+    "ask for less, or raise its capability",
+    GUARANTEED: "queue {queue} has {limit}, and {asked} are asked for at once, which never fit; ask for less",
+}
+"""The same, if the queue could not hold the gang alone: no end of others helps."""
+
+
 @worded("queue-refusal")
 def refusal(reason: str, queue: str, resource: str, *, limit: int, used: int, asked: int) -> str:
     """The queue refuses these amounts, in milli-CPU or base units."""
     amounts = {"limit": limit, "used": used, "asked": asked}
     words = {name: f"{amount_words(resource, amount)} {resource}" for name, amount in amounts.items()}
-    return _REFUSALS[reason].format(queue=queue, **words)
+    text = _NEVER.get(reason, _REFUSALS[reason]) if asked > limit else _REFUSALS[reason]
+    return text.format(queue=queue, **words)
 
 
 @worded("queue-over-user-limit")
@@ -65,10 +74,8 @@ def over_user_limit(queue: str, resource: str, *, user: str, limit: int, used: i
     """The creator of the gang has what one user may have."""
     who = f"user {user}" if user else "who has no known creator (all such workloads count as one user)"
     most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
-    return (
-        f"{who} holds {there} of {most} {resource} that queue {queue} allows per user; {more} more are asked; it "
-        "starts when other gangs of that user there end"
-    )
+    end = "it starts when other gangs of that user there end" if asked <= limit else "that never fits, so ask for less"
+    return f"{who} holds {there} of {most} {resource} that queue {queue} allows per user; {more} more are asked; {end}"
 
 
 @worded("queue-over-window")
@@ -77,7 +84,7 @@ def over_window(queue: str, resource: str, *, until: float, limit: int, used: in
     most, there, more = (amount_words(resource, amount) for amount in (limit, used, asked))
     return (
         f"queue {queue} may use {most} {resource} until {format_time(until)} (limit-windows) and uses {there}: {more} "
-        "more do not fit; it starts then, or when gangs of the queue end"
+        f"more do not fit; it starts then{', or when gangs of the queue end' if asked <= limit else ''}"
     )
 
 

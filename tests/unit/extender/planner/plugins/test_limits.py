@@ -377,3 +377,22 @@ def test_nobody_ever_holds_more(
                 assert not models or gpus <= by_model.get(queue, gpus), (queue, whose)
             elif whose in USERS and not models:
                 assert gpus <= per_user.get(queue, gpus), (queue, whose)
+
+
+def test_a_gang_larger_than_its_limit_is_told_so() -> None:
+    """No end of other gangs would help; with what they use it is the same."""
+    world = world_of(8).queue("team", capability={"nvidia.com/gpu": 16})
+    world.queue("users", **{PER_USER: "nvidia.com/gpu=16"})
+    world.gang("fits", {"worker": (8, GPU)}, queue="team")
+    world.gang("large", {"worker": (17, GPU)}, queue="team")
+    world.gang("hers", {"worker": (17, GPU)}, queue="users", user="alice")
+    told = waiting(world.plan())
+    reason, message = told["large"]
+    assert (reason, str(message)) == (
+        "QueueOverCapability",
+        (
+            "queue team may use 16 nvidia.com/gpu (capability), and 17 nvidia.com/gpu are asked for at once, which "
+            "never fit; ask for less, or raise its capability"
+        ),
+    )
+    assert told["hers"][1].endswith("17 more are asked; that never fits, so ask for less")
