@@ -19,6 +19,7 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS, Container, Pod, PodSpec
 from muster.api.kubernetes.meta import Object, OwnerReference, ReportedCondition
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, NativePodGroup
+from muster.api.muster.gang import named_gang
 from muster.api.muster.native import counted_in
 from muster.api.muster.pools import is_musters
 from muster.api.volcano.batch import COMMANDS, JOBS, Job
@@ -42,6 +43,8 @@ JOB_INDEX: Final = "job"
 """Index of the pod store: the Job that the pod belongs to (`JobRef.entry`)."""
 GROUP_INDEX: Final = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that the controller of gangs makes for the pod."""
+NAMED_INDEX: Final = "named"
+"""Index of the pod store: the same of a PodGroup that a pod without a node names, and nobody makes for it."""
 ENDED_INDEX: Final = "ended"
 """Index of the pod store: the same of pods that have succeeded and still exist."""
 NATIVE_INDEX: Final = "native gang"
@@ -60,6 +63,7 @@ class SharedCaches:
     def __init__(self, client: Client) -> None:
         self.jobs = packed(client, JOBS, {TEMPLATE_INDEX: template_keys, CRON_INDEX: cron_keys})
         by_gang = {JOB_INDEX: job_keys, GROUP_INDEX: group_keys, ENDED_INDEX: ended_keys, NATIVE_INDEX: native_keys}
+        by_gang[NAMED_INDEX] = named_keys
         self.pods = Reflector(client, PODS, store=ObjectStore[Pod](by_gang), keep=kept)
         self.groups = Reflector(
             client, POD_GROUPS, store=ObjectStore[PodGroup]({QUEUE_INDEX: queue_names}), budget=MemoryLimit(POD_GROUPS)
@@ -96,6 +100,13 @@ def group_keys(pod: Pod) -> list[str]:
     """Index a pod by the PodGroup that is made for it."""
     name = group_to_make(pod)
     return [f"{pod.metadata.namespace}/{name}"] if name else []
+
+
+def named_keys(pod: Pod) -> list[str]:
+    """Index a pod by the PodGroup of somebody else that it waits for."""
+    meta, name = pod.metadata, named_gang(pod.metadata)
+    waits = name and not pod.spec.node_name and is_musters(pod.spec.scheduler_name) and not meta.deletion_timestamp
+    return [f"{meta.namespace}/{name}"] if waits and not job_of_pod(meta) and group_to_make(pod) is None else []
 
 
 def ended_keys(pod: Pod) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import structs
 
-from controller.caches import ENDED_INDEX, GROUP_INDEX, NATIVE_INDEX, SharedCaches
+from controller.caches import ENDED_INDEX, GROUP_INDEX, NAMED_INDEX, NATIVE_INDEX, SharedCaches, named_keys
 from controller.kit import KeyController, Kit
 from controller.live import controller_of, delete, find, find_or_make, owned_by
 from muster.api import names
@@ -29,6 +29,8 @@ AGAIN_S = 0.5
 END_S = 5.0
 """Time between two checks of a Job whose pods have all finished, until it has ended too."""
 
+MISSING_S = 10.0
+"""Age of a pod from which it is reported that the PodGroup that it names does not exist: it may come a moment later."""
 REFUSED_S = 5.0
 """Time until a PodGroup that was refused is tried again."""
 
@@ -52,6 +54,9 @@ class PodGroups(KeyController):
         pod = new or old
         if pod is None or not is_musters(pod.spec.scheduler_name) or job_of_pod(pod.metadata):
             return
+        if new and old is None:
+            for named in named_keys(new):
+                self.worker.queue.add_after(named, MISSING_S)
         key = f"{pod.metadata.namespace}/{group_name(pod.metadata)}"
         if new and group_to_make(new) and (key not in self._fits or gang_of(new) is None):
             self.worker.queue.add(key)
@@ -181,6 +186,8 @@ class PodGroups(KeyController):
         """Complete the PodGroup of a gang without pods with its owner, or delete it while the owner wants no pods."""
         group = self._groups.get(key)
         self._fits.pop(key, None)
+        if group is None:
+            self._missing(key)
         if group is None or group.metadata.deletion_timestamp or job_of(group.metadata):
             return
         owner, rules = self._of_group(group)
@@ -195,6 +202,16 @@ class PodGroups(KeyController):
             delete(self._client, POD_GROUPS, group.metadata)
         elif rules.is_over:
             self.worker.queue.add_after(key, END_S)
+
+    def _missing(self, key: str) -> None:
+        """Send an event to each pod that names a PodGroup that does not exist."""
+        pods = self._pods.by_index(NAMED_INDEX, key)
+        namespace, _, name = key.partition("/")
+        if not pods or find(self._client, POD_GROUPS, name, namespace) is not None:
+            return
+        why = f"it waits for PodGroup {name}, which it names and which does not exist; create it, or correct the name"
+        for pod in pods:
+            self._recorder.event(structs.replace(pod, api_version="v1", kind="Pod"), "Warning", "PodGroupMissing", why)
 
     def _of_group(self, group: PodGroup) -> tuple[Object | None, GangRules | None]:
         """Return the owner of a PodGroup, and the rules of its kind about the end of such a gang."""

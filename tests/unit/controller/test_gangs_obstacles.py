@@ -227,3 +227,22 @@ def test_one_pod_of_a_workload_leads_to_a_pass(world: World, monkeypatch: pytest
     other = world.pod(msgspec.structs.replace(owner, uid="other"), "default-scheduler", volumes=KEYS)
     world.rendezvous.process(other.metadata.key)
     assert len(world.rendezvous._done) == 1
+
+
+def test_a_pod_that_names_a_podgroup_that_does_not_exist_is_told_so(world: World) -> None:
+    """After a moment, in which the PodGroup may come; neither with one, nor with a node."""
+    for label in ("muster.dev/gang", "scheduling.x-k8s.io/pod-group"):
+        meta = {"name": f"p-{label[:3]}", "labels": {label: "mine"}}
+        pod = world.api.add(PODS, {"metadata": meta, "spec": {"schedulerName": "muster"}})
+        world.pods.put(pod)
+        world.pod_groups._pod_seen(None, pod)
+    queue = world.pod_groups.worker.queue
+    for after_s, found in ((9.9, False), (0.2, True)):
+        world.now_s += after_s
+        assert ("n/mine" in iter(lambda: queue.get(0), None)) is found
+    world.pod_groups.process("n/mine")
+    why = "it waits for PodGroup mine, which it names and which does not exist; create it, or correct the name"
+    assert world.events.said.pop("PodGroupMissing") == f"Pod p-sch: {why}"
+    world.api.add(POD_GROUPS, {"metadata": {"name": "mine"}, "spec": {"minMember": 2}})
+    world.pod_groups.process("n/mine")
+    assert not world.events.said
