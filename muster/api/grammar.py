@@ -33,6 +33,11 @@ def be(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
+def were(count: int) -> str:
+    """Return `was` or `were`."""
+    return "was" if count == 1 else "were"
+
+
 def have(count: int) -> str:
     """Return `has` or `have`."""
     return "has" if count == 1 else "have"

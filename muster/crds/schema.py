@@ -65,18 +65,23 @@ def with_parts(schema: Mapping[str, Any], change: Callable[[Any], Schema]) -> Sc
     return result
 
 
-def without_defaults_in_lists(schema: Schema, *, inside: bool = False) -> Schema:
-    """Return the schema without defaults `inside` atomic lists, and without list keys that need such a default.
+def without_defaults_in_lists(schema: Schema, *, inside: bool = False, atomic: bool = False) -> Schema:
+    """Return the schema without defaults `inside` lists; keys of a list that is in no `atomic` one keep theirs.
 
-    Such a list is compared as a whole. With a default filled in, it would differ from the manifest: server-side apply
-    by a second manager would conflict, and `kubectl apply` would never be "unchanged". Readers apply these defaults.
+    An atomic list is compared as a whole. With a default filled in, it would differ from the manifest: server-side
+    apply by a second manager would conflict. `kubectl apply` compares all lists so, and would never be "unchanged".
+    Readers apply these defaults.
     """
-    atomic = schema.get("x-kubernetes-list-type", "atomic") == "atomic" and "items" in schema
-    result = with_parts(schema, lambda part: without_defaults_in_lists(part, inside=inside or atomic))
+    whole = "items" in schema and schema.get("x-kubernetes-list-type", "atomic") == "atomic"
+    deeper = {"inside": inside or "items" in schema, "atomic": atomic or whole}
+    result = with_parts(schema, lambda part: without_defaults_in_lists(part, **deeper))
     if inside:
         result.pop("default", None)
-        if not {*result.get("x-kubernetes-list-map-keys", ())} <= {*result.get("items", {}).get("required", ())}:
-            del result["x-kubernetes-list-map-keys"], result["x-kubernetes-list-type"]
+    keys = {*result.get("x-kubernetes-list-map-keys", ())} - {*result.get("items", {}).get("required", ())}
+    if keys and atomic:
+        del result["x-kubernetes-list-map-keys"], result["x-kubernetes-list-type"]
+    for key in keys & result.get("items", {}).get("properties", {}).keys() if not atomic else ():
+        result["items"]["properties"][key] = schema["items"]["properties"][key]
     return result
 
 

@@ -31,9 +31,9 @@ class ReplicatedJob(Wire):
     template: JobTemplate
     """The template of its Jobs; `parallelism` is the number of pods."""
     group_name: str = "default"
-    """The group of replicated jobs that it belongs to."""
+    """The group of replicated jobs that it belongs to; `default` if left out."""
     replicas: int = 1
-    """Number of Jobs."""
+    """Number of Jobs; 1 if left out."""
     depends_on: list[JobDependency] = field(default_factory=list)
     """Replicated jobs that must be ready or complete before this one is created."""
 
@@ -115,7 +115,7 @@ class RetentionPolicy(Wire):
     """Retention of claims."""
 
     when_deleted: Literal["Delete", "Retain"] = "Delete"
-    """Delete: claims are deleted with the set; Retain: they stay."""
+    """Delete, or left out: claims are deleted with the set; Retain: they stay."""
 
 
 class VolumeClaimPolicy(Wire):

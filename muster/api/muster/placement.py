@@ -32,7 +32,7 @@ class NodeRun(Wire):
     node: str = ""
     """Name of the node."""
     count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
-    """Number of consecutive ranks there."""
+    """Number of consecutive ranks there; 1 if left out."""
 
 
 class PodSetPlacement(Wire):
@@ -69,7 +69,7 @@ class SpareSeats(Wire):
     node: str = ""
     """Name of the node."""
     count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
-    """Number of members that fit."""
+    """Number of members that fit; 1 if left out."""
 
 
 class Loan(Wire):
@@ -82,7 +82,7 @@ class Loan(Wire):
     node: str = ""
     """Name of the node."""
     count: Annotated[int, Meta(ge=1, le=PODS.value)] = 1
-    """Number of spare slots."""
+    """Number of spare slots; 1 if left out."""
 
 
 class Notice(Wire):

@@ -48,7 +48,7 @@ def taken_back(released: list[str], definition: JSON | None) -> list[str]:
     found = []
     for path, before in _read(released):
         if path in now:
-            free = _IN_LISTS if _is_in_atomic_list(path, now) else frozenset()
+            free = _may_go(path, now)
             facts = {name: fact for name, fact in before.items() if name in now[path] or name not in free}
             found += [f"{path}: {each}" for each in _narrowed(facts, now[path])]
         elif path.rpartition(".")[0] in now or "." not in path:  # of a removed part only the top is named
@@ -56,14 +56,12 @@ def taken_back(released: list[str], definition: JSON | None) -> list[str]:
     return found
 
 
-_IN_LISTS: Final = frozenset({"default", "x-kubernetes-list-map-keys", "x-kubernetes-list-type"})
-"""What may go within an atomic list, which is compared as a whole: readers apply these defaults."""
-
-
-def _is_in_atomic_list(path: str, facts: dict[str, JSON]) -> bool:
-    """Whether the node is in the elements of a list that has no keys."""
-    lists = (path[: place.start()] for place in finditer(r"\.\[\]", path))
-    return any(facts[each].get("x-kubernetes-list-type", "atomic") == "atomic" for each in lists)
+def _may_go(path: str, facts: dict[str, JSON]) -> set[str]:
+    """What may go in the elements of a list: its defaults, which readers apply, and keys within an atomic one."""
+    lists = [path[: place.start()] for place in finditer(r"\.\[\]", path)]
+    atomic = any(facts[each].get("x-kubernetes-list-type", "atomic") == "atomic" for each in lists)
+    keys = {"x-kubernetes-list-map-keys", "x-kubernetes-list-type"} if atomic else set()
+    return {"default", *keys} if lists else set()
 
 
 def _read(lines: list[str]) -> Iterator[tuple[str, JSON]]:
