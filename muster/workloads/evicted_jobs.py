@@ -6,6 +6,7 @@ with it the JobSet that it is part of. Manifests are read as they come: their sh
 
 from collections.abc import Collection, Iterator
 
+from muster.api.grammar import many
 from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubernetes.core import CRON_JOBS
 from muster.api.kubernetes.pod_problems import DISRUPTED
@@ -68,7 +69,7 @@ def _ends_with_an_eviction(spec: JSON, path: str) -> Iterator[str]:
     limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
     if isinstance(parallelism, int) and isinstance(limit, int) and parallelism > limit:
         yield (
-            f"{path}.backoffLimit: evicted pods count towards it, so that one eviction of the {parallelism} pods would "
-            f"fail this Job for good; set {path}.template.spec.restartPolicy to Never, and Muster has Kubernetes not "
-            "count them"
+            f"{path}.backoffLimit: evicted pods count towards it, so that one eviction of {many(parallelism, 'pod')} "
+            f"would fail this Job for good; set {path}.template.spec.restartPolicy to Never, and Muster has Kubernetes "
+            "not count them"
         )

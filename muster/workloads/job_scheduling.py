@@ -10,6 +10,7 @@ import msgspec
 
 from muster.api import names
 from muster.api.fields import FieldError
+from muster.api.grammar import many
 from muster.api.kubernetes.core import IndexedJob
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
@@ -103,8 +104,8 @@ def _other_minimum(job: IndexedJob, template: ObjectMeta, minimum: int) -> Itera
     least = needed(parallelism(job), elastic)
     if least != minimum:
         message = (
-            f"must be {least} or left out with {_SCHEDULING}: label {names.FRAMEWORK} {framework!r} has {least} pods "
-            f"start together, and {what}"
+            f"must be {least} or left out with {_SCHEDULING}: label {names.FRAMEWORK} {framework!r} has "
+            f"{many(least, 'pod')} start together, and {what}"
         )
         yield FieldError(_MIN_COUNT if gang else f"{_SCHEDULING}.schedulingPolicy", message, minimum)
 

@@ -7,6 +7,7 @@ import click
 
 from extender.explain.queues import own_queues
 from muster.api import names
+from muster.api.grammar import many
 from muster.api.names import NAMESPACE_SELECTOR
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
@@ -142,7 +143,7 @@ def _show_gangs(client: Client, queue_name: str, status: JSON) -> None:
     click.echo("Gangs:" if gangs else "Gangs: none")
     for row in rows_of(gangs):
         why = f": {row.reason}" if row.reason else ""
-        click.echo(f"  {called(row)}: {row.state}, {row.minimum} pods at least{why}")
+        click.echo(f"  {called(row)}: {row.state}, {many(row.minimum, 'pod')} at least{why}")
 
 
 @queue.command()

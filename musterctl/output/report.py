@@ -16,6 +16,7 @@ from extender.explain.text import TextLine
 from extender.explain.topology import DomainReport, SparesThere, TopologyReport
 from extender.simulate.placing import SimulatedGang
 from gangs.words import ranks_words
+from muster.api.grammar import many, verb
 from muster.resources.vector import CPU, GPU, PODS, Vector, amount_words
 from musterctl.output.table import drawn
 
@@ -75,7 +76,7 @@ def simulated_lines(gangs_after: list[SimulatedGang], ignored: list[str]) -> Ite
     for outcome in gangs_after:
         who = outcome.workload + (" (submitted)" if outcome.submitted else "")
         if outcome.placed:
-            pods = "1 pod" if outcome.slots == 1 else f"{outcome.slots} pods"
+            pods = many(outcome.slots, "pod")
             yield TextLine("", f"{who} would start: {pods}", "good")
             for nodes in outcome.nodes:
                 yield TextLine("on", nodes)
@@ -94,7 +95,8 @@ def demand_lines(demands: Sequence[QueueDemand], ignored: Sequence[str]) -> Iter
         for pod_set in demand.pod_sets:
             yield TextLine("needs", pod_set)
         yield TextLine("", f"{demand.min_member} of them start together")
-        waits = "" if demand.waiting is None else f", {demand.waiting} gangs wait in it now"
+        there = demand.waiting
+        waits = "" if there is None else f", {many(there, 'gang')} {verb(there, 'wait')} in it now"
         yield TextLine("queue", demand.queue + waits)
         for remark in demand.remarks:
             yield TextLine("", remark)
@@ -217,7 +219,7 @@ def _cell(resource: str, amounts: Vector) -> str:
 def topology_lines(report: TopologyReport, gang: str = "") -> Iterator[str]:
     """Yield the lines of one topology; `gang` names the gang whose ranks are shown, empty for none."""
     levels = ", ".join(report.levels) or "no levels"
-    yield f"Topology {report.name}: {levels}; {report.nodes} nodes"
+    yield f"Topology {report.name}: {levels}; {many(report.nodes, 'node')}"
     spares = any(domain.spares.seats for domain in report.domains)
     rows = list(_rows(report.domains, gang=bool(gang), spares=spares))
     if rows:

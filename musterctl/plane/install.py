@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from muster.api.base import Resource
+from muster.api.grammar import many
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES
 from muster.api.kubernetes import core, extensions, meta
 from muster.api.muster.pools import DEFAULT_POOL, labels_of
@@ -93,7 +94,8 @@ def unknown_nodes(client: Client) -> str:
     """Empty when every node says if it is Ready, which kwok brings about."""
     nodes = client.list(core.NODES)
     unknown = [node.metadata.name for node in nodes if all(one.type != "Ready" for one in node.status.conditions)]
-    return f"of {len(nodes)} nodes {len(unknown)} do not say if they are Ready" if unknown else ""
+    verb = "does" if len(unknown) == 1 else "do"
+    return f"of {many(len(nodes), 'node')} {len(unknown)} {verb} not say if they are Ready" if unknown else ""
 
 
 def closed_queue(client: Client) -> str:

@@ -101,6 +101,10 @@ def _started(spec: JobSpec, counts: Counts) -> Transition | None:
     return Transition("Running", "MinAvailableReached", message)
 
 
+def _of(pods: int, total: int) -> str:
+    return f"{pods} of {many(total, 'pod')} {be(pods)}"
+
+
 def _needed(pods: int) -> str:
     return f"{pods} {be(pods)} needed"
 
@@ -125,7 +129,7 @@ def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
     if counts.succeeded + counts.failed == replicas:
         return _all_finished(spec, counts)
     if counts.pending > replicas - spec.min_available:
-        return Transition("Pending", "BelowMinAvailable", f"{counts.pending} of {replicas} pods are pending again")
+        return Transition("Pending", "BelowMinAvailable", f"{_of(counts.pending, replicas)} pending again")
     return None
 
 

@@ -3,7 +3,8 @@
 The latter follow the words `kube-scheduler decides, not counted:`.
 """
 
-from muster.api.muster.reason import Sentence, constant
+from muster.api.grammar import many
+from muster.api.muster.reason import Sentence, constant, worded
 
 ELSEWHERE = constant("devices-elsewhere", "its devices are elsewhere")
 elsewhere_used = Sentence("device-elsewhere-used", "resource claim {claim} is used on another node")
@@ -19,10 +20,20 @@ claim_of_group = Sentence(
     "resource claim {claim} was made for all pods of a PodGroup, and Muster's kube-scheduler, which has the gates for "
     "that off, gives it to none of them; name one ResourceClaim (resourceClaimName) in the PodGroup and in its pods",
 )
-claim_full = Sentence("device-claim-full", "resource claim {claim} is used by {most} pods, and no more can use one")
-claim_too_full = Sentence(
-    "device-claim-too-full", "resource claim {claim} is used by {used} pods, and {most} may use it"
-)
+
+
+@worded("device-claim-full")
+def claim_full(claim: str, most: int) -> str:
+    """No other pod can use the claim."""
+    return f"resource claim {claim} is used by {many(most, 'pod')}, and no more can use one"
+
+
+@worded("device-claim-too-full")
+def claim_too_full(claim: str, used: int, most: int) -> str:
+    """More pods use the claim than may."""
+    return f"resource claim {claim} is used by {many(used, 'pod')}, and {most} may use it"
+
+
 class_missing = Sentence("device-class-missing", "device class {name} does not exist")
 
 request = "request {request!r}: {why}".format

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from muster.api.grammar import also, be
+from muster.api.grammar import also, be, have, many
 from muster.api.muster.reason import Reason, Sentence
 
 IS_EXTENDER_WELL = "if this stays so, look whether Muster's extender runs and leads"
@@ -14,7 +14,6 @@ NOT_LOOKED_AT = "no action of the planner's configuration has looked at it"
 of_queue = Sentence("gang-of-queue", "a gang of queue {queue}")
 """For those who may not see its namespace."""
 waits = "it waits: {message}".format
-slot_limit = "it waits until fewer slots are placed: {slots} slots of other gangs are starting now".format
 half_placed = (
     "only {taken} of the {wanted} pods that start together have a node; if the others get none within {within_s:.0f} "
     "s, the planner takes the {taken} back and the gang waits as a whole"
@@ -22,6 +21,11 @@ half_placed = (
 starts = "it starts: placement {epoch} is being carried out, {members}".format
 given_up_at = "placement {epoch} is given up at {deadline}".format
 not_counted = "{pod_set}: not counted, kube-scheduler decides: {words}".format
+
+
+def slot_limit(slots: int) -> str:
+    """Other gangs are starting."""
+    return f"it waits until fewer slots are placed: {many(slots, 'slot')} of other gangs {be(slots)} starting now"
 
 
 def members(taken: int) -> str:
@@ -60,13 +64,14 @@ def lost(pods: int, nodes: str) -> str:
 
 def awaits_room(epoch: int, there: int, victims: int, until: str) -> str:
     """Its nodes are written, and victims are on them; `until` is when their last notice is over, empty without any."""
-    words = f"its room is taken by placement {epoch}; it waits until {there} of {victims} pods have gone from its nodes"
+    pods = many(there, "pod") if there == victims else f"{there} of {victims} pods"
+    words = f"its room is taken by placement {epoch}; it waits until {pods} {have(there)} gone from its nodes"
     return f"{words}, which have until {until} to save what they have" if until else words
 
 
 def can_start(where: Sequence[str], victims: int, reason: Reason) -> str:
     """The planner's next cycle places the gang."""
-    once = f", once {victims} pods of others have gone: {reason}" if victims else ""
+    once = f", once {many(victims, 'pod')} of others {have(victims)} gone: {reason}" if victims else ""
     return f"it can start: the planner's next cycle gives it {'; '.join(where)}{once}"
 
 

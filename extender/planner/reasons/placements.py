@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from muster.api.grammar import be, listed, many
+from muster.api.grammar import be, listed, many, were
 from muster.api.muster.reason import NOTHING, Reason, Sentence, constant, worded
 from muster.api.volcano import scheduling
 
@@ -10,10 +10,22 @@ PLACED = "the gang has a placement"
 ADMITTED = "the gang has been admitted"
 ENOUGH = "enough members have a node"
 
-bound = Sentence("placement-bound", "all {members} members are bound")
+
+@worded("placement-bound")
+def bound(members: int) -> str:
+    """All members have a node."""
+    return "its member is bound" if members == 1 else f"all {members} members are bound"
+
 
 too_few_bound = Sentence("placement-too-few-bound", "only {taken} of the {wanted} pods that start together got a node")
-not_arrived = Sentence("placement-not-arrived", "{pods} members did not arrive before the deadline")
+
+
+@worded("placement-not-arrived")
+def not_arrived(pods: int) -> str:
+    """So many members have not come."""
+    return f"{many(pods, 'member')} did not arrive before the deadline"
+
+
 NOT_BOUND = "placement-not-bound"
 
 
@@ -21,7 +33,7 @@ NOT_BOUND = "placement-not-bound"
 def not_bound(pods: int, pod: str, why: str) -> str:
     """Members exist, and were not bound before the deadline: the first of them, and its hindrance if known."""
     hindrance = f": {why}" if why else ""
-    return f"{pods} of its pods were not bound in time, {pod} among them{hindrance}"
+    return f"{pods} of its pods {were(pods)} not bound in time, {pod} among them{hindrance}"
 
 
 refused = Sentence("placement-refused", "kube-scheduler refused {pod} on node {node}")
@@ -29,7 +41,13 @@ node_gone = Sentence("placement-node-gone", "node {node} is gone")
 node_refuses = Sentence("placement-node-refuses", "node {node}: {cause}")
 gated = Sentence("placement-gated", "{pod} waits for the scheduling gate {gate}, which is not Muster's")
 
-not_evicted = Sentence("placement-not-evicted", "{pods} pods that had to go for it were not evicted in time")
+
+@worded("placement-not-evicted")
+def not_evicted(pods: int) -> str:
+    """Victims are still there."""
+    return f"{many(pods, 'pod')} that had to go for it {were(pods)} not evicted in time"
+
+
 BUDGET = constant("placement-budget", "a PodDisruptionBudget does not let pods go that had to go for it")
 VICTIMS_STAY = constant("placement-victims-stay", "pods that had to go for it do not end")
 ROOM_TAKEN = constant("placement-room-taken", "the room that was made for it is taken")
@@ -115,7 +133,7 @@ remade = Sentence(
 @worded("placement-waits-for-victims")
 def waits_for_victims(victims: int, until: str) -> str:
     """It waits for pods to go; `until` is when the last notice of theirs is over (RFC 3339), empty without any."""
-    words = f"waits for {victims} pods to go"
+    words = f"waits for {many(victims, 'pod')} to go"
     return f"{words}, which have until {until} at the latest" if until else words
 
 
@@ -143,7 +161,7 @@ def to_be_evicted(at: str, reason: Reason = NOTHING) -> str:
 
 def evicted(pods: int, reason: Reason) -> str:
     """Number of the gang's pods that are evicted."""
-    return f"{many(pods, 'pod')} {'was' if pods == 1 else 'were'} evicted: {reason}"
+    return f"{many(pods, 'pod')} {were(pods)} evicted: {reason}"
 
 
 AWAITS_OWNER = "eviction-awaits-owner"

@@ -20,7 +20,16 @@ not_compared = constant(
     "pods-not-compared",
     "its affinities or its claims to devices are still compared with the pods of the cluster, for a moment",
 )
-too_few = Sentence("pods-too-few", "{have} of the {wanted} pods that start together exist")
+
+
+@worded("pods-too-few")
+def too_few(have: int, wanted: int) -> str:
+    """Members are missing."""
+    if wanted == 1:
+        return "the pod with which it starts does not exist"
+    return f"{have} of the {wanted} pods that start together exist"
+
+
 left = Sentence(
     "pods-left",
     "namespace {namespace} gives its pods no queue any more, so new ones are no members: give it the label "

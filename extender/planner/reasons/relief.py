@@ -12,7 +12,6 @@ OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 NOTHING = "nothing has to be done: it is tried as soon as they have started"
 NOT_TRIED = "more may help: not all changes were tried, as each takes long in a cluster of this size"
 wider = "it asks for a wider level than {level}, or only prefers {level}".format
-tolerated = "its pods tolerate the taint {taint} ({count} nodes)".format
 gone_node = "what is left on {node}, which is gone, is deleted by force: {force}".format
 silent_node = (
     f"{{node}} comes back; or, if it is surely off, kubectl taint node {{node}} {OUT_OF_SERVICE}, or {{force}}"
@@ -32,9 +31,14 @@ def nothing(lacks: Shortage) -> str:
     return f"nothing here: it needs room for {many(lacks.wanted, 'pod')}{size}, and there is room for {lacks.placed}"
 
 
+def tolerated(taint: str, count: int) -> str:
+    """Nodes have a taint."""
+    return f"its pods tolerate the taint {taint} ({many(count, 'node')})"
+
+
 def created(missing: int) -> str:
     """Pods are missing."""
-    return f"{missing} more {'pod' if missing == 1 else 'pods'} of this gang are created"
+    return f"{many(missing, 'more pod')} of this gang {be(missing)} created"
 
 
 def first(ahead: Sequence[str]) -> str:
@@ -75,7 +79,7 @@ def ends(holders: Sequence[str]) -> str:
 
 def added(count: int, like: str) -> str:
     """There are too few nodes."""
-    return f"{many(count, 'more node')} like {like} join"
+    return f"{many(count, 'more node')} like {like} {verb(count, 'join')}"
 
 
 def holder(name: str, pods: int, nodes: int, since: str) -> str:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from extender.planner.reasons.cause import CORDONED
+from extender.planner.reasons.cause import CORDONED, GPU_PARTS, SCARCE
 from extender.planner.reasons.topology import Closest
 from muster.api.grammar import be, have, many, verb
 from muster.api.muster.gang import DEFAULT_POD_SET
@@ -17,6 +17,8 @@ from muster.resources.vector import PODS, Vector, amount_words
 NO_ROOM = "no-room"
 """Code of the reason; what is stored of it are the parameters of `Shortage.data`."""
 
+_OF_ROOM = frozenset({SCARCE, GPU_PARTS.code})
+"""Codes of causes that are a lack of room; others are for example taints and affinities."""
 Wanted = Literal["together", "lost", "extra", "ever"]
 """Pods that start together now; members that a gang which started has lost; pods above the minimum; pods that would
 have to fit into the empty cluster."""
@@ -153,9 +155,12 @@ class Shortage(Struct, frozen=True, rename="camel"):
 
     @property
     def nearest(self) -> str:
-        """The nearest miss in words; empty if nothing is known."""
+        """The nearest miss in words; empty if nothing is known, and without room if no node lacks it."""
         if self.miss is None:
             return ""
+        lacks_room = self.roomy or not self.causes or any(each.why.code in _OF_ROOM for each in self.causes)
+        if not (lacks_room or self.miss.whole_nodes):
+            return ", ".join(self._levels)
         return self.miss.words + (f" ({', '.join(self._levels)})" if self._levels else "")
 
     @property

@@ -4,6 +4,7 @@ import json
 from functools import partial
 
 from muster.api.fields import FieldError, Findings, InvalidFieldError
+from muster.api.grammar import many
 from muster.runtime.info import Info, Late, PodSet, Variables
 from muster.runtime.plugins.shared import give, leader, rank, reserved, size, yielding
 from muster.workloads.adapter import FieldPath
@@ -73,7 +74,7 @@ class XGBoost:
             gpus = pod_set.gpus
             pod_set.slots = gpus or 1
             pods, source = size(info)
-            why = f"{source}, {gpus} GPUs of each pod" if gpus else f"{source}, one in each pod"
+            why = f"{source}, {many(gpus, 'GPU')} of each pod" if gpus else f"{source}, one in each pod"
             variables: Variables = {
                 "DMLC_TRACKER_URI": leader(info),
                 "DMLC_TRACKER_PORT": (str(PORT), "default"),

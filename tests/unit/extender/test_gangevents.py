@@ -173,7 +173,7 @@ def test_of_a_single_pod_that_starts_at_once_nothing_is_told(*, waited: bool) ->
     if waited:
         condition = PodGroupCondition(type="Unschedulable", status="False", reason="Placed")
         told.world.change(told.world.state.groups[told.key], status={"conditions": [condition]})
-    told.events.bound(told.gang, "all 1 members are bound")
+    told.events.bound(told.gang, "its member is bound")
     assert bool(told.heard) is waited
 
 

@@ -23,7 +23,7 @@ CASES = Cases()
     words=("worker: room is missing for 3 pods of 16 cpu each: 2 fit now; of 4 nodes: 3 too little cpu; nearest: ",),
     lost=(("too little cpu", 3),),
     nearest="room for 1 more pod of 16 cpu is needed (3 hold 12 free)",
-    helps=("Job ns/first (3 pods on 3 nodes) ends", "1 more node like node-0 join"),
+    helps=("Job ns/first (3 pods on 3 nodes) ends", "1 more node like node-0 joins"),
 )
 def missing_cpu(world: ExplainWorld) -> None:
     """Four nodes of 32 CPUs; a runs 20 on each of three."""
@@ -37,7 +37,7 @@ def missing_cpu(world: ExplainWorld) -> None:
     words=("room is missing for 3 pods of 100Gi memory each: 2 fit now",),
     lost=(("too little memory", 1),),
     nearest="room for 1 more pod of 100Gi memory is needed (1 holds 56Gi free)",
-    helps=("Job ns/first (1 pod on 1 node) ends", "1 more node like node-0 join"),
+    helps=("Job ns/first (1 pod on 1 node) ends", "1 more node like node-0 joins"),
 )
 def missing_memory(world: ExplainWorld) -> None:
     """A pod of 200Gi is on one of two nodes with 256Gi."""
@@ -70,7 +70,7 @@ def missing_gpus(world: ExplainWorld) -> None:
     "no-room",
     lost=(("too many pods", 1),),
     nearest="room for 1 more pod is needed",
-    helps=("Job ns/first (110 pods on 1 node) ends", "1 more node like node-0 join"),
+    helps=("Job ns/first (110 pods on 1 node) ends", "1 more node like node-0 joins"),
 )
 def missing_pod_slots(world: ExplainWorld) -> None:
     """Nodes take 110 pods."""
@@ -111,7 +111,7 @@ def tainted(world: ExplainWorld) -> None:
     "no-room",
     lost=(("does not match the node selector", 2),),
     nearest="1 more node with 8 free nvidia.com/gpu is needed",
-    helps=("1 more node like node-0 join",),
+    helps=("1 more node like node-0 joins",),
 )
 def selected(world: ExplainWorld) -> None:
     """One of three nodes carries the label."""

@@ -1,5 +1,6 @@
 """What gangs are told about each other: names within a namespace, and the queue to others; who evicted them."""
 
+import re
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -9,8 +10,10 @@ from victims_world import Cluster
 
 from extender.explain.text import _about, _span
 from extender.planner.framework.decisions import Unschedulable
+from extender.planner.reasons import devices, gangs, placements, pods, relief
+from extender.planner.reasons.cause import NODE_AFFINITY, scarce
 from extender.planner.reasons.relief import nothing
-from extender.planner.reasons.room import NearestMiss, Shortage
+from extender.planner.reasons.room import Cause, NearestMiss, Shortage
 from muster.api.volcano.scheduling import PodGroupCondition
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -24,6 +27,43 @@ def test_a_gang_that_does_not_grow_is_told_what_runs_and_what_is_missing() -> No
     world.members(key, range(1, 4), GPU8, gated=True)
     [told] = of(world.plan(), Unschedulable)
     assert told.message.startswith("worker: 1 of 4 pods has a node; 3 more wait for room; of 1 node: 1 ")
+
+
+def test_room_is_named_only_where_a_node_lacks_it() -> None:
+    """Behind an affinity alone it would send its user to the wrong place."""
+    miss = NearestMiss(1, "cpu", 1000, whole_nodes=False, levels=())
+    mismatch = Cause("does not match the node affinity", NODE_AFFINITY, 1, 1, ("a",))
+    full = Cause("too little cpu", scarce("cpu"), 1, 0, ("b",))
+
+    def nearest(*causes: Cause) -> str:
+        return Shortage("pods", "extra", 1, 0, {"cpu": 1000}, len(causes), 0, causes, miss).nearest
+
+    assert nearest(mismatch) == ""
+    assert nearest(mismatch, full) == nearest(full) == "room for 1 more pod of 1 cpu is needed"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        placements.bound(1),
+        placements.not_arrived(1),
+        placements.not_bound(1, "a", ""),
+        placements.not_evicted(1),
+        placements.waits_for_victims(1, ""),
+        pods.too_few(0, 1),
+        gangs.slot_limit(1),
+        gangs.awaits_room(1, 1, 1, ""),
+        gangs.can_start(["a"], 1, placements.STRAY),
+        relief.tolerated("a", 1),
+        relief.created(1),
+        relief.added(1, "a"),
+        devices.claim_full("a", 1),
+        devices.claim_too_full("a", 1, 1),
+    ],
+)
+def test_one_thing_is_counted_in_the_singular(words: object) -> None:
+    """Never `1 pods`, `1 more node join` or `1 pod have gone`."""
+    assert not re.search(r"\b1 (more )?\w+s\b(?<!has)|\b1 (\w+ ){1,3}(are|were|have|join)\b", str(words))
 
 
 def test_who_is_of_another_namespace_reads_the_queue_only() -> None:

@@ -361,7 +361,7 @@ def waits_for_victims(cluster: Cluster, name: str) -> None:
         victims=[Victim("victim-w-0", uid="uid-victim-w-0", gang="victim")],
         notices=[Notice(gang="victim", told_at=format_time(world.now), evict_at=until)],
     )
-    status = PlacementStatus(phase="Planned", message="waits for 1 pods to go")
+    status = PlacementStatus(phase="Planned", message="waits for 1 pod to go")
     world.state.on_placement(None, Placement(metadata=world.meta(name), spec=spec, status=status))
 
 
@@ -381,7 +381,7 @@ def test_a_gang_for_which_victims_are_to_go_ends_to_ask() -> None:
     cluster.gang("second", 1)
     session = cluster.cycle()
     said = {say.pod.name: (say.asks, say.message) for say in of(session, Say)}
-    assert said["first-w-0"] == (False, "waits for 1 pods to go")
+    assert said["first-w-0"] == (False, "waits for 1 pod to go")
     assert asking(session) == ["second-w-0"]
 
 
