@@ -18,7 +18,7 @@ from extender.cluster import Live
 from extender.gangevents import GangEvents
 from extender.planner.state.gangs import GangView
 from muster.kube.client import Client
-from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid
+from muster.kube.errors import APIError, BadRequest, Forbidden, Invalid, NamespaceEnds
 from muster.process.counters import from_zero
 from muster.resources.delays import doubled_s
 
@@ -29,8 +29,8 @@ RETRY_S = 1.0
 """Delay of a write after it has failed."""
 REFUSED_MOST_S = 60.0
 """Longest delay of one that is refused time after time: it starts with `RETRY_S`, and doubles."""
-_REFUSALS = (BadRequest, Forbidden, Invalid)
-"""Answers that the same write gets again, until an object is changed."""
+_REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
+"""Answers that the same write gets again, until somebody changes something."""
 STOP_S = 5.0
 """Time for writes that are under way at the end of the process."""
 
@@ -151,7 +151,8 @@ class Writes:
         except APIError as error:
             WRITES.labels(what, "failed").inc()
             self._rest(f"{what}/{key}", refused=isinstance(error, _REFUSALS))
-            log.warning("write failed; it is decided again", what=what, of=key, error=str(error))
+            tell = log.debug if isinstance(error, NamespaceEnds) else log.warning
+            tell("write failed; it is decided again", what=what, of=key, error=str(error))
         else:
             with self._lock:
                 self._refused.pop(f"{what}/{key}", None)

@@ -22,7 +22,7 @@ from msgspec import field
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes import admission, core, meta, reviews
 from muster.kube.client import Client
-from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid, NotFound
+from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid, NamespaceEnds, NotFound
 from webhook import review
 from webhook.senders import count_question
 
@@ -56,7 +56,7 @@ class DryRuns:
             self._create(pod, namespace)
         except AlreadyExists:
             return None  # a generated name that is taken; names are checked after everything else
-        except (Invalid, BadRequest, Forbidden) as refusal:
+        except (Invalid, BadRequest, Forbidden, NamespaceEnds) as refusal:
             return refusal
         return None
 

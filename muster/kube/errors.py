@@ -81,7 +81,7 @@ class Forbidden(Refused):
     """403: the caller has no right to do that."""
 
 
-class NamespaceEnds(Forbidden):
+class NamespaceEnds(APIError):
     """403: the namespace is being deleted, so that nothing new may be in it. Another attempt never succeeds."""
 
 

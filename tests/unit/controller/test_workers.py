@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from controller.worker import Retry, Worker
 from muster.api.base import Resource
 from muster.api.kubernetes.core import PODS
+from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.kube.errors import Conflict, NamespaceEnds
 
 
@@ -95,7 +96,7 @@ def test_what_fails_is_tried_again_and_ends_no_thread(error: Exception, result: 
 
 
 def test_nothing_is_tried_again_in_a_namespace_that_ends(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Job that lacks a pod, and one that has none of its objects yet, ask the API server once per change."""
+    """A Job that lacks a pod, one that has none of its objects yet, and what makes Jobs or gangs: once per change."""
     submit(cluster, "had", 2)
     asked: list[str] = []
 
@@ -105,13 +106,18 @@ def test_nothing_is_tried_again_in_a_namespace_that_ends(cluster: Cluster, monke
 
     monkeypatch.setattr(cluster.api, "create", create)
     add(cluster, "new", task("w", 1), plugins={"svc": []})
+    cluster.api.add(JOB_TEMPLATES, {"metadata": {"name": "a"}, "spec": {"tasks": [task("w", 1)]}}, "n")
+    cluster.api.add(JOB_FLOWS, {"metadata": {"name": "flow"}, "spec": {"flows": [{"name": "a"}]}}, "n")
+    cluster.api.add(PODS, {"metadata": {"name": "alone"}, "spec": {"schedulerName": "muster"}}, "n")
+    warned: list[str] = []
+    monkeypatch.setattr(cluster.controller._recorder, "event", lambda *told: warned.append(told[-1]))
     cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
-    turn(cluster, 3)
+    turn(cluster, 3, pause_s=3)  # the first status of the JobFlow is a change of it
     before = len(asked)
-    assert before
     with capture_logs() as logs:
         turn(cluster, 5, pause_s=60)
-    assert (len(asked), logs) == (before, [])
+    assert (asked[before:], logs, warned) == ([], [], [])
+    assert {"Job", "PodGroup"} <= {*asked}
 
 
 def test_nobody_acts_without_the_lease(cluster: Cluster) -> None:
