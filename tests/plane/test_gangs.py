@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from gang_jobs import History, job
 
+from muster.api import names
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
@@ -102,3 +103,17 @@ def test_a_placement_tells_the_story_of_its_gang(client: Client, namespace: str,
     assert (placement.status.bound, placement.status.planned) == (4, 4)
     client.delete(JOBS, "story", namespace)
     wait_for(lambda: not client.list(PLACEMENTS, namespace), 30, "the placement to go with its PodGroup")
+
+
+@pytest.mark.parametrize("spec", [{}, {"minMember": 0}], ids=["left out", "0"])
+def test_a_podgroup_without_a_minimum_starts_at_once(
+    client: Client, namespace: str, wait_for: Callable[..., Any], spec: dict[str, int]
+) -> None:
+    """As in Volcano: each pod when it comes. Spark's own feature step for Volcano makes such a PodGroup."""
+    client.create(POD_GROUPS, {"metadata": {"name": "spark"}, "spec": spec}, namespace)
+    wait_for(lambda: client.get(POD_GROUPS, "spark", namespace).status.phase == "Inqueue")
+    for name in ("driver", "executor"):
+        pod = {"schedulerName": "volcano", "containers": [{"name": "main", "image": "none"}]}
+        metadata = {"name": name, "annotations": {names.GROUP_NAME: "spark"}}
+        client.create(PODS, {"metadata": metadata, "spec": pod}, namespace)
+        wait_for(lambda name=name: client.get(PODS, name, namespace).status.phase == "Running", 30, f"the {name}")

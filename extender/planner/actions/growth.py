@@ -73,9 +73,9 @@ def _add(session: Session, gang: GangView, *, search: SlotSearch, most: int, lim
 
 
 def growth_is_due(session: Session, gang: GangView) -> bool:
-    """Return True if the gang may have more than its minimum by now."""
+    """Return True if the gang may have more than its minimum by now; one whose minimum is 0 has nothing to wait for."""
     delay_s = session.inputs.timing.growth_delay_s
-    if gang.independent:
+    if gang.independent or gang.floor.min_member <= 0:
         return True
     if not gang.started:
         return delay_s <= 0

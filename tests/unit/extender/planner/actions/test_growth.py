@@ -238,3 +238,14 @@ def test_no_gang_has_a_surplus_two_above_that_of_one_that_wants_more(gangs: list
     surplus = {name: got[name] - sizes[name][0] for name in got}
     hungry = [surplus[name] for name in got if got[name] < sizes[name][1]]
     assert not hungry or max(surplus.values()) <= min(hungry) + 1
+
+
+def test_a_gang_whose_minimum_is_0_starts_at_once() -> None:
+    """It has no start that growth could wait for, as a PodGroup without `minMember`, which Spark makes."""
+    world = World().nodes(2)
+    world.timing = Timing(growth_delay_s=60.0)
+    key = world.pod_group("spark", 0)
+    assert not of(world.plan(), decisions.Place)
+    world.members(key, 2, GPU8, task="driver")
+    [place] = of(world.plan(), decisions.Place)
+    assert place.new_slots == 2
