@@ -51,6 +51,10 @@ LOSS_LASTS_S = 10.0
 must not answer the loss of one pod as if the gang had failed."""
 EVICTION_SHOWS_S = 5.0
 """Time for which the reason of an eviction is written: it is decided once, and its pods end within this time."""
+MOMENT_S = 10.0
+"""Time after which it is reported that pods are missing, or not compared. At each start their owner creates them one
+after the other: a healthy start has no Warning."""
+_MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED})
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
 """Reasons to wait that a gang has because it has just been evicted."""
 
@@ -89,6 +93,8 @@ class _Memory:
     held: _Held | None = None
     evicted: tuple[decisions.Unschedulable, float] | None = None
     """Decision about its last eviction, and the time of it."""
+    lacks: tuple[Reason, float] | None = None
+    """Momentary reason to wait, and the time since which it is the same."""
     noted: GangView | None = None
     """View with which `extender.notes` has written the status since the last cycle: it does not show that yet."""
 
@@ -114,7 +120,7 @@ class PodGroupStatusWriter(Writer):
         gangs = [*session.snapshot.gangs, *session.snapshot.set_aside]
         for gang in gangs:
             known = self._known[gang.key]
-            why = _why(known, gang, waits.get(gang.key), session.now)
+            why = _lasting(known, gang, _why(known, gang, waits.get(gang.key), session.now), session.now)
             noted, known.noted = known.noted, None
             if noted is gang:
                 continue
@@ -199,6 +205,18 @@ def _why(
         known.evicted = None
         return why
     return why if why is not None and why.reason not in _NO_NEWS else evicted
+
+
+def _lasting(
+    known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
+) -> decisions.Unschedulable | None:
+    """Return why the gang waits; None for a momentary reason, unless it lasts, or another one is reported already."""
+    if why is None or why.reason not in _MOMENTARY or gang.group.why_waiting:
+        known.lacks = None
+        return why
+    if known.lacks is None or known.lacks[0] != why.why:
+        known.lacks = why.why, now
+    return why if now - known.lacks[1] >= MOMENT_S else None
 
 
 def _hold(held: _Held | None, status: PodGroupStatus, now: float) -> _Held:

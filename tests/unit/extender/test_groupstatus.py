@@ -15,10 +15,12 @@ from extender.groupstatus import (
     END_LASTS_S,
     EVICTION_SHOWS_S,
     LOSS_LASTS_S,
+    MOMENT_S,
     TEXTS_EVERY_S,
     WORDS_AT_LAST_S,
     WORDS_EVERY_S,
     PodGroupStatusWriter,
+    _lasting,
     _lengthen,
     _Memory,
     _why,
@@ -146,6 +148,21 @@ def test_an_eviction_is_decided_once_and_told_for_a_moment() -> None:
     assert told(None, active=True) is None
     assert told(None) is None
     assert told(again) is again
+
+
+def test_pods_that_are_missing_for_a_moment_are_no_news() -> None:
+    """Their owner is creating them: a healthy start has no Warning. After a while without a new one it has."""
+    memory, starts, waits = _Memory(), gang(PodGroupStatus()), gang(WAITS)
+    one, two, no_room = (
+        cast("Any", SimpleNamespace(reason=reason, why=why))
+        for reason, why in (("NotEnoughPods", "1 of 3"), ("NotEnoughPods", "2 of 3"), ("NotEnoughResources", "lacks"))
+    )
+    assert _lasting(memory, starts, one, 100) is _lasting(memory, starts, two, 109) is None
+    assert _lasting(memory, starts, two, 109 + MOMENT_S - 1) is None
+    assert _lasting(memory, starts, two, 109 + MOMENT_S) is two
+    assert _lasting(memory, starts, no_room, 120) is no_room
+    assert _lasting(memory, starts, two, 121) is None
+    assert _lasting(memory, waits, two, 122) is two, "another reason is reported already"
 
 
 def test_an_event_tells_what_is_new() -> None:
