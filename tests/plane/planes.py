@@ -137,7 +137,7 @@ def story(plane: Plane, namespace: str) -> Iterator[Story]:
 
 @pytest.fixture
 def make_queue(plane: Plane, namespace: str) -> Iterator[Callable[..., Queue]]:
-    """Makes queues named after the test's namespace; in the end its Jobs go, then they, the last first."""
+    """Makes queues named after the test's namespace; in the end its workloads go, then they, the last first."""
     client, made = plane.client(), list[str]()
 
     def make(suffix: str, **spec: Any) -> Queue:
@@ -146,10 +146,16 @@ def make_queue(plane: Plane, namespace: str) -> Iterator[Callable[..., Queue]]:
         return one
 
     yield make
-    for each in client.list(JOBS, namespace):
-        client.delete(JOBS, each.metadata.name, namespace)
+    if made:
+        drop_workloads(plane, namespace)
     for name in reversed(made):
         drop_queue(client, name)
+
+
+def drop_workloads(plane: Plane, namespace: str) -> None:
+    """Deletes what has pods in a namespace: its queues can go then."""
+    kinds = "trainjobs,jobs.batch.volcano.sh,jobs.batch,deployments,replicasets,statefulsets,pods"
+    plane.kubectl("delete", kinds, "--all", "--wait=false", f"--namespace={namespace}")
 
 
 def drop_queue(client: Client, name: str) -> None:

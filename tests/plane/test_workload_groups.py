@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from jobs import Story, job, task
-from planes import drop_queue
+from planes import drop_queue, drop_workloads
 
 from muster.api import names
 from muster.api.base import Resource
@@ -113,12 +113,13 @@ def deployment(name: str, **annotations: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def queue(plane: Plane) -> Iterator[str]:
+def queue(plane: Plane, namespace: str) -> Iterator[str]:
     """The name of a queue that is made by the test."""
     name = f"q-{uuid.uuid4().hex[:8]}"
     yield name
     client = plane.client()
     if any(each.metadata.name == name for each in client.list(QUEUES)):
+        drop_workloads(plane, namespace)
         drop_queue(client, name)
 
 
