@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from typing import Any, Final
 
 import msgspec
-from planes import admin
+from planes import admin, drop_queue
 
 from muster.api.base import Resource
 from muster.kube.client import Client
@@ -166,5 +166,7 @@ def _delete(client: Client, kind: Resource[JSON], metadata: JSON) -> None:
     with suppress(NotFound):
         if kind is PODS:
             client.delete(kind, metadata["name"], metadata["namespace"], grace_period_s=0)
+        elif kind.plural == "queues":
+            drop_queue(client, metadata["name"])
         else:
             client.delete(kind, metadata["name"], metadata.get("namespace", ""))

@@ -132,7 +132,7 @@ PAGES: Final[dict[str, Page]] = {
             f"kubectl create -f - <<< {shlex.quote(json.dumps(ELASTIC))}",
         ),
         words={"NAME": "there"},
-        after=("kubectl delete trainjob --all", "kubectl delete queue research"),
+        after=("kubectl delete trainjob --all", "until kubectl delete queue research; do sleep 0.5; done"),
     ),
     "troubleshooting.md": Page(
         setup=(
