@@ -30,7 +30,7 @@ RETRY_S = 1.0
 REFUSED_MOST_S = 60.0
 """Longest delay of one that is refused time after time: it starts with `RETRY_S`, and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
-"""Answers that the same write gets again, until somebody changes something."""
+"""Answers that the same write gets again, until an object is changed."""
 STOP_S = 5.0
 """Time for writes that are under way at the end of the process."""
 
