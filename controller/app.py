@@ -81,7 +81,7 @@ class Controller:
             self.jobs,
             self.queues,
             PodGroups(kit, caches),
-            Rendezvous(kit, caches),
+            Rendezvous(kit, caches, framework),
             self.train_jobs,
             Finalizers(kit),
             Shipped(kit, shipped),

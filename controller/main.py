@@ -77,7 +77,8 @@ class ControllerProcess:
             settings.workers,
             shipped=shipped,
             framework=registry.framework(
-                *([TrainerReports(settings.report_url, authorities.pem)] if authorities else [])
+                *([TrainerReports(settings.report_url, authorities.pem)] if authorities else []),
+                accelerators=settings.accelerators,
             ),
             authorities=authorities,
             target=settings.train_jobs_as,

@@ -69,6 +69,8 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     train_job_network_policies: bool = True
     """Keep traffic of other pods from the pods of TrainJobs by a NetworkPolicy, which Kubeflow Trainer does not make.
     The annotation muster.dev/network-policy of a TrainJob or its runtime comes first. Not with JobSets."""
+    accelerators: tuple[str, ...] = ()
+    """Resources that count devices, beside the known ones, as the webhook has them (docs/frameworks.md)."""
     native_pod_groups: bool = True
     """Publish gangs as Kubernetes' own PodGroups (scheduling.k8s.io) where the API server serves these, and have pods
     of Volcano Jobs name them (docs/native-podgroups.md). Preemption in other profiles then ends a gang whole or not at

@@ -20,6 +20,7 @@ from extender.explain.clusterdump import READ, kind_name
 from extender.planner import api as planner
 from extender.settings import ExtenderSettings
 from muster.api.limits import LIMITS
+from muster.resources.accelerators import ACCELERATORS
 from muster.runtime.plugins import mpi_objects, mpi_settings, simple, torch
 from muster.volcano.plugins.registry import BUILT_IN
 from muster.workloads.table import KINDS
@@ -185,6 +186,7 @@ def alert_text(text: str) -> str:
 
 
 FACTS: Final[dict[str, Callable[[], str]]] = {
+    "accelerators": lambda: _code(ACCELERATORS),
     "alerts": lambda: _table(ALERT_HEAD, alert_rows()),
     "alerts-number": lambda: str(len([*alert_rules()])),
     "barrier-timeout": lambda: _plain(ExtenderSettings().barrier_timeout_s, "s"),

@@ -21,6 +21,8 @@ from msgspec import field
 
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes import admission, core, meta, reviews
+from muster.api.kubernetes.devices import DeviceClaim
+from muster.kube.claims import read_claim
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid, NamespaceEnds, NotFound
 from webhook import review
@@ -28,6 +30,7 @@ from webhook.senders import count_question
 
 _PODS_REMEMBERED_S = 20.0
 _RIGHTS_REMEMBERED_S = 5.0
+_CLAIMS_REMEMBERED_S = 5.0
 _MAX_REMEMBERED = 1024
 
 
@@ -92,6 +95,27 @@ class Services:
             return self._client.get(_SERVICES, name, namespace, timeout_s=review.time_left()).spec.cluster_ip
         except NotFound:
             return None
+
+
+def _entry_key(_: object, namespace: str, entry: core.PodResourceClaim) -> tuple[str, ...]:
+    return namespace, entry.resource_claim_name or "", entry.resource_claim_template_name or ""
+
+
+class DeviceClaims:
+    """The requests of pods' claims, remembered for some seconds: the pods of a gang have one template. Thread safe."""
+
+    def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._lock = threading.Lock()
+        self._known = TTLCache[tuple[str, ...], DeviceClaim | None, float](
+            _MAX_REMEMBERED, _CLAIMS_REMEMBERED_S, monotonic_s
+        )
+
+    @cachedmethod(attrgetter("_known"), _entry_key, attrgetter("_lock"))
+    def find(self, namespace: str, entry: core.PodResourceClaim) -> DeviceClaim | None:
+        """Return the requests of an entry of `resourceClaims`, None without them; APIError if that is not known."""
+        count_question()
+        return read_claim(self._client, namespace, entry, timeout_s=review.time_left())
 
 
 class Rights:

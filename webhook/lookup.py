@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from cachetools import TTLCache
@@ -25,7 +26,8 @@ from muster.api.kubeflow.trainingruntime import (
     ClusterTrainingRuntime,
     TrainingRuntime,
 )
-from muster.api.kubernetes.core import NAMESPACES, Namespace
+from muster.api.kubernetes.core import NAMESPACES, Namespace, PodResourceClaim
+from muster.api.kubernetes.devices import DeviceClaim
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.scheduling import QUEUES, Queue
@@ -36,11 +38,12 @@ from muster.kube.errors import APIError, NotFound
 from muster.kube.reflector import Reflector
 from muster.kube.served import Served
 from muster.kube.store import ObjectStore, text_of
+from muster.resources.accelerators import Claims, no_claims
 from muster.volcano.access import NamespaceObstacle, barrier
 from muster.workloads.adapter import OwnerError
 from muster.workloads.table import CONTROLLERS, gang_rules, source_of
 from webhook import review
-from webhook.apiserver import DryRuns, Rights, Services
+from webhook.apiserver import DeviceClaims, DryRuns, Rights, Services
 from webhook.senders import count_question
 
 T = TypeVar("T", bound=Object)
@@ -138,8 +141,14 @@ class Lookups:
     """None without an API server that knows the rights of users."""
     services: Services | None = None
     """None without an API server that has Services."""
+    claims: Callable[[str, PodResourceClaim], DeviceClaim | None] | None = None
+    """The requests behind an entry of `resourceClaims`, by namespace; None without an API server or documents."""
     native_groups: Callable[[], bool] | None = None
     """True while gangs are published as Kubernetes' own PodGroups; None if they never are."""
+
+    def claims_of(self, namespace: str) -> Claims:
+        """Return the requests of the claims of a namespace's pods."""
+        return partial(self.claims, namespace) if self.claims else no_claims
 
     def queues_for(self, namespace: str) -> NamespaceQueues:
         """Return the queues as this namespace sees them."""
@@ -285,7 +294,8 @@ class ClusterLookups:
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
         dry_runs, rights, services = DryRuns(client), Rights(client), Services(client)
         served = Served(client, NATIVE_POD_GROUPS) if native else None
-        self.lookups = Lookups(queues, owners, namespaces, runtimes, dry_runs, rights, services, served)
+        claims = DeviceClaims(client).find
+        self.lookups = Lookups(queues, owners, namespaces, runtimes, dry_runs, rights, services, claims, served)
         self.caches: list[Cached[Any]] = [
             queues,
             namespaces,

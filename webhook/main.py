@@ -69,8 +69,9 @@ def _serve(options: WebhookOptions, groups: Sequence[ResourceGroup], cluster: Cl
         with ThreadPoolExecutor(len(cluster.caches)) as pool:  # each waits for the end of its watch
             list(pool.map(lambda cached: cached.reflector.stop(), cluster.caches))
 
+    framework = registry.framework(accelerators=settings.accelerators)
     handlers = routes(
-        cluster.lookups, registry.framework(), marks=settings.mark_pods, groups=groups, target=settings.train_jobs_as
+        cluster.lookups, framework, marks=settings.mark_pods, groups=groups, target=settings.train_jobs_as
     )
     serve(
         create_app(handlers, None if settings.client_ca_file else Budgets()),

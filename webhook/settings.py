@@ -36,6 +36,9 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     """File with resource groups, in the YAML of Volcano's admission. It is read once, at the start. None: no groups."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
     """Kind that the controller makes of TrainJobs; fields that it cannot carry out are refused."""
+    accelerators: tuple[str, ...] = ()
+    """Resources that count devices, beside the known ones (docs/frameworks.md); `*` stands for any text, as in
+    example.com/npu-*. Frameworks start a process for each device. The controller must have the same."""
     native_pod_groups: bool = True
     """Have pods of a gang name the PodGroup of Kubernetes' own (scheduling.k8s.io) as which the controller publishes
     it, where the API server serves these (docs/native-podgroups.md). Without effect with `markPods`."""

@@ -4,6 +4,7 @@ Pods that the webhook shapes name them, and wait until they exist. Each is made 
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from certs.ssh import complete
@@ -16,7 +17,10 @@ from muster.api.base import Resource
 from muster.api.fields import InvalidFieldError
 from muster.api.kubernetes.core import CONFIG_MAPS, PODS, SECRETS, SERVICES, Pod
 from muster.api.kubernetes.meta import Object
+from muster.kube.claims import read_claim
 from muster.kube.errors import BadRequest, Forbidden, Invalid
+from muster.runtime import registry
+from muster.runtime.framework import Framework
 from muster.runtime.plugins.mpi import shared_hostfile
 from muster.runtime.plugins.mpi_objects import HOSTFILE_VOLUME, SSH_VOLUME, secret_name, ssh_secret
 from muster.runtime.settings import SSH_KEY, annotation
@@ -35,8 +39,9 @@ _Claim = tuple[str, ...]
 class Rendezvous(KeyController):
     """A worker over shaped pods; one pod of each owner is enough."""
 
-    def __init__(self, kit: Kit, caches: SharedCaches) -> None:
+    def __init__(self, kit: Kit, caches: SharedCaches, framework: Framework | None = None) -> None:
         super().__init__(kit, "rendezvous")
+        self._framework = framework or registry.framework()
         self._pods = caches.pods.store
         self._done: dict[_Claim, None] = {}
         self.handlers.append((caches.pods, self._pod_seen))
@@ -94,7 +99,9 @@ class Rendezvous(KeyController):
         if not mounted_hostfile(pod).startswith(f"{workload.metadata.name}-{HOSTFILE_VOLUME}-"):
             return
         try:
-            info = describe_pod(adapter_for(controller, AskedPod(pod.metadata, pod.spec)), pod.spec, pod.metadata)
+            adapter = adapter_for(controller, AskedPod(pod.metadata, pod.spec))
+            claims = partial(read_claim, self._client, pod.metadata.namespace)
+            info = self._framework.prepared(describe_pod(adapter, pod.spec, pod.metadata, claims))
             made = shared_hostfile(info, _owner(workload))
         except (InvalidFieldError, OwnerError) as error:
             self._mismatch(pod, workload, str(error))

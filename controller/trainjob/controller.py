@@ -4,6 +4,7 @@ Both follow from its spec, its kept runtime and the objects that exist: another 
 """
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Literal
 
 from msgspec import structs
@@ -29,6 +30,7 @@ from muster.api.kubernetes.meta import Condition, Object, format_time
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import Job
 from muster.api.volcano.scheduling import PodGroup
+from muster.kube.claims import read_claim
 from muster.kube.errors import Refused
 from muster.runtime import registry
 from muster.runtime.framework import Framework
@@ -196,7 +198,8 @@ class TrainJobs(KindController[TrainJob]):
             runtime = self._runtimes.of(train_job)
             if not self._network_policies:
                 runtime.metadata.annotations.setdefault(annotation(NETWORK_POLICY), "false")
-            compiled = compile_train_job(train_job, runtime, self._framework, self._target)
+            claims = partial(read_claim, self._client, meta.namespace)
+            compiled = compile_train_job(train_job, runtime, self._framework, self._target, claims)
             self._compiled[meta.uid] = (version, compiled)
         return compiled
 

@@ -84,13 +84,14 @@ class TrainJobStatusPlugin(RuntimePlugin, Protocol):
 
 
 class Framework:
-    """The plugins in the order given.
+    """The plugins in the order given, and resources that count as accelerators beside the known ones.
 
     ValueError for two plugins of one name or one framework, or two that compute a status: all found at start-up.
     """
 
-    def __init__(self, plugins: Sequence[RuntimePlugin]) -> None:
+    def __init__(self, plugins: Sequence[RuntimePlugin], accelerators: Sequence[str] = ()) -> None:
         self.plugins = tuple(plugins)
+        self._accelerators = tuple(accelerators)
         self.validations = [plugin for plugin in plugins if isinstance(plugin, CustomValidation)]
         self.ml_policies = [plugin for plugin in plugins if isinstance(plugin, EnforceMLPolicy)]
         self.pod_group_policies = [plugin for plugin in plugins if isinstance(plugin, EnforcePodGroupPolicy)]
@@ -106,12 +107,14 @@ class Framework:
     def validate(self, info: Info) -> Findings:
         """Return the errors and warnings of all plugins."""
         findings = Findings()
+        self.prepared(info)
         for plugin in self.validations:
             findings.add(plugin.validate(info))
         return findings
 
     def plan(self, info: Info) -> Plan:
         """Run ML policy, pod-group policy, pods and network in turn; the first InvalidFieldError ends it."""
+        self.prepared(info)
         for policy in self.ml_policies:
             if policy.framework == info.framework:
                 policy.enforce_ml_policy(info)
@@ -122,6 +125,12 @@ class Framework:
         for network in self.pod_networks:
             network.identify_pod_network(info)
         return info.freeze()
+
+    def prepared(self, info: Info) -> Info:
+        """Return the workload itself, with the accelerators that settings name."""
+        for pod_set in info.pod_sets:
+            pod_set.more_accelerators = self._accelerators
+        return info
 
     def build(self, plan: Plan) -> list[Component]:
         """Return the objects of all component builders, in order of their stages and then of the builders."""

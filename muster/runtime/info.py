@@ -11,13 +11,12 @@ from muster.api.kubernetes.core import Container as WireContainer
 from muster.api.kubernetes.core import EnvVar as WireEnv
 from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.endpoints import Endpoints
+from muster.resources.accelerators import Accelerators, Claims, accelerators, no_claims
 from muster.resources.pods import pod_requests
-from muster.resources.vector import CPU, WHOLE, Vector, unit, vector
+from muster.resources.vector import CPU, WHOLE, Vector, vector
 from muster.runtime.plan import ContainerPlan, GangShape, InitPlan, Mount, Plan, PlannedEnvVar, PodSetPlan, Role, Volume
 from muster.runtime.settings import Setting
 from muster.workloads.adapter import FieldPath, Owner, Value
-
-_NO_DEVICES = ("mem", "core", "percent", "priority")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +98,11 @@ class PodSet:
     """Pods of one shape, as the owner's adapter or the runtime describes them; see also `PodSetPlan`.
 
     `rank` is the source of a member's own rank. `hosts` makes the host names of so many pods, in rank order. `target`
-    is the container that runs the framework, None in pods that don't. `template` is the spec of the pods as JSON.
-    `own_rank` is the rank of the one pod that is being admitted, None if the pods are described by their template.
-    `inits` make init containers, or None, when the network is known.
+    is the container that runs the framework, None in pods that don't. `template` is the spec of the
+    pods as JSON. `own_rank` is the rank of the one pod that is being admitted, None if the pods are described
+    by their template. `inits` make init containers, or None, when the network is known.
+    `given_annotations` are the pods' own, `claims` finds the requests of their claims, and `more_accelerators` are
+    resources that settings name.
     """
 
     name: str
@@ -123,6 +124,9 @@ class PodSet:
     template: Mapping[str, Any] = field(default_factory=dict)
     own_rank: int | None = None
     inits: list[Callable[[], InitPlan | None]] = field(default_factory=list)
+    given_annotations: Mapping[str, str] = field(default_factory=dict)
+    claims: Claims = no_claims
+    more_accelerators: Sequence[str] = ()
 
     @property
     def endpoints(self) -> Endpoints:
@@ -141,19 +145,12 @@ class PodSet:
             raise InvalidFieldError(FieldError("spec.overhead", message, self.spec.overhead)) from error
 
     @property
-    def gpus(self) -> int:
-        """GPUs of the container that runs the framework.
-
-        The largest amount among the resources with `gpu` in their name that count devices: shared devices have more
-        than one such name (`…/gpu`, `…/gpumem`, `…/gpucores`), and only the first is a count.
-        """
-        requests = self.target.requests if self.target else {}
-        counts = [
-            -(-amount // unit(name))
-            for name, amount in requests.items()
-            if "gpu" in name.lower() and not any(part in name.lower() for part in _NO_DEVICES)
-        ]
-        return max(counts, default=0)
+    def accelerators(self) -> Accelerators:
+        """The devices of the container that runs the framework."""
+        if self.target is None:
+            return Accelerators(0, seen=False)
+        own, requests = self.target.given, self.target.requests
+        return accelerators(own, requests, self.spec, self.given_annotations, self.claims, self.more_accelerators)
 
     @property
     def cpus(self) -> int:

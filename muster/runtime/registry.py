@@ -6,6 +6,7 @@ A third party's package names its plugin class in its metadata, and Muster finds
     mpi-on-my-fabric = "my_package:MyPlugin"
 """
 
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 
 from muster.runtime.framework import Framework, RuntimePlugin
@@ -37,13 +38,14 @@ def plugins() -> list[RuntimePlugin]:
     ]
 
 
-def framework(*more: RuntimePlugin) -> Framework:
+def framework(*more: RuntimePlugin, accelerators: Sequence[str] = ()) -> Framework:
     """Return the framework with all plugins, those of other packages by name, and `more` at the end.
 
+    `accelerators` are resources, or patterns of their names, that count devices beside the known ones.
     RuntimeError names a plugin that cannot be loaded, at start-up.
     """
     found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)
-    return Framework([*plugins(), *map(_load, found), *more])
+    return Framework([*plugins(), *map(_load, found), *more], accelerators)
 
 
 def _load(entry: EntryPoint) -> RuntimePlugin:

@@ -23,12 +23,13 @@ from muster.api.kubeflow.trainer import (
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime, MLPolicy, TrainingRuntime
 from muster.api.kubernetes.core import EnvVar, PodSpec
 from muster.api.muster.creator import passed_on
+from muster.resources.accelerators import Claims, no_claims
 from muster.runtime.framework import Framework
 from muster.runtime.info import Info, PodSet, ShapedContainer, UserEnv
 from muster.runtime.plan import Compiled, Role
 from muster.runtime.settings import nodes_of, of_train_job
 from muster.runtime.template import by_key, patched, with_trainer
-from muster.runtime.workload import containers_of
+from muster.runtime.workload import containers_of, template_of
 from muster.workloads.adapter import Owner
 
 Runtime = TrainingRuntime | ClusterTrainingRuntime
@@ -39,13 +40,18 @@ JSON = dict[str, Any]
 _INITIALIZERS: Mapping[str, Role] = {DATASET_INITIALIZER: "dataset-initializer", MODEL_INITIALIZER: "model-initializer"}
 
 
-def compile_train_job(train_job: TrainJob, runtime: Runtime, framework: Framework, target: Target = "Job") -> Compiled:
+def compile_train_job(
+    train_job: TrainJob, runtime: Runtime, framework: Framework, target: Target = "Job", claims: Claims = no_claims
+) -> Compiled:
     """Return plan and components of a TrainJob; with errors only the findings, all together.
 
     Errors have paths in the TrainJob (`spec.trainer.env`). Runtime patches are checked against the runtime's template
-    before they are merged into it. Neither argument is changed.
+    before they are merged into it. Neither argument is changed. `claims` finds the requests of the pods' claims.
     """
-    return framework.compile(describe(train_job, runtime, target))
+    info = describe(train_job, runtime, target)
+    for pod_set in info.pod_sets:
+        pod_set.claims = claims
+    return framework.compile(info)
 
 
 def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> Info:
@@ -210,6 +216,7 @@ def _pod_set(job: JSON, runtime: Runtime, framework: str, nodes: int | None) -> 
         role=role,
         jobs=int(job.get("replicas") or 1) if role == "other" else 1,  # a step of a TrainJob is one Job
         template=pod_template(job).get("spec") or {},
+        given_annotations=template_of(pod_template(job))[2],
         after={each["name"]: each["status"] for each in job.get("dependsOn") or []},
     )
 

@@ -9,6 +9,7 @@ from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.gang import DEFAULT_POD_SET
+from muster.resources.accelerators import Claims, no_claims
 from muster.resources.gpus import share_errors
 from muster.runtime.info import Info, PodSet, ShapedContainer, UserEnv
 from muster.runtime.settings import INJECT_INTO, Setting, from_annotations
@@ -41,11 +42,12 @@ def describe(
     path: str,
     settings: Mapping[str, Setting],
     pod: ObjectMeta | None = None,
+    claims: Claims = no_claims,
 ) -> Info:
     """Return a workload for plugins, whose pods look like `spec`, with the field path `path` (e.g. `spec`).
 
-    `pod` is the pod that is being admitted, if it is one. InvalidFieldError if `spec` lacks the container that runs
-    the framework.
+    `pod` is the pod that is being admitted, if it is one; `claims` finds the requests of claims. InvalidFieldError if
+    `spec` lacks the container that runs the framework.
     """
     containers = containers_of(spec, path)
     template, _, annotations = template_of(adapter.template)
@@ -61,6 +63,8 @@ def describe(
         spec=spec,
         template=mapping(adapter.template.get("spec")),
         own_rank=own_rank(adapter.rank(pod), pod) if pod else None,
+        given_annotations=pod.annotations if pod else annotations,
+        claims=claims,
     )
     return Info(
         framework,
@@ -72,11 +76,13 @@ def describe(
     )
 
 
-def describe_pod(adapter: Adapter, spec: PodSpec, meta: ObjectMeta) -> Info:
+def describe_pod(adapter: Adapter, spec: PodSpec, meta: ObjectMeta, claims: Claims = no_claims) -> Info:
     """Return the workload of a labelled pod for plugins, from the pod as it is; raises InvalidFieldError."""
     path = "metadata.annotations"
     settings = from_annotations((path, meta.annotations), (path, adapter.annotations))
-    return describe(meta.labels[names.FRAMEWORK], adapter, spec, path="spec", settings=settings, pod=meta)
+    return describe(
+        meta.labels[names.FRAMEWORK], adapter, spec, path="spec", settings=settings, pod=meta, claims=claims
+    )
 
 
 def containers_of(spec: PodSpec, path: str) -> list[ShapedContainer]:

@@ -8,6 +8,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -27,7 +28,15 @@ from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
-from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, NAMESPACES, NODES, PODS, PRIORITY_CLASSES
+from muster.api.kubernetes.core import (
+    CONFIG_MAPS,
+    INDEXED_JOBS,
+    NAMESPACES,
+    NODES,
+    PODS,
+    PRIORITY_CLASSES,
+    PodResourceClaim,
+)
 from muster.api.kubernetes.quota import BUDGETS
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.muster.native import PHASE
@@ -37,6 +46,7 @@ from muster.api.volcano.cron import CRON_JOBS
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES, TOPOLOGIES
+from muster.kube.claims import read_claim
 from muster.kube.client import Client
 from muster.kube.errors import APIError, Forbidden, NotFound
 from muster.volcano.podgroup import group_name
@@ -355,6 +365,16 @@ def runtimes_and_namespaces(s: Scenario) -> None:
     assert s.used("webhook", "get", "namespaces")
 
 
+def devices_of_claims(s: Scenario) -> None:
+    """The processes of a pod follow from its claims, which webhook and controller read when they need them."""
+    for process, agent in ((WEBHOOK, "webhook"), (CONTROLLER, "controller")):
+        with closing(Client.load(s.plane.commandlines.kubeconfig(process), user_agent=f"muster-{agent}")) as client:
+            assert read_claim(client, s.namespace, PodResourceClaim(resource_claim_name="nobodys")) is None
+            assert read_claim(client, s.namespace, PodResourceClaim(resource_claim_template_name="nobodys")) is None
+        for resource in ("resourceclaims", "resourceclaimtemplates"):
+            s.until(partial(s.used, agent, "get", resource, "resource.k8s.io"), f"{resource} to be read")
+
+
 def commands_to_queues(s: Scenario) -> None:
     """One that closes with those below it; one that is for an earlier queue, which the controller makes sure of."""
     for name, parent in (("upper", "root"), ("lower", "upper")):
@@ -594,6 +614,7 @@ STEPS: tuple[Callable[[Scenario], None], ...] = (
     claims_of_a_job,
     owners_of_shaped_pods,
     runtimes_and_namespaces,
+    devices_of_claims,
     commands_to_queues,
     a_stale_gang,
     preemption,

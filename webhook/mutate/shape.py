@@ -12,6 +12,7 @@ from muster.api import names
 from muster.api.base import Wire
 from muster.api.fields import FieldError, InvalidFieldError
 from muster.api.muster.gang import DEFAULT_POD_SET
+from muster.resources.accelerators import Claims, no_claims
 from muster.runtime.framework import Framework
 from muster.runtime.plan import ContainerPlan, Plan, PodSetPlan
 from muster.runtime.template import init_container
@@ -33,14 +34,14 @@ class _DNSConfig(Wire):
     searches: list[str] | None = None
 
 
-def shape(review: PodReview, owners: Owners, framework: Framework) -> None:
+def shape(review: PodReview, owners: Owners, framework: Framework, claims: Claims = no_claims) -> None:
     """Add everything that the pod's framework needs, or the errors that say why that is impossible."""
     errors = unknown_framework(FRAMEWORK_PATH, review.meta.labels[names.FRAMEWORK], framework)
     try:
         adapter = _adapter(review, owners)
         errors += _owner_errors(adapter)
         if not errors:
-            write(framework.plan(describe_pod(adapter, review.typed_spec, review.meta)), review)
+            write(framework.plan(describe_pod(adapter, review.typed_spec, review.meta, claims)), review)
             _write_rank(adapter, review)
     except (OwnerError, InvalidFieldError) as error:
         errors.append(error.error)

@@ -191,7 +191,8 @@ def _components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitte
     metadata = {"namespace": admission.documents.namespace, "uid": uid_of(document["metadata"].get("name", ""))}
     job = msgspec.convert({**document, "metadata": {**metadata, **document["metadata"]}}, TrainJob)
     runtime = admission.lookups.runtimes.find(job.spec.runtime_ref, job.metadata.namespace)
-    compiled = compile_train_job(job, runtime, admission.framework) if runtime else None
+    claims = admission.lookups.claims_of(job.metadata.namespace)
+    compiled = compile_train_job(job, runtime, admission.framework, claims=claims) if runtime else None
     if compiled is None or compiled.plan is None:
         return
     variables = _variables(compiled.plan)

@@ -13,6 +13,15 @@ import yaml
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import RuntimeRef
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubernetes.core import PodResourceClaim
+from muster.api.kubernetes.devices import (
+    CLAIM_TEMPLATES,
+    RESOURCE_CLAIMS,
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaimTemplate,
+)
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.unchecked import mapping
 from muster.api.volcano.scheduling import Queue, QueueSpec, QueueStatus
@@ -56,6 +65,7 @@ def lookups(documents: Documents, cluster: Lookups | None = None) -> Lookups:
         _Owners(documents, cluster),
         _Namespaces(documents, cluster),
         _Runtimes(documents, cluster),
+        claims=_Claims(documents, cluster).find,
     )
 
 
@@ -109,6 +119,19 @@ class _Namespaces(_Source):
         if document := self._documents.find("Namespace", name):
             return msgspec.convert(document["metadata"], ObjectMeta)
         return self._cluster.namespaces.metadata(name) if self._cluster else ObjectMeta()
+
+
+class _Claims(_Source):
+    def find(self, namespace: str, entry: PodResourceClaim) -> DeviceClaim | None:
+        """Return the requests of the document, else of the cluster's object; without a cluster, one of one device."""
+        template = entry.resource_claim_template_name
+        kind, name = (CLAIM_TEMPLATES, template) if template else (RESOURCE_CLAIMS, entry.resource_claim_name or "")
+        if document := self._documents.find(kind.kind, name, namespace):
+            found = msgspec.convert(document, kind.type)
+            return found.spec.spec.devices if isinstance(found, ResourceClaimTemplate) else found.spec.devices
+        if self._cluster and self._cluster.claims:
+            return self._cluster.claims(namespace, entry)
+        return DeviceClaim(requests=[DeviceRequest(exactly=ExactDeviceRequest())])
 
 
 class _Runtimes(_Source):

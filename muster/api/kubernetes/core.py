@@ -16,11 +16,19 @@ Quantities = dict[str, str | int | float]
 """Resource name → quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
 
 
+class UsedClaim(Wire):
+    """An entry of the pod's `resourceClaims` that a container uses, or one request of it."""
+
+    name: str = ""
+    request: str = ""
+
+
 class ResourceRequirements(Wire):
-    """requests and limits of a container or pod."""
+    """requests and limits of a container or pod, and the claims that a container uses."""
 
     requests: Quantities = field(default_factory=dict)
     limits: Quantities = field(default_factory=dict)
+    claims: list[UsedClaim] = field(default_factory=list)
 
 
 class EnvVar(Wire):

@@ -154,13 +154,13 @@ def slots(info: Info, nodes: PodSet) -> int:
     """Return the processes on each node: as set, else one for each GPU, else one."""
     setting = info.setting(NPROC_PER_NODE)
     if setting is None or setting.text == "auto":
-        return max(1, nodes.gpus)
+        return max(1, nodes.accelerators.number)
     if setting.text == "cpu":
         return nodes.cpus
     if setting.text == "gpu":
-        if not nodes.gpus:
+        if not nodes.accelerators.number:
             raise setting.invalid("the nodes ask for no GPU: add one to their resources, or use cpu")
-        return nodes.gpus
+        return nodes.accelerators.number
     number = whole_number(setting.text, PROCESSES.value)
     if not number:
         raise setting.invalid(f"must be auto, cpu, gpu or a number of processes from 1 to {PROCESSES.value}")

@@ -71,7 +71,7 @@ class XGBoost:
     def enforce_ml_policy(self, info: Info) -> None:
         """A worker for each GPU, else one in each pod."""
         for pod_set in info.trainers:
-            gpus = pod_set.gpus
+            gpus = pod_set.accelerators.number
             pod_set.slots = gpus or 1
             pods, source = size(info)
             why = f"{source}, {many(gpus, 'GPU')} of each pod" if gpus else f"{source}, one in each pod"

@@ -137,13 +137,15 @@ def processes(info: Info, pod_set: PodSet) -> tuple[str, str]:
             f"must be 1 where {annotation(TORCH_ENV)} is python: only torchrun starts several processes"
         )
     container = pod_set.target.name if pod_set.target else ""
-    gpus = pod_set.gpus
-    if wanted == "cpu" or (wanted == "auto" and not gpus):
+    devices, seen = pod_set.accelerators
+    if wanted == "cpu" or (wanted == "auto" and not devices):
         return str(pod_set.cpus), f"{source}: CPUs of container {container}, rounded up"
     if wanted in {"auto", "gpu"}:
-        if not gpus:
+        if not devices:
             raise setting.invalid(f"container {container} asks for no GPU: add one to its resources, or use cpu")
-        return wanted, f"{source}: torchrun counts the GPUs it sees ({gpus} asked for)"
+        if not seen:
+            return str(devices), f"{source}: accelerators of container {container}"
+        return wanted, f"{source}: torchrun counts the GPUs it sees ({devices} asked for)"
     if number := whole_number(wanted, PROCESSES.value):
         return str(number), source
     raise setting.invalid(f"must be auto, cpu, gpu or a number of processes from 1 to {PROCESSES.value}")
@@ -193,7 +195,7 @@ def is_plain(info: Info) -> bool:
 
 def _slots(pod_set: PodSet, number: str) -> int:
     """Return the number of processes of a pod; `number` may be a word, with which torchrun counts the GPUs."""
-    return int(number) if number.isdecimal() else pod_set.gpus
+    return int(number) if number.isdecimal() else pod_set.accelerators.number
 
 
 class _Tuning(NamedTuple):
@@ -274,7 +276,7 @@ def _tuning(info: Info, pod_set: PodSet) -> _Tuning:
     dora = any("model.use_dora" in each and each.lower().endswith("=true") for each in arguments)
     return _Tuning(
         nodes=info.size,
-        single=info.size == 1 and (number == "1" or pod_set.gpus == 1),
+        single=info.size == 1 and (number == "1" or pod_set.accelerators.number == 1),
         spread=info.size > 1 or _slots(pod_set, number) > 1,
         lora=any("model.lora_attn_modules" in each for each in arguments),
         qlora=quantized and not dora,

@@ -48,6 +48,7 @@ def test_one_node_that_launches_is_one_pod() -> None:
     [
         ({}, {}, 1),
         ({}, {"resourcesPerNode": {"limits": {GPU: 4}}}, 4),
+        ({}, {"resourcesPerNode": {"limits": {"nvidia.com/mig-1g.5gb": 2, "cpu": "8"}}}, 2),
         ({"numProcPerNode": 8}, {"resourcesPerNode": {"limits": {GPU: 4}}}, 8),
         ({"numProcPerNode": 8}, {"numProcPerNode": 2}, 2),
     ],

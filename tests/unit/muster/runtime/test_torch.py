@@ -7,7 +7,9 @@ import pytest
 from webhook_world import JSON, container, indexed_job
 
 from muster.api.fields import InvalidFieldError
-from muster.api.kubernetes.core import IndexedJob, PodSpec
+from muster.api.kubernetes.core import IndexedJob, PodResourceClaim, PodSpec
+from muster.api.kubernetes.devices import DeviceClaim
+from muster.resources.accelerators import Claims, no_claims
 from muster.runtime import registry
 from muster.runtime.info import Info
 from muster.runtime.plan import Plan
@@ -50,7 +52,15 @@ def limited(**limits: Any) -> JSON:
         (None, limited(cpu=5), "5", 5),
         (None, limited(**{"amd.com/gpu": 2}), "auto", 2),
         (None, {"name": "node", "resources": {"requests": {"cpu": 2}, "limits": {"cpu": 8}}}, "2", 2),
-        (None, container(**{"nvidia.com/mig-1g.5gb": 3, "cpu": "2"}), "2", 2),
+        (None, container(**{"nvidia.com/mig-1g.5gb": 3, "cpu": "2"}), "3", 3),
+        ("gpu", container(**{"nvidia.com/mig-1g.5gb": 1, "cpu": "8"}), "1", 1),
+        (None, container(**{"habana.ai/gaudi": 8, "cpu": "96"}), "8", 8),
+        (None, container(**{"google.com/tpu": 4, "cpu": "96"}), "4", 4),
+        (None, container(**{"gpu.intel.com/i915": 2, "gpu.intel.com/millicores": 100}), "2", 2),
+        (None, container(**{"aws.amazon.com/neuroncore": 2}), "2", 2),
+        (None, container(**{"huawei.com/Ascend910": 2, "huawei.com/Ascend910-memory": 64}), "2", 2),
+        (None, container(**{"volcano.sh/gpu-memory": 4000, "cpu": "8"}), "1", 1),
+        (None, container(**{"rdma/hca": 8, "cpu": "2"}), "2", 2),
         (None, container(**{"nvidia.com/gpu": 2, "nvidia.com/gpumem": 30000, "nvidia.com/gpucores": 50}), "auto", 2),
         (None, container(**{"nvidia.com/gpu.shared": 4}), "auto", 4),
     ],
@@ -60,6 +70,66 @@ def test_processes_per_node(nproc: str | None, one: JSON, processes: str, slots:
     [pod_set] = plan(one, nproc).pod_sets
     values = {variable.name: variable.value for variable in pod_set.containers[0].env}
     assert (values["PET_NPROC_PER_NODE"], pod_set.slots) == (processes, slots)
+
+
+def claim_of(*requests: JSON) -> Claims:
+    """The claim of every entry."""
+    return lambda _entry: msgspec.convert({"requests": list(requests)}, DeviceClaim)
+
+
+def exactly(name: str, of: str, **fields: Any) -> JSON:
+    """A request for devices of a class."""
+    return {"name": name, "exactly": {"deviceClassName": of, **fields}}
+
+
+GPUS, NICS = exactly("gpus", "gpu.example.com", count=4), exactly("nics", "rdma.example.com", count=8)
+
+
+@pytest.mark.parametrize(
+    ("claims", "of", "limits", "processes", "slots"),
+    [
+        (claim_of(exactly("one", "fast")), "", {}, "1", 1),
+        (claim_of(GPUS), "", {}, "4", 4),
+        (claim_of(GPUS, NICS), "", {}, "4", 4),
+        (claim_of(GPUS, exactly("more", "gpu.example.com")), "more", {}, "1", 1),
+        (claim_of(NICS), "", {"nvidia.com/gpu": 2}, "auto", 2),
+        (claim_of(exactly("all", "gpu.example.com", allocationMode="All")), "", {}, "auto", 1),
+        (claim_of(exactly("watch", "gpu.example.com", adminAccess=True)), "", {}, "8", 8),
+        (claim_of({"name": "a", "firstAvailable": [{"deviceClassName": "gpu", "count": 2}] * 2}), "a/x", {}, "2", 2),
+        (no_claims, "", {}, "auto", 1),
+    ],
+)  # fmt: skip
+def test_processes_of_claimed_devices(claims: Claims, of: str, limits: JSON, processes: str, slots: int) -> None:
+    """The number of devices that the requests ask for; where it is not known, torchrun counts them."""
+    one = container(cpu="8", **limits)
+    one["resources"]["claims"] = [{"name": "mine", "request": of}]
+    given = info(one)
+    [pod_set] = given.pod_sets
+    pod_set.spec.resource_claims.append(PodResourceClaim(name="mine", resource_claim_template_name="t"))
+    pod_set.claims = claims
+    [planned] = registry.framework().plan(given).pod_sets
+    values = {variable.name: variable.value for variable in planned.containers[0].env}
+    assert (values["PET_NPROC_PER_NODE"], planned.slots) == (processes, slots)
+
+
+def test_a_part_of_a_gpu_is_one_process() -> None:
+    """KAI-Scheduler's annotations give parts of devices to one container."""
+    for annotations, processes in (
+        ({"gpu-fraction": "0.5"}, "1"),
+        ({"gpu-memory": "2Gi", "gpu-fraction-num-devices": "2"}, "2"),
+        ({"gpu-fraction": "0.5", "gpu-fraction-container-name": "other"}, "8"),
+    ):
+        given = info(container(cpu="8"))
+        given.pod_sets[0].given_annotations = annotations
+        [planned] = registry.framework().plan(given).pod_sets
+        assert {v.name: v.value for v in planned.containers[0].env}["PET_NPROC_PER_NODE"] == processes
+
+
+def test_settings_name_further_accelerators() -> None:
+    """By name or pattern, in any letters."""
+    one = container(**{"example.com/NPU-x": 3, "example.com/npu-x-memory": 99, "cpu": "8"})
+    [planned] = registry.framework(accelerators=["example.com/npu-*"]).plan(info(one)).pod_sets
+    assert planned.slots == 3
 
 
 @pytest.mark.parametrize("nproc", ["gpu", "many", "0", "-1", "1.5", "٣"])

@@ -1,0 +1,21 @@
+"""The requests behind claims of pods, read from the API server when they are asked for."""
+
+from muster.api.kubernetes.core import PodResourceClaim
+from muster.api.kubernetes.devices import CLAIM_TEMPLATES, RESOURCE_CLAIMS, DeviceClaim
+from muster.kube.client import Client
+from muster.kube.errors import NotFound
+
+
+def read_claim(
+    client: Client, namespace: str, entry: PodResourceClaim, *, timeout_s: float | None = None
+) -> DeviceClaim | None:
+    """Return the requests of an entry of `resourceClaims`; None if there is no such object, or no such API."""
+    try:
+        if entry.resource_claim_template_name:
+            name = entry.resource_claim_template_name
+            return client.get(CLAIM_TEMPLATES, name, namespace, timeout_s=timeout_s).spec.spec.devices
+        if entry.resource_claim_name:
+            return client.get(RESOURCE_CLAIMS, entry.resource_claim_name, namespace, timeout_s=timeout_s).spec.devices
+    except NotFound:
+        return None
+    return None
