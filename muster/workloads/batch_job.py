@@ -181,6 +181,6 @@ CRON_JOB = WorkloadKind(
     templates=(("spec", "jobTemplate", "spec", "template"),),
     labelled=True,
     maker=True,
-    admission=Admission(copied=("spec", "jobTemplate")),
+    admission=Admission(copied=("spec", "jobTemplate"), count=("spec", "jobTemplate", "spec", "parallelism")),
     samples=_cron_samples,
 )

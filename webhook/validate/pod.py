@@ -33,14 +33,16 @@ def review(request: admission.AdmissionRequest) -> ReviewVerdict:
     """Review a new pod that `conditions.NEEDS_A_CHECK` selects; a controller's topology was checked in its workload."""
     pod = decode(request.object, core.Pod)
     annotations, path = pod.metadata.annotations, "metadata.annotations"
-    return ReviewVerdict(
-        errors=[
-            *check_budgets(annotations, path),
-            *([] if pod.metadata.controller else _mistakes(annotations, path)),
-            *share_errors(annotations, pod.spec, path, "spec"),
-            *RESOURCES.exceeded_by("spec.containers", len(resource_names(pod.spec))),
-        ]
-    )
+    mistakes_of_its_own = [] if pod.metadata.controller else _mistakes(annotations, path)
+    return ReviewVerdict(errors=[*check_pod(annotations, pod.spec), *mistakes_of_its_own])
+
+
+def check_pod(annotations: Mapping[str, str], spec: core.PodSpec, path: str = "") -> Iterator[FieldError]:
+    """Check what any pod may be refused for, in a pod, or in the template at this path with a dot behind it."""
+    where = f"{path}metadata.annotations"
+    yield from check_budgets(annotations, where)
+    yield from share_errors(annotations, spec, where, f"{path}spec")
+    yield from RESOURCES.exceeded_by(f"{path}spec.containers", len(resource_names(spec)))
 
 
 def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True) -> Iterator[FieldError]:

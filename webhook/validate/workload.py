@@ -13,21 +13,21 @@ import msgspec
 from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.admission import AdmissionRequest
-from muster.api.kubernetes.meta import Object
+from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.api.unchecked import find, mapping
 from muster.runtime.framework import Framework
-from muster.runtime.workload import gpu_errors, template_of
+from muster.runtime.workload import template_of
 from muster.workloads.adapter import Adapter
 from muster.workloads.kind import TEMPLATE, AskedPod, Place, WorkloadKind, dotted, pod_templates
 from muster.workloads.sample import SamplePod
-from muster.workloads.table import KINDS, adapter_for, source_of, why_no_ranks
+from muster.workloads.table import KINDS, adapter_for, row_of, source_of, why_no_ranks
 from webhook.lookup import Lookups, NamespaceQueues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 from webhook.validate.oversights import Labelled, no_service, oversights
-from webhook.validate.pod import check_annotations, check_framework
+from webhook.validate.pod import check_annotations, check_framework, check_pod
 from webhook.validate.trials import MAX_TRIED, missing_class
 
 JSON = dict[str, Any]
@@ -44,7 +44,8 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
     def review(request: AdmissionRequest) -> ReviewVerdict:
         kind = _BY_NAME.get((request.kind.group, request.kind.kind))
         workload = generic(request.object)
-        if kind is None or mapping(workload.get("metadata")).get("deletionTimestamp"):
+        metadata = mapping(workload.get("metadata"))
+        if kind is None or metadata.get("deletionTimestamp") or _was_checked(metadata):
             return ReviewVerdict()
         usable = lookups.queues_for(request.namespace)
         findings = check(kind, workload, usable, framework)
@@ -70,6 +71,11 @@ def _priorities(kind: WorkloadKind, workload: JSON) -> set[tuple[str, str]]:
         if spec.priority_class_name and labels.get(names.MANAGED) != "false" and labels.keys() & _OPT_IN:
             found.add((f"{dotted(place)}.spec.priorityClassName", spec.priority_class_name))
     return found
+
+
+def _was_checked(metadata: JSON) -> bool:
+    """Return True for a part of a workload, as a Job of a JobSet: all that is said about it was checked there."""
+    return row_of(msgspec.convert(metadata, ObjectMeta).controller) is not None
 
 
 def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework: Framework) -> Findings:
@@ -165,7 +171,7 @@ class _Template:
 
 def _check_template(given: _Template, queues: NamespaceQueues, framework: Framework) -> Findings:
     findings = Findings(warnings=unknown_keys(given.template.get("metadata"), f"{given.path}.metadata"))
-    findings.errors += gpu_errors(given.template, given.path)
+    findings.errors += check_pod(given.annotations, given.spec, f"{given.path}.")
     if given.managed:
         findings.add(oversights(Labelled(given.workload, given.place, given.path, given.template), queues))
     if names.QUEUE in given.labels and given.managed:

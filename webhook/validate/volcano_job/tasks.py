@@ -5,18 +5,17 @@ from collections.abc import Iterator, Sequence
 from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.meta import TemplateMeta
-from muster.api.limits import PODS, RESOURCES, RETRIES, TEMPLATE_BYTES
+from muster.api.limits import PODS, RETRIES, TEMPLATE_BYTES
 from muster.api.volcano.batch import Job, PartitionPolicy, TaskSpec
 from muster.resources.planned import PlannedTemplate, planned_spec
-from muster.resources.pods import resource_names
 from muster.resources.quantity import parse
 from muster.runtime.framework import Framework
-from muster.runtime.workload import gpu_errors, template_of
+from muster.runtime.workload import template_of
 from muster.volcano.flows import circle
 from muster.volcano.tasks import partition_minimum, total_replicas
 from muster.workloads.volcano_job import VolcanoJobAdapter
 from webhook.objects.names import unknown_framework
-from webhook.validate.pod import check_annotations, check_budgets, check_framework
+from webhook.validate.pod import check_annotations, check_framework, check_pod
 from webhook.validate.podgroup import check_network_topology
 from webhook.validate.volcano_job.spec import check_policies
 
@@ -98,10 +97,8 @@ def check_pods_of_tasks(job: Job) -> Iterator[FieldError]:
         where = f"{path}.template.metadata.annotations"
         templates.append((annotations, where, task.replicas))
         yield from RETRIES.exceeded(f"{path}.maxRetry", task.max_retry)
-        yield from gpu_errors(task.template, f"{path}.template")
-        yield from RESOURCES.exceeded_by(f"{path}.template.spec.containers", len(resource_names(pod)))
+        yield from check_pod(annotations, pod, f"{path}.template.")
         yield from TEMPLATE_BYTES.exceeded(f"{path}.template", size)
-        yield from check_budgets(annotations, where)
     yield from check_annotations(job.metadata.annotations, templates)
 
 
