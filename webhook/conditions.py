@@ -157,7 +157,8 @@ def validated(kind: WorkloadKind) -> Conditions:
 REQUESTS_A_GATE: Final = (("asks-for-muster", ASKS_ITSELF),)
 """A pod with the annotation for a gate, or for a part of a GPU."""
 _TOPOLOGY: Final = " || ".join(
-    f"key.startsWith('{prefix}')" for prefix in (names.TOPOLOGY, names.KUEUE_REQUIRED.removesuffix("required-topology"))
+    f"key.startsWith('{prefix}')"
+    for prefix in (names.TOPOLOGY, names.KUEUE_REQUIRED.removesuffix("required-topology"), names.KAI_TOPOLOGY)
 )
 _HAS_TOPOLOGY: Final = f"(has({_ANNOTATIONS}) && {_ANNOTATIONS}.exists(key, {_TOPOLOGY}))"
 

@@ -22,7 +22,7 @@ from muster.process.tracing import SPANS, workload_of
 from muster.volcano.tasks import job_of, job_of_pod
 from muster.workloads.kind import GangRules
 from muster.workloads.podgroup import group_to_make, in_the_queue_of, inherited, pod_group, queue_of, update
-from muster.workloads.table import gang_of, gang_rules, group_name, row_of, world_of
+from muster.workloads.table import PLAIN_PREFIX, gang_of, gang_rules, group_name, row_of, world_of
 
 AGAIN_S = 0.5
 """Delay of the pass after a change, so that one pass handles the changes of all pods of a gang."""
@@ -73,6 +73,8 @@ class PodGroups(KeyController):
             self._fits.pop(key, None)
             if self._pods.by_index(GROUP_INDEX, key):
                 self.worker.queue.add(key)
+        elif old is None and new and _is_of_plain_pods(new.metadata):
+            self.worker.queue.add(new.metadata.key)  # its pods may have ended while no controller ran
         elif old and new and old.status.phase != new.status.phase != "Completed":
             self.worker.queue.add_after(new.metadata.key, AGAIN_S)
 
@@ -190,6 +192,9 @@ class PodGroups(KeyController):
             self._missing(key)
         if group is None or group.metadata.deletion_timestamp or job_of(group.metadata):
             return
+        if _is_of_plain_pods(group.metadata):
+            delete(self._client, POD_GROUPS, group.metadata)
+            return
         owner, rules = self._of_group(group)
         if owner is None or rules is None:
             return  # gone, and the group goes with it
@@ -226,3 +231,8 @@ class PodGroups(KeyController):
         kind = row_of(meta.controller)
         owner = controller_of(self._client, meta, kind.resource) if kind and kind.gang else None
         return inherited(owner, self._owner(owner.metadata)) if owner else None
+
+
+def _is_of_plain_pods(group: ObjectMeta) -> bool:
+    """Return True for a PodGroup that was made for plain pods: they are its owners together, so none is named."""
+    return group.controller is None and group.name == f"{PLAIN_PREFIX}{group.labels.get(names.KUEUE_GROUP)}"

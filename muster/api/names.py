@@ -191,7 +191,11 @@ TEMPLATE_UID = "volcano.sh/template-uid"
 JOB_RETRY_COUNT = "volcano.sh/job-retry-count"
 OUT_OF_SYNC = "volcano.sh/controller-out-of-sync"
 
-# Kueue's names: annotations of a pod template about its pods' topology.
+# Kueue's names: of plain pods that start together, the label with the name of their group, and their number; and
+# annotations of a pod template about its pods' topology.
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+KUEUE_GROUP = "kueue.x-k8s.io/pod-group-name"
+KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
 _PODSET = "kueue.x-k8s.io/podset"
 KUEUE_REQUIRED = f"{_PODSET}-required-topology"
 KUEUE_PREFERRED = f"{_PODSET}-preferred-topology"
@@ -206,6 +210,13 @@ KUEUE_TOPOLOGY_KEYS = (*KUEUE_TOPOLOGY_MODES, *KUEUE_SLICE_KEYS, KUEUE_SLICE_LAY
 TOPOLOGY_GROUP = (_TOPOLOGY_GROUP, _KUEUE_GROUP)  # the first counts
 SLICE_KEYS = (*TOPOLOGY_SLICE_KEYS, *KUEUE_SLICE_KEYS, KUEUE_SLICE_LAYERS)
 REPLICATED_JOB = "jobset.sigs.k8s.io/replicatedjob-name"  # label of a JobSet's pods: the replicated job
+
+# KAI-Scheduler's names, on a workload or its pod template: levels of the gang, as node labels, and its minimum.
+KAI_TOPOLOGY = "kai.scheduler/topology"
+KAI_NEAR_KEYS = (f"{KAI_TOPOLOGY}-required-placement", f"{KAI_TOPOLOGY}-preferred-placement")
+KAI_MIN_MEMBER = "kai.scheduler/batch-min-member"
+MIN_MEMBER_KEYS = (MIN_MEMBER, VOLCANO_GROUP_MIN_MEMBER, KAI_MIN_MEMBER)  # of a workload or pod; the first counts
+GANG_TOPOLOGY_KEYS = (TOPOLOGY, *TOPOLOGY_NEAR_KEYS, *KAI_NEAR_KEYS)  # of a workload that its PodGroup has, too
 
 # Autoscalers' names.
 PODS_SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"

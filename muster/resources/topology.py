@@ -1,9 +1,9 @@
 """Topology requests of workloads: annotations, and Volcano's networkTopology. Pure.
 
-Two spellings mean the same on a pod template or a pod. Muster's own (`muster.dev/topology-…`) and Kueue's
-(`kueue.x-k8s.io/podset-…`); of two levels for one thing Muster's counts. `muster.dev/topology` is the topology of
-either. A *level* is a node label key, the tierName of HyperNodes, or a tier's number. A malformed annotation has no
-effect; admission refuses it with `mistakes`.
+Three spellings mean the same on a pod template or a pod: Muster's own (`muster.dev/topology-…`), Kueue's
+(`kueue.x-k8s.io/podset-…`) and KAI-Scheduler's (`kai.scheduler/topology-…`). Of two levels for one thing Muster's
+counts. `muster.dev/topology` is the topology of each. A *level* is a node label key, the tierName of HyperNodes, or a
+tier's number. A malformed annotation has no effect; admission refuses it with `mistakes`.
 """
 
 import re
@@ -74,7 +74,7 @@ class _Layer(msgspec.Struct, forbid_unknown_fields=True):
     size: int
 
 
-_KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS))
+_KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS, *names.KAI_NEAR_KEYS))
 
 
 def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str], parts: Iterable[str] = ()) -> PodTopology | None:
@@ -109,10 +109,14 @@ def _with_kueues(own: Nearness, kueue: Nearness) -> Nearness:
 
 
 def of_gang(annotations: Mapping[str, str]) -> Nearness:
-    """Return the requests in `muster.dev/topology…` for a whole gang (on a workload or PodGroup), or for pods."""
+    """Return the requests in `muster.dev/topology…` for a whole gang (on a workload or PodGroup), or for pods.
+
+    KAI-Scheduler's annotations for the same count where Muster's are missing.
+    """
     topology = annotations.get(names.TOPOLOGY, "")
-    required = _level(topology, annotations.get(names.TOPOLOGY_REQUIRED, ""))
-    return Nearness(topology, required, _level(topology, annotations.get(names.TOPOLOGY_PREFERRED, "")))
+    keys = zip(names.TOPOLOGY_NEAR_KEYS, names.KAI_NEAR_KEYS, strict=True)
+    required, preferred = (_level(topology, annotations.get(own) or annotations.get(kai, "")) for own, kai in keys)
+    return Nearness(topology, required, preferred)
 
 
 def of_network(topology: NetworkTopology | None) -> Nearness:
@@ -146,7 +150,7 @@ def _wrong_levels(annotations: Mapping[str, str], path: str) -> Iterator[FieldEr
     if topology is not None and not _NAME.fullmatch(topology):
         message = "must be the name of a topology: default, hypernodes, or one that is configured"
         yield FieldError(f"{path}[{names.TOPOLOGY}]", message, topology)
-    for key in (*names.TOPOLOGY_LEVEL_KEYS, *names.KUEUE_TOPOLOGY_LEVEL_KEYS):
+    for key in (*names.TOPOLOGY_LEVEL_KEYS, *names.KUEUE_TOPOLOGY_LEVEL_KEYS, *names.KAI_NEAR_KEYS):
         value = annotations.get(key)
         if value is not None and not (_KEY.fullmatch(value) or (topology == HYPER_NODES and value)):
             message = "must be the key of a node label, such as topology.kubernetes.io/zone, that is a topology's level"

@@ -23,14 +23,14 @@ _MAKERS = frozenset({CRON_JOBS.kind, JOB_FLOWS.kind})
 _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "subGroupPolicy")
 
 
-def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: OwnerReference) -> PodGroup:
-    """Return a PodGroup as it is created: of its owner, and of the node pool of its pods' scheduler."""
+def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: OwnerReference | None) -> PodGroup:
+    """Return a PodGroup as it is created: of its owner, if it has one, and of the node pool of its pods' scheduler."""
     labels = {key: value for key, value in meta.labels.items() if key != names.NODE_POOL}
     labels |= labels_of(pool_of_scheduler(scheduler) or DEFAULT_POOL)
     return PodGroup(
         api_version=POD_GROUPS.api_version,
         kind=POD_GROUPS.kind,
-        metadata=structs.replace(meta, labels=labels, owner_references=[owner]),
+        metadata=structs.replace(meta, labels=labels, owner_references=[owner] if owner else []),
         spec=spec,
         status=PodGroupStatus(phase="Pending"),
     )

@@ -64,7 +64,7 @@ class StatefulSetAdapter(Adapter):
     def _minimum(self) -> int:
         template = (self._spec.template.get("metadata") or {}).get("annotations") or {}
         given = {**template, **self.annotations}
-        least = (whole_number(given.get(key)) for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER))
+        least = (whole_number(given.get(key)) for key in names.MIN_MEMBER_KEYS)
         return min(next(filter(None, least), self.size()), self.size())
 
 

@@ -62,7 +62,7 @@ def native(job: JSON) -> Iterator[Addition]:
     source = "spec.scheduling" if spec.get("scheduling") else "spec.template.spec"
     yield Addition((*place, names.NATIVE_GROUP), "true", "its native PodGroup is its gang", source)
     given, there = mapping(find(job, ("metadata", "annotations"))), mapping(find(job, place))
-    for key in (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS, *names.GANG_KEYS, names.ELASTIC):
+    for key in (*names.GANG_TOPOLOGY_KEYS, *names.GANG_KEYS, names.ELASTIC):
         if key in given and key not in there:
             yield Addition((*place, key), given[key], "so that its pods have it", f"metadata.annotations[{key}]")
 
@@ -92,7 +92,7 @@ def _other_minimum(job: IndexedJob, template: ObjectMeta, minimum: int) -> Itera
     if gang and not gang.min_count:
         what = f"{_MIN_COUNT} is left out, which stands for spec.parallelism {minimum}"
     for path, meta in (("", job.metadata), (_TEMPLATE, template)):
-        for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER):
+        for key in names.MIN_MEMBER_KEYS:
             text = meta.annotations.get(key)
             if text is not None and whole_number(text) != minimum:
                 message = f"must be {minimum} or left out: {what}"

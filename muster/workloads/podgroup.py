@@ -16,10 +16,10 @@ from muster.resources.pods import pod_usage, quota
 from muster.volcano.podgroup import new_group, spec_changes
 from muster.volcano.pods import COPIED_ANNOTATIONS, COPIED_LABELS, DISRUPTION, copied
 from muster.volcano.tasks import job_of
-from muster.workloads.table import MAKERS, gang_of, gang_rules, group_name, is_independent, min_member
+from muster.workloads.table import MAKERS, gang_of, gang_rules, group_name, is_independent, min_member, plain_group
 
 _GROUP_ANNOTATIONS = (*names.GANG_KEYS, names.ELASTIC, *names.SCALE_UP_KEYS)
-_OF_THE_WORKLOAD = (names.TOPOLOGY, *names.TOPOLOGY_NEAR_KEYS)
+_OF_THE_WORKLOAD = names.GANG_TOPOLOGY_KEYS
 """Taken from the owner only: the pods of a gang may be of several kinds, and theirs are about their own kind."""
 _OWNER_PREFIX = "volcano.sh/"
 _TOPOLOGY_MODE = "volcano.sh/network-topology-mode"
@@ -73,7 +73,7 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended
     annotations |= copied(own, COPIED_ANNOTATIONS) | dict([*copied(own, DISRUPTION).items()][:1])
     # Of a pod with a controller the annotation is that of its template, which anybody may write.
     annotations |= copied(owner.metadata.annotations if owner else own, (names.CREATED_BY,))
-    name, labels = group_name(pod.metadata), copied(pod.metadata.labels, COPIED_LABELS)
+    name, labels = group_name(pod.metadata), copied(pod.metadata.labels, (*COPIED_LABELS, names.KUEUE_GROUP))
     spec = PodGroupSpec(
         min_member=members,
         queue=queue_of(pod, owner) or names.DEFAULT_QUEUE,
@@ -84,7 +84,8 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended
     meta = ObjectMeta(name=name, namespace=pod.metadata.namespace, labels=labels, annotations=annotations)
     of = _reference(world) if world else pod.metadata.controller or _reference(pod)
     # Only its kind's controller is sure to have the right to the owner's finalizers, which some clusters require.
-    return new_group(meta, spec, pod.spec.scheduler_name, structs.replace(of, block_owner_deletion=False))
+    owner_reference = None if plain_group(pod.metadata) else structs.replace(of, block_owner_deletion=False)
+    return new_group(meta, spec, pod.spec.scheduler_name, owner_reference)
 
 
 def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:

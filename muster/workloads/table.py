@@ -3,6 +3,7 @@
 The gang of a framework is its world: all ranks start together.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,6 +55,8 @@ PART_LABELS = tuple(kind.world.part_label for kind in KINDS if kind.world and ki
 _BY_NAME: Mapping[tuple[str, str], WorkloadKind] = {
     (kind.resource.api_version, kind.resource.kind): kind for kind in KINDS
 }
+PLAIN_PREFIX = "podgroup-kueue-"
+"""Begins the names of PodGroups of plain pods that Kueue's label groups."""
 CONTROLLERS: Mapping[tuple[str, str], Resource[Any]] = {
     (kind.ranks.controller.api_version, kind.ranks.controller.kind): kind.ranks.controller
     for kind in KINDS
@@ -64,6 +67,7 @@ _NO_RANKS = {kind.resource.kind: kind.no_ranks for kind in KINDS if kind.no_rank
 _CALLED = [kind.ranks.called for kind in KINDS if kind.ranks and kind.ranks.called]
 _ADVICE = f"; use {', '.join(_CALLED[:-1])} or {_CALLED[-1]}"
 _NO_POD = AskedPod()
+_PLAIN_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 
 def kind_of(api_version: str, kind: str) -> WorkloadKind | None:
@@ -181,10 +185,22 @@ _WORLDS = [(kind, kind.world) for kind in KINDS if kind.world]
 
 
 def group_name(meta: ObjectMeta) -> str:
-    """Return the name of the PodGroup that all pods of a pod's world, or else of its owner, share."""
+    """Return the name of the PodGroup that all pods of a pod's world, of its owner, or of its group in Kueue share."""
     for _, world in _worlds_of(meta):
         return world
+    if plain := plain_group(meta):
+        return f"{PLAIN_PREFIX}{plain}"
     return group_name_for_owner(meta.controller.uid if meta.controller else meta.uid)
+
+
+def plain_group(meta: ObjectMeta) -> str:
+    """Return the name of the group that plain pods form by Kueue's label; "" for other pods, or without their number.
+
+    Kueue makes a Workload of this name, so it is a DNS name in lower case.
+    """
+    name = meta.labels.get(names.KUEUE_GROUP, "")
+    known = meta.controller is None and whole_number(meta.annotations.get(names.KUEUE_TOTAL), PODS.value)
+    return name if known and _PLAIN_NAME.fullmatch(name) else ""
 
 
 def world_of(meta: ObjectMeta) -> tuple[Resource[Any], str] | None:
@@ -209,8 +225,9 @@ def world_size(pod: Pod, owner: Object | None) -> int | None:
 def is_independent(pod: Pod, owner: Object | None) -> bool:
     """Return True if the pod need not start together with others: it has no framework and no minimum."""
     given = [meta.annotations for meta in ((owner.metadata, pod.metadata) if owner else (pod.metadata,))]
-    annotated = any(key in each for each in given for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER))
+    annotated = any(key in each for each in given for key in names.MIN_MEMBER_KEYS)
     labels = pod.metadata.labels | (owner.metadata.labels if owner else {})
+    annotated = annotated or bool(plain_group(pod.metadata))
     return not annotated and _asked(pod, owner) == 1 and names.FRAMEWORK not in labels
 
 
@@ -231,8 +248,10 @@ def min_member(pod: Pod, owner: Object | None, ended: int = 0) -> int:
 def _min_member(pod: Pod, owner: Object | None, rules: GangRules | None) -> int:
     at_once = rules.at_once(owner) if owner and rules and rules.at_once else None
     most = world_size(pod, owner) or at_once
+    if plain_group(pod.metadata):
+        return whole_number(pod.metadata.annotations.get(names.KUEUE_TOTAL), PODS.value) or 1
     for meta in (owner.metadata, pod.metadata) if owner else (pod.metadata,):
-        for key in (names.MIN_MEMBER, names.VOLCANO_GROUP_MIN_MEMBER):
+        for key in names.MIN_MEMBER_KEYS:
             least = whole_number(meta.annotations.get(key), PODS.value)
             if least:
                 return min(least, most or least)

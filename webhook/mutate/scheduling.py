@@ -18,7 +18,7 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.muster.gang import named_gang
 from muster.api.muster.pools import is_musters
-from muster.workloads.table import group_name, native_gang_of
+from muster.workloads.table import group_name, native_gang_of, plain_group
 from webhook.mutate.optin import OptIn
 from webhook.mutate.podreview import PodReview
 from webhook.objects.names import MAX_LABEL
@@ -30,7 +30,7 @@ GPU_VARIABLES = {"NVIDIA_VISIBLE_DEVICES": names.GPU_DEVICES_CHOSEN, "GPU_PORTIO
 
 
 def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
-    """Add queue, scheduler, gang and gate; a foreign scheduler stays, and pods without a controller have no gang."""
+    """Add queue, scheduler, gang and gate; a foreign scheduler stays, and few plain pods have a gang."""
     scheduler, meta, patch = review.scheduler, review.meta, review.patch
     source = opt_in.path if opt_in.inherited else f"label {names.QUEUE}"
     if not is_musters(scheduler):
@@ -42,7 +42,7 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
     if opt_in.inherited:
         patch.set("metadata", "labels", names.QUEUE, value=opt_in.queue, why=Why("the queue of its namespace", source))
     gang = named_gang(meta) or native_gang_of(meta, review.typed_spec.scheduling_group)
-    if gang is None and meta.controller:
+    if gang is None and (meta.controller or plain_group(meta)):
         gang = group_name(meta)
         place = ("labels", names.GANG) if len(gang) <= MAX_LABEL else ("annotations", names.GROUP_NAME)
         patch.set("metadata", *place, value=gang, why=Why("it starts together with its siblings", source))

@@ -11,6 +11,7 @@ from gangs_world import JSON, World
 from msgspec import structs
 
 from controller.worker import Retry
+from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.core import CONFIG_MAPS, CRON_JOBS, INDEXED_JOBS, PODS, SECRETS, SERVICES, Pod, PodStatus
@@ -147,6 +148,24 @@ def test_a_gang_waits_for_no_members_that_are_done(world: World, phases: tuple[s
     group = world.group(owner)
     assert group
     assert group.spec.min_member == members
+
+
+def test_plain_pods_of_a_group_of_kueue(world: World) -> None:
+    """They start together, and their PodGroup outlives each of them, but not all."""
+    labels = {names.QUEUE: "default", names.KUEUE_GROUP: "sample"}
+    for number in range(2):
+        metadata = {"name": f"p{number}", "labels": labels, "annotations": {names.KUEUE_TOTAL: "2"}}
+        world.pods.put(world.api.add(PODS, {"metadata": metadata, "spec": {"schedulerName": "muster"}}))
+    world.pod_groups.process("n/podgroup-kueue-sample")
+    [group] = world.api.all(POD_GROUPS)
+    assert (group.metadata.name, group.spec.min_member) == ("podgroup-kueue-sample", 2)
+    assert not group.metadata.owner_references
+    assert names.INDEPENDENT not in group.metadata.annotations
+    world.groups.put(group)
+    for number, left in ((0, 1), (1, 0)):
+        world.pods.discard(f"n/p{number}")
+        world.pod_groups.process("n/podgroup-kueue-sample")
+        assert len(world.api.all(POD_GROUPS)) == left
 
 
 PARTS = {

@@ -21,6 +21,7 @@ from webhook_world import (
     vcjob,
 )
 
+from muster.api import names
 from webhook.mutate.pod import mutate
 from webhook.review import ReviewVerdict
 
@@ -329,3 +330,21 @@ def test_a_template_of_another_shape() -> None:
     """It is the API server's to refuse."""
     job = vcjob(task(template={"spec": {"containers": [{"name": "a", "resources": 7}]}}))
     assert job_defaults(marks=True)(request(job)).outcome == "allowed"
+
+
+@pytest.mark.parametrize(
+    ("annotations", "group", "gang"),
+    [
+        ({names.KUEUE_TOTAL: "2"}, "sample", "podgroup-kueue-sample"),
+        ({names.KUEUE_TOTAL: "2"}, "No_DNS_name", None),
+        ({names.KUEUE_TOTAL: "x"}, "sample", None),
+        ({}, "sample", None),
+    ],
+)
+def test_plain_pods_of_a_group_of_kueue_are_a_gang(annotations: JSON, group: str, gang: str | None) -> None:
+    """By the label with its name, and the annotation with the number of its pods."""
+    labels = {names.QUEUE: "default", names.KUEUE_GROUP: group}
+    plain = {"metadata": {"name": "p", "labels": labels, "annotations": annotations}, "spec": {"containers": []}}
+    after = apply(plain, mutate(plain, "ns", lookups(), FRAMEWORK).patch)
+    assert after["metadata"]["labels"].get(names.GANG) == gang
+    assert bool(after["spec"].get("schedulingGates")) == bool(gang)

@@ -9,7 +9,7 @@ from muster.api.volcano.scheduling import NetworkTopology
 from muster.resources.topology import Nearness, PodTopology, Slices, mistakes, of_gang, of_network, of_pods
 
 KQ = "kueue.x-k8s.io/podset"
-KEYS = (*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS)
+KEYS = (*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS, *names.KAI_NEAR_KEYS)
 
 
 def test_both_spellings_mean_the_same() -> None:
@@ -18,6 +18,17 @@ def test_both_spellings_mean_the_same() -> None:
     theirs = {f"{KQ}-required-topology": "rack", f"{KQ}-preferred-topology": "host"}
     assert of_pods(ours, {}) == of_pods(theirs, {}) == PodTopology(Nearness("", "rack", "host"))
     assert of_pods({**theirs, names.TOPOLOGY_REQUIRED: "block"}, {}) == PodTopology(Nearness("", "block"))
+
+
+def test_kais_annotations_mean_the_same() -> None:
+    """On a gang and on pods; where both are there, Muster's count. The topology's name is not needed."""
+    kai = dict(zip(names.KAI_NEAR_KEYS, ("rack", "host"), strict=True))
+    assert of_gang({names.KAI_TOPOLOGY: "cluster", **kai}) == Nearness("", "rack", "host")
+    assert of_pods(kai, {}) == PodTopology(Nearness("", "rack", "host"))
+    assert of_gang({**kai, names.TOPOLOGY_REQUIRED: "block"}) == Nearness("", "block", "host")
+    assert of_pods({names.KAI_TOPOLOGY: "cluster"}, {}) is None
+    [error] = mistakes({names.KAI_NEAR_KEYS[0]: "no key"}, "a")
+    assert error.path == f"a[{names.KAI_NEAR_KEYS[0]}]"
 
 
 def test_slices_and_layers() -> None:
