@@ -31,6 +31,7 @@ from musterctl.chart.roles import RoleRule, named_tables
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
 from musterctl.plane.binaries import CONTROL_PLANE, OLDER, release_of
 from webhook.config import UNTOUCHED_NAMESPACES
+from webhook.objects import foreign
 
 ALERTS: Final = FILES / "alerts.yaml"
 ALERT_HEAD: Final = ("alert", "severity", "after", "says", "what to do")
@@ -203,6 +204,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "default-plugins": lambda: _code(each.name for tier in planner.SchedulerConfig().tiers for each in tier.plugins),
     "expiry": lambda: _plain(planner.ReservationRules().expiry_s / _HOUR_S, "hours"),
     "hooks": lambda: _table(*planner.hook_table()),
+    "foreign-keys": lambda: _table(("label or annotation", "effect", "what to use in its place"), foreign.rows()),
     "framework-variables-reserved": _reserved,
     "job-plugins": lambda: _code(BUILT_IN),
     "job-plugins-required": _required,

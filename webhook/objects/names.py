@@ -7,7 +7,7 @@ Job's), and names in a configuration of Muster.
 import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from muster.api import names
@@ -18,6 +18,7 @@ from muster.runtime.framework import Framework
 from muster.runtime.plugins.mpi_objects import HOSTFILE_ANNOTATION
 from muster.runtime.settings import KEYS
 from webhook.lookup import NamespaceQueues
+from webhook.objects.foreign import without_effect
 from webhook.review import MOST_WARNINGS
 from webhook.senders import listed
 
@@ -107,11 +108,15 @@ def _usable(queues: NamespaceQueues) -> str:
     return listed(queues.names())
 
 
-def unknown_keys(metadata: Any, path: str = "metadata") -> list[str]:
-    """Return a warning for each key under `muster.dev/`, or a domain like it, that has no effect in this metadata."""
+def unknown_keys(metadata: Any, path: str = "metadata", above: Mapping[str, Any] | None = None) -> list[str]:
+    """Return a warning for each key of Muster's or of another scheduler that has no effect in this metadata.
+
+    Also for keys of a domain like Muster's. `above` are the labels of the workload around a template.
+    """
     if not isinstance(metadata, Mapping):
         return []
-    return [*islice(_unknown(metadata, path), MOST_WARNINGS), *_unread(metadata, path)]
+    found = chain(_unknown(metadata, path), _unread(metadata, path), without_effect(metadata, path, above or {}))
+    return [*islice(found, MOST_WARNINGS)]
 
 
 def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:

@@ -10,6 +10,8 @@ as the Job itself does: it can only move back there.
 
 from collections.abc import Iterator
 
+import msgspec
+
 from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.kubernetes import admission, meta
@@ -24,7 +26,7 @@ from muster.resources.topology import mistakes
 from muster.resources.vector import CPU
 from muster.volcano.tasks import queue_of
 from webhook.lookup import Lookups, NamespaceQueues, Owners
-from webhook.objects.names import unknown_queue, unusable_queue
+from webhook.objects.names import unknown_keys, unknown_queue, unusable_queue
 from webhook.objects.pools import wrong_label
 from webhook.review import Handler, ReviewVerdict, decode
 
@@ -82,11 +84,13 @@ def check(group: scheduling.PodGroup, queues: NamespaceQueues) -> Iterator[Field
 
 
 def warn(group: scheduling.PodGroup) -> list[str]:
-    """Return a warning for a class of Kubernetes' own: a PodGroup is no more urgent than its pods."""
-    name = group.spec.priority_class_name
-    if not name.startswith(_SYSTEM):
-        return []
-    return [f"spec.priorityClassName: {name!r} counts only as far as the pods of the gang have a class as high"]
+    """Return warnings of keys without effect, and of a class of Kubernetes' own: no gang is above its pods."""
+    name, own = group.spec.priority_class_name, group.metadata.controller is None
+    result = unknown_keys(msgspec.to_builtins(group.metadata)) if own else []
+    if name.startswith(_SYSTEM):
+        what = "counts only as far as the pods of the gang have a class as high"
+        result.append(f"spec.priorityClassName: {name!r} {what}")
+    return result
 
 
 def check_network_topology(topology: scheduling.NetworkTopology | None, path: str) -> Iterator[FieldError]:

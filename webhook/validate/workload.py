@@ -153,8 +153,8 @@ class _Template:
             return ""
         if names.FRAMEWORK in self.labels:
             return names.FRAMEWORK
-        least = whole_number({**self.given_annotations, **self.annotations}.get(names.MIN_MEMBER)) or 1
-        return names.MIN_MEMBER if least > 1 else ""
+        given = {**self.given_annotations, **self.annotations}
+        return next((key for key in names.MIN_MEMBER_KEYS if (whole_number(given.get(key)) or 1) > 1), "")
 
     def adapter(self) -> Adapter | None:
         """Return the adapter of the pods; None where they have no ranks."""
@@ -170,7 +170,9 @@ class _Template:
 
 
 def _check_template(given: _Template, queues: NamespaceQueues, framework: Framework) -> Findings:
-    findings = Findings(warnings=unknown_keys(given.template.get("metadata"), f"{given.path}.metadata"))
+    findings = Findings(
+        warnings=unknown_keys(given.template.get("metadata"), f"{given.path}.metadata", given.given_labels)
+    )
     findings.errors += check_pod(given.annotations, given.spec, f"{given.path}.")
     if given.managed:
         findings.add(oversights(Labelled(given.workload, given.place, given.path, given.template), queues))

@@ -1,5 +1,7 @@
 """Annotations: refused where users write them, at their path; without effect, they are warned of."""
 
+from fnmatch import fnmatchcase
+
 import msgspec
 import pytest
 from webhook_world import FRAMEWORK, JSON, RuntimeWorld, lookups, request, task, vcjob
@@ -11,6 +13,7 @@ from muster.api.volcano.batch import Job
 from muster.resources.faults import mistakes, policy_of, seconds_of
 from muster.resources.runtime import notice_s
 from muster.runtime.train_job import compile_train_job
+from webhook.objects.foreign import FOREIGN
 from webhook.objects.names import _OF_USERS, LABELS, WRITTEN, unknown_keys
 from webhook.validate.pod import check_annotations
 from webhook.validate.trainjob import reviewer
@@ -184,3 +187,42 @@ def test_every_key_is_a_users_or_musters_own() -> None:
     """Each of Muster's own is forged by a tenant in tests/plane/test_tenant_rights.py, and gains him nothing."""
     ours = {value for value in vars(names).values() if isinstance(value, str) and value.startswith("muster.dev/")}
     assert ours - LABELS - _OF_USERS - WRITTEN == ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("place", "key", "instead"),
+    [
+        ("annotations", "volcano.sh/task-topology-affinity", "pod affinity"),
+        ("annotations", "volcano.sh/numa-topology-policy", "topologyManagerPolicy"),
+        ("annotations", "kueue.x-k8s.io/job-min-parallelism", names.MIN_MEMBER),
+        ("annotations", "kueue.x-k8s.io/podset-spreading", names.TOPOLOGY_REQUIRED),
+        ("annotations", names.KUEUE_TOTAL, names.MIN_MEMBER),
+        ("labels", "kueue.x-k8s.io/priority-class", "priorityClassName"),
+        ("labels", "kai.scheduler/subgroup-name", "subGroupPolicy"),
+        ("labels", "kai.scheduler/queue", names.QUEUE),
+    ],
+)
+def test_keys_of_other_schedulers_without_effect(place: str, key: str, instead: str) -> None:
+    """Each is named, with what to use; not where Kueue takes the workload, too."""
+    [warning] = unknown_keys({place: {key: "x"}}, "spec.template.metadata")
+    assert warning.startswith(f"spec.template.metadata.{place}[{key}]: Muster does not read this {place[:-1]}; use ")
+    assert instead in warning
+    kueues = {names.KUEUE_QUEUE: "q"}
+    assert bool(unknown_keys({place: {key: "x"}}, "x.metadata", kueues)) == (not key.startswith("kueue."))
+
+
+def test_keys_of_other_schedulers_that_are_read() -> None:
+    """Nobody is warned of them."""
+    read = [names.KUEUE_REQUIRED, *names.KAI_NEAR_KEYS, names.KAI_TOPOLOGY, names.GPU_FRACTION, names.VOLCANO_QUEUE]
+    assert unknown_keys({"annotations": dict.fromkeys(read, "x")}) == []
+    group = {"labels": {names.KUEUE_GROUP: "g"}, "annotations": {names.KUEUE_TOTAL: "2"}}
+    assert unknown_keys(group) == []
+    assert len(unknown_keys(group, "spec.template.metadata")) == 2
+
+
+def test_every_key_of_another_scheduler_has_an_effect_or_a_replacement() -> None:
+    """And what is read is not hidden behind an entry above it."""
+    for each in FOREIGN:
+        assert each.read or each.instead
+        first = next(other for other in FOREIGN if fnmatchcase(each.key, other.key))
+        assert first is each or first.key == each.key

@@ -111,7 +111,10 @@ def warn(job: Job) -> list[str]:
     for index, task in enumerate(job.spec.tasks):
         if len(result) >= MOST_WARNINGS:
             break
-        result += unknown_keys(task.template.get("metadata"), f"spec.tasks[{index}].template.metadata")
+        path = f"spec.tasks[{index}]"
+        result += unknown_keys(task.template.get("metadata"), f"{path}.template.metadata", job.metadata.labels)
+        if task.topology_policy not in {"", "none"}:
+            result.append(f"{path}.topologyPolicy: has no effect: the kubelet's topologyManagerPolicy decides")
     if job.spec.scheduler_name and not is_musters(job.spec.scheduler_name):
         result.append(
             f"spec.schedulerName: {job.spec.scheduler_name!r} is not a scheduler of Muster's: the pods will not be "
