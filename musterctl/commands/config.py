@@ -2,7 +2,10 @@
 
 import re
 import sys
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
 import yaml
@@ -11,7 +14,7 @@ from extender.planner.api import defaults, report_of
 from muster.api.muster.pools import DEFAULT_POOL, LONGEST_NAME, is_pool_name
 from muster.api.names import EXTENDER_HOST, SYSTEM_NAMESPACE
 from muster.process.settings import SettingsError
-from musterctl import settings
+from musterctl import settings, shards
 from musterctl.chart import files
 from musterctl.chart.files import ExtenderAt
 from musterctl.chart.files import render as rendered
@@ -83,8 +86,9 @@ def check(file: Path) -> None:
     """Checks a file of settings, or a planner's configuration.
 
     FILE is one that `print-defaults PROCESS` prints, or one that the extender's setting `config` names, e.g. Volcano's
-    volcano-scheduler.conf, or the ConfigMap with such files as kubectl prints it; - reads standard input. Errors come
-    first, with exit code 1, then settings with another meaning than in Volcano, and settings without effect.
+    volcano-scheduler.conf, the ConfigMap with such files as kubectl prints it, or a SchedulingShard of KAI-Scheduler.
+    It may hold several documents, and - reads standard input. Errors come first, with exit code 1, then settings with
+    another meaning than in their project, and settings without effect.
     """
     raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     try:
@@ -101,22 +105,46 @@ def check(file: Path) -> None:
 
 
 def _files(text: str) -> list[tuple[str, str]]:
-    """Return the files in a ConfigMap with their names; anything else is one file without a name.
-
-    Beside files a ConfigMap may have other data, so of several entries those count that are called like files.
-    """
+    """Return each document of a stream with a name, and each file in a ConfigMap; a single document has no name."""
     try:
-        content = yaml.safe_load(text)
+        documents = [each for each in yaml.safe_load_all(text) if each is not None]
     except (yaml.YAMLError, ValueError, RecursionError):
         return [("", text)]  # its check says what is wrong
-    if not isinstance(content, dict) or content.get("kind") != "ConfigMap":
+    listed = [part for each in documents for part in _parts(each)]
+    if listed == documents and len(documents) <= 1 and not any(_is(each, "ConfigMap") for each in listed):
         return [("", text)]
-    data = content.get("data")
+    found: list[tuple[str, str]] = []
+    for number, each in enumerate(listed, 1):
+        if _is(each, "ConfigMap"):
+            found += _files_of(each)
+        else:
+            found.append((f"document {number}", yaml.safe_dump(each)))
+    return found
+
+
+def _parts(document: Any) -> list[Any]:
+    """Return the objects in a List, as kubectl prints several; of anything else the document itself."""
+    items = document.get("items") if _is(document, "List") else None
+    return items if isinstance(items, list) and items else [document]
+
+
+def _files_of(config_map: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the files in a ConfigMap with their names: beside files it may have other data."""
+    data = config_map.get("data")
     files = [(str(name), str(each)) for name, each in data.items()] if isinstance(data, dict) else []
     files = [each for each in files if each[0].endswith(_ENDINGS)] or files
     if not files:
         raise click.ClickException("this ConfigMap has no data")
     return files
+
+
+def _is(document: Any, kind: str, group: str = "") -> bool:
+    """Return True for an object of this kind, and of this group, which ends with a slash, if one is given."""
+    return (
+        isinstance(document, dict)
+        and document.get("kind") == kind
+        and str(document.get("apiVersion", "")).startswith(group)
+    )
 
 
 def _checked(name: str, text: str) -> tuple[list[str], bool]:
@@ -129,9 +157,22 @@ def _checked(name: str, text: str) -> tuple[list[str], bool]:
     except SettingsError as error:
         lines, wrong = [f"error: {each}" for each in error.errors], True
     else:
-        report = report_of(text)
-        lines, wrong = list(report.lines()), bool(report.errors)
+        lines, wrong = _of_a_planner(text)
     return [f"{name}: {line}" if name else line for line in lines], wrong
+
+
+def _of_a_planner(text: str) -> tuple[list[str], bool]:
+    """Return the lines about a planner's configuration, or about an object that holds one or none."""
+    with suppress(yaml.YAMLError, ValueError, RecursionError):
+        document = yaml.safe_load(text)
+        if _is(document, shards.KIND, shards.GROUP):
+            return shards.lines(document)
+        if isinstance(document, dict) and {"apiVersion", "kind"} <= document.keys():
+            what = f"this is a {document['kind']} of {document['apiVersion']}, which holds no configuration"
+            known = f"a file of settings, a planner's configuration, a ConfigMap with such files, or a {shards.KIND}"
+            return [f"error: {what}; give {known}"], True
+    report = report_of(text)
+    return list(report.lines()), bool(report.errors)
 
 
 @config.command("print-defaults")

@@ -88,5 +88,16 @@ def examine(text: str, registry: Registry) -> ConfigurationReport:
     resolved = resolve(config, registry)
     errors += resolved.report.errors
     resolved.report.errors = errors
+    if errors:  # findings about defaults would hide them
+        resolved.report.findings = [each for each in resolved.report.findings if _stands_in(each.path, config)]
     Assembly(registry)._build_plugins(resolved.plugins, errors)  # noqa: SLF001 - the same class of this module
     return resolved.report
+
+
+def _stands_in(path: str, config: SchedulerConfig) -> bool:
+    """Return True for a path to what the file has, as far as it differs from the defaults."""
+    default = SchedulerConfig()
+    return not (
+        (path == "actions" and config.actions == default.actions)
+        or (path.startswith("tiers") and config.tiers == default.tiers)
+    )

@@ -14,6 +14,8 @@ DEFAULT_TIERS = (
     "topology",
     "fragmentation preferences",
 )
+_SEVERAL = "single document"
+"""In the reader's message about a stream of several."""
 
 
 class PluginOption(msgspec.Struct):
@@ -54,6 +56,8 @@ def read(text: str) -> tuple[SchedulerConfig, list[str]]:
     try:
         content = msgspec.yaml.decode(text) if text.strip() else {}
     except msgspec.DecodeError as error:
+        if _SEVERAL in str(error):
+            return SchedulerConfig(), ["these are several documents; a line `---` separates them: keep one"]
         return SchedulerConfig(), [f"this is no YAML: {error}"]
     errors: list[str] = []
     fields = _fields(content, "the file", errors)

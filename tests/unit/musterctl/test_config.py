@@ -37,6 +37,47 @@ def test_a_file_is_checked(tmp_path: Path, text: str, code: int, words: str) -> 
         assert words in said.output
 
 
+@pytest.mark.parametrize("text", ["a text", "- a", "tiers: [", "actions: 7", "hello: 1", "apiVersion: x/v1\nkind: Foo"])
+def test_of_what_cannot_be_read_only_the_errors_are_reported(text: str) -> None:
+    """Not what the default configuration does."""
+    said = CliRunner().invoke(main, ["config", "check", "-"], input=text)
+    assert said.exit_code == 1
+    assert "different: " not in said.output
+    assert said.output.startswith("error: ")
+
+
+def test_each_document_of_a_stream_is_checked() -> None:
+    """By its number; the extender itself takes one."""
+    said = CliRunner().invoke(main, ["config", "check", "-"], input="actions: enqueue\n---\nactions: alocate\n")
+    assert said.exit_code == 1
+    assert "document 2: error: actions: there is no action 'alocate'" in said.output
+    assert "document 1: error" not in said.output
+    with pytest.raises(ValueError, match="several documents"):
+        parse("actions: enqueue\n---\nactions: allocate\n")
+
+
+def test_a_shard_of_kai_is_checked() -> None:
+    """By the fields of its spec; what Muster has not is named."""
+    spec = {
+        "args": {"v": "3"},
+        "partitionLabelValue": "a",
+        "placementStrategy": {"gpu": "spread"},
+        "queueDepthPerAction": {"preempt": 10},
+        "plugins": {"numa": {"enabled": True}, "topology": {"enabled": False}, "fliker": {"priority": 3}},
+    }
+    text = yaml.safe_dump({"apiVersion": "kai.scheduler/v1", "kind": "SchedulingShard", "spec": spec})
+    said = CliRunner().invoke(main, ["config", "check", "-"], input=text)
+    assert said.exit_code == 1
+    starts = [line.split(": ")[:2] for line in said.output.splitlines()]
+    assert starts == [
+        ["error", "spec.plugins.fliker"],
+        ["spec.plugins.numa", "no effect"],
+        ["queueDepthPerAction", "no effect"],
+        ["spec.args", "no effect"],
+        ["spec.partitionLabelValue", "no effect"],
+    ]
+
+
 def config_map(**files: str) -> str:
     """A ConfigMap as `kubectl get -o yaml` prints it."""
     metadata = {"name": "volcano-scheduler-configmap", "namespace": "volcano-system", "uid": "u"}
