@@ -46,11 +46,12 @@ def shape(
 ) -> None:
     """Prints manifests as Muster's webhook would admit them.
 
-    A workload is followed by its first pod of each shape, a TrainJob by its compiled objects. Without --online or
-    --kubeconfig no cluster is needed. Owners, namespaces, queues and runtimes are looked up in the same files, every
-    queue counts as open, and runtimes are those that Muster ships. Defaults of the API server are not shown. Nothing is
-    changed. --native also shows the PodGroup of scheduling.k8s.io as which a gang is published, and what such a
-    PodGroup or a Workload in the files is in Muster's words. The exit code is 1 if an object would be refused.
+    An object that the API server refuses by its schema, as for an unknown field, is refused first. A workload is
+    followed by its first pod of each shape, a TrainJob by its compiled objects. Without --online or --kubeconfig no
+    cluster is needed. Owners, namespaces, queues and runtimes are looked up in the same files, every queue counts as
+    open, and runtimes are those that Muster ships. Defaults of the API server are not shown. Nothing is changed.
+    --native also shows the PodGroup of scheduling.k8s.io as which a gang is published, and what such a PodGroup or a
+    Workload in the files is in Muster's words. The exit code is 1 if an object would be refused.
     """
     found = [document for file in files for document in documents(file)]
     groups = parse(admission_config or "")

@@ -15,6 +15,7 @@ import msgspec
 from muster.api.fields import FieldError
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.admission import AdmissionRequest, GroupVersionKind, UserInfo
+from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Plan
 from muster.runtime.train_job import compile_train_job
@@ -23,8 +24,8 @@ from muster.workloads.table import kind_of
 from webhook.app import routes
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.lookup import Lookups
-from webhook.offline import native
-from webhook.offline.lookups import JSON, Documents, lookups
+from webhook.offline import native, schemas
+from webhook.offline.lookups import JSON, LOOKED_UP, Documents, lookups
 from webhook.patch import Operation, Why
 from webhook.registration import routes_of
 from webhook.review import MalformedError
@@ -134,7 +135,12 @@ def _path_of(operation: Operation, document: JSON) -> Path:
 def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
     """Yield each object, then those that follow from it if it is admitted. APIError if the cluster does not answer."""
     for document in documents:
+        if wrong := schemas.mistakes(document):  # the API server asks no webhook then
+            yield Admitted(document, deepcopy(document), errors=wrong)
+            continue
         admitted = admission.admit(document)
+        if not _is_known(document):
+            admitted.warnings.append(f"{document.get('apiVersion')}: Muster reads no objects of this kind")
         yield admitted
         if not admitted.errors:
             yield from _components(admission, admitted.after)
@@ -142,6 +148,14 @@ def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterato
             yield from pods
             if admission.native:
                 yield from _native(admission, admitted.after, pods)
+
+
+def _is_known(document: JSON) -> bool:
+    """Return True for an object that is reviewed, or is looked up for another one."""
+    api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
+    group = api_version.rpartition("/")[0]
+    reviewed = routes_of(group, f"{kind.lower()}s") or kind_of(api_version, kind)
+    return bool(reviewed) or group == NATIVE_POD_GROUPS.group or kind in LOOKED_UP
 
 
 def _native(admission: OfflineAdmission, document: JSON, pods: Iterable[Admitted]) -> Iterator[Admitted]:

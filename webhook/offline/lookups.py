@@ -30,6 +30,8 @@ from muster.workloads.sample import uid_of
 from webhook.lookup import Lookups, Runtime
 
 JSON = dict[str, Any]
+LOOKED_UP = frozenset({"Namespace", "Queue", CLAIM_TEMPLATES.kind, RESOURCE_CLAIMS.kind})
+"""Kinds of documents that are looked up for others, beside owners and runtimes."""
 SHIPPED = CHART / "runtimes"
 
 

@@ -1,5 +1,6 @@
 """`muster shape` without a cluster: what comes out, why, and what would be refused."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,9 @@ import yaml
 from builders import manifests
 from click.testing import CliRunner, Result
 
+from muster.workloads.table import KINDS
 from musterctl.app import main
+from webhook.offline.schemas import mistakes
 
 JSON = dict[str, Any]
 LABELS = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
@@ -107,7 +110,50 @@ def test_refused(shape: Any) -> None:
     assert printed(result)[-1] == pod("a", "team")
     lost = shape({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "labels": [1]}})
     assert lost.exit_code == 1
-    assert "can not be read" in lost.stderr
+    assert "metadata.labels: Invalid value: [1]: must be a map" in lost.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "refusal"),
+    [
+        ({"paralelism": 3}, 'spec.paralelism: Unsupported value: "paralelism": there is no such field; did you mean'),
+        ({"parallelism": "3"}, 'spec.parallelism: Invalid value: "3": must be a number'),
+        ({"completionMode": "Both"}, "spec.completionMode: Unsupported value: "),
+        ({"template": None}, "spec.template: Required value: it is missing"),
+        ({"template": {"spec": {"containers": [{"name": "a", "imag": "b"}]}}}, "spec.template.spec.containers[0].imag"),
+    ],
+)
+def test_what_the_schema_refuses_is_refused_first(shape: Any, change: JSON, refusal: str) -> None:
+    """As `kubectl apply` does; what follows from the object is not shown."""
+    bad = job()
+    bad["spec"] |= change
+    result = shape(bad)
+    assert result.exit_code == 1
+    assert f"refused: Job train: {refusal}" in result.stderr
+    assert len(printed(result)) == 1
+
+
+def test_kinds_that_are_not_musters_are_named(shape: Any) -> None:
+    """They are printed as they are; another version of a kind that is Muster's is refused."""
+    result = shape({"apiVersion": "scheduling.run.ai/v2alpha2", "kind": "PodGroup", "metadata": {"name": "g"}})
+    assert (result.exit_code, "Muster reads no objects of this kind" in result.stderr) == (0, True)
+    old = shape({"apiVersion": "batch.volcano.sh/v1beta1", "kind": "Job", "metadata": {"name": "g"}})
+    assert (old.exit_code, "must be batch.volcano.sh/v1alpha1" in old.stderr) == (1, True)
+
+
+def test_the_schema_of_each_kind_is_known() -> None:
+    """Of workloads at least that of their pod templates."""
+    pods = {"spec": {"containers": [{"name": "a", "nothing": 1}]}}
+    for kind in KINDS:
+        document: JSON = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
+        for path in kind.templates:
+            node = document
+            for part, following in pairwise((*path, "")):
+                if part != "*":
+                    inner: Any = pods if not following else [{}] if following == "*" else {}
+                    node[part] = inner
+                    node = inner[0] if following == "*" else inner
+        assert any("nothing" in each.path for each in mistakes(document)) == bool(kind.templates)
 
 
 @pytest.mark.parametrize("text", ["- a", "{", "a: b: c", "metadata: 7"])
