@@ -1,10 +1,14 @@
 """`muster shape` shows the pods of every kind of workload, as rank 0 of each shape would be admitted."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from click.testing import CliRunner
 from frameworks_world import env_of
+
+from musterctl.app import main
 
 JSON = dict[str, Any]
 LABELS = {"muster.dev/queue": "default", "muster.dev/framework": "torch"}
@@ -90,3 +94,27 @@ def test_what_is_no_jobset(shape: Any, spec: Any) -> None:
     assert result.exit_code in {0, 1}
     assert "Traceback" not in result.output
     assert result.exception is None or isinstance(result.exception, SystemExit)
+
+
+def test_claimed_devices_have_a_process_each(tmp_path: Path) -> None:
+    """By the template in the same files; without it a claim counts as one device."""
+    template = {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu.example.com", "count": 4}}]}}
+    devices = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate", "metadata": {"name": "gpus"}}
+    resources = {"requests": {"cpu": "8"}, "claims": [{"name": "mine"}]}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a", "labels": {"muster.dev/queue": "default", "muster.dev/framework": "torch"}},
+        "spec": {
+            "resourceClaims": [{"name": "mine", "resourceClaimTemplateName": "gpus"}],
+            "containers": [{"name": "node", "image": "i", "resources": resources}],
+        },
+    }
+    file = tmp_path / "pod.yaml"
+    for documents, processes in (([pod], "1"), ([{**devices, "spec": {"spec": template}}, pod], "4")):
+        file.write_text(yaml.safe_dump_all(documents), encoding="utf-8")
+        result = CliRunner().invoke(main, ["shape", "-f", str(file)])
+        assert not result.exit_code
+        [shaped] = [each for each in yaml.safe_load_all(result.stdout) if each["kind"] == "Pod"]
+        env = {each["name"]: each.get("value") for each in shaped["spec"]["containers"][0]["env"]}
+        assert env["PET_NPROC_PER_NODE"] == processes
