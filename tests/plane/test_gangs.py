@@ -117,3 +117,27 @@ def test_a_podgroup_without_a_minimum_starts_at_once(
         metadata = {"name": name, "annotations": {names.GROUP_NAME: "spark"}}
         client.create(PODS, {"metadata": metadata, "spec": pod}, namespace)
         wait_for(lambda name=name: client.get(PODS, name, namespace).status.phase == "Running", 30, f"the {name}")
+
+
+def test_plain_pods_of_a_group_of_kueue_start_together(
+    client: Client, namespace: str, wait_for: Callable[..., Any]
+) -> None:
+    """By Kueue's label and annotation; the PodGroup goes with the last of them."""
+
+    def pod(name: str) -> dict[str, Any]:
+        labels = {names.QUEUE: "default", names.KUEUE_GROUP: "sample"}
+        metadata = {"name": name, "labels": labels, "annotations": {names.KUEUE_TOTAL: "2"}}
+        return {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": "none"}]}}
+
+    client.create(PODS, pod("a"), namespace)
+    wait_for(lambda: client.list(POD_GROUPS, namespace), 30, "the PodGroup")
+    assert client.get(PODS, "a", namespace).spec.scheduling_gates
+    client.create(PODS, pod("b"), namespace)
+    wait_for(lambda: all(each.spec.node_name for each in client.list(PODS, namespace)), 30, "both to start")
+    [group] = client.list(POD_GROUPS, namespace)
+    assert (group.metadata.name, group.spec.min_member) == ("podgroup-kueue-sample", 2)
+    client.delete(PODS, "b", namespace)
+    wait_for(lambda: len(client.list(PODS, namespace)) == 1, 30, "one pod to be gone")
+    assert client.list(POD_GROUPS, namespace)
+    client.delete(PODS, "a", namespace)
+    wait_for(lambda: not client.list(POD_GROUPS, namespace), 30, "the PodGroup to be gone")
