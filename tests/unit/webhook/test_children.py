@@ -16,10 +16,11 @@ from muster.api import names
 from muster.api.kubeflow.trainer import ANCESTOR, TRAIN_JOBS, TrainJob
 from muster.api.kubeflow.trainingruntime import TRAINING_RUNTIMES as RUNTIMES
 from muster.runtime.train_job import Target, compile_train_job
-from webhook.offline.admission import OfflineAdmission, sample_pods
+from webhook.offline.admission import Admitted, OfflineAdmission, sample_pods
 from webhook.offline.lookups import Documents
 
 JSON = dict[str, Any]
+QUEUE = {names.QUEUE: "default"}
 _RACK = "example.com/rack"
 KEYS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys((*names.TOPOLOGY_LEVEL_KEYS, *names.KUEUE_TOPOLOGY_LEVEL_KEYS), (_RACK, "no label")),
@@ -129,10 +130,18 @@ def workload(kind: str, metadata: JSON, annotations: JSON) -> JSON:
     return {"apiVersion": api_version, "kind": name, "metadata": metadata, "spec": _parents(annotations)[kind]}
 
 
+def is_right(asked: JSON) -> bool:
+    """Whether a pod alone is admitted with this: the workload of a namespace's pods is not sent before them."""
+    pod = {"apiVersion": "v1", "kind": "Pod", **_pods(asked, **QUEUE)}
+    return not OfflineAdmission(Documents([], "team"), FRAMEWORK).admit(pod).errors
+
+
 def refused(parent: JSON) -> list[str]:
     """The errors of children of an admitted workload."""
-    admission = OfflineAdmission(Documents([], "team"), FRAMEWORK)
-    admitted = admission.admit(parent)
+    namespace = {"kind": "Namespace", "metadata": {"name": "team", "labels": {names.QUEUE: "default"}}}
+    admission = OfflineAdmission(Documents([namespace], "team"), FRAMEWORK)
+    labels = parent["metadata"]["labels"] or parent["apiVersion"].startswith("batch")  # others are not sent
+    admitted = admission.admit(parent) if labels else Admitted(parent, parent)
     if admitted.errors:
         return []
     admission.documents.add(admitted.after)
@@ -144,13 +153,12 @@ def refused(parent: JSON) -> list[str]:
     return errors
 
 
-@pytest.mark.parametrize("framework", ["", "torch"])
+@pytest.mark.parametrize("labels", [{}, QUEUE, QUEUE | {names.FRAMEWORK: "torch"}], ids=["namespace", "queue", "torch"])
 @pytest.mark.parametrize("kind", _parents({}))
-def test_children_of_an_admitted_workload_are_admitted(kind: str, framework: str) -> None:
-    """With any annotation, on the workload or its templates."""
-    labels = {names.QUEUE: "default", **({names.FRAMEWORK: framework} if framework else {})}
+def test_children_of_an_admitted_workload_are_admitted(kind: str, labels: JSON) -> None:
+    """With any annotation, on the workload or its templates; without a label the queue is that of the namespace."""
     wrong: dict[str, list[str]] = {}
-    for asked in ASKED:
+    for asked in ASKED if labels else filter(is_right, ASKED):
         for of_workload, of_templates in ((asked, {}), ({}, asked)):
             metadata = {"name": "train", "namespace": "team", "labels": labels, "annotations": of_workload}
             if errors := refused(workload(kind, metadata, of_templates)):
