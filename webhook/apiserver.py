@@ -12,6 +12,7 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -25,6 +26,7 @@ from muster.api.kubernetes.devices import DeviceClaim
 from muster.kube.claims import read_claim
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid, NamespaceEnds, NotFound
+from muster.resources.accelerators import Claims
 from webhook import review
 from webhook.senders import count_question
 
@@ -111,9 +113,12 @@ class DeviceClaims:
             _MAX_REMEMBERED, _CLAIMS_REMEMBERED_S, monotonic_s
         )
 
+    def of(self, namespace: str) -> Claims:
+        """Return a look-up of the requests of this namespace's claims; it raises APIError if they are not known."""
+        return partial(self._find, namespace)
+
     @cachedmethod(attrgetter("_known"), _entry_key, attrgetter("_lock"))
-    def find(self, namespace: str, entry: core.PodResourceClaim) -> DeviceClaim | None:
-        """Return the requests of an entry of `resourceClaims`, None without them; APIError if that is not known."""
+    def _find(self, namespace: str, entry: core.PodResourceClaim) -> DeviceClaim | None:
         count_question()
         return read_claim(self._client, namespace, entry, timeout_s=review.time_left())
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from cachetools import TTLCache
@@ -26,8 +25,7 @@ from muster.api.kubeflow.trainingruntime import (
     ClusterTrainingRuntime,
     TrainingRuntime,
 )
-from muster.api.kubernetes.core import NAMESPACES, Namespace, PodResourceClaim
-from muster.api.kubernetes.devices import DeviceClaim
+from muster.api.kubernetes.core import NAMESPACES, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.api.volcano.scheduling import QUEUES, Queue
@@ -141,14 +139,10 @@ class Lookups:
     """None without an API server that knows the rights of users."""
     services: Services | None = None
     """None without an API server that has Services."""
-    claims: Callable[[str, PodResourceClaim], DeviceClaim | None] | None = None
-    """The requests behind an entry of `resourceClaims`, by namespace; None without an API server or documents."""
+    claims: Callable[[str], Claims] = lambda _namespace: no_claims
+    """The requests of the claims of a namespace's pods."""
     native_groups: Callable[[], bool] | None = None
     """True while gangs are published as Kubernetes' own PodGroups; None if they never are."""
-
-    def claims_of(self, namespace: str) -> Claims:
-        """Return the requests of the claims of a namespace's pods."""
-        return partial(self.claims, namespace) if self.claims else no_claims
 
     def queues_for(self, namespace: str) -> NamespaceQueues:
         """Return the queues as this namespace sees them."""
@@ -294,7 +288,7 @@ class ClusterLookups:
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
         dry_runs, rights, services = DryRuns(client), Rights(client), Services(client)
         served = Served(client, NATIVE_POD_GROUPS) if native else None
-        claims = DeviceClaims(client).find
+        claims = DeviceClaims(client).of
         self.lookups = Lookups(queues, owners, namespaces, runtimes, dry_runs, rights, services, claims, served)
         self.caches: list[Cached[Any]] = [
             queues,

@@ -85,7 +85,7 @@ def mutate(
         mark(review.spec, review.patch, "spec")
     share_gpus(review)
     if names.FRAMEWORK in meta.labels:
-        shape(review, lookups.owners, framework, lookups.claims_of(namespace))
+        shape(review, lookups.owners, framework, lookups.claims(namespace))
     return review.verdict
 
 

@@ -205,7 +205,7 @@ def _components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitte
     metadata = {"namespace": admission.documents.namespace, "uid": uid_of(document["metadata"].get("name", ""))}
     job = msgspec.convert({**document, "metadata": {**metadata, **document["metadata"]}}, TrainJob)
     runtime = admission.lookups.runtimes.find(job.spec.runtime_ref, job.metadata.namespace)
-    claims = admission.lookups.claims_of(job.metadata.namespace)
+    claims = admission.lookups.claims(job.metadata.namespace)
     compiled = compile_train_job(job, runtime, admission.framework, claims=claims) if runtime else None
     if compiled is None or compiled.plan is None:
         return

@@ -5,6 +5,7 @@ Without a cluster every queue counts as open, and runtimes that are not among th
 
 from collections.abc import Iterable
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -67,7 +68,7 @@ def lookups(documents: Documents, cluster: Lookups | None = None) -> Lookups:
         _Owners(documents, cluster),
         _Namespaces(documents, cluster),
         _Runtimes(documents, cluster),
-        claims=_Claims(documents, cluster).find,
+        claims=lambda namespace: partial(_Claims(documents, cluster).find, namespace),
     )
 
 
@@ -131,8 +132,8 @@ class _Claims(_Source):
         if document := self._documents.find(kind.kind, name, namespace):
             found = msgspec.convert(document, kind.type)
             return found.spec.spec.devices if isinstance(found, ResourceClaimTemplate) else found.spec.devices
-        if self._cluster and self._cluster.claims:
-            return self._cluster.claims(namespace, entry)
+        if self._cluster:
+            return self._cluster.claims(namespace)(entry)
         return DeviceClaim(requests=[DeviceRequest(exactly=ExactDeviceRequest())])
 
 

@@ -9,18 +9,11 @@ from msgspec import field
 
 from muster.api import names
 from muster.api.base import Resource, Wire
-from muster.api.kubernetes import constraints, meta
+from muster.api.kubernetes import constraints, devices, meta
 from muster.api.kubernetes.scheduling import JobScheduling, PodSchedulingGroup
 
 Quantities = dict[str, str | int | float]
 """Resource name → quantity as written, e.g. {"cpu": "500m", "nvidia.com/gpu": 8}."""
-
-
-class UsedClaim(Wire):
-    """An entry of the pod's `resourceClaims` that a container uses, or one request of it."""
-
-    name: str = ""
-    request: str = ""
 
 
 class ResourceRequirements(Wire):
@@ -28,7 +21,7 @@ class ResourceRequirements(Wire):
 
     requests: Quantities = field(default_factory=dict)
     limits: Quantities = field(default_factory=dict)
-    claims: list[UsedClaim] = field(default_factory=list)
+    claims: list[devices.UsedClaim] = field(default_factory=list)
 
 
 class EnvVar(Wire):

@@ -163,6 +163,13 @@ class DeviceClaim(Wire):
     constraints: list[DeviceConstraint] = field(default_factory=list)
 
 
+class UsedClaim(Wire):
+    """An entry of a pod's `resourceClaims` that a container uses, or one request of it."""
+
+    name: str = ""
+    request: str = ""
+
+
 class ResourceClaimSpec(Wire):
     """spec of a claim or claim template."""
 
