@@ -17,6 +17,7 @@ from muster.crds.openapi import committed_core, embedded_schemas
 from muster.crds.schema import Schema
 from muster.workloads.kind import Path
 from muster.workloads.table import kind_of
+from webhook.objects.names import is_label, is_subdomain
 from webhook.offline.lookups import JSON
 
 _CRDS: Final = CHART / "files" / "crds"
@@ -75,7 +76,7 @@ def mistakes(document: JSON) -> list[FieldError]:
 def _served(group: str, kind: str) -> dict[str, Schema]:
     """Return the schema of each version of a kind that Muster installs; empty for others."""
     file = _CRDS / f"{kind.lower()}s.{group}.yaml"
-    if not kind.isalpha() or not file.is_file():
+    if not (is_label(kind.lower()) and is_subdomain(group) and file.is_file()):
         return {}
     versions = msgspec.yaml.decode(file.read_bytes())["spec"]["versions"]
     return {each["name"]: each["schema"]["openAPIV3Schema"] for each in versions}
