@@ -14,7 +14,7 @@ from musterctl.cluster import Where
 from musterctl.options import admission_config_option, documents, where_options
 from webhook.config import parse
 from webhook.lookup import ClusterLookups, Lookups
-from webhook.offline.admission import Admitted, OfflineAdmission, admit_all
+from webhook.offline.admission import Admitted, OfflineAdmission, submit_all
 from webhook.offline.lookups import Documents
 from webhook.offline.manifests import YAMLLine, yaml_lines
 from webhook.patch import Why
@@ -60,7 +60,7 @@ def shape(
         admission = OfflineAdmission(
             Documents(found, namespace), registry.framework(), cluster, groups=groups, native=native
         )
-        for number, admitted in enumerate(admit_all(admission, found)):
+        for number, admitted in enumerate(submit_all(admission, found)):
             if number:
                 click.echo("---")
             _show(admitted, diff=diff, explain=explain)

@@ -132,15 +132,22 @@ def _path_of(operation: Operation, document: JSON) -> Path:
     return tuple(path)
 
 
-def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
-    """Yield each object, then those that follow from it if it is admitted. APIError if the cluster does not answer."""
+def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
+    """Yield as `admit_all`, after the API server's own refusals; warn of kinds that Muster does not read."""
     for document in documents:
         if wrong := schemas.mistakes(document):  # the API server asks no webhook then
             yield Admitted(document, deepcopy(document), errors=wrong)
-            continue
+        elif _is_known(document):
+            yield from admit_all(admission, [document])
+        else:
+            warning = f"{document.get('apiVersion')}: Muster reads no objects of this kind"
+            yield Admitted(document, deepcopy(document), warnings=[warning])
+
+
+def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
+    """Yield each object, then those that follow from it if it is admitted. APIError if the cluster does not answer."""
+    for document in documents:
         admitted = admission.admit(document)
-        if not _is_known(document):
-            admitted.warnings.append(f"{document.get('apiVersion')}: Muster reads no objects of this kind")
         yield admitted
         if not admitted.errors:
             yield from _components(admission, admitted.after)
