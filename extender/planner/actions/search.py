@@ -20,7 +20,7 @@ from extender.planner.ask import Ask, Ranks
 from extender.planner.framework.answers import EVERYWHERE, NodeSet
 from extender.planner.framework.decisions import Place
 from extender.planner.framework.session import Session
-from extender.planner.framework.shortage import near, shortage
+from extender.planner.framework.shortage import closed_nodes, near, shortage
 from extender.planner.framework.statement import Statement
 from extender.planner.reasons.room import UNTOLD, Shortage
 from extender.planner.state.gangs import GangView
@@ -143,9 +143,10 @@ class SlotSearch:
             before = self.statement.checkpoint()
             placed = fill(session, self.statement, gang, pod_set, ranks, nodes)
             if placed < len(ranks):
-                self.statement.rollback(before)  # the causes are counted with the gang's other pod sets placed
                 cls = pod_set.class_of(ranks[placed])
-                return UNTOLD if told else shortage(session, gang, pod_set, len(ranks), placed, cls=cls)
+                full = closed_nodes(session, gang, cls) if cls and placed and not told else None
+                self.statement.rollback(before)  # the causes are counted with the gang's other pod sets placed
+                return UNTOLD if told else shortage(session, gang, pod_set, len(ranks), placed, cls=cls, full=full)
             nodes = nodes.less(self.statement.operations_since(before))
         return None
 

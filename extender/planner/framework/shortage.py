@@ -22,15 +22,17 @@ EXAMPLES = 3
 """Nodes that are named for each cause."""
 LEVELS = 2
 """Amounts of free resources that are shown of nodes that nearly fit."""
+_NO_POD = reasons.cause.scarce(PODS)
 
 
 def shortage(
     session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *,
-    kind: Wanted = "together", cls: PodClass | None = None,
+    kind: Wanted = "together", cls: PodClass | None = None, full: Codes | None = None,
 ) -> Shortage:  # fmt: skip
     """Count why `wanted` pods of this set do not all fit into the free room (kind `ever`: into the empty cluster).
 
-    `cls` is the class of those that do not, where pods of the set are unlike.
+    `cls` is the class of those that do not, where pods of the set are unlike. `full` has the codes of `closed_nodes`,
+    for nodes that take a first pod.
     """
     cls, order = cls or pod_set.cls, session.snapshot.order
     if cls is None:
@@ -40,7 +42,9 @@ def shortage(
     given = free if kind == "ever" else None
     scarce = session.scarce(cls, given)[order]
     room = session.room(cls, given, ports=kind != "ever")[order]
-    causes = _causes(session, np.where(refused == 0, scarce, refused), np.where(refused == 0, 0, room))
+    codes = np.where(refused == 0, scarce, refused)
+    codes = codes if full is None else np.where(codes == 0, full[order], codes)
+    causes = _causes(session, codes, np.where(refused == 0, 0, room))
     resource = _scarcest(session, cls, scarce[refused == 0])
     levels = _levels(session, cls, resource, free, order[(refused == 0) & (scarce != 0)])
     largest = session.room(cls, session.snapshot.allocatable)[order].max(initial=0)
@@ -72,6 +76,14 @@ def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[s
     if closest is None or not lacks.roomy or (closest.said.held >= closest.said.wanted and not closest.said.why):
         return lacks
     return structs.replace(lacks, closest=closest.said)
+
+
+def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
+    """Return the code per node that refuses one more pod beside those of the trial: by rules, or by pods per node."""
+    codes, position = session.codes(cls, gang), session.snapshot.axis.get(PODS)
+    if position is None:
+        return codes
+    return np.where((codes == 0) & (session.snapshot.free[position] < 1), session.causes.code(_NO_POD), codes)
 
 
 def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int) -> Codes:

@@ -1,7 +1,10 @@
 """Every cause is named, with the right numbers."""
 
+from typing import Any
+
 import pytest
 from explain_world import Cases, ExplainWorld, placed
+from msgspec import convert
 from state_oracle import recomputed_use
 
 from extender.explain.find import explain
@@ -9,6 +12,7 @@ from extender.explain.whatif import WhatIf
 from extender.planner.standing import waiting
 from muster.api.kubernetes.core import Taint
 from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes.storage import PersistentVolumeClaim, StorageClass
 from muster.api.muster.placement import AvoidedNode
 
 GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
@@ -245,6 +249,37 @@ def _avoided(node: str, until: float) -> AvoidedNode:
 def test_a_gang_is_explained(name: str) -> None:
     """Cause, sentence, nodes per cause, nearest miss and what would help."""
     CASES.check(name)
+
+
+APART = {"topologyKey": "zone", "labelSelector": {}}
+PORTS = [{"name": "main", "image": "x", "ports": [{"hostPort": 80, "containerPort": 80}]}]
+CLAIM = [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]
+NEXT: dict[str, tuple[int, dict[str, Any], str]] = {
+    "anti-affinity": (
+        3,
+        {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}}},
+        "2 fit now; of 3 nodes: 2 anti-affinity with pods with any in the same zone, 1 cordoned",
+    ),
+    "host port": (3, {"containers": PORTS}, "2 fit now; of 3 nodes: 2 host port 80 is taken, 1 cordoned"),
+    "claim": (3, {"volumes": CLAIM}, "1 fits now; of 3 nodes: 2 claim ns/c is used by another pod, 1 cordoned"),
+    "pods per node": (300, {}, "220 fit now; of 3 nodes: 2 too many pods, 1 cordoned"),
+}
+
+
+@pytest.mark.parametrize("name", NEXT)
+def test_what_stops_the_next_member_is_named_after_those_that_fit(name: str) -> None:
+    """Each node takes a first member, and none takes one more."""
+    count, spec, words = NEXT[name]
+    world = ExplainWorld()
+    for index in range(3):
+        world.node(f"node-{index}", labels={"zone": f"{index}"}, unschedulable=index == 2)
+    metadata = {"name": "c", "namespace": "ns", "uid": "c", "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
+    claim = {"metadata": metadata, "spec": {"accessModes": ["ReadWriteOncePod"], "storageClassName": "later"}}
+    later = {"metadata": {"name": "later", "uid": "later"}, "volumeBindingMode": "WaitForFirstConsumer"}
+    world.state.on_storage_class(None, convert(later, StorageClass))
+    world.state.on_claim(None, convert(claim, PersistentVolumeClaim))
+    world.gang("a", {"worker": (count, {"cpu": "100m"})}, spec=spec)
+    assert words in world.gang_report("a").summary
 
 
 def test_a_waiting_gang_knows_its_place_in_the_queue() -> None:
