@@ -31,10 +31,11 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
     pods = pod_set.waiting.values()
     failed, leaving = _gone_soon(gang, pod_set)
     slots = len(pod_set.taken) + len(pod_set.waiting) + failed + leaving
+    minimum = gang.min_member if len(gang.pod_sets) == 1 else gang.minimums[pod_set.name]
     return PodSetReport(
         name=pod_set.name,
         replicas=pod_set.replicas,
-        minimum=_minimum(gang, pod_set),
+        minimum=minimum,
         requests=to_quantities(requests),
         each=vector_words(requests) if pod_set.cls else "",
         bound=max(0, len(pod_set.taken) - done),
@@ -42,9 +43,10 @@ def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
         held=sum(each is pod_set for _, _, each in gang.placed_slots()),
         gated=sum(pod.gated for pod in pods),
         pinned=sum(bool(pod.pin) and not pod.gated for pod in pods),
+        ungated=sum(not (pod.gated or pod.pin) for pod in pods),
         failed=failed,
         leaving=leaving,
-        missing=max(0, (pod_set.replicas if pod_set.template else _minimum(gang, pod_set)) - slots),
+        missing=max(0, (pod_set.replicas if pod_set.template else minimum) - slots),
     )
 
 
@@ -115,10 +117,6 @@ def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
             slots[pod.slot.rank] = slots.get(pod.slot.rank, False) or pod.terminating
     leaving = sum(slots.values())
     return len(slots) - leaving, leaving
-
-
-def _minimum(gang: GangView, pod_set: PodSetView) -> int:
-    return pod_set.minimum or (gang.min_member if len(gang.pod_sets) == 1 else 0)
 
 
 def _in(pod: PodRecord, pod_set: PodSetView) -> bool:

@@ -61,6 +61,8 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
     """Slots of pods that are being deleted; their owner fills them again when these are gone."""
     missing: int
     """Slots that the owner may fill, but has made no pod for."""
+    ungated: int = 0
+    """Pods without a node that neither Muster's gate nor a pin keeps: behind the gates of others, or without any."""
 
 
 class PlacementReport(Struct, frozen=True, rename="camel"):

@@ -106,6 +106,8 @@ def _queue(queue: GangQueueReport) -> str:
 
 def _needs(pod_set: PodSetReport, min_member: int) -> str:
     minimum = f"{pod_set.minimum} of them start together" if pod_set.minimum else f"{min_member} start together"
+    if pod_set.minimum == 1 == min_member:
+        minimum = "1 is enough to start"
     return f"{pod_set.name}: {many(pod_set.replicas, 'pod')}, {minimum}; each {pod_set.each or 'of unknown size'}"
 
 
@@ -116,6 +118,7 @@ def _has(pod_set: PodSetReport) -> str:
         (pod_set.held, "placed, no pod there yet"),
         (pod_set.gated, "behind the gate"),
         (pod_set.pinned, "pinned, not bound"),
+        (pod_set.ungated, "waiting without the gate"),
         (pod_set.failed, "failed"),
         (pod_set.leaving, "being deleted"),
         (pod_set.missing, "not created"),

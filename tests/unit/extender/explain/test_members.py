@@ -254,3 +254,30 @@ def test_what_becomes_of_members_on_a_suspect_node() -> None:
         "node node-3 is suspect (condition KernelDeadlock=True): by the policy replace its 1 member there will be"
         " replaced, as the others are enough to continue"
     )
+
+
+@pytest.mark.parametrize(
+    ("least", "words"),
+    [
+        (4, "worker: 4 pods, 4 of them start together; each 4 cpu, 8 nvidia.com/gpu"),
+        (2, "worker: 4 pods, 2 of them start together; each 4 cpu, 8 nvidia.com/gpu"),
+        (1, "worker: 4 pods, 1 is enough to start; each 4 cpu, 8 nvidia.com/gpu"),
+    ],
+)
+def test_an_elastic_gang_needs_its_minimum(least: int, words: str) -> None:
+    """Minimums of tasks count only where that of the Job covers their sum, as Volcano reads both."""
+    world = ExplainWorld().nodes(1)
+    world.gang("a", {"worker": (4, GPU8)}, min_member=least)
+    assert ("needs", words) in {(line.label, line.text) for line in lines_of(world.gang_report("a"), world.now)}
+
+
+def test_pods_that_wait_without_our_gate_are_counted() -> None:
+    """Executors beside a driver that runs: behind Muster's gate, behind that of others, and without any."""
+    world = ExplainWorld().nodes(1)
+    key = world.pod_group("a", 1, phase="Running")
+    world.pod(key, "pods", 0, {}, node="node-0", phase="Running")
+    world.pod(key, "pods", 1, GPU8, gated=True)
+    world.pod(key, "pods", 2, GPU8, other_gates=("theirs",))
+    world.pod(key, "pods", 3, GPU8)
+    texts = [line.text for line in lines_of(world.gang_report("a"), world.now)]
+    assert "pods: 1 bound, 1 behind the gate, 2 waiting without the gate" in texts
