@@ -77,7 +77,7 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     all. The webhook must have the same value. Not for a kube-scheduler that also serves other pods."""
     traces_endpoint: str = ""
     """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
-    each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: what the variable
+    each gang (docs/operations.md), and `muster[tracing]` must be installed. Empty: what the variable
     OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error."""

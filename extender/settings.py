@@ -40,8 +40,8 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     status_port: Port = 9445
     """HTTP port of /metrics, /healthz and /readyz."""
     node_pool: str = DEFAULT_POOL
-    """The node pool of this pair (docs/pools.md): it plans the nodes whose label `muster.dev/node-pool` has this value,
-    and the gangs of the queues of that pool. Empty: the default pool, the nodes without that label."""
+    """The node pool of this pair (docs/autoscaling.md): it plans the nodes whose label `muster.dev/node-pool` has this
+    value, and the gangs of the queues of that pool. Empty: the default pool, the nodes without that label."""
     lease_name: str = ""
     """The Lease of the kube-scheduler beside it. Its holder decides which extender acts. Empty: `muster-scheduler`,
     with a node pool `muster-scheduler-NAME`."""
@@ -92,7 +92,7 @@ class ExtenderSettings(Settings, frozen=True, kw_only=True):
     """Hours that are kept at most."""
     traces_endpoint: str = ""
     """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
-    each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: what the variable
+    each gang (docs/operations.md), and `muster[tracing]` must be installed. Empty: what the variable
     OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error."""

@@ -1,6 +1,6 @@
 """Completion of names in a shell: of planes, and of objects in the cluster that the command line chooses.
 
-Click asks for it; docs/local.md says how a shell is set up. A cluster that does not answer in time has no names.
+Click asks for it; docs/quickstart.md says how a shell is set up. A cluster that does not answer in time has no names.
 """
 
 from collections.abc import Callable, Iterable

@@ -44,7 +44,7 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     it, where the API server serves these (docs/native-podgroups.md). Without effect with `markPods`."""
     traces_endpoint: str = ""
     """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
-    each gang (docs/tracing.md), and `muster[tracing]` must be installed. Empty: the variable
+    each gang (docs/operations.md), and `muster[tracing]` must be installed. Empty: the variable
     OTEL_EXPORTER_OTLP_ENDPOINT, else no traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error. `debug` has a line for each review."""

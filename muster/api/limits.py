@@ -1,7 +1,7 @@
 """Upper bounds for every user-supplied number, in one table.
 
 Admission refuses amounts over the limit. Where it was bypassed, they are ignored, or the object alone is excluded:
-docs/limits.md says which, with the fields of each limit. The reason for a number stands below it.
+docs/admission.md says which, with the fields of each limit. The reason for a number stands below it.
 """
 
 from typing import Final, NamedTuple

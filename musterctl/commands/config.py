@@ -49,7 +49,9 @@ def config() -> None:
     "--shared", is_flag=True, help="For a scheduler that also serves other pods: it asks Muster about marked pods only."
 )
 @click.option(
-    "--pool", default=DEFAULT_POOL, help="Node pool of the pair (docs/pools.md).  [default: the nodes of no other pool]"
+    "--pool",
+    default=DEFAULT_POOL,
+    help="Node pool of the pair (docs/autoscaling.md).  [default: the nodes of no other pool]",
 )
 @existing_name_option
 def scheduler(
@@ -193,7 +195,7 @@ def print_defaults(process: str) -> None:
     "--values",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A file of values, as docs/chart-values.md lists them; may be given several times.",
+    help="A file of values, as docs/configuration.md lists them; may be given several times.",
 )
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="One value; may be given several times.")
 @click.option("--set-file", "files", multiple=True, metavar="NAME=FILE", help="One value, from a file.")

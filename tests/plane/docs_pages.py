@@ -57,19 +57,6 @@ class Page:
 PAGES: Final[dict[str, Page]] = {
     # This one starts the plane; the others that do so find it running.
     "README.md": Page(),
-    "quickstart.md": Page(
-        before={
-            "muster explain job torch-second": (
-                "kubectl wait --for=jsonpath='{.status.state.phase}' vcjob/torch-second"
-            ),
-            "kubectl get placements -w": (  # on a slow machine the gangs of before have ended
-                "kubectl replace --force -f examples/torch-gang-second.yaml"
-            ),
-            "muster kubectl get pod -l batch.kubernetes.io/job-name=torchrun -o yaml | grep -A1 PET_": (
-                "kubectl wait --for=create pod -l batch.kubernetes.io/job-name=torchrun"
-            ),
-        },
-    ),
     "admission.md": Page(
         words={"--admission-config FILE": f"--admission-config groups.yaml -f {JOB}", "FILE": JOB},
     ),
@@ -77,7 +64,17 @@ PAGES: Final[dict[str, Page]] = {
     "autoscaling.md": Page(after=("kubectl annotate queue root muster.dev/scale-up-",)),
     "concepts.md": Page(setup=(f"muster job run train {GANG} 2",)),
     "certificates.md": Page(setup=(KEPT,)),
-    "web.md": Page(setup=(KEPT, f"muster job run train {GANG} 2", "kubectl create serviceaccount ada")),
+    "web.md": Page(
+        setup=(
+            KEPT,
+            f"muster job run train {GANG} 2",
+            "kubectl create serviceaccount ada",
+            "muster job run llama-7b --image none --limits nvidia.com/gpu=4 --replicas 6",
+            "kubectl wait --for=jsonpath='{.status.state.phase}'=Running vcjob/llama-7b",
+            f"muster job run eval {GANG} 6",
+            "kubectl wait --for=create podgroup --all",
+        ),
+    ),
     "dynamic-resources.md": Page(setup=(f"muster job run train {GANG} 4",)),
     "jobs.md": Page(
         before={
@@ -86,32 +83,13 @@ PAGES: Final[dict[str, Page]] = {
             ),
         },
     ),
-    "migrate-kai.md": Page(words={"FILE": "planning.yaml"}),
-    "kueue.md": Page(
-        setup=("muster queue create research", "kubectl create namespace team-a"),
-        after=("kubectl delete queue team", "kubectl delete queue research"),
-    ),
     "native-podgroups.md": Page(words={"FILE": JOB}),
-    "operations.md": Page(
-        words={
-            "FILE": "planning.yaml",
-            ":8082": """:$(sed -n 's/.*"controller-status": *\\([0-9]*\\).*/\\1/p' plane.json)""",
-        },
-    ),
     "history.md": Page(
         setup=(
             "kubectl get namespace research || kubectl create namespace research",
             f"muster job run train -n research {GANG} 1",
             "until muster history train -n research; do sleep 0.2; done",
         )
-    ),
-    "ps.md": Page(
-        setup=(
-            "muster job run llama-7b --image none --limits nvidia.com/gpu=4 --replicas 6",
-            "kubectl wait --for=jsonpath='{.status.state.phase}'=Running vcjob/llama-7b",
-            f"muster job run eval {GANG} 6",
-            "kubectl wait --for=create podgroup --all",
-        ),
     ),
     "queues.md": Page(
         setup=("muster queue create team-a", "muster queue create team-b"),
@@ -134,27 +112,12 @@ PAGES: Final[dict[str, Page]] = {
         words={"NAME": "there"},
         after=("kubectl delete trainjob --all", "until kubectl delete queue research; do sleep 0.5; done"),
     ),
-    "troubleshooting.md": Page(
-        setup=(
-            KEPT,
-            f"muster job run train {GANG} 2",
-            "kubectl wait --for=jsonpath='{.status.state.phase}'=Running vcjob/train",
-        ),
-        words={
-            "job|gang|pod NAME": "job train",
-            "pod NAME": "pod train-worker-0",
-            "config check FILE": "config check planning.yaml",
-            "shape -f FILE": f"shape -f {JOB}",
-            "queue open NAME": "queue open default",
-            "QUEUE": "default",
-            "placement NAME": "placement $(kubectl get placement -o name | cut -d/ -f2)",
-        },
-    ),
     "ways-in.md": Page(
         setup=("kubectl get namespace research || kubectl create namespace research",), words={"FILE": JOB}
     ),
     "why.md": Page(
         setup=(
+            KEPT,
             "muster job run llama-7b --image none --limits nvidia.com/gpu=4 --replicas 6",
             "kubectl wait --for=jsonpath='{.status.state.phase}'=Running vcjob/llama-7b",
             f"muster job run llama-70b {GANG} 4",
@@ -163,6 +126,12 @@ PAGES: Final[dict[str, Page]] = {
         ),
         words={
             "job|gang|pod NAME [-n NS]": "job eval -n default",
+            "job|gang|pod NAME": "job eval",
+            "pod NAME": "pod llama-70b-worker-2",
+            "config check FILE": "config check planning.yaml",
+            "queue open NAME": "queue open default",
+            "QUEUE": "default",
+            "placement NAME": "placement $(kubectl get placement -o name | head -n 1 | cut -d/ -f2)",
             "-o FILE": "-o snapshot.json.gz",
             "FILE": JOB,
         },
@@ -170,12 +139,14 @@ PAGES: Final[dict[str, Page]] = {
     "install.md": Page(
         chart=True,
         before={
+            "muster certs status": KEPT,
             'kubectl patch pod NAME --type=merge -p \'{"spec":{"schedulingGates":[]}}\'': (
                 f"kubectl create -f - <<< {shlex.quote(json.dumps(GATED))}"
             ),
         },
         words={
             "NAME": "gated",
+            "FILE": "planning.yaml",
             # What they are for are other clusters: here the release has it all, and a second owner is a conflict.
             "--server-side --filename -": "--server-side --dry-run=server --force-conflicts --filename -",
             "--force-conflicts --filename charts": "--force-conflicts --dry-run=server --filename charts",
@@ -187,14 +158,37 @@ PAGES: Final[dict[str, Page]] = {
         words={"NAMESPACE": "research"},
     ),
     # They need a release, too.
-    "tracing.md": Page(setup=("muster job run traced --image none",), words={"NAME": "traced"}),
-    "upgrade.md": Page(setup=(KEPT,), words={"FILE": "planning.yaml"}),
-    "migrate-volcano.md": Page(
-        setup=("cp planning.yaml volcano-scheduler.conf", "cp examples/torch-gang.yaml job.yaml"),
+    "operations.md": Page(
+        setup=("muster job run traced --image none",),
+        words={
+            "FILE": "planning.yaml",
+            "NAME": "traced",
+            ":8082": """:$(sed -n 's/.*"controller-status": *\\([0-9]*\\).*/\\1/p' plane.json)""",
+        },
+    ),
+    "migrate.md": Page(
+        setup=(
+            "cp planning.yaml volcano-scheduler.conf",
+            "cp examples/torch-gang.yaml job.yaml",
+            "muster queue create research",
+            "kubectl create namespace team-a",
+        ),
         words={"FILE": "planning.yaml"},
+        after=("kubectl delete queue team", "kubectl delete queue research"),
         before={f"{RELEASE} --create-namespace --take-ownership": "helm uninstall muster --namespace muster-system"},
     ),
-    "local.md": Page(
+    "quickstart.md": Page(
+        before={
+            "muster explain job torch-second": (
+                "kubectl wait --for=jsonpath='{.status.state.phase}' vcjob/torch-second"
+            ),
+            "kubectl get placements -w": (  # on a slow machine the gangs of before have ended
+                "kubectl replace --force -f examples/torch-gang-second.yaml"
+            ),
+            "muster kubectl get pod -l batch.kubernetes.io/job-name=torchrun -o yaml | grep -A1 PET_": (
+                "kubectl wait --for=create pod -l batch.kubernetes.io/job-name=torchrun"
+            ),
+        },
         words={
             "kubectl --name N …": "kubectl --name default get nodes",
             "kubectl --name N": "kubectl --name default get nodes",

@@ -46,7 +46,7 @@ NOT_RUN: Final = {
     "muster up --shared-scheduler": "another plane: tests/plane/test_shared_scheduler.py",
     "muster up --kubeconfig FILE *": "another plane: tests/plane/test_local_attach.py",
     "muster up --provider kind*": "it needs a container engine: tests/plane/test_kind.py",
-    "helm install --take-ownership": "half a command; docs/migrate-volcano.md has it whole",
+    "helm install --take-ownership": "half a command; docs/migrate.md has it whole",
     "helm test muster *": "it needs pods that really run",
     "kubectl -n muster-system port-forward *": "it needs pods that really run",
     "kubectl -n muster-system rollout restart *": "it needs the chart's pods",
@@ -86,7 +86,7 @@ FAIL: Final = {
 
 END: Final = "muster down"
 """It ends the plane that all share, so it is run when all else has been."""
-LAST: Final = "local.md"
+LAST: Final = "quickstart.md"
 
 
 def among(command: str, table: Mapping[str, str] | tuple[str, ...]) -> str:

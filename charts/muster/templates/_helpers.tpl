@@ -238,6 +238,6 @@ spec:
 {{- if and $kueue (not ($versions.Has "jobset.x-k8s.io/v1alpha2")) -}}
 WARNING: Kueue is here, and the kind JobSet is not. As there are TrainJobs now, Kueue's integration
 trainer.kubeflow.org/trainjob begins, waits for JobSets and ends Kueue every two minutes; its webhooks fail closed, so no
-pod is created meanwhile. Install the CRD of JobSet, or take that integration out of Kueue's configuration (docs/kueue.md).
+pod is created meanwhile. Install the CRD of JobSet, or take that integration out of Kueue's configuration (docs/migrate.md#beside-kueue).
 {{- end }}
 {{- end }}

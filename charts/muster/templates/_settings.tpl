@@ -4,7 +4,7 @@
 {{- define "muster.clientCA" -}}
 {{- $given := .Values.webhook.clientCA -}}
 {{- if gt (len (compact (list $given.pem $given.configMap $given.secret))) 1 }}
-{{- fail "webhook.clientCA: set one of pem, configMap and secret (docs/chart-values.md)" }}
+{{- fail "webhook.clientCA: set one of pem, configMap and secret (docs/configuration.md)" }}
 {{- end -}}
 {{- if $given.secret -}}
 secret: {secretName: {{ $given.secret }}, defaultMode: 0440, items: [{key: ca.crt, path: ca.crt}]}
@@ -165,7 +165,7 @@ logLevel: {{ $values.logLevel }}
 {{- $extra := (index (index . 0).Values $process).extraSettings -}}
 {{- range $name, $_ := $extra -}}
 {{- if hasKey (fromYaml $own) $name }}
-{{- fail (printf "%s.extraSettings.%s: this field follows from another value of the chart (docs/chart-values.md); set that" $process $name) }}
+{{- fail (printf "%s.extraSettings.%s: this field follows from another value of the chart (docs/configuration.md); set that" $process $name) }}
 {{- end }}
 {{- end -}}
 {{ $own }}

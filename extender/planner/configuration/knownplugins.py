@@ -11,7 +11,7 @@ _BINDS = Name(without="volumes are bound by kube-scheduler, as its own configura
 _CLAIMS = Name(without="devices that are claimed are counted by the plugin dynamicresources")
 _NO_METRICS = "no plugin of Muster reads the load of nodes"
 _NO_GANG = Name(without="pods of no gang are placed by the plugins that order nodes")
-_DEVICES = "parts of GPUs are always counted (docs/gpu-sharing.md); other devices are for device plugins to share out"
+_DEVICES = "parts of GPUs are always counted (docs/dynamic-resources.md); device plugins share out other devices"
 _WHOLE = Switch(differs="a gang is never broken below its minimum, with or without this switch")
 
 

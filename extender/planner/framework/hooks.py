@@ -227,7 +227,7 @@ class Hooks:
     subset_nodes: Hook[Subsets] = _hook(
         rules.refine, "which nodes a part of a gang may get (`framework/answers.py`, `topology/parts.py`)")
     gpu_order: Hook[GpuScores] = _hook(
-        rules.total, "how well the GPUs of a node suit a pod that shares them (gpu-sharing.md)")
+        rules.total, "how well the GPUs of a node suit a pod that shares them (dynamic-resources.md)")
 
     is_job_over_queue_capacity: Hook[QueueLimit] = _hook(
         rules.first_registered, "whether the limits of a gang's queues allow it these additional amounts")

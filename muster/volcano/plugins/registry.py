@@ -1,6 +1,6 @@
 """The plugins in the order in which they run: the built-in ones, then those of other packages by name.
 
-A package names its plugin in its metadata, and Muster finds it when both are installed (docs/plugins.md):
+A package names its plugin in its metadata, and Muster finds it when both are installed (docs/jobs.md):
 
     [project.entry-points."muster.controller.plugins"]
     scratch = "my_package:Scratch"

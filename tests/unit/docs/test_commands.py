@@ -101,7 +101,7 @@ def test_links_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-@pytest.mark.parametrize(("page", "name"), [("local.md", "up"), ("why.md", "simulate")])
+@pytest.mark.parametrize(("page", "name"), [("quickstart.md", "up"), ("why.md", "simulate")])
 def test_a_page_names_every_option_of_its_command(page: str, name: str) -> None:
     """In one of its spellings, but for those of many commands: which cluster, which namespace, which form."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")

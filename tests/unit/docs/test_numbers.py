@@ -84,6 +84,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"is not completed within {DURATIONS[EXTENDER.staleness_grace_s]} |",
     ),
     "why.md": (
+        f"for longer than a lease ({n(CONTROLLER.lease_duration_s)} s)",
         f"Of running gangs up to {COUNTS[MAX_SINGLES]} that are enough",
         f"left out of this gang's placements for {DURATIONS[progress.AVOID_S]} |",
     ),
@@ -159,24 +160,21 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"a Kubernetes {NEWEST} control plane with {COUNTS[PLANE.nodes]} simulated nodes of {PLANE.cpu} CPUs, "
             f"{PLANE.memory.replace('Gi', ' Gi')} and {PLANE.gpus} GPUs in {COUNTS[PLANE.racks]} racks"
         ),
-    ),
-    "local.md": (
         f"# {PLANE.nodes} nodes of {PLANE.cpu} CPUs, {PLANE.memory} and {PLANE.gpus} GPUs in {PLANE.racks} racks",
         f"| {PLANE.nodes}, {PLANE.cpu}, {PLANE.memory}, {PLANE.gpus} |",
         f"| `--racks` `--blocks` | {PLANE.racks}, {PLANE.blocks} |",
         f"listens on port {DEFAULT_EXTENDER_PORT} unless",
     ),
-    "upgrade.md": (
+    "install.md": (
         f"`muster up --kubernetes {min(OLDER)}` (or `{max(OLDER)}`, or one between)",
         f"within one lease ({n(CONTROLLER.lease_duration_s)} s)",
     ),
-    "troubleshooting.md": (f"for longer than a lease ({n(CONTROLLER.lease_duration_s)} s)",),
     "certificates.md": (
         f"begin {DURATIONS[BACKDATE.total_seconds()]} before they are made",
         f"in every caBundle for {DURATIONS[TRUST_WAIT_S]},",
     ),
     "frameworks.md": (f"open container port {PORT}, TensorFlow {TF_PORT}:", f"in rank order with port {TF_PORT};"),
-    "plugins.md": (f"a variable of {MAX_VARIABLE_BYTES >> 10} KiB or more",),
+    "jobs.md": (f"a variable of {MAX_VARIABLE_BYTES >> 10} KiB or more",),
     "volcano-differences.md": (
         (f"come {n(timers.FIRST_S)} s later, then {n(2 * timers.FIRST_S)} s, … up to {n(timers.MAX_S / 60)} minutes"),
         f"at growing intervals up to {n(worker._MAX_DELAY_S)} s.",
@@ -188,7 +186,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"at most every {DURATIONS[COUNT_EVERY_S]} |",
         f"tries again every {COUNTS[int(podgroups.REFUSED_S)]} seconds.",
     ),
-    "migrate-coscheduling.md": (
+    "migrate.md": (
         (
             f"bind calls wait {n(EXTENDER.barrier_timeout_s)} s, and {n(MEMBER_S * 1000)} ms more for each arrived "
             f"member, {n(LONGEST_S)} s at most"

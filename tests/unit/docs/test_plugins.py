@@ -17,7 +17,7 @@ DOCS = Path(__file__).resolve().parents[3] / "docs"
 @pytest.mark.parametrize("plugin", BUILT_IN)
 def test_every_plugin_and_flag_is_described(plugin: str) -> None:
     """Its row in the table names each flag."""
-    page = (DOCS / "plugins.md").read_text(encoding="utf-8")
+    page = (DOCS / "jobs.md").read_text(encoding="utf-8")
     (row,) = [line for line in page.splitlines() if line.startswith(f"| `{plugin}` |")]
     assert [flag for flag in BUILT_IN[plugin].flags if f"`{flag}`" not in row] == []
 
@@ -38,13 +38,13 @@ def first_cells(page: str, head: str) -> list[str]:
 
 def test_plugins_are_listed_in_the_order_in_which_they_run() -> None:
     """The page says so, and names no other."""
-    assert first_cells("plugins.md", "| plugin | objects |") == [*BUILT_IN]
+    assert first_cells("jobs.md", "| plugin | objects |") == [*BUILT_IN]
 
 
 def test_the_members_of_a_job_plugin_are_listed() -> None:
     """All that a plugin may override, but for its name."""
     members = {name for name in JobPlugin.__dict__ if not name.startswith("_")} | set(JobPlugin.__annotations__)
-    assert set(first_cells("plugins.md", "| name | content |")) == members - {"name"}
+    assert set(first_cells("jobs.md", "| name | content |")) == members - {"name"}
 
 
 def test_the_methods_of_a_runtime_plugin_are_listed() -> None:

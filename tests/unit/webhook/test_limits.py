@@ -21,7 +21,7 @@ from webhook.validate import podgroup
 from webhook.validate import queue as queues
 from webhook.validate.volcano_job.job import check, warn
 
-PAGE = (Path(__file__).parents[3] / "docs/limits.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs/admission.md").read_text(encoding="utf-8")
 TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "i"}]}}
 
 
@@ -131,7 +131,7 @@ def test_what_is_no_whole_number_is_none(text: str | None) -> None:
 
 
 def test_each_limit_has_a_row_in_the_documentation() -> None:
-    """Messages name limits, and docs/limits.md describes them: name, value, and four cells of text."""
+    """Messages name limits, and docs/admission.md describes them: name, value, and four cells of text."""
     rows = [line.strip("| ").split(" | ") for line in PAGE.splitlines() if "<!--fact limit-" in line]
     slugs = [f"<!--fact limit-{limit.name.replace(' ', '-')}-->" for limit in LIMITS]
     assert [row[0] for row in rows] == [limit.name for limit in LIMITS]
