@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "snapshot": "musterctl.commands.explain:snapshot",
     "record": "musterctl.commands.record:record",
     "replay": "musterctl.commands.replay:replay",
+    "features": "musterctl.commands.features:features",
     "certs": "musterctl.commands.certs:certs",
     "demo": "musterctl.commands.demo:demo",
 }

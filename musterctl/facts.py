@@ -29,6 +29,7 @@ from musterctl.chart import generated
 from musterctl.chart.files import FILES, RUNTIMES, document
 from musterctl.chart.roles import RoleRule, named_tables
 from musterctl.commands.trainfile import MAX_BYTES as SOURCE_BYTES
+from musterctl.features import FEATURES, Feature
 from musterctl.plane.binaries import CONTROL_PLANE, OLDER, release_of
 from webhook.config import UNTOUCHED_NAMESPACES
 from webhook.objects import foreign
@@ -145,6 +146,11 @@ def _reserved() -> str:
     return "; ".join(f"{name}: {_code(variables)}" for name, variables in (plain | mpi).items())
 
 
+def _feature(each: Feature) -> tuple[str, ...]:
+    """Return the row of a feature, with a link to its page."""
+    return each.name, each.maturity, each.since, each.off, f"[{each.page.partition('#')[0]}]({each.page})"
+
+
 def _settings(process: str) -> str:
     return _table(("field", "default", "meaning"), settings.rows(process))
 
@@ -203,6 +209,7 @@ FACTS: Final[dict[str, Callable[[], str]]] = {
     "default-configuration": lambda: f"\n\n```yaml\n{planner.defaults()}```\n\n",
     "default-plugins": lambda: _code(each.name for tier in planner.SchedulerConfig().tiers for each in tier.plugins),
     "expiry": lambda: _plain(planner.ReservationRules().expiry_s / _HOUR_S, "hours"),
+    "features": lambda: _table(("feature", "maturity", "since", "switched off by", "page"), map(_feature, FEATURES)),
     "hooks": lambda: _table(*planner.hook_table()),
     "foreign-keys": lambda: _table(("label or annotation", "effect", "what to use in its place"), foreign.rows()),
     "framework-variables-reserved": _reserved,
