@@ -139,7 +139,7 @@ PAGES: Final[dict[str, Page]] = {
     "install.md": Page(
         chart=True,
         before={
-            "muster certs status": KEPT,
+            "muster certs status": f"export KUBECONFIG=$(dirname $(readlink -f plane.json))/admin.kubeconfig; {KEPT}",
             'kubectl patch pod NAME --type=merge -p \'{"spec":{"schedulingGates":[]}}\'': (
                 f"kubectl create -f - <<< {shlex.quote(json.dumps(GATED))}"
             ),
@@ -147,6 +147,7 @@ PAGES: Final[dict[str, Page]] = {
         words={
             "NAME": "gated",
             "FILE": "planning.yaml",
+            "muster certs status": "muster certs status --name default",  # the cluster of the chart has no controller
             # What they are for are other clusters: here the release has it all, and a second owner is a conflict.
             "--server-side --filename -": "--server-side --dry-run=server --force-conflicts --filename -",
             "--force-conflicts --filename charts": "--force-conflicts --dry-run=server --filename charts",
