@@ -44,7 +44,7 @@ JOB_INDEX: Final = "job"
 GROUP_INDEX: Final = "group"
 """Index of the pod store: `namespace/name` of the PodGroup that the controller of gangs makes for the pod."""
 NAMED_INDEX: Final = "named"
-"""Index of the pod store: the same of a PodGroup that a pod without a node names, and nobody makes for it."""
+"""Index of the pod store: the same of a PodGroup that a pod without a node names, and that no controller makes for it."""
 ENDED_INDEX: Final = "ended"
 """Index of the pod store: the same of pods that have succeeded and still exist."""
 NATIVE_INDEX: Final = "native gang"
@@ -103,7 +103,7 @@ def group_keys(pod: Pod) -> list[str]:
 
 
 def named_keys(pod: Pod) -> list[str]:
-    """Index a pod by the PodGroup of somebody else that it waits for."""
+    """Index a pod by the PodGroup that it waits for, and that Muster does not make."""
     meta, name = pod.metadata, named_gang(pod.metadata)
     waits = name and not pod.spec.node_name and is_musters(pod.spec.scheduler_name) and not meta.deletion_timestamp
     return [f"{meta.namespace}/{name}"] if waits and not job_of_pod(meta) and group_to_make(pod) is None else []

@@ -21,9 +21,10 @@ room is not taken yet, and changes with time: it has arrays of its own (`Ledger.
 gangs that would still be there when the head starts.
 
 In a queue an entry counts for both, limits and shares, or for limits alone, or not at all (pods of other schedulers).
-The devices of a claim that pods name count once in each queue whose pods use it: entries of the queue alone, which the
-ledger opens with the first user there. So the order in which queues come to a claim changes nothing. They count once in
-a queue above several of these, too (`limits.ClaimQueues`).
+The devices of a claim that pods name count once in each queue whose pods use it. These are entries of the queue alone,
+which the ledger opens with the first user there. So the order in which queues come to a claim changes nothing. They
+count once in a queue above several of these, too (`limits.ClaimQueues`).
+
 A gang's entries count for the queue that its PodGroup names now, pods without a gang for the queue that they name.
 Within a cycle, the room that a gang gets is taken from the snapshot's arrays (`extender.planner.framework.statement`);
 it has entries when its placement is written.

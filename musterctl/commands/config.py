@@ -88,9 +88,9 @@ def check(file: Path) -> None:
     """Checks a file of settings, or a planner's configuration.
 
     FILE is one that `print-defaults PROCESS` prints, or one that the extender's setting `config` names, e.g. Volcano's
-    volcano-scheduler.conf, the ConfigMap with such files as kubectl prints it, or a SchedulingShard of KAI-Scheduler.
-    It may hold several documents, and - reads standard input. Errors come first, with exit code 1, then settings with
-    another meaning than in their project, and settings without effect.
+    volcano-scheduler.conf. It may be the ConfigMap with such files as kubectl prints it, or a SchedulingShard of
+    KAI-Scheduler. It may hold several documents, and - reads standard input. Errors come first, with exit code 1, then
+    settings with another meaning than in their project, and settings without effect.
     """
     raw = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     try:

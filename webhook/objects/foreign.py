@@ -58,7 +58,7 @@ FOREIGN: Final = (
     ForeignKey("kai.scheduler/preemptibility", instead=f"label {names.PREEMPTABLE}"),
     ForeignKey("kai.scheduler/subgroup-name", instead=f"{_OWN_GROUP}, with subGroupPolicy or minTaskMember"),
     ForeignKey("pod-group-name", instead=f"{_OWN_GROUP}; PodGroups of KAI-Scheduler are not read"),
-    ForeignKey("kai.scheduler/*", instead="docs/migrate-kai.md"),
+    ForeignKey("kai.scheduler/*", instead="docs/migrate.md"),
     ForeignKey(names.COSCHEDULING_GROUP, read="the gang"),
     ForeignKey("pod-group.scheduling.sigs.k8s.io*", instead=_OWN_GROUP),
 )

@@ -1,8 +1,8 @@
 """The minResources of PodGroups against the limits of queues.
 
 A PodGroup may ask for more than its members do: Spark's has the resources of all executors, and one member, the driver.
-While such a gang has any pod, it is charged its minResources at least, so that its further pods find the quota that it
-was admitted with (Volcano's plugin capacity: inqueue resources). Members that have succeeded count as if they used it
+While such a gang has any pod, it is charged its minResources at least. So its further pods find the quota that it was
+admitted with (Volcano's plugin capacity: inqueue resources). Members that have succeeded count as if they used it
 still. Gangs with a template of their pods, and independent pods, are charged their pods alone.
 """
 

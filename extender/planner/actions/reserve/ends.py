@@ -128,7 +128,7 @@ def _placed(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass,
 
 
 def used_by_gangs(snapshot: Snapshot, gangs: Iterable[GangView] | None = None) -> Amounts:
-    """Return the amounts of gangs on each node, int64 of shape (resources, nodes); other pods may stay for ever."""
+    """Return the amounts of gangs on each node, int64 of shape (resources, nodes); other pods may stay without end."""
     used, pods = np.zeros_like(snapshot.free), list[PodRecord]()
     for gang in snapshot.gangs if gangs is None else gangs:
         for pod in gang.pods:
