@@ -8,7 +8,7 @@ nothing, and a question costs the queues above the one that asks. Pure.
 Fair shares go by the capability: nothing is evicted because a window begins, a limit is lowered or a budget is spent.
 """
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
@@ -138,7 +138,7 @@ class LimitedUse:
             del self.used[key]
 
     def exceeded(
-        self, queue: str, user: str, asked: Mapping[str, int], now: float, named: Iterable[str] = ()
+        self, queue: str, user: str, asked: Mapping[str, int], now: float, named: Collection[str] = ()
     ) -> Excess | None:
         """Return a limit that would be exceeded if the user got these amounts more in the queue, capabilities first.
 
@@ -146,7 +146,7 @@ class LimitedUse:
         """
         return self.over_capability(queue, asked, named) or self.over_limit(queue, user, asked, now)
 
-    def over_capability(self, queue: str, asked: Mapping[str, int], named: Iterable[str] = ()) -> Excess | None:
+    def over_capability(self, queue: str, asked: Mapping[str, int], named: Collection[str] = ()) -> Excess | None:
         """Return the first capability, from the queue upwards, that would be exceeded."""
         for bounds in self.limits.above(queue):
             twice = self._counted_twice(bounds.queue, queue, named) if self.claims.uses else {}
@@ -154,7 +154,7 @@ class LimitedUse:
                 return found
         return None
 
-    def _counted_twice(self, above: str, queue: str, named: Iterable[str]) -> Vector:
+    def _counted_twice(self, above: str, queue: str, named: Collection[str]) -> Vector:
         """Return the devices that count more than once below a queue, if this queue below it has these claims, too."""
         found: Vector = {}
         for claim in self.claims.several.union(named):

@@ -179,8 +179,10 @@ class ClaimUsers:
             for claim in (claim for pod in pods for claim in pod.cls.needs.named):
                 if self._queues[claim.key, queue] <= 0:
                     last[claim, queue] = number
-        claims = [[claim for (claim, _), at in last.items() if at == number] for number in range(len(units))]
-        return [amounts_of_claims(self._snapshot, each) for each in claims]
+        lost = [amounts_of_claims(self._snapshot, ())] * len(units)
+        for (claim, _), number in last.items():
+            lost[number] = lost[number] + amounts_of_claims(self._snapshot, [claim])
+        return lost
 
     def of(self, key: str, queue: str | None = None) -> int:
         """Return the number of users of a claim, in a queue or in all."""
