@@ -1,5 +1,7 @@
 """Answers of plugins: sets of nodes in their order, and causes by their codes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from extender.planner import reasons
 from extender.planner.framework import answers
 from extender.planner.framework.answers import EVERYWHERE, Causes, NodeSet
+from extender.planner.state.podclass import ClassTable
 
 NODES = 6
 COLUMNS = st.none() | st.permutations(range(NODES)).flatmap(lambda all_: st.integers(0, NODES).map(lambda n: all_[:n]))
@@ -40,8 +43,12 @@ def test_a_set_of_nodes_has_an_order_and_bounds(
         expected = [column for column in by_name if column in columns]
     assert nodes.order(np.array(by_name)).tolist() == expected
     bound = [room[n] if most is None or columns is None else min(room[n], most[n]) for n in range(NODES)]
-    assert nodes.limit(np.array(room)).tolist() == [bound[n] if n in members else 0 for n in range(NODES)]
-    assert EVERYWHERE.limit(np.array(room)).tolist() == room
+    cls = ClassTable().of_amounts({"cpu": 1})
+    inside = [number in members for number in range(NODES)]
+    assert nodes.limit(np.array(room), cls).tolist() == [bound[n] * inside[n] for n in range(NODES)]
+    assert EVERYWHERE.limit(np.array(room), cls).tolist() == room
+    other = replace(nodes, most_of=b"another class").limit(np.array(room), cls)
+    assert other.tolist() == [room[n] * inside[n] for n in range(NODES)]
 
 
 def test_equal_words_have_one_code_up_to_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
