@@ -70,6 +70,6 @@ def _ends_with_an_eviction(spec: JSON, path: str) -> Iterator[str]:
     if isinstance(parallelism, int) and isinstance(limit, int) and parallelism > limit:
         yield (
             f"{path}.backoffLimit: evicted pods count towards it, so that one eviction of the "
-            f"{many(parallelism, 'pod')} would fail this Job for good; set {path}.template.spec.restartPolicy to Never, and "
-            "Muster has Kubernetes not count them"
+            f"{many(parallelism, 'pod')} would fail this Job for good; set {path}.template.spec.restartPolicy to Never, "
+            "and Muster has Kubernetes not count them"
         )

@@ -178,7 +178,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "volcano-differences.md": (
         (f"come {n(timers.FIRST_S)} s later, then {n(2 * timers.FIRST_S)} s, … up to {n(timers.MAX_S / 60)} minutes"),
         f"at growing intervals up to {n(worker._MAX_DELAY_S)} s.",
-        f"`maxRetry: 0` becomes {DEFAULT_MAX_RETRY},",
+        f"`maxRetry: 0` counts as {DEFAULT_MAX_RETRY},",
         (
             f"rested for {n(writer.REST_S)} s, and {n(writer.REST_PER_POD_S * 1000)} ms more per pod. Another message "
             f"for the same reason rests for {n(writer.WORDS_S)} s."
