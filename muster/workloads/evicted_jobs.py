@@ -69,7 +69,7 @@ def _ends_with_an_eviction(spec: JSON, path: str) -> Iterator[str]:
     limit = DEFAULT_BACKOFF_LIMIT if limit is None else limit
     if isinstance(parallelism, int) and isinstance(limit, int) and parallelism > limit:
         yield (
-            f"{path}.backoffLimit: evicted pods count towards it, so that one eviction of the "
-            f"{many(parallelism, 'pod')} would fail this Job for good; set {path}.template.spec.restartPolicy to Never, "
-            "and Muster has Kubernetes not count them"
+            f"{path}.backoffLimit: evicted pods count towards it, so that one eviction of "
+            f"the {many(parallelism, 'pod')} would fail this Job for good; set {path}.template.spec.restartPolicy to "
+            "Never, and Muster has Kubernetes not count them"
         )
