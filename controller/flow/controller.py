@@ -154,7 +154,9 @@ class JobFlows(KindController[JobFlow]):
             if job_flow.status.state.phase == "Succeed" and job_flow.spec.job_retain_policy == "delete":
                 self._delete(there)
                 return
-            self._make_due(job_flow, due(job_flow, jobs), foreign)
+            message = "; ".join(self._make_due(job_flow, due(job_flow, jobs), foreign))
+            state = replace(job_flow.status.state, message=message)
+            self.patched(job_flow, difference(job_flow.status, replace(job_flow.status, state=state)))
 
     def _is_new(self, job_flow: JobFlow, jobs: Mapping[str, Job]) -> bool:
         """Return True for a JobFlow whose first status would only report that it waits."""
@@ -184,20 +186,19 @@ class JobFlows(KindController[JobFlow]):
                 self._recorder.event(written, "Warning", after, f"no further Job is made, as of {lost}")
         return written
 
-    def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> None:
-        """Make Jobs; JobFlows of other namespaces take turns with them."""
+    def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> Sequence[str]:
+        """Make Jobs; return the first reasons why some are not made. JobFlows of other namespaces take turns."""
         key, refusals = job_flow.metadata.key, list[str]()
         for place, flow in enumerate(flows):
             if place and self.worker.queue.others_wait(key):
                 self.worker.queue.add_after(key, 0.0)
-                return
+                return [job_flow.status.state.message]
             if why := self._make(job_flow, flow, foreign.get(flow.name)):
                 refusals.append(f"step {flow.name}: {why}")
                 self._recorder.event(job_flow, "Warning", "CreationFailed", refusals[-1])
         if refusals:
             self.worker.queue.add_after(key, BLOCKED_S)
-        state = replace(job_flow.status.state, message="; ".join(refusals[:_SHOWN]))
-        self.patched(job_flow, difference(job_flow.status, replace(job_flow.status, state=state)))
+        return refusals[:_SHOWN]
 
     def _make(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
         """Make the Job of a step; return why that cannot be done for now."""

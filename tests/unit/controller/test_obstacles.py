@@ -12,6 +12,7 @@ from frameworks_world import replicated_job, runtime
 from msgspec import structs
 from settled_world import Settled
 
+from controller.flow.controller import FIRST_S
 from controller.trainjob.report import Authorities, TrainerReports
 from controller.trainjob.watched import Kinds, UnknownKindObject
 from controller.worker import Retry
@@ -63,6 +64,7 @@ def test_a_job_of_a_flow_that_is_refused() -> None:
     refusal = "Warning CreationFailed: step a: the API server refuses Job f-a: quota"
     assert [each for each in world.told() if "Warning" in each] == [refusal]
     message = refusal.removeprefix("Warning CreationFailed: ")
+    world.acts(FIRST_S)
     assert world.one(JOB_FLOWS, "f").status.state.message == message
     world.acts(10.1)
     world.acts(10.1)
@@ -93,6 +95,7 @@ def test_a_job_of_a_flow_that_no_cache_shows_is_looked_for_again() -> None:
     [job_flow] = world.api.all(JOB_FLOWS)
     owner = manifests.owner("f", "JobFlow", JOB_FLOWS.api_version, job_flow.metadata.uid)
     foreign(world, JOBS, "f-a", owner)
+    world.now_s += FIRST_S
     flows.process("n/f")
     while (key := flows.worker.queue.get(0)) is not None:
         flows.worker.queue.done(key)
