@@ -100,7 +100,7 @@ class Barrier:
                 del meeting.arrived[slot]
 
     def cancel(self, gang_uid: str, epoch: int | None = None) -> None:
-        """End the meetings of a gang, of one epoch or all: its placement is over, or a member is gone."""
+        """End the barriers of a gang, of one epoch or all: its placement is over, or a member is gone."""
         for key in [key for key in self._meetings if key[0] == gang_uid and epoch in {None, key[1]}]:
             self._end(key, self._meetings[key], MeetingOutcome.CANCELLED)
 

@@ -109,7 +109,7 @@ def queue_difference(
 
 
 def largest_difference(root: scheduling.Queue, snapshot: Snapshot) -> dict[str, object]:
-    """Return the merge patch of what a single node has at most, by which admission says that no node can have a pod.
+    """Return the merge patch with the largest amounts of a single node, by which admission knows pods that fit no node.
 
     It is empty without nodes, and for more resources than can be listed. Of devices that are claimed it has no amount.
     """

@@ -104,7 +104,7 @@ class ConfigFile:
             try:
                 self.look()
             except Exception:
-                log.exception("the configuration's file could not be looked at; it is tried again")
+                log.exception("the configuration's file could not be read; it is tried again")
 
     def _read(self) -> tuple[str, str]:
         """Return the text of the file, and the reason why it cannot be read: one of them is empty."""

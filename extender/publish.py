@@ -114,7 +114,7 @@ class FailureMemory:
         try:
             kept = read(self._patch({}).get(AVOIDED, ""))
         except APIError as error:
-            log.warning("nodes that gangs left out before are only known from their Placements", why=str(error))
+            log.warning("nodes that gangs excluded before are only known from their Placements", why=str(error))
             return
         except msgspec.DecodeError as error:
             log.warning("the list of nodes that gangs leave out cannot be read", where=self._name, why=str(error))

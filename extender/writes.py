@@ -26,7 +26,7 @@ log = structlog.get_logger()
 WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
 UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that wait for their answer or their turn")
 RETRY_S = 1.0
-"""Delay of a write after it has failed."""
+"""Delay before a failed write is tried again."""
 REFUSED_MOST_S = 60.0
 """Longest delay of one that is refused time after time: it starts with `RETRY_S`, and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)

@@ -144,7 +144,7 @@ def gang_name(pod: Pod) -> str | None:
 
 
 def pods_by_gang(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
-    """Return the pods of each gang, by namespace and name of its PodGroup; a gang without pods has none."""
+    """Return the pods of each gang, by namespace and name of its PodGroup; a gang without pods has no entry."""
     found: dict[tuple[str, str], list[Pod]] = defaultdict(list)
     for pod in pods:
         if name := gang_name(pod):

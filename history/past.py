@@ -35,7 +35,7 @@ class Past(NamedTuple):
 
     looks: list[Observation]
     forgotten: tuple[str, ...]
-    """Kinds of which the API server has forgotten what happened since."""
+    """Kinds whose changes since the last run the API server does not have any more."""
 
 
 class _Event(NamedTuple):

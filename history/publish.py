@@ -72,7 +72,7 @@ def held(recorder: HistoryRecorder) -> Iterator[TimeSpan[str]]:
 
 
 class UsageCounters(Collector):
-    """Seconds that each queue has held and used of each resource since the month began; the next begins at 0."""
+    """Resource seconds that each queue has held and used since the month began; each month begins at 0."""
 
     def __init__(self, recorder: HistoryRecorder, clock_s: Callable[[], float] = time.time) -> None:
         self._recorder = recorder

@@ -183,7 +183,7 @@ class HistoryRecorder:
                 found.append(look)
 
     def _watch_sight(self) -> None:
-        """Note since when something cannot be read, and a gap when it can be read again."""
+        """Record since when a kind cannot be read, and the gap once it can be read again."""
         now = self._now()
         if not self.following.following:
             self._blind_since = self._blind_since or now

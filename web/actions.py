@@ -103,7 +103,7 @@ def confirm(asked: RequestContext) -> Response:
 
 
 def act(asked: RequestContext) -> Response:
-    """Do it, and return to the gangs of the namespace."""
+    """Carry out the action, and redirect to the gangs of the namespace."""
     action, namespace, name = _meant(asked)
     uid = asked.form.get("uid", "")
     if not uid:

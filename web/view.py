@@ -57,7 +57,7 @@ class View:
         return [each for name in self.namespaces for each in self._caches.of(PLACEMENTS, name)]
 
     def queues(self) -> list[QueueReport]:
-        """Return what Queues say of themselves, each after its parent; none for who may not list them."""
+        """Return the data of each Queue, after its parent; none if the caller may not list Queues."""
         return told_reports(self._caches.all(QUEUES)) if self._caller.queues else []
 
     def queue_objects(self) -> dict[str, Queue]:

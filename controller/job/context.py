@@ -72,7 +72,7 @@ class JobSnapshot:
         self._job = job
         self.pods = context.pods(job)
         self.targets: dict[JobEvent, RestartTarget] = {}
-        """Further targets of a Job that is restarting, by the request that led to them; not written yet."""
+        """Further targets of the restart of a Job, by the request that led to them; not yet in its status."""
 
     @cached_property
     def by_name(self) -> dict[str, Pod]:

@@ -57,7 +57,7 @@ class Jobs(KindController[Job]):
         self._reconciler.process(key)
 
     def close(self) -> None:
-        """End the threads of calls about pods."""
+        """Stop the threads that make calls about pods."""
         self._context.effects.close()
 
     def _seen(self, old: Job | None, new: Job | None) -> None:

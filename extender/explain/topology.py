@@ -59,7 +59,7 @@ class DomainReport(Struct):
     unused: int
     """Nodes that take pods, with nothing used of the first resource."""
     room: dict[str, DomainCapacity]
-    """By resource, the first one first."""
+    """By resource, in the order in which they were found."""
     fragmented: float | None
     """Share of the free amount of the first resource that is on partly used nodes; None: nothing is free."""
     ranks: dict[str, list[int]]

@@ -12,7 +12,7 @@
 | What does the documentation say of it? | `documentation`, `hook_table` |
 
 Cycles over a dump of a cluster, and reports about them, are those of `extender.explain`. It takes a second of CPU to
-import: a command that does not plan must not.
+import: a command that does not plan must not import it.
 """
 
 from extender.planner.actions import ACTIONS

@@ -66,7 +66,7 @@ def report_of(text: str) -> ConfigurationReport:
 def registry() -> Registry:
     """Return every action and plugin of this process: the built-in ones and those of installed packages.
 
-    A file is held against what the planner can build, not what comes later.
+    A file is compared with the plugins and actions that exist now.
     """
     return Registry(PLUGINS, ACTIONS)
 

@@ -43,7 +43,7 @@ class SimulatedPod:
 
     @property
     def runs_s(self) -> float | None:
-        """Return the running time of its last pod; None if it never ran, or still did at the end."""
+        """Return the running time of its last pod; None if it never ran, or still ran at the end of the simulation."""
         return None if self.since_s is None or self.ended_s is None else max(self.ended_s - self.since_s, 0.0)
 
     @property

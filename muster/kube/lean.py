@@ -3,8 +3,8 @@
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
 selectors in one pod. These are tens of thousands of small strings, and tens of milliseconds of an event loop. Real
 objects have some dozens. Annotations are at most 256 KiB in all, and stay. How many containers and amounts there are is
-bounded by the policy `muster-pods`, as the room of a pod depends on it. Their commands, arguments and variables are not
-bounded, and no code reads those of pods that exist. Of a PodGroup nothing can be cut without another meaning: one that
+bounded by the policy `muster-pods`, as the room of a pod depends on it. Commands, arguments and variables are not
+bounded, and no code reads them from existing pods. Of a PodGroup nothing can be cut without another meaning: one that
 is too long is not read.
 """
 

@@ -271,7 +271,7 @@ class Reflector(Readable, Generic[T]):
             watch.close()
 
     async def _read_left_out(self, budget: MemoryLimit[T]) -> None:
-        """Read objects again that the budget has left out, once there is room for them, until this is cancelled."""
+        """Until cancelled, read objects again that the budget has left out, once there is room for them."""
         while True:
             await asyncio.sleep(AGAIN_S * (1 + self._random()))
             for key in budget.again():

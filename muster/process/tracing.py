@@ -130,7 +130,7 @@ def configure(process: str, endpoint: str) -> None:
 
 
 def _installed() -> bool:
-    """Return True if the packages are there; to look for one whose parent is missing is an error."""
+    """Return True if the packages are installed; `find_spec` raises where a parent package is missing."""
     try:
         return all(importlib.util.find_spec(name) for name in _PACKAGES)
     except ModuleNotFoundError:

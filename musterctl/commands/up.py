@@ -86,7 +86,7 @@ def _quantity(_: click.Context, param: click.Parameter, value: str | None) -> st
 @planning_config_option
 @click.option("--webhook-port", type=click.IntRange(1, 65535), help="Port of the webhook.  [default: a free one]")
 @click.option("--extender-port", type=click.IntRange(1, 65535), help="Port of the extender.  [default: a free one]")
-@click.option("--foreground", is_flag=True, help="Stay, start again what dies, and stop everything on SIGTERM.")
+@click.option("--foreground", is_flag=True, help="Stay, restart what dies, and stop everything on SIGTERM.")
 @click.option(
     "--provider",
     type=click.Choice(["processes", "kind"]),

@@ -102,5 +102,5 @@ def start_interval(row: GangRow) -> str:
 
 
 def _clock(at: float) -> str:
-    """Return a time of day, with its date unless that is near."""
+    """Return a time of day, with the date if it is not near."""
     return f"{datetime.fromtimestamp(at).astimezone():{'%H:%M' if at - time.time() < _DAY_S else '%Y-%m-%d %H:%M'}}"

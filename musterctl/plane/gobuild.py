@@ -207,7 +207,7 @@ class Progress:
 
 
 class Screen:
-    """One line that changes on a terminal; elsewhere, or where something else redraws it, lines of their own."""
+    """The progress: one line that changes on a terminal; elsewhere, or where it is redrawn, a line each time."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -59,7 +59,7 @@ def _made(dump: ClusterDump) -> _Made:
 def _of_nodes(dump: ClusterDump) -> ClusterDump:
     """Return what says what is used: pods on nodes, and gangs whose placement takes room that no pod of theirs has.
 
-    Ten thousand gangs that wait take seconds to read, and use nothing.
+    Waiting gangs are skipped: ten thousand of them take seconds to read, and use nothing.
     """
     placements = [each for each in dump.of(PLACEMENTS) if _takes_room(each)]
     keys = {each.metadata.key for each in placements}

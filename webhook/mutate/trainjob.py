@@ -55,7 +55,7 @@ def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
 
 
 def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Patch) -> list[str]:
-    """Give a TrainJob that is not explicit, or not free to be, the queue of its namespace; return warnings."""
+    """Set the queue of the namespace in a TrainJob that names none, or may not choose one; return warnings."""
     own = optin.from_labels(meta.labels)
     if own:
         opt_in = optin.from_lock(namespace, own, namespaces)

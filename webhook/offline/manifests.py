@@ -26,7 +26,7 @@ _PLAIN = (
     ("float", _NUMBER, list("+-.0123456789")),
     ("merge", r"<<", ["<"]),
 )
-"""The kinds of a text without quotes, each with its pattern and first characters; all else is a text."""
+"""The YAML types of a value without quotes, each with its pattern and first characters; all others are strings."""
 
 _OCTAL = re.compile(r"[-+]?0[0-7]+")
 _INTEGERS = range(-(2**63), 2**64)

@@ -1,4 +1,4 @@
-"""Events of a Job: requests made of changes of its pods, its PodGroup and its Commands.
+"""Events of a Job: changes of its pods, its PodGroup and its Commands become requests.
 
 An object that is seen for the first time (`old` None) raises the event of its state; versions show if that was handled.
 A pod that is gone raises nothing: the counters in the Job's status show that it existed (`unseen_evictions`).

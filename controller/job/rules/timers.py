@@ -131,7 +131,7 @@ class BackOff(NamedTuple):
 
 
 def back_off(status: JobStatus) -> BackOff | None:
-    """Return the delay that the status notes; None if there is none, or the note cannot be read (it was edited)."""
+    """Return the delay in the status; None if there is none, or it was edited and cannot be read."""
     try:
         return msgspec.json.decode(notes.note(status, notes.BACK_OFF), type=BackOff)
     except msgspec.DecodeError:

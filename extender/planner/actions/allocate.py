@@ -258,7 +258,7 @@ def _most(session: Session, pod_set: PodSetView, wanted: int) -> int:
 
 
 def wants_nodes(session: Session, gang: GangView) -> bool:
-    """Return True for an admitted gang with an open slot that is not just evicted, and may use its queue."""
+    """Return True for an admitted gang with an open slot that was not evicted a moment ago, and may use its queue."""
     if gang.key in session.evicted:
         return False
     let_in = gang.key in session.enqueued or gang.group.status.phase not in {"", "Pending", "Completed"}

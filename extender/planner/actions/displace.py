@@ -137,7 +137,7 @@ class SparesAlone(Evicting):
     """
 
     def execute(self, session: Session) -> None:
-        """Decide Place and KeepSpares for gangs that get room by it; nothing where no gang keeps spares."""
+        """Decide Place and KeepSpares for gangs that then fit; nothing where no gang keeps spares."""
         if session.decided(decisions.Unschedulable) and session.keepers:
             super().execute(session)
 

@@ -193,7 +193,7 @@ class Evicting:
     # -- one gang ---------------------------------------------------------------------------------------------------
 
     def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[EvictableUnit]:
-        """Return the pieces of all allowed gangs that would help the asker."""
+        """Return the pieces, of gangs that may be evicted, whose eviction would help the gang that asks."""
         found: list[EvictableUnit] = []
         leaving = leaving_pods(session)
         useful = None if asker.queue_full else np.logical_or.reduce([need.usable for need in asker.needs])

@@ -241,7 +241,7 @@ class Say(Decision):
 
 @dataclass(frozen=True, slots=True)
 class TellEviction(Decision):
-    """Set a bound pod's annotations about its eviction for autoscalers; empty removes what Muster wrote."""
+    """Set the annotations by which autoscalers may evict a bound pod or not; empty removes those of Muster."""
 
     pod: PodRecord
     value: str

@@ -17,9 +17,9 @@
 
 Nothing is decided here. What decisions and objects have is a `Reason` (`muster.api.muster.reason`), a code with
 parameters, which is read by code and made a sentence where people read it. It is entered here as a constant, as a text
-with blanks, or as a function of its facts. What `muster explain` alone says is a sentence at once. A sentence in a
-condition or an Event may change only when its facts do, as each new one is a write. Of Muster it imports `muster.api`
-and `muster.resources` alone.
+with blanks, or as a function of its facts. Messages of `muster explain` alone are built as sentences at once. A
+sentence in a condition or an Event may change only when its facts do, as each new one is a write. Of Muster it imports
+`muster.api` and `muster.resources` alone.
 """
 
 from extender.planner.reasons import (

@@ -1,6 +1,7 @@
 """Annotations of queues and workloads for autoscalers: `muster.dev/scale-up` and those beside it.
 
-A workload wins over its queue, a queue over those above it; the queue `root` holds for the whole cluster.
+The setting of a workload overrides its queue's, and a queue's those above it; that of `root` applies to the whole
+cluster.
 """
 
 from collections.abc import Mapping

@@ -126,7 +126,7 @@ class GangView:
 
     @cached_property
     def started_s(self) -> float | None:
-        """Start of its life, in seconds since the epoch: when it was whole, or its first pod was bound."""
+        """Start of its life, in seconds since the epoch: when all its pods existed, or its first pod was bound."""
         told = readable_time(self.placement.status.started_at if self.placement else "")
         return told or min([pod.bound_at for pod in self.pods if pod.alive and pod.bound_at is not None], default=None)
 

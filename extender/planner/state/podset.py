@@ -30,7 +30,7 @@ def enough(counts: Mapping[str, int], least: int, minimums: dict[str, int]) -> b
 
 
 def counting(least: int, minimums: dict[str, int]) -> dict[str, int]:
-    """Return the minimums per pod set, all 0 unless `least`, that of all together, covers their sum."""
+    """Return the minimum of each pod set; all are 0 if `least`, the gang's minimum, is below their sum."""
     return minimums if least >= sum(minimums.values()) else dict.fromkeys(minimums, 0)
 
 

@@ -1,6 +1,6 @@
 """Templates of the pods of Volcano Jobs: one class per task, before the pods exist, kept until the job changes.
 
-Of a Job the state keeps only what is planned by, up to a limit (`planned_job`).
+The state keeps only those fields of a Job that planning uses, up to a limit (`planned_job`).
 """
 
 from collections.abc import Collection

@@ -129,7 +129,7 @@ class VictimCapacity:
         return kept[::-1]
 
     def _without(self, free: Amounts, totals: list[int], claims: list[FreedDevices], low: int, high: int) -> bool:
-        """Keep these pieces on their nodes if there is room all the same; changes the three arguments then."""
+        """Keep these pieces on their nodes if the gang fits without that; changes the three arguments then."""
         first, last = self._bounds[low], self._bounds[high]
         used = [claim for claim in claims if any(low <= user < high for user in claim.users)]
         there = np.concatenate([self._columns[first:last], np.array([claim.column for claim in used], np.int64)])

@@ -138,7 +138,7 @@ def _minded(search: Search, kept: list[EvictableUnit]) -> EvictableUnit | None:
 
 
 def _without(pieces: list[EvictableUnit], kept: list[EvictableUnit], minded: EvictableUnit) -> list[EvictableUnit]:
-    """Return the candidates without the refused piece and the others of its queue, or, in one queue, of its gang."""
+    """Return the candidates without the refused piece and all others of its queue; in one queue, of its gang."""
     before = {id(piece) for piece in kept[: kept.index(minded)]}
     queues = {piece.gang.queue for piece in pieces}
     if len(queues) > 1:

@@ -195,7 +195,7 @@ class JobStatus(Wire):
     state: JobState = field(default_factory=JobState)
     """Phase of the job, with time and reason."""
     min_available: NonNegative = 0
-    """`minAvailable` of the spec that was last carried out."""
+    """`minAvailable` of the spec that was last applied."""
     task_status_count: dict[str, TaskState] = field(default_factory=dict)
     """Pods of each task, counted by phase."""
     pending: NonNegative = 0
