@@ -12,6 +12,7 @@ from msgspec import structs
 
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of
+from extender.planner.actions.search import shares_of
 from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
@@ -157,12 +158,12 @@ def _takes_others(session: Session, ask: Ask) -> bool:
         more = {**taken, name: {**taken[name], cls: count}}
         return session.queue_refusal(ask, session.amounts(ask, more)) is not None
 
-    for pod_set in ask.gang.pod_sets:
-        name = pod_set.name
-        for cls, count in pod_set.classes_of(ask.open[name]).items():
-            most = min(count, left)
-            taken[name][cls] = bisect_left(range(1, most + 1), 1, key=refused)
-            left -= taken[name][cls]
+    share = shares_of(session)  # the smallest first: a large one that fits alone may leave too little for others
+    known = [(set_.name, *each) for set_ in ask.gang.pod_sets for each in set_.classes_of(ask.open[set_.name]).items()]
+    for name, cls, count in sorted(known, key=lambda each: share(each[1])):
+        most = min(count, left)
+        taken[name][cls] = bisect_left(range(1, most + 1), 1, key=refused)
+        left -= taken[name][cls]
     return left <= 0
 
 

@@ -96,7 +96,7 @@ class SlotSearch:
             return False
         pod_sets = self.session.ordered_pod_sets(ask.gang)
         if smallest_first:
-            share = _shares(self.session)
+            share = shares_of(self.session)
             pod_sets.sort(key=lambda pod_set: share(pod_set.cls))
         for pod_set in pod_sets:
             left = ask.least - (self.statement.slots - before)
@@ -165,7 +165,7 @@ class SlotSearch:
     def more(self, wanted: Mapping[str, int], *, smallest_first: bool = False) -> None:
         """Fill as many open ranks as fit, at most so many of each pod set; of a unit all or none."""
         session, ask, units = self.session, self.ask, self.ask.units
-        share = _shares(session) if smallest_first else None
+        share = shares_of(session) if smallest_first else None
         filled = {(each.pod_set, rank) for each in self.statement.operations for rank in each.ranks}
         for pod_set in session.ordered_pod_sets(ask.gang):
             ranks = [rank for rank in ask.open[pod_set.name] if (pod_set.name, rank) not in filled]
@@ -302,13 +302,13 @@ def _orders(session: Session, gang: GangView) -> list[list[PodSetView]]:
     """Return the orders of pod sets to try: the largest share first, then as written; followers last in both."""
     if len(gang.pod_sets) <= 1:
         return [gang.pod_sets]
-    share = _shares(session)
+    share = shares_of(session)
     written = sorted(gang.pod_sets, key=follows)
     greedy = sorted(written, key=lambda pod_set: (follows(pod_set), -share(pod_set.cls)))
     return [greedy] if greedy == written else [greedy, written]
 
 
-def _shares(session: Session) -> Callable[[PodClass | None], float]:
+def shares_of(session: Session) -> Callable[[PodClass | None], float]:
     """Return the function for the largest part of the cluster that one pod of a class asks for; 0 if unknown."""
     totals = np.maximum(session.snapshot.allocatable.sum(axis=1), 1)
     return lambda cls: 0.0 if cls is None else float((session.snapshot.row_of(cls) / totals).max(initial=0.0))

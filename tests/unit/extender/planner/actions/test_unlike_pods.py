@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from extender_world import World, of, slots
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from shares_world import cluster
 from victims_world import victims
@@ -116,6 +116,7 @@ def test_a_whole_sub_group_is_counted() -> None:
 
 
 @settings(max_examples=settings().max_examples // 2)
+@example(gpus=[2, 1, 1], least=2, limit=2)
 @given(gpus=st.lists(st.integers(0, 4), min_size=1, max_size=6), least=st.integers(1, 6), limit=st.integers(0, 12))
 def test_a_gang_is_planned_if_and_only_if_its_queue_takes_what_it_is_given(
     gpus: list[int], least: int, limit: int
