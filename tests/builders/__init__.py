@@ -20,31 +20,10 @@ Worlds are made of them: `World` (extender_world) is a cluster as the planner se
 around the real controller, `Pages` (web_world) one behind the pages.
 """
 
-from builders.objects import (
-    batch_job,
-    job,
-    job_owner,
-    members,
-    node,
-    placement,
-    pod,
-    pod_group,
-    queue,
-    train_job,
-)
+from builders.objects import batch_job, job, job_owner, members, node, placement, pod, pod_group, queue, train_job
 
 GPU = "nvidia.com/gpu"
 
 __all__ = [
-    "GPU",
-    "batch_job",
-    "job",
-    "job_owner",
-    "members",
-    "node",
-    "placement",
-    "pod",
-    "pod_group",
-    "queue",
-    "train_job",
-]
+    "GPU", "batch_job", "job", "job_owner", "members", "node", "placement", "pod", "pod_group", "queue", "train_job"
+]  # fmt: skip

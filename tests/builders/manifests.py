@@ -7,15 +7,10 @@ from muster.api.names import GROUP_NAME, TASK_INDEX, TASK_SPEC
 
 JSON = dict[str, Any]
 _METADATA: Final = {
-    "uid": "uid",
-    "labels": "labels",
-    "annotations": "annotations",
-    "version": "resourceVersion",
-    "created": "creationTimestamp",
-    "deleted": "deletionTimestamp",
-    "generate_name": "generateName",
-    "finalizers": "finalizers",
-}
+    "uid": "uid", "labels": "labels", "annotations": "annotations", "version": "resourceVersion",
+    "created": "creationTimestamp", "deleted": "deletionTimestamp", "generate_name": "generateName",
+    "finalizers": "finalizers"
+}  # fmt: skip
 """Argument → field of the metadata; all other arguments are fields of the spec."""
 
 
@@ -33,11 +28,7 @@ def manifest(
     meta = {"name": name, "namespace": namespace, "ownerReferences": [owner] if owner else []}
     meta |= {field: more.pop(word, None) for word, field in _METADATA.items()}
     fields = {**(spec or {}), **{camel(field): value for field, value in more.items()}}
-    body: JSON = {
-        "apiVersion": api_version,
-        "kind": kind,
-        "metadata": {key: each for key, each in meta.items() if each},
-    }
+    body: JSON = {"apiVersion": api_version, "kind": kind, "metadata": {key: one for key, one in meta.items() if one}}
     return body | ({"spec": fields} if fields else {}) | ({"status": status} if status else {})
 
 

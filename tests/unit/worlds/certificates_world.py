@@ -123,8 +123,7 @@ class World:
     def _turn(self, writes: int) -> float:
         content, seen = self.content, self.seen()
         for bundle in self.bundles if content else ():
-            present = _bundle(bundle.now)
-            after = write_bundle(bundle_for(content, present, seen))
+            after = write_bundle(bundle_for(content, _bundle(bundle.now), seen))
             if after != bundle.now:
                 if not writes:
                     return 0.0
@@ -139,9 +138,7 @@ class World:
         return next_pass_s(content, seen)
 
     def _store(self, content: Content) -> None:
-        self.data = {
-            key: value for key, value in {**(self.data or {}), **data_of(content)}.items() if value is not None
-        }
+        self.data = {key: one for key, one in {**(self.data or {}), **data_of(content)}.items() if one is not None}
         self.annotations = {key: value for key, value in annotations_of(content).items() if value is not None}
         for name, written in self.shown.items():
             pair = content.leaves.get(name)  # a replica shows what it had if it cannot load what is there

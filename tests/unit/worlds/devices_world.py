@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import msgspec
-from extender_world import World
+from extender_world import CPU, World
 
 from extender.planner.plugins.dynamicresources import DynamicResources
 from muster.api.kubernetes.core import Pod
@@ -19,7 +19,6 @@ from muster.api.kubernetes.meta import OwnerReference
 from muster.api.muster.gang import pinned_affinity
 
 DRIVER = "gpu.example.com"
-CPU = {"cpu": 1}
 
 
 def exactly(device_class: str = "gpu", count: int = 1, *cel: str, **more: Any) -> dict[str, Any]:
@@ -30,12 +29,8 @@ def exactly(device_class: str = "gpu", count: int = 1, *cel: str, **more: Any) -
 
 def asks(*requests: Mapping[str, Any], constraints: Any = ()) -> dict[str, Any]:
     """The spec of a claim: exact requests r0, r1, …; one that is a list names alternatives."""
-    named = []
-    for number, request in enumerate(requests):
-        if "firstAvailable" in request:
-            named.append({"name": f"r{number}", **request})
-        else:
-            named.append({"name": f"r{number}", "exactly": dict(request)})
+    said = [request if "firstAvailable" in request else {"exactly": dict(request)} for request in requests]
+    named = [{"name": f"r{number}", **request} for number, request in enumerate(said)]
     return {"devices": {"requests": named, "constraints": list(constraints)}}
 
 
@@ -65,8 +60,7 @@ class Devices(World):
 
     def device_class(self, name: str = "gpu", *cel: str, extended: str | None = None, **meta: Any) -> Self:
         """A class of devices of the driver that match these expressions too; returns the world, as the next two do."""
-        expressions = (f'device.driver == "{DRIVER}"', *cel)
-        selectors = [{"cel": {"expression": expression}} for expression in expressions]
+        selectors = [{"cel": {"expression": expression}} for expression in (f'device.driver == "{DRIVER}"', *cel)]
         spec = {"selectors": selectors, "extendedResourceName": extended}
         self.tell(DeviceClass, self.state.claimants.on_class, name, spec, namespace="", **meta)
         return self
@@ -106,10 +100,8 @@ class Devices(World):
         status: dict[str, Any] = {"reservedFor": [{"resource": "pods", "name": uid, "uid": uid} for uid in users]}
         if got:
             status["allocation"] = {"devices": {"results": results}, "nodeSelector": selector}
-        owners = meta.pop("owner_references", [_owner(pod)] if pod is not None else [])
-        self.tell(
-            ResourceClaim, self.state.claimants.on_claim, name, spec, status=status, owner_references=owners, **meta
-        )
+        meta.setdefault("owner_references", [_owner(pod)] if pod is not None else [])
+        self.tell(ResourceClaim, self.state.claimants.on_claim, name, spec, status=status, **meta)
         return f"ns/{name}"
 
     def tell(self, kind: Any, on: Any, name: str, spec: dict[str, Any], **more: Any) -> None:
@@ -130,17 +122,14 @@ class Devices(World):
         refused: bool = False,
     ) -> Pod:  # fmt: skip
         """A pod of a gang's task `worker` with claims; `claim` is the one that was made for it."""
-        name = f"{gang.partition('/')[2]}-worker-{index}"
+        owner = gang.partition("/")[2]
         status: dict[str, Any] = {"phase": phase}
         if claim is not None:
             status["resourceClaimStatuses"] = [{"name": "devices", "resourceClaimName": claim}]
         if extended_claim:
             status["extendedResourceClaimStatus"] = {"resourceClaimName": extended_claim}
-        annotations = {
-            "scheduling.k8s.io/group-name": gang.partition("/")[2],
-            "volcano.sh/task-spec": "worker",
-            "volcano.sh/task-index": str(index),
-        }
+        annotations = {"scheduling.k8s.io/group-name": owner, "volcano.sh/task-spec": "worker"}
+        annotations["volcano.sh/task-index"] = str(index)
         if pin:
             annotations |= {"muster.dev/node": pin, "muster.dev/epoch": "1"}
             use = {**use, "affinity": pinned_affinity(None, pin)}
@@ -150,6 +139,7 @@ class Devices(World):
         if node:
             spec["nodeName"] = node
         pod = msgspec.convert({"spec": spec, "status": status}, Pod)
+        name = f"{owner}-worker-{index}"
         pod.metadata = self.meta(name, uid=f"uid-{name}", annotations=annotations)
         self.state.on_pod(None, pod)
         return pod

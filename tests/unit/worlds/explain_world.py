@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from extender_world import World
+from extender_world import GPU8, World
 from state_oracle import RememberingState
 
 from extender.explain.clusterdump import ClusterDump, kind_name
 from extender.explain.find import explain
 from extender.explain.report import GangReport, PodReport
+from extender.explain.text import lines_of
 from extender.explain.whatif import WhatIf
 from extender.planner.memory import Memory, PublishedInputs
 from extender.planner.state.feed import FEED
@@ -61,28 +62,43 @@ class ExplainWorld(World):
         objects = {kind: list(items.values()) for kind, items in self.state.told.items()}
         return ClusterDump(self.now, objects=objects, suspects={"": DEFAULT_RULES.told}, inputs={"": self.inputs})
 
-    def explain(self, name: str, kind: str = "gang") -> GangReport | PodReport:
+    def explain(self, name: str, kind: str = "gang") -> Any:
         """The report of an object in namespace `ns`."""
-        return explain(WhatIf(self.dump()), kind, name, "ns")
+        return report_of(self.dump(), name, kind)
 
     def gang_report(self, name: str) -> GangReport:
         """The report of a gang."""
-        report = self.explain(name)
-        assert isinstance(report, GangReport)
-        return report
+        return self.explain(name)
 
     def pod_report(self, name: str) -> PodReport:
         """The report of a pod."""
-        report = self.explain(name, "pod")
-        assert isinstance(report, PodReport)
-        return report
+        return self.explain(name, "pod")
 
-    def runs(self, name: str, number: int, requests: dict[str, Any], first_node: int = 0) -> str:
+    def runs(
+        self,
+        name: str,
+        number: int,
+        requests: dict[str, Any] = GPU8,
+        first_node: int = 0,
+        *,
+        since: float | None = None,
+        **gang: Any,
+    ) -> str:
         """A gang that runs, one pod on each node from `first_node`."""
-        key = self.gang(name, {"worker": (number, requests)}, phase="Running")
-        for rank in range(number):
-            self.pod(key, "worker", rank, requests, node=f"node-{first_node + rank}", phase="Running")
+        key = self.gang(name, {"worker": (number, requests)}, phase="Running", **gang)
+        nodes = [f"node-{first_node + rank}" for rank in range(number)]
+        self.members(key, number, requests, node=nodes, phase="Running", since=since)
         return key
+
+
+def report_of(dump: ClusterDump, name: str, kind: str = "gang") -> Any:
+    """The report of an object of a dump in namespace `ns`."""
+    return explain(WhatIf(dump), kind, name, "ns")
+
+
+def by_label(report: Any, now: float) -> dict[str, str]:
+    """The lines of a report as they are shown."""
+    return {line.label: line.text for line in lines_of(report, now)}
 
 
 @dataclass(frozen=True)

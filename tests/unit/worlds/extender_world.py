@@ -26,6 +26,7 @@ from extender.planner.plugins.predicates import Predicates
 from extender.planner.state.gangs import GangView
 from extender.planner.timing import Timing
 from muster.api import names
+from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
 from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.gang import Slot, pinned_affinity
@@ -35,6 +36,9 @@ from muster.api.volcano.batch import Job, JobSpec, LifecyclePolicy, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus, Queue, QueueSpec, QueueStatus
 
 NOW = 1_800_000_000.0
+GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
+GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
+CPU = {"cpu": 1}
 T = TypeVar("T", bound=Object)
 
 
@@ -191,11 +195,9 @@ class World:
         priority_class: str = "", **more: Any,
     ) -> Pod:  # fmt: skip
         """A pod of a gang; the same arguments again give a newer version of the same pod."""
-        annotations = {
-            "scheduling.k8s.io/group-name": gang.partition("/")[2],
-            "volcano.sh/task-spec": task,
-            "volcano.sh/task-index": str(index),
-        }
+        owner = gang.partition("/")[2]
+        annotations = {"scheduling.k8s.io/group-name": owner, "volcano.sh/task-spec": task}
+        annotations["volcano.sh/task-index"] = str(index)
         spec = self.pod_spec(requests, schedulerName="muster")
         if pin:
             annotations |= {"muster.dev/node": pin, "muster.dev/epoch": str(epoch)}
@@ -211,7 +213,7 @@ class World:
         if bound is not None:
             at = format_time(bound)
             conditions.append(ReportedCondition(type="PodScheduled", status="True", last_transition_time=at))
-        name = f"{gang.partition('/')[2]}-{task}-{index}"
+        name = f"{owner}-{task}-{index}"
         metadata = msgspec.to_builtins(self.meta(name, uid=f"uid-{name}", annotations=annotations))
         pod = msgspec.convert({"metadata": metadata, "spec": spec}, Pod)
         started = None if since is None else format_time(since)
@@ -244,6 +246,12 @@ class World:
         view = self.state.gang(key)
         assert view is not None, f"there is no gang {key}"
         return view
+
+    def causes_of(self, key: str, nodes: int) -> list[str]:
+        """Why the first nodes do not take pods of a gang."""
+        session, cls = self.session(), self.view(key).pod_sets[0].cls
+        assert cls is not None
+        return [str(session.causes.of[code]) for code in session.codes(cls)[:nodes]]
 
     def session(self, *actions: Action) -> Session:
         """Run these actions in one cycle."""
@@ -336,9 +344,23 @@ def cluster_of(world: World, *, synced: bool = True) -> Live:
     return StillCluster(world, synced=synced)
 
 
-def of(session: Session, kind: type[Any]) -> list[Any]:
-    """The decisions of one kind."""
+def request_of(
+    meta: ObjectMeta, provisioning_class: str, conditions: Sequence[ReportedCondition] = ()
+) -> ProvisioningRequest:
+    """A request for nodes of which an autoscaler says this."""
+    spec = ProvisioningRequestSpec(provisioning_class_name=provisioning_class)
+    return ProvisioningRequest(metadata=meta, spec=spec, status=ProvisioningRequestStatus(conditions=[*conditions]))
+
+
+def of(session: Session, kind: type[Any] | tuple[type[Any], ...]) -> list[Any]:
+    """The decisions of one kind, or of several."""
     return [decision for decision in session.decisions if isinstance(decision, kind)]
+
+
+def only(session: Session, kind: type[Any]) -> Any:
+    """The one decision of its kind."""
+    [decision] = of(session, kind)
+    return decision
 
 
 def slots(placement: Placement | decisions.Place) -> dict[str, list[str]]:

@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import numpy as np
 from app_world import ask
-from extender_world import World, cluster_of, of, slots
+from extender_world import World, cluster_of, of, only, slots
 from gpus_world import shares
+from verbs_world import error_of
 from victims_world import Cluster, victims
 
 from extender.app import Verbs, create_app
@@ -25,7 +26,6 @@ from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.verbs.bind import Bind
 from extender.writes import WriteContext
-from muster.api.kubernetes.extender import ExtenderBindingArgs
 from muster.api.volcano.scheduling import SubGroupPolicy
 
 HALF = {"nvidia.com/gpu": 4}
@@ -98,8 +98,7 @@ def shared_gpu(third: Third) -> list[str]:
     """The GPU of the only node that a pod gets which shares one."""
     world = world_with(third)
     shares(world, "a", 1, gpu_fraction="0.5")
-    [place] = of(world.plan(), decisions.Place)
-    return [gpu for pod_set in place.pod_sets for gpu in pod_set.gpus]
+    return [gpu for pod_set in only(world.plan(), decisions.Place).pod_sets for gpu in pod_set.gpus]
 
 
 def elastic(world: World) -> None:
@@ -155,8 +154,7 @@ def reclaimed(third: Third) -> set[str]:
 
 def told_of_reclaim(third: Third) -> str:
     """What the gang is told besides for which nothing is reclaimed."""
-    [why] = of(_reclaiming(third), decisions.Unschedulable)
-    return str(why.message).partition("needed; ")[2]
+    return str(only(_reclaiming(third), decisions.Unschedulable).message).partition("needed; ")[2]
 
 
 def _reclaiming(third: Third) -> Session:
@@ -209,8 +207,7 @@ def waits(third: Third) -> str:
     """Why a gang of two pods waits, in a cluster that has room for it."""
     world = world_with(third, 2)
     world.gang("a", {"worker": (2, WHOLE)})
-    [waiting] = of(world.session(Allocate()), decisions.Unschedulable)
-    return waiting.message.partition(";")[0]
+    return only(world.session(Allocate()), decisions.Unschedulable).message.partition(";")[0]
 
 
 def topologies(third: Third) -> list[str]:
@@ -228,10 +225,6 @@ def behind_a_head(world: World) -> None:
 
 async def _at_once(*_: object) -> None:
     """Nothing to wait for."""
-
-
-async def _bound(bind: Bind, call: ExtenderBindingArgs) -> str:
-    return (await bind(call)).error
 
 
 def bound_with(third: Third) -> str | None:
@@ -253,9 +246,7 @@ def bound_with(third: Third) -> str | None:
     bind = Bind(
         cluster, barrier, Binder(), active=lambda: True, on_release=lambda *_: None, session=lambda: session  # type: ignore[arg-type]
     )  # fmt: skip
-    meta = pod.metadata
-    call = ExtenderBindingArgs(pod_name=meta.name, pod_namespace="ns", pod_uid=meta.uid, node="node-0")
-    assert asyncio.run(_bound(bind, call)) == ""
+    assert asyncio.run(error_of(bind, pod, "node-0")) == ""
     return written.get("example.com/third")
 
 

@@ -37,9 +37,8 @@ def labelled(**labels: str) -> list[HyperNodeMember]:
 
 def within(*names: str) -> list[HyperNodeMember]:
     """HyperNodes by name."""
-    return [
-        HyperNodeMember(type="HyperNode", selector=MemberSelector(exact_match=ExactMatch(name=name))) for name in names
-    ]
+    selectors = [MemberSelector(exact_match=ExactMatch(name=name)) for name in names]
+    return [HyperNodeMember(type="HyperNode", selector=each) for each in selectors]
 
 
 def hyper_node(
@@ -57,8 +56,7 @@ def node(name: str, **labels: str) -> Node:
 
 def path_of(tree: Tree, column: int) -> tuple[str, ...]:
     """The names of the domains of a node, outermost first; it ends at the first level without one."""
-    numbers = tree.domain_of[:, column]
-    return tuple(tree.domains[level][number] for level, number in enumerate(numbers) if number >= 0)
+    return tuple(tree.domains[level][number] for level, number in enumerate(tree.domain_of[:, column]) if number >= 0)
 
 
 def paths(world: "HyperNodeWorld", tree: Tree) -> dict[str, tuple[str, ...]]:
@@ -76,19 +74,13 @@ class HyperNodeWorld:
     def tell(self, *objects: Node | HyperNode) -> "HyperNodeWorld":
         """Adds or changes objects."""
         for each in objects:
-            if isinstance(each, Node):
-                self.state.on_node(None, each)
-            else:
-                self.state.on_hyper_node(None, each)
+            (self.state.on_node if isinstance(each, Node) else self.state.on_hyper_node)(None, each)
         return self
 
     def forget(self, *objects: Node | HyperNode) -> None:
         """Takes objects away."""
         for each in objects:
-            if isinstance(each, Node):
-                self.state.on_node(each, None)
-            else:
-                self.state.on_hyper_node(each, None)
+            (self.state.on_node if isinstance(each, Node) else self.state.on_hyper_node)(each, None)
 
     def name(self, column: int) -> str:
         """The node in a column; empty if there is none."""

@@ -59,8 +59,7 @@ def shaped(made: JSON) -> list[JSON]:
 
 def refused(made: JSON) -> set[str]:
     """The paths of what is wrong with a Swarm."""
-    review = validate.workload.reviewer(lookups(), FRAMEWORK)
-    return {error.path for error in review(request(made)).errors}
+    return {error.path for error in validate.workload.reviewer(lookups(), FRAMEWORK)(request(made)).errors}
 
 
 def grouped(client: Any, bees: list[JSON]) -> tuple[PodGroup, list[Pod]]:
@@ -90,8 +89,7 @@ def planned(group: PodGroup, bees: list[Pod], nodes: int) -> list[dict[str, list
     world.state.on_pod_group(None, group)
     for bee in bees:
         world.state.on_pod(None, bee)
-    session = world.session(world.progress, Enqueue(), Allocate())
-    return [slots(place) for place in of(session, decisions.Place)]
+    return [slots(place) for place in of(world.session(world.progress, Enqueue(), Allocate()), decisions.Place)]
 
 
 def main() -> None:

@@ -7,10 +7,7 @@ from builders import pod as a_pod
 from frameworks_world import FRAMEWORK, replicated_job, runtime
 
 from controller.trainjob.rules.children import Children, intent, job_manifest
-from controller.trainjob.rules.steps import (
-    Step,
-    decide,
-)
+from controller.trainjob.rules.steps import Step, decide
 from muster.api import names
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.core import IndexedJob, Pod

@@ -8,8 +8,6 @@ from typing import Any, Literal
 
 from topology_world import Racks
 
-from muster.api.volcano.batch import TaskSpec
-
 Kind = Literal["leader", "slices", "levels", "shares", "tasks"]
 KINDS: tuple[Kind, ...] = ("leader", "slices", "levels", "shares", "tasks")
 WHOLE = 1000
@@ -40,10 +38,8 @@ class Pods:
         if self.group:
             said["muster.dev/topology-group"] = "g"
         if self.slice_level:
-            said |= {
-                "muster.dev/topology-slice-required": self.slice_level,
-                "muster.dev/topology-slice-size": str(self.slice_size),
-            }
+            said["muster.dev/topology-slice-required"] = self.slice_level
+            said["muster.dev/topology-slice-size"] = str(self.slice_size)
         return said | ({"gpu-fraction": str(self.fraction / WHOLE)} if self.fraction else {})
 
     @property
@@ -70,22 +66,11 @@ class Case:
         """A world of the planner, and the key of the gang."""
         world = Racks(0, checked=False, profile=profile)
         for name, (gpus, cpu) in self.nodes.items():
-            world.node(
-                name, gpus=gpus, cpu=cpu, labels={level: name[:width] for level, width in WIDTH.items() if level}
-            )
+            labels = {level: name[:width] for level, width in WIDTH.items() if level}
+            world.node(name, gpus=gpus, cpu=cpu, labels=labels)
         key = world.gang("a", {one.name: (one.count, one.requests) for one in self.sets})
         world.said_of(key, {"muster.dev/topology-required": self.required} if self.required else {})
-        owner = world.state.groups[key].metadata.controller
-        job = world.state.jobs[owner.uid if owner else ""]
-        job.spec.tasks = [
-            TaskSpec(
-                name=task.name,
-                replicas=task.replicas,
-                template={**task.template, "metadata": {"annotations": one.annotations}},
-            )
-            for task, one in zip(job.spec.tasks, self.sets, strict=True)
-        ]
-        world.state.on_job(None, job)
+        world.annotate_templates(key, {one.name: one.annotations for one in self.sets})
         return world, key
 
 

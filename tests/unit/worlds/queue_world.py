@@ -50,6 +50,11 @@ class QueueWorld(World):
         self.runs[key] = Run(key, requests, lasts_s, self.now)
         return key
 
+    def joins(self, name: str, members: int, **more: Any) -> Session:
+        """A gang is submitted, and the step after that."""
+        self.submit(name, members, **more)
+        return self.step()
+
     def step(self, seconds: float = 1.0) -> Session:
         """So much later: gangs whose time is over end, and one cycle places others, which start at once."""
         self.now += seconds

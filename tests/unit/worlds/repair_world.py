@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from extender_world import World, of
+from extender_world import GPU8, World, of
 
 from extender.planner.actions.repair import SETTLE_S, Repair
 from extender.planner.framework import decisions
@@ -18,7 +18,6 @@ from muster.api.muster.placement import (
     SpareSeats,
 )
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 XID = {"SysLogsXIDError": "True"}
 
 
@@ -48,12 +47,12 @@ class RepairWorld(World):
         """A member that runs."""
         self.pod(key, "worker", rank, GPU8, node=node, phase="Running", **more)
 
-    def faults(self, *nodes: str) -> Session:
-        """The cycle of repairs after these nodes have become suspect, and their faults have settled."""
+    def faults(self, *nodes: str, after: float = SETTLE_S) -> Session:
+        """The cycle of repairs so long after these nodes have become suspect; their faults have settled by then."""
         for node in nodes:
             self.node(node, conditions=XID)
         self.look()
-        return self.look(SETTLE_S)
+        return self.look(after)
 
     def replaced(self, node: str) -> decisions.Place:
         """A node becomes suspect, and the placement that follows from it is written."""

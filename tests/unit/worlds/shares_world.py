@@ -3,7 +3,7 @@
 import numpy as np
 from victims_world import Cluster
 
-from extender.planner.actions.displace import Reclaim
+from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.registry import Action, PlainPlugin
 from extender.planner.framework.session import Session
@@ -64,6 +64,13 @@ def deserving(nodes: int, *actions: Action, **deserved: int) -> Cluster:
     world.plugins = [Proportion({}), *world.plugins]
     for name, gpus in deserved.items():
         world.queue(name, deserved={"nvidia.com/gpu": gpus})
+    return world
+
+
+def one_node(gpus: int, **deserved: int) -> Cluster:
+    """One node, whose queues deserve so many GPUs of it."""
+    world = deserving(0, Reclaim(), Preempt(), **deserved)
+    world.node("node-0", gpus=gpus)
     return world
 
 

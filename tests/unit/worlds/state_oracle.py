@@ -314,22 +314,18 @@ def as_it_was(before: Pod, new: Pod, known: PodRecord, *, read: bool) -> Pod:
     """A bound pod as it is charged: what says that is as before, the rest new; all as before if it cannot be read."""
     meta = new.metadata
     if not read:
-        meta = structs.replace(
-            before.metadata, resource_version=meta.resource_version, deletion_timestamp=meta.deletion_timestamp
-        )
+        now = {"resource_version": meta.resource_version, "deletion_timestamp": meta.deletion_timestamp}
         status = structs.replace(before.status, phase=new.status.phase)
-        return structs.replace(before, metadata=meta, status=status)
+        return structs.replace(before, metadata=structs.replace(before.metadata, **now), status=status)
     kept = {*_QUEUE_KEYS, *names.GPU_SHARE_KEYS}
     kept |= {*_GANG_KEYS} if known.gang else set()
     kept |= {*_SLOT_KEYS} if known.gang and known.slot else set()
-    kept |= (
-        {*_DEVICE_KEYS} if known.devices and not set(_DEVICE_KEYS).isdisjoint(before.metadata.annotations) else set()
-    )
+    told = known.devices and not set(_DEVICE_KEYS).isdisjoint(before.metadata.annotations)
+    kept |= {*_DEVICE_KEYS} if told else set()
 
     def mixed(old: Mapping[str, str], now: Mapping[str, str]) -> dict[str, str]:
-        return {key: text for key, text in now.items() if key not in kept} | {
-            key: text for key, text in old.items() if key in kept
-        }
+        fresh = {key: text for key, text in now.items() if key not in kept}
+        return fresh | {key: text for key, text in old.items() if key in kept}
 
     annotations = mixed(before.metadata.annotations, meta.annotations)
     metadata = structs.replace(meta, labels=mixed(before.metadata.labels, meta.labels), annotations=annotations)

@@ -71,10 +71,16 @@ class Extender:
 
     def error(self, pod: Pod, node: str) -> str:
         """What bind answers."""
-        meta = pod.metadata
-        args = ExtenderBindingArgs(pod_name=meta.name, pod_namespace="ns", pod_uid=meta.uid, node=node)
+        return asyncio.run(error_of(self._bind, pod, node))
 
-        async def answer() -> str:
-            return (await self._bind(args)).error
+    def done(self, pod: Pod, node: str) -> None:
+        """Filter lets the pod pass to a node, and bind takes it there."""
+        assert self.passed(pod, node) == [node]
+        assert self.error(pod, node) == ""
 
-        return asyncio.run(answer())
+
+async def error_of(bind: Bind, pod: Pod, node: str) -> str:
+    """What bind answers to a call for this pod."""
+    meta = pod.metadata
+    args = ExtenderBindingArgs(pod_name=meta.name, pod_namespace=meta.namespace, pod_uid=meta.uid, node=node)
+    return (await bind(args)).error

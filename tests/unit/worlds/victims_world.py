@@ -34,8 +34,7 @@ class Cluster(World):
         requests = {"nvidia.com/gpu": gpus}
         key = self.gang(name, {"worker": (pods, requests)}, phase="Running", **{"priority_class": "low"} | more)
         for rank in range(pods):
-            node = f"node-{first + rank * gpus // 8}"
-            self.pod(key, "worker", rank, requests, node=node, phase="Running")
+            self.pod(key, "worker", rank, requests, node=f"node-{first + rank * gpus // 8}", phase="Running")
         return key
 
     def asks(self, name: str, pods: int, gpus: int = 8, priority_class: str = "high", **more: Any) -> str:
