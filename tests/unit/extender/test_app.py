@@ -26,8 +26,7 @@ async def broken_later(_: object) -> Any:
 
 
 APP = create_app(
-    Verbs(broken, broken, broken_later, broken),
-    lambda: {"good": lambda: {"said": 1}, "bad": lambda: broken(None)},
+    Verbs(broken, broken, broken_later, broken), lambda: {"good": lambda: {"said": 1}, "bad": lambda: broken(None)}
 )
 
 

@@ -43,8 +43,7 @@ async def test_the_last_member_releases_all() -> None:
     assert not any(call.done() for call in calls)
     calls.append(join(barrier, 4999, 5000))
     assert set(await asyncio.gather(*calls)) == {MeetingOutcome.RELEASED}
-    assert barrier.waiting() == 0
-    assert barrier.arrived() == {}
+    assert (barrier.waiting(), barrier.arrived()) == (0, {})
 
 
 async def test_a_retried_member_counts_once() -> None:

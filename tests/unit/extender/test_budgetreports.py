@@ -48,9 +48,8 @@ class Budgets:
 def ratios() -> dict[tuple[str, str, str], float]:
     """The metric: by queue, resource and period."""
     [family] = RATIO.collect()
-    return {
-        (each.labels["queue"], each.labels["resource"], each.labels["period"]): each.value for each in family.samples
-    }
+    names = ("queue", "resource", "period")
+    return {tuple(each.labels[name] for name in names): each.value for each in family.samples}
 
 
 def ratio() -> float | None:
@@ -66,11 +65,8 @@ def test_each_step_is_told_once() -> None:
     assert budgets.told(80) == ["BudgetNearlyUsed"]
     assert budgets.told(90) == []
     assert budgets.told(100) == ["BudgetUsed"]
-    assert budgets.events.told[-1] == (
-        "team",
-        "BudgetUsed",
-        "queue team has used 100% of its budget of nvidia.com/gpu this month; no more gangs that ask for it start",
-    )
+    why = "queue team has used 100% of its budget of nvidia.com/gpu this month; no more gangs that ask for it start"
+    assert budgets.events.told[-1] == ("team", "BudgetUsed", why)
     assert budgets.told(120) == []
     assert budgets.told(0) == []
     assert budgets.told(85) == ["BudgetNearlyUsed"]

@@ -31,35 +31,29 @@ def post(headers: dict[str, str], *, authenticated: bool = False) -> tuple[int, 
     return ask(app, "POST", "/bind", BODY, headers=headers, host=headers.get("host", "127.0.0.1:9444")).status, asked
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1:9444", "127.0.0.1", "localhost:9444", "[::1]:9444"])
-def test_a_call_as_kube_scheduler_makes_it_is_answered(host: str) -> None:
-    """JSON to a loopback address."""
-    assert post(JSON | {"host": host}) == (HTTPStatus.OK, ["p"])
+SERVICE = {"host": "muster-extender.muster-system.svc"}
+UNREAD = HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+OTHER_KINDS = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "")
+"""A web page can send these to any port without being asked."""
+OTHER_HOSTS = ("evil.example:9444", "192.0.2.1", "127.0.0.1.evil.example", "[", "")
+"""Names that a web page made to mean 127.0.0.1, and what is none."""
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""])
-def test_a_body_of_another_type_is_not_read(kind: str) -> None:
-    """A web page can send these to any port without being asked."""
-    assert post({"content-type": kind}) == (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, [])
-
-
-@pytest.mark.parametrize("host", ["evil.example:9444", "192.0.2.1", "127.0.0.1.evil.example", "[", ""])
-def test_another_name_for_loopback_is_refused(host: str) -> None:
-    """A name that a web page made to mean 127.0.0.1."""
-    assert post(JSON | {"host": host}) == (HTTPStatus.FORBIDDEN, [])
-
-
-def test_a_call_from_a_web_page_is_refused() -> None:
-    """kube-scheduler sends no Origin."""
-    assert post(JSON | {"origin": "http://127.0.0.1:9444"}) == (HTTPStatus.FORBIDDEN, [])
-
-
-def test_with_a_client_certificate_any_name_will_do() -> None:
-    """A Service's, say; a browser to which somebody has given that certificate is still refused."""
-    host = {"host": "muster-extender.muster-system.svc"}
-    assert post(JSON | host, authenticated=True) == (HTTPStatus.OK, ["p"])
-    assert post(JSON | host | {"origin": "https://evil.example"}, authenticated=True) == (HTTPStatus.FORBIDDEN, [])
-    assert post(host | {"content-type": "text/plain"}, authenticated=True) == (HTTPStatus.UNSUPPORTED_MEDIA_TYPE, [])
+@pytest.mark.parametrize(("headers", "authenticated", "status"), [
+    *((JSON | {"host": host}, False, HTTPStatus.OK)
+      for host in ("127.0.0.1:9444", "127.0.0.1", "localhost:9444", "[::1]:9444")),
+    *(({"content-type": kind}, False, UNREAD) for kind in OTHER_KINDS),
+    *((JSON | {"host": host}, False, HTTPStatus.FORBIDDEN) for host in OTHER_HOSTS),
+    (JSON | {"origin": "http://127.0.0.1:9444"}, False, HTTPStatus.FORBIDDEN),
+    (JSON | SERVICE, True, HTTPStatus.OK),
+    (JSON | SERVICE | {"origin": "https://evil.example"}, True, HTTPStatus.FORBIDDEN),
+    (SERVICE | {"content-type": "text/plain"}, True, UNREAD),
+])  # fmt: skip
+def test_only_calls_as_kube_scheduler_makes_them_are_answered(
+    headers: dict[str, str], status: HTTPStatus, *, authenticated: bool
+) -> None:
+    """JSON without an Origin to a loopback address, or to any name with a client certificate."""
+    assert post(headers, authenticated=authenticated) == (status, ["p"] if status == HTTPStatus.OK else [])
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "muster-extender"])  # noqa: S104 - what is refused

@@ -64,9 +64,8 @@ class Process:
         self.world, self.client, self.now = HyperNodeWorld(), Written(), 1_000_000.0
         self._tree = HyperNodeTree()
         self._writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: self.now)
-        self._writer = HyperNodeStatusWriter(
-            WriteContext(self.client, None, self._writes, None, lambda: self.now)  # type: ignore[arg-type]
-        )
+        context = WriteContext(self.client, None, self._writes, None, lambda: self.now)  # type: ignore[arg-type]
+        self._writer = HyperNodeStatusWriter(context)
 
     def cycle(self, after_s: float = EVERY_S) -> list[tuple[str, dict[str, Any]]]:
         """What a cycle that comes so much later writes."""
@@ -143,9 +142,7 @@ def of(*conditions: Condition) -> HyperNode:
 
 def test_what_is_wrong_is_a_condition_beside_those_of_others() -> None:
     """All of it in one message; the time is that of the change from right to wrong."""
-    foreign = Condition(
-        type="Other", status="True", last_transition_time="2026-01-01T00:00:00Z", reason="R", message=""
-    )
+    foreign = Condition("Other", "True", last_transition_time="2026-01-01T00:00:00Z", reason="R", message="")
     patch = hyper_node_difference(of(foreign), 1, WRONG, 0.0)
     assert [each["type"] for each in patch["conditions"]] == ["Other", "Valid"]
     ours = convert(patch["conditions"][1], Condition)
@@ -174,10 +171,8 @@ def test_only_what_differs_is_written() -> None:
     )
     same = QueueStanding({"cpu": 2000, "memory": 1}, {"cpu": 1000}, {"cpu": 5})
     assert queue_difference(Queue(status=status), same, "why", 0, NOW) == {}
-    assert queue_difference(Queue(status=status), same, "why", 0, NOW + 31) == {
-        "usage": {"cpu": "5m"},
-        "usageTime": format_time(NOW + 31),
-    }
+    usage = {"usage": {"cpu": "5m"}, "usageTime": format_time(NOW + 31)}
+    assert queue_difference(Queue(status=status), same, "why", 0, NOW + 31) == usage
     other = QueueStanding({"cpu": 3000}, {}, None)
     assert queue_difference(Queue(status=status), other, "", 2, NOW) == {
         "fairShare": {"cpu": "3", "memory": None},

@@ -58,8 +58,7 @@ class Pods(NamedTuple):
 
     def world(self) -> tuple[World, str]:
         """The gang in a world, without a placement."""
-        world = World(checked=False)
-        world.nodes(1)
+        world = World(checked=False).nodes(1)
         tasks = {name: (size, CPU1) for name, size in self.sizes.items()}
         key = world.gang("a", tasks, min_member=self.least, min_task_member=self.minimums)
         for number, (member, state) in enumerate(self.come):
@@ -127,8 +126,7 @@ def whole(case: Pods) -> GangView:
 @given(pods(STATES.keys() - {"gated"}))
 def test_a_gang_that_has_started_is_running_as_long_as_enough_members_are_there(case: Pods) -> None:
     """With pods that have ended or go, as in Volcano; a member that failed ten times is one member."""
-    gang = whole(case)
-    status = wanted_status(gang, enqueued=False, placed=False, waits=None, now=0.0)
+    status = wanted_status(whole(case), enqueued=False, placed=False, waits=None, now=0.0)
     there = case.members(STATES)
     running = sum(state == "runs" for _, state in case.come)
     if len(there) >= case.least:
@@ -141,17 +139,13 @@ def test_a_gang_that_has_started_is_running_as_long_as_enough_members_are_there(
     assert (status.running, status.succeeded, status.failed) == (running, counts["succeeded"], counts["failed"])
 
 
-def test_a_member_that_failed_again_and_again_stands_for_no_other() -> None:
-    """Its Job keeps the pods that failed; the two others are gone, and a policy on Unknown may answer that."""
-    first = ("a", 0)
-    gang = whole(Pods({"a": 3}, {"a": 3}, 3, ((first, "failed"), (first, "failed"), (first, "runs"))))
-    assert wanted_status(gang, enqueued=False, placed=False, waits=None, now=0.0).phase == "Unknown"
-
-
-def test_a_member_that_goes_and_its_successor_are_one() -> None:
-    """Of three members two are there."""
-    one, other = ("a", 0), ("a", 1)
-    gang = whole(Pods({"a": 3}, {"a": 3}, 3, ((one, "goes"), (one, "runs"), (other, "runs"))))
+@pytest.mark.parametrize("come", [
+    pytest.param([(0, "failed"), (0, "failed"), (0, "runs")], id="it failed again and again, and the others are gone"),
+    pytest.param([(0, "goes"), (0, "runs"), (1, "runs")], id="it goes and has a successor"),
+])  # fmt: skip
+def test_a_member_stands_for_no_other(come: list[tuple[int, str]]) -> None:
+    """Its Job keeps the pods that failed; a policy on Unknown may answer that members are missing."""
+    gang = whole(Pods({"a": 3}, {"a": 3}, 3, tuple((("a", rank), state) for rank, state in come)))
     assert wanted_status(gang, enqueued=False, placed=False, waits=None, now=0.0).phase == "Unknown"
 
 
@@ -165,8 +159,7 @@ def test_a_gang_that_stays_half_placed_is_evicted_as_a_whole_and_one_that_has_en
     world.now += 3600
     evicted = of(world.session(world.progress), decisions.Evict)
     alive = [f"p-{number}" for number, (_, state) in enumerate(case.come) if state in ALIVE]
-    expected = alive if gang.incomplete else []
-    assert sorted(each.pod.name for each in evicted if each.started) == sorted(expected)
+    assert sorted(each.pod.name for each in evicted if each.started) == sorted(alive if gang.incomplete else [])
 
 
 @pytest.mark.parametrize(

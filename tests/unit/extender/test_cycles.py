@@ -81,7 +81,6 @@ def test_a_cycle(planning: Planning) -> None:
     planning.planner.cycle()
     assert planning.placed() == ["fits"]
     session = planning.planner.session
-    assert session is not None
     assert planning.budgets == [session]
     assert [gang.key for gang in session.snapshot.gangs] == ["ns/fits", "ns/large"]
     assert (metric("gangs_waiting"), metric("suspect_nodes")) == (1, 0)
@@ -155,9 +154,7 @@ def test_the_planner_rests_after_a_cycle(
     assert waits == pytest.approx([1.0, 0.005, idle_s, rest_s, idle_s, rest_s])
 
 
-def test_who_begins_to_lead_recalls_what_the_one_before_has_kept(
-    planning: Planning, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_begins_to_lead_recalls_what_was_kept(planning: Planning, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once, and looks at all gangs; who ends notes no changes of reserved room any more."""
     planner, recalled = planning.planner, []
     planning.committer.recall_failures = lambda: recalled.append(1)

@@ -63,10 +63,7 @@ def evict(before: Before, cycles: int = 1) -> Process:
 def test_a_pod_without_a_node_goes_at_once() -> None:
     """Nothing of it runs; the member that does goes after it, and has its time."""
     process = evict(lambda *_: None)
-    assert [(each.key, each.grace_period_s) for each in process.api.sent] == [
-        (f"ns/{POD}", 0),
-        (f"ns/{RUNNING}", None),
-    ]
+    assert [(each.key, each.grace_period_s) for each in process.api.sent] == [(f"ns/{POD}", 0), (f"ns/{RUNNING}", None)]
     assert process.events == [f"a Evict: {RUNNING}: a test", "a Evicted: 1 pod was evicted: a test"]
 
 

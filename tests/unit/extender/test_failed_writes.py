@@ -6,7 +6,6 @@ import pytest
 from extender_world import World, of
 from guarded_api import Sent
 from guarded_extender import Process
-from msgspec import structs
 from victims_world import Cluster as VictimsWorld
 
 from extender.groupstatus import LOOK_EVERY_S
@@ -18,7 +17,7 @@ from extender.writes import RETRY_S
 from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.muster.placement import NodeRun, PodSetPlacement
 from muster.api.muster.reason import reason_of
-from muster.api.volcano.scheduling import PodGroupCondition, PodGroupStatus
+from muster.api.volcano.scheduling import PodGroupCondition
 from muster.kube.errors import APIError, Conflict, ServerError, TooManyRequests, Unreachable
 
 A_TEST = reason_of("a test")
@@ -77,11 +76,9 @@ def evictions(kind: str) -> tuple[VictimsWorld, Session, tuple[decisions.Evict |
 
 
 EVICTED = {
-    "preempted": ["low-worker-0", "low-worker-1"],
-    "started": ["low-worker-0"],
-    "unbound": ["high-worker-0"],
+    "preempted": ["low-worker-0", "low-worker-1"], "started": ["low-worker-0"], "unbound": ["high-worker-0"],
     "repaired": ["low-worker-0"],
-}
+}  # fmt: skip
 EVICTIONS_FAIL = [
     pytest.param(kind, error, id=f"{kind} {type(error).__name__}")
     for kind in EVICTED
@@ -91,9 +88,7 @@ EVICTIONS_FAIL = [
 
 
 @pytest.mark.parametrize(("kind", "error"), EVICTIONS_FAIL)
-def test_an_eviction_that_failed_is_tried_as_soon_as_writes_may_be_again(
-    make: Make, kind: str, error: APIError
-) -> None:
+def test_an_eviction_that_failed_is_tried_as_soon_as_writes_may_be(make: Make, kind: str, error: APIError) -> None:
     """Not after the time for which a pod that was told to go is not told again."""
     gone = EVICTED[kind]
     world, session, more = evictions(kind)
@@ -134,9 +129,7 @@ def test_who_runs_stays_while_it_is_not_known_if_another_member_was_bound(make: 
 
 def small() -> tuple[World, Session]:
     """A gang of two is placed that fills its queue."""
-    world = World()
-    world.nodes(2)
-    world.queue("small", capability={"nvidia.com/gpu": 16})
+    world = World().nodes(2).queue("small", capability={"nvidia.com/gpu": 16})
     world.gang("a", {"worker": (2, GPU8)}, queue="small", phase="Pending", user="ann")
     return world, world.session(world.progress, Enqueue(), Allocate())
 
@@ -154,8 +147,7 @@ def test_a_placement_that_was_not_written_takes_nothing_of_its_queue(make: Make,
     mended(process)
     process.carry_out(world.session(world.progress, Enqueue(), Allocate()))
     assert process.done("create") == ["a"]
-    assert ledger.assumed == {}
-    assert ledger.queues.queues["small"].staying["nvidia.com/gpu"] == 16_000
+    assert (ledger.assumed, ledger.queues.queues["small"].staying["nvidia.com/gpu"]) == ({}, 16_000)
 
 
 def test_an_end_that_was_not_written_keeps_the_placement(make: Make) -> None:
@@ -174,8 +166,7 @@ def test_an_end_that_was_not_written_keeps_the_placement(make: Make) -> None:
 
 def test_a_note_that_was_not_written_is_nobodys_placement(make: Make) -> None:
     """Nor is its status thought to be written."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     key = world.gang("a", {"worker": (1, GPU8)}, phase="Pending")
     process = make(world)
     fails(process, Unreachable("no answer"), "merge_patch")
@@ -194,9 +185,7 @@ def test_a_place_in_line_that_was_not_written_is_written_with_the_next_look(make
     world = World()
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Pending")
     why = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="no nodes")
-    group = world.state.groups[key]
-    status = PodGroupStatus(phase="Pending", conditions=[why])
-    world.state.on_pod_group(group, structs.replace(group, metadata=world._newer(group.metadata), status=status))
+    world.change(world.state.groups[key], status={"conditions": [why]})
     process = make(world)
     session = world.session()
     fails(process, error, "merge_patch")
@@ -263,8 +252,7 @@ def test_the_withdrawal_of_an_earlier_request_leaves_the_later_one(make: Make) -
 def another_epoch(world: World, key: str) -> None:
     """The gang has another placement by now."""
     known = world.state.placements[key]
-    spec = structs.replace(known.spec, epoch=known.spec.epoch + 1)
-    world.state.on_placement(known, structs.replace(known, metadata=world._newer(known.metadata), spec=spec))
+    world.change(known, spec={"epoch": known.spec.epoch + 1})
 
 
 def test_nobody_makes_room_for_another_placement_of_the_gang(make: Make) -> None:
@@ -284,9 +272,8 @@ def test_nobody_is_evicted_by_a_repair_whose_nodes_another_placement_keeps(make:
     world.started("ns/low", 60)
     low = world.view("ns/low")
     assert low.placement is not None
-    repair = decisions.EvictForFaults(
-        low, "replace", (low.pods[0],), "suspect", A_FAULT, epoch=low.placement.spec.epoch
-    )
+    epoch = low.placement.spec.epoch
+    repair = decisions.EvictForFaults(low, "replace", (low.pods[0],), "suspect", A_FAULT, epoch=epoch)
     another_epoch(world, "ns/low")
     process = make(world)
     process.carry_out(session, repair)
@@ -316,6 +303,4 @@ def test_a_reservation_that_was_not_written_is_decided_again(make: Make) -> None
     assert world.state.placement_of("ns/high") is None
     mended(process)
     process.carry_out(session)
-    placed = world.state.placement_of("ns/high")
-    assert placed is not None
-    assert placed.status.phase == "Reserved"
+    assert world.state.placement_of("ns/high").status.phase == "Reserved"

@@ -24,9 +24,7 @@ from muster.volcano.podgroup import pod_group
 from muster.workloads.table import MAKERS
 
 BATCH = OwnerReference(api_version="batch/v1", kind="Job", name="train", uid="uid-train", controller=True)
-SET = OwnerReference(
-    api_version="jobset.x-k8s.io/v1alpha2", kind="JobSet", name="sets", uid="uid-sets", controller=True
-)
+SET = structs.replace(BATCH, api_version="jobset.x-k8s.io/v1alpha2", kind="JobSet", name="sets", uid="uid-sets")
 
 
 class Told:
@@ -67,65 +65,33 @@ WHY = reason_of("why")
 SPARES = on_spares(["n"])
 Tell = Callable[[GangEvents, GangView], None]
 ONCE: dict[str, tuple[Tell, list[str], list[str]]] = {
-    "waits": (
-        lambda events, gang: events.waits(gang, "NoRoom", "no room", other_reason=True),
-        ["Warning Unschedulable: no room"] * 2,
-        ["Job train Warning Unschedulable: no room"],
-    ),
+    "waits": (lambda events, gang: events.waits(gang, "NoRoom", "no room", other_reason=True),
+              ["Warning Unschedulable: no room"] * 2, ["Job train Warning Unschedulable: no room"]),
     "scheduled": (lambda events, gang: events.scheduled(gang, "all"), ["Normal Scheduled: all"] * 2, []),
-    "reserved": (
-        lambda events, gang: events.reserved(gang, "1 node"),
-        ["Normal Reserved: 1 node"] * 2,
-        ["Job train Normal Reserved: 1 node"],
-    ),
-    "abandoned": (
-        lambda events, gang: events.abandoned(gang, "late"),
-        ["Warning PlacementAbandoned: late"] * 2,
-        ["Job train Warning PlacementAbandoned: late"],
-    ),
-    "borrows": (
-        lambda events, gang: events.borrows(gang, ["n"], 1),
-        [f"Normal BorrowsSpares: {SPARES}"] * 2,
-        [f"Job train Normal BorrowsSpares: {SPARES}"],
-    ),
-    "evicts": (
-        lambda events, gang: events.evicts(gang, gang.pods[0], WHY),
-        ["Normal Evict: g-worker-0: why"] * 2,
-        ["Pod g-worker-0 Normal Evict: why"] * 2,
-    ),
-    "evicts its own": (
-        lambda events, gang: events.evicts_own(gang, gang.pods[0], WHY),
-        ["Normal Evict: g-worker-0: why"] * 2,
-        ["Job train Warning Evicted: 1 pod was evicted: why"],
-    ),
-    "noticed": (
-        lambda events, gang: events.noticed(gang, "soon", "at 12"),
-        ["Warning EvictionNotice: soon"],
-        ["Job train Warning EvictionNotice: soon"],
-    ),
-    "withdrawn": (
-        lambda events, gang: events.withdrawn(gang, "stays", "at 12"),
-        ["Normal EvictionWithdrawn: stays"],
-        ["Job train Normal EvictionWithdrawn: stays"],
-    ),
-    "repairs": (
-        lambda events, gang: events.repairs(gang, WHY),
-        ["Warning NodeFault: why"] * 2,
-        ["Job train Warning NodeFault: why"],
-    ),
-    "evicted": (
-        lambda events, gang: events.evicted(gang, 2, WHY, "for b"),
-        [],
-        ["Job train Warning Evicted: 2 pods were evicted: why"],
-    ),
-}
+    "reserved": (lambda events, gang: events.reserved(gang, "1 node"),
+                 ["Normal Reserved: 1 node"] * 2, ["Job train Normal Reserved: 1 node"]),
+    "abandoned": (lambda events, gang: events.abandoned(gang, "late"),
+                  ["Warning PlacementAbandoned: late"] * 2, ["Job train Warning PlacementAbandoned: late"]),
+    "borrows": (lambda events, gang: events.borrows(gang, ["n"], 1),
+                [f"Normal BorrowsSpares: {SPARES}"] * 2, [f"Job train Normal BorrowsSpares: {SPARES}"]),
+    "evicts": (lambda events, gang: events.evicts(gang, gang.pods[0], WHY),
+               ["Normal Evict: g-worker-0: why"] * 2, ["Pod g-worker-0 Normal Evict: why"] * 2),
+    "evicts its own": (lambda events, gang: events.evicts_own(gang, gang.pods[0], WHY),
+                       ["Normal Evict: g-worker-0: why"] * 2, ["Job train Warning Evicted: 1 pod was evicted: why"]),
+    "noticed": (lambda events, gang: events.noticed(gang, "soon", "at 12"),
+                ["Warning EvictionNotice: soon"], ["Job train Warning EvictionNotice: soon"]),
+    "withdrawn": (lambda events, gang: events.withdrawn(gang, "stays", "at 12"),
+                  ["Normal EvictionWithdrawn: stays"], ["Job train Normal EvictionWithdrawn: stays"]),
+    "repairs": (lambda events, gang: events.repairs(gang, WHY),
+                ["Warning NodeFault: why"] * 2, ["Job train Warning NodeFault: why"]),
+    "evicted": (lambda events, gang: events.evicted(gang, 2, WHY, "for b"),
+                [], ["Job train Warning Evicted: 2 pods were evicted: why"]),
+}  # fmt: skip
 """What is told twice; Events on the PodGroup, and on others."""
 
 
 @pytest.mark.parametrize(("tell", "group", "others"), ONCE.values(), ids=ONCE)
-def test_the_podgroup_hears_all_and_its_workload_each_news_once(
-    tell: Tell, group: list[str], others: list[str]
-) -> None:
+def test_the_podgroup_hears_all_its_workload_only_news(tell: Tell, group: list[str], others: list[str]) -> None:
     """Where kubectl describe shows it."""
     told = Told()
     told.world.pod(told.key, "worker", 0, {"cpu": 2}, node="node-0", phase="Running")
@@ -148,10 +114,7 @@ def test_other_words_for_the_same_reason_are_no_news() -> None:
     told.waits()
     told.waits(message="less room", other=False)
     told.waits("QueueOverCapability", "the queue is full")
-    assert told.heard == [
-        "Job train Warning Unschedulable: no room",
-        "Job train Warning Unschedulable: the queue is full",
-    ]
+    assert told.heard == [f"Job train Warning Unschedulable: {why}" for why in ("no room", "the queue is full")]
 
 
 def test_a_gang_is_planned_and_bound() -> None:
@@ -160,10 +123,8 @@ def test_a_gang_is_planned_and_bound() -> None:
     [place] = of(told.world.session(Allocate()), Place)
     told.events.planned(told.gang, place.pod_sets, place.epoch, victims=0)
     told.events.bound(told.gang, "all 2 members are bound")
-    assert told.heard == [
-        "Job train Normal Planned: 2 pods are planned on 1 node: node-0",
-        "Job train Normal Bound: all 2 members are bound",
-    ]
+    planned = "Job train Normal Planned: 2 pods are planned on 1 node: node-0"
+    assert told.heard == [planned, "Job train Normal Bound: all 2 members are bound"]
 
 
 @pytest.mark.parametrize("waited", [False, True])
@@ -199,10 +160,8 @@ def test_who_made_the_owner_is_told_too() -> None:
     """A JobSet of several Jobs reads which of them waits; a Deployment that its ReplicaSet does."""
     told = Told(annotations=workload_note(ObjectMeta(name="train", owner_references=[SET]), MAKERS))
     told.waits()
-    assert told.heard == [
-        "Job train Warning Unschedulable: no room",
-        "JobSet sets Warning Unschedulable: Job train: no room",
-    ]
+    above = "JobSet sets Warning Unschedulable: Job train: no room"
+    assert told.heard == ["Job train Warning Unschedulable: no room", above]
 
 
 @pytest.mark.parametrize("kind", ["CronJob", "JobFlow"])

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from extender_world import World, of, slots
 from gpus_world import CPU1, shares
+from shared_gpus import annotations
 from victims_world import Cluster, victims
 
 from extender.planner.actions.displace import Preempt
 from extender.planner.framework.decisions import Place, Unschedulable
+from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.planner.plugins.proportion import Proportion
 from extender.planner.plugins.scores import GpuPack, GpuSpread
@@ -18,14 +20,8 @@ from muster.api.muster.placement import devices_of_text
 
 def runs(world: World, key: str, rank: int, node: str, devices: str, **said: str) -> None:
     """A pod of a gang that has its devices on a node."""
-    annotations = {key.replace("_", "-"): text for key, text in said.items()}
-    told = {
-        "scheduling.k8s.io/group-name": key.partition("/")[2],
-        "volcano.sh/task-spec": "worker",
-        "volcano.sh/task-index": str(rank),
-        "muster.dev/gpu-devices": devices,
-    }
-    world.pod(key, "worker", rank, CPU1, node=node, phase="Running", annotations=told | annotations)
+    told = annotations(key, rank, devices, **said)
+    world.pod(key, "worker", rank, CPU1, node=node, phase="Running", annotations=told)
 
 
 def placed(session: Session) -> dict[str, Place]:
@@ -50,9 +46,8 @@ def test_halves_share_a_device_and_whole_gpus_get_others() -> None:
     assert set(placed(session)) == {whole}
     [waits] = of(session, Unschedulable)
     assert (waits.gang.key, waits.shortage.causes[0].words) == (half, "too little nvidia.com/gpu")
-    assert world.state.nodes.devices.unused(
-        world.state.nodes.allocatable - world.state.nodes.used, world.state.nodes.axis
-    ).tolist()[:1] == [0]
+    nodes = world.state.nodes
+    assert nodes.devices.unused(nodes.allocatable - nodes.used, nodes.axis).tolist()[:1] == [0]
 
 
 def test_pods_of_several_devices_find_different_ones() -> None:
@@ -80,8 +75,7 @@ def test_memory_counts_by_the_node() -> None:
     world.node("node-1", gpus=1, labels={"nvidia.com/gpu.memory": "40960"})
     world.node("node-2", gpus=1, labels={"nvidia.com/gpu.memory": "81920"})
     key = shares(world, "six", 6, gpu_memory="20Gi")
-    place = placed(world.plan())[key]
-    assert sorted(slots(place)["worker"]) == ["node-1"] * 2 + ["node-2"] * 4
+    assert sorted(slots(placed(world.plan())[key])["worker"]) == ["node-1"] * 2 + ["node-2"] * 4
     assert shares(world, "seventh", 1, gpu_memory="1") not in placed(world.plan())
 
 
@@ -100,7 +94,7 @@ def test_plugins_order_the_devices(plugin: Any, device: tuple[int, ...]) -> None
 def test_what_a_third_party_says_decides() -> None:
     """A plugin's answer changes which device is taken."""
 
-    class Last:
+    class Last(PlainPlugin):
         """The device with the highest number."""
 
         name = "last"
@@ -109,11 +103,8 @@ def test_what_a_third_party_says_decides() -> None:
             """Registers its order."""
             session.hooks.gpu_order.add(lambda _cls, _column, used: np.arange(len(used)))
 
-        def on_session_close(self, session: Session) -> None:
-            """Nothing to keep."""
-
     world = World().nodes(1, gpus=4)
-    world.plugins.append(Last())
+    world.plugins.append(Last({}))
     key = shares(world, "one", 1, gpu_fraction="0.25")
     assert gpus(placed(world.plan())[key]) == [("node-0", (3,))]
 
@@ -153,8 +144,7 @@ def test_shares_go_for_shares_and_for_whole_gpus(asked: dict[str, str], gone: in
     world = Cluster(0).nodes(1, gpus=1)
     world.actions = [Preempt()]
     for name, part in (("big", "0.6"), ("small", "0.4")):
-        key = shares(world, name, 1, priority="low", gpu_fraction=part)
-        runs(world, key, 0, "node-0", "0", gpu_fraction=part)
+        runs(world, shares(world, name, 1, priority="low", gpu_fraction=part), 0, "node-0", "0", gpu_fraction=part)
     if asked:
         shares(world, "high", 1, priority="high", **asked)
     else:

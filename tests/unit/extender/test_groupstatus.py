@@ -60,27 +60,21 @@ Looks = list[tuple[PodGroupStatus, float, float]]
 DUE: dict[str, tuple[PodGroupStatus, Looks]] = {
     "a loss has to last": (RUNS, [(LOST, 100, 100 + LOSS_LASTS_S), (status("Unknown", failed=1), 101, 110)]),
     "a loss of a gang that did not run is written at once": (status("Pending"), [(LOST, 100, 100)]),
-    "an end has to last": (
-        RUNS,
-        [(status("Completed"), 100, 100 + END_LASTS_S), (status("Completed", failed=1), 101, 101)],
-    ),
+    "an end has to last": (RUNS,
+                           [(status("Completed"), 100, 100 + END_LASTS_S), (status("Completed", failed=1), 101, 101)]),
     "a loss that was made good is forgotten": (RUNS, [(LOST, 100, 110), (RUNS, 101, inf), (LOST, 102, 112)]),
     "another phase is not the one that lasted": (RUNS, [(LOST, 100, 110), (status("Completed"), 104, 105)]),
     "pods wait for other phases": (status("Pending"), [(status("Inqueue"), 100, 100)]),
     "counts have to rest": (
-        RUNS,
-        [(status("Running", running=second), 100 + second, 100 + second + COUNTS_REST_S) for second in range(1, 5)],
+        RUNS, [(status("Running", running=late), 100 + late, 100 + late + COUNTS_REST_S) for late in range(1, 5)],
     ),
-    "counts that rest are due when they came": (
-        RUNS,
-        [(status("Running", running=1), 100, 101), (status("Running", running=1), 100.5, 101)],
-    ),
+    "counts that rest are due when they came": (RUNS,
+        [(status("Running", running=1), 100, 101), (status("Running", running=1), 100.5, 101)]),
     "counts that never rest are written": (
-        RUNS,
-        [(status("Running", running=1), 100, 101), (status("Running", succeeded=1), 104.5, 100 + COUNTS_MAX_S)],
+        RUNS, [(status("Running", running=1), 100, 101), (status("Running", succeeded=1), 104.5, 100 + COUNTS_MAX_S)],
     ),
     "who looks wants to know why": (status("Inqueue"), [(WAITS, 100, 100)]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("present", "looks"), DUE.values(), ids=DUE)
@@ -94,9 +88,7 @@ OVER = PodGroupStatus(phase="Inqueue", conditions=[replace(NO_ROOM, status="Fals
 
 
 @pytest.mark.parametrize(("other", "every_s"), [(LESS, WORDS_EVERY_S), (CLOSED, TEXTS_EVERY_S), (OVER, TEXTS_EVERY_S)])
-def test_other_words_for_the_same_reason_wait_and_another_reason_does_not(
-    other: PodGroupStatus, every_s: float
-) -> None:
+def test_other_words_for_a_reason_wait_and_another_reason_does_not(other: PodGroupStatus, every_s: float) -> None:
     """What others do changes the words all the time."""
     one = writer()
     one._known["n/g"].written_s = 100.0
@@ -125,15 +117,13 @@ def test_an_eviction_is_decided_once_and_told_for_a_moment() -> None:
 
     After the next placement another eviction may come, however soon.
     """
-    decided = [
-        SimpleNamespace(reason=reason, gang=SimpleNamespace(uid="u"))
-        for reason in ("Evicted", "NotEnoughPods", "NotEnoughResources", "Evicted")
-    ]
-    evicted, too_few, no_room, again = cast("list[Any]", decided)
+    reasons, one = ("Evicted", "NotEnoughPods", "NotEnoughResources", "Evicted"), SimpleNamespace(uid="u")
+    evicted, too_few, no_room, again = (SimpleNamespace(reason=reason, gang=one) for reason in reasons)
     memory = _Memory()
 
     def told(why: Any, at: float = 100.0, uid: str = "u", *, active: bool = False) -> Any:
-        return _why(memory, cast("Any", SimpleNamespace(uid=uid, active=active)), why, at)
+        gang: Any = SimpleNamespace(uid=uid, active=active)
+        return _why(memory, gang, why, at)
 
     assert told(None) is None
     assert told(no_room) is no_room

@@ -37,9 +37,8 @@ def test_a_native_group_gets_conditions_and_another_one_its_status() -> None:
     own = world.gang("a", {"worker": (1, {"cpu": 1})})
     with process_of(world) as process:
         [native] = process.api.all(NATIVE_POD_GROUPS)
-        process.api.keep(
-            NATIVE_POD_GROUPS, structs.replace(native, metadata=structs.replace(native.metadata, name="train"))
-        )
+        meta = structs.replace(native.metadata, name="train")
+        process.api.keep(NATIVE_POD_GROUPS, structs.replace(native, metadata=meta))
         for key, sent in (
             (KEY, {"status": "not of a native one"}),
             (own, {"status": {"phase": "Pending", "place": 3}}),
@@ -50,6 +49,5 @@ def test_a_native_group_gets_conditions_and_another_one_its_status() -> None:
     assert (written[INITIALLY_SCHEDULED].status, written[INITIALLY_SCHEDULED].message) == ("False", "no room")
     assert "queue=red" in written[PHASE].message.split()
     assert groups[KEY].status == holds(WAITS)
-    assert (
-        process.api.find(POD_GROUPS, "a", "ns").status == groups[own].status == PodGroupStatus(phase="Pending", place=3)
-    )
+    found = process.api.find(POD_GROUPS, "a", "ns").status
+    assert found == groups[own].status == PodGroupStatus(phase="Pending", place=3)

@@ -58,9 +58,8 @@ class Hostile:
         """A kind, and an object of it."""
         kind = self.random.choice(("Pod", "Pod", "Pod", "Job", "PodGroup", "PodGroup", "Placement"))
         made: JSON = {"metadata": self._meta(kind), **getattr(self, f"_{kind.lower()}")()}
-        return (
-            self._native(self.near, kind, made) if self.near is not None and self.near.random() < 0.2 else (kind, made)
-        )
+        native = self.near is not None and self.near.random() < 0.2
+        return self._native(self.near, kind, made) if native else (kind, made)
 
     def _one(self, *given: Any) -> Any:
         return self.random.choice(given)
@@ -136,23 +135,14 @@ class Hostile:
         return {"spec": spec, "status": {"phase": phase, "conditions": self._maybe([refused]) or []}}
 
     def _job(self) -> JSON:
-        tasks = self._one(1, 2, 3, 513)
-        spec = {
-            "tasks": [
-                {
-                    "name": f"task-{number}",
-                    "replicas": self._number(),
-                    "minAvailable": self._number(),
-                    "template": self._one(
-                        {"spec": self._podspec(open_schema=True)}, {}, {"spec": self._one(3, [], "x")}
-                    ),
-                }
-                for number in range(tasks)
-            ],
-            "minAvailable": self._number(),
-            "plugins": self._maybe({self._one("svc", "ssh", "mpi", "pytorch", "nobody"): [self._one(*TEXTS)]}),
-        }
-        return {"spec": spec}
+        tasks = [self._task(number) for number in range(self._one(1, 2, 3, 513))]
+        plugins = {self._one("svc", "ssh", "mpi", "pytorch", "nobody"): [self._one(*TEXTS)]}
+        return {"spec": {"tasks": tasks, "minAvailable": self._number(), "plugins": self._maybe(plugins)}}
+
+    def _task(self, number: int) -> JSON:
+        template = self._one({"spec": self._podspec(open_schema=True)}, {}, {"spec": self._one(3, [], "x")})
+        counts = {"replicas": self._number(), "minAvailable": self._number()}
+        return {"name": f"task-{number}", **counts, "template": template}
 
     def _podgroup(self) -> JSON:
         spec = {

@@ -43,9 +43,8 @@ def test_a_change_of_what_is_read_is_news() -> None:
     whole = msgspec.convert(job(0), Job)
     state.on_job(None, whole)
     other = msgspec.convert(job(0, spec={"containers": [{"name": "main", "args": ["--other"]}]}), Job)
-    asks = msgspec.convert(
-        job(0, spec={"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}), Job
-    )
+    spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}
+    asks = msgspec.convert(job(0, spec=spec), Job)
     before = state.jobs["u0"].spec
     state.on_job(planned_job(whole), asks)
     assert state.jobs["u0"].spec != before
@@ -54,14 +53,11 @@ def test_a_change_of_what_is_read_is_news() -> None:
     assert "args" not in container
 
 
-@pytest.mark.parametrize(
-    ("template", "why"),
-    [
-        ({"metadata": {"labels": {f"label-{n}": "" for n in range(9000)}}}, f"at most {TEMPLATE_BYTES.value} bytes"),
-        ({"spec": {"containers": None}}, "Expected `array`"),
-        ({"spec": {"nodeSelector": ["a"]}}, "Expected `object`"),
-    ],
-)
+@pytest.mark.parametrize(("template", "why"), [
+    ({"metadata": {"labels": {f"label-{n}": "" for n in range(9000)}}}, f"at most {TEMPLATE_BYTES.value} bytes"),
+    ({"spec": {"containers": None}}, "Expected `array`"),
+    ({"spec": {"nodeSelector": ["a"]}}, "Expected `object`"),
+])  # fmt: skip
 def test_a_template_that_is_too_large_or_odd_sets_its_gang_aside(template: JSON, why: str) -> None:
     """Nothing of it is kept but the reason, and others are planned."""
     world = World()

@@ -56,9 +56,7 @@ async def test_a_thread_asks_on_the_loop(live: Live) -> None:
 
 
 @pytest.mark.parametrize(("matters", "count"), [(True, 1), (False, 0), (None, 1)])
-async def test_the_planner_is_woken_where_something_may_follow(
-    live: Live, woken: list[int], count: int, *, matters: bool | None
-) -> None:
+async def test_the_planner_is_woken_at_need(live: Live, woken: list[int], count: int, *, matters: bool | None) -> None:
     """A change that says nothing counts as one from which something follows."""
     live.change(lambda _: matters)
     assert len(woken) == count
@@ -157,9 +155,7 @@ async def test_the_kinds_that_were_never_read_are_named(cluster: Any, monkeypatc
     assert {each for each in cluster._reflectors.values() if isinstance(each, Reflector)} <= {*stopped}
 
 
-async def test_caches_are_filled_when_no_node_is_held_back_any_more(
-    cluster: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_caches_are_filled_when_no_node_is_held_back(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its pods are being listed; a node that comes later is planned as soon as they are, and the rest meanwhile."""
     monkeypatch.setattr(Reflector, "synced", False)
     assert not cluster.synced

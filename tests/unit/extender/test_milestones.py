@@ -43,19 +43,15 @@ class World:
     def told(self) -> dict[str, float]:
         """The stages that were counted, and the seconds until then."""
         now = counts()
-        return {
-            stage: round(now[stage][1] - self.before[stage][1], 3)
-            for stage in STAGES
-            if now[stage] != self.before[stage]
-        }
+        changed = [stage for stage in STAGES if now[stage] != self.before[stage]]
+        return {stage: round(now[stage][1] - self.before[stage][1], 3) for stage in changed}
 
 
 def group(created_s: float = NOW, running: int = 0, succeeded: int = 0) -> PodGroup:
     """A gang of four."""
     meta = ObjectMeta(name="g", uid="u", creation_timestamp=format_time(created_s))
-    return PodGroup(
-        metadata=meta, spec=PodGroupSpec(min_member=4), status=PodGroupStatus(running=running, succeeded=succeeded)
-    )
+    status = PodGroupStatus(running=running, succeeded=succeeded)
+    return PodGroup(metadata=meta, spec=PodGroupSpec(min_member=4), status=status)
 
 
 def placement(phase: str, created_s: float = NOW) -> Placement:

@@ -90,10 +90,8 @@ def test_a_plan_and_its_phase_are_one_write() -> None:
     """The controller may create the pod on its node from that moment on."""
     one = Written()
     one.placed()
-    assert (one.api.writes, one.statuses_started) == (1, 0)
-    assert one.group.status.phase == "Inqueue"
+    assert (one.api.writes, one.statuses_started, one.group.status.phase) == (1, 0, "Inqueue")
     note = noted(one.group)
-    assert note is not None
     assert (note.status.phase, note.spec.epoch, one.objects) == ("Planned", 1, [])
     assert one.placement == note
     assert one.world.view(one.key).active
@@ -106,8 +104,7 @@ def test_its_end_and_running_are_one_write() -> None:
     node = one.placement.spec.pod_sets[0].runs[0].node
     one.world.pod(one.key, "worker", 0, CPU2, node=node, pin=node, epoch=1)
     one.ended()
-    assert (one.api.writes, one.statuses_started) == (2, 0)
-    assert one.group.status.phase == "Running"
+    assert (one.api.writes, one.statuses_started, one.group.status.phase) == (2, 0, "Running")
     assert (one.placement.status.phase, one.placement.status.started) == ("Bound", True)
     assert one.world.view(one.key).started
 

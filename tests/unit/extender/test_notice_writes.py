@@ -53,13 +53,8 @@ def test_each_pod_is_told_and_the_workload_once(world: VictimsWorld) -> None:
         assert (condition.type, condition.status, condition.reason) == (names.EVICTION_NOTICE, "True", "Evicting")
         assert condition.message == f"1 pod is to be evicted at {UNTIL}, or as soon as the gang has answered: {WHY}"
         assert condition.last_transition_time == format_time(NOW)
-        assert (pod.metadata.annotations[names.EVICT_AT], pod.metadata.annotations[names.EVICT_FOR]) == (
-            UNTIL,
-            "default",
-        )
-        answer = world.state.pods[pod.metadata.uid].answer
-        assert answer is not None
-        assert answer.evict_at == UNTIL
+        assert [pod.metadata.annotations[key] for key in (names.EVICT_AT, names.EVICT_FOR)] == [UNTIL, "default"]
+        assert world.state.pods[pod.metadata.uid].answer.evict_at == UNTIL
     verbs = [sent.site.rpartition(" ")[2] for sent in process.api.sent if sent.key == "ns/low-worker-0"]
     assert verbs == ["strategic_patch", "merge_patch"]
     words = f"low EvictionNotice: 2 pods are to be evicted at {UNTIL}, or as soon as the gang has answered: {WHY}"
@@ -105,7 +100,6 @@ def test_the_end_of_a_notice_is_counted_once_and_lost_work_for_each_pod(world: V
         once = 1 if outcome else 0
         assert (counted(outcome or "silent") - before, lost() - work) == (once, 120.0)
         for epoch in (2, 2, 3):
-            notices.repaired(
-                EvictForFaults(gang, "replace", (), "suspect", reason_of("why"), epoch=epoch, outcome=outcome)
-            )
+            why = reason_of("why")
+            notices.repaired(EvictForFaults(gang, "replace", (), "suspect", why, epoch=epoch, outcome=outcome))
         assert (counted(outcome or "silent") - before, lost() - work) == (3 * once, 120.0)

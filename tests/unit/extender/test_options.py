@@ -23,12 +23,9 @@ from muster.process.settings import text_of
 def test_every_default() -> None:
     """Nothing has to be given; the Lease's holder is looked for under this host's name."""
     assert parse([]) == ExtenderOptions(
-        kubeconfig="",
-        host="127.0.0.1",
-        status_host="127.0.0.1",
-        identity_prefix=f"{os.uname().nodename}_",
+        kubeconfig="", host="127.0.0.1", status_host="127.0.0.1", identity_prefix=f"{os.uname().nodename}_",
         settings=ExtenderSettings(),
-    )
+    )  # fmt: skip
 
 
 def test_every_flag() -> None:
@@ -104,34 +101,22 @@ def test_a_pair_of_a_pool_follows_its_own_lease() -> None:
     assert ExtenderSettings(node_pool="b", lease_name="mine").lease == "mine"
 
 
-@pytest.mark.parametrize(
-    ("settings", "problem"),
-    [
-        ({"node_pool": "b"}, ""),
-        ({"node_pool": "No Pool"}, "nodePool: 'No Pool' is no name of a node pool"),
-        ({"suspect_conditions": ("XidError=True", "-KernelDeadlock=True", "A=Unknown")}, ""),
-        ({"suspect_conditions": ("XidError",)}, "suspectConditions: 'XidError' must be a type and a status"),
-        ({"suspect_conditions": ("XidError=true",)}, "suspectConditions: 'XidError=true'"),
-        ({"cert_file": "c", "key_file": "k", "client_ca_file": "a"}, ""),
-        (
-            {"key_file": "k"},
-            "certFile: certFile, keyFile, clientCaFile are for TLS together; certFile, clientCaFile is",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("settings", "problem"), [
+    ({"node_pool": "b"}, ""),
+    ({"node_pool": "No Pool"}, "nodePool: 'No Pool' is no name of a node pool"),
+    ({"suspect_conditions": ("XidError=True", "-KernelDeadlock=True", "A=Unknown")}, ""),
+    ({"suspect_conditions": ("XidError",)}, "suspectConditions: 'XidError' must be a type and a status"),
+    ({"suspect_conditions": ("XidError=true",)}, "suspectConditions: 'XidError=true'"),
+    ({"cert_file": "c", "key_file": "k", "client_ca_file": "a"}, ""),
+    ({"key_file": "k"}, "certFile: certFile, keyFile, clientCaFile are for TLS together; certFile, clientCaFile is"),
+])  # fmt: skip
 def test_settings_that_cannot_be_used_are_named(settings: dict[str, Any], problem: str) -> None:
     """By the field as the file has it."""
-    found = [*ExtenderSettings(**settings).problems()]
-    assert [each[: len(problem)] for each in found] == [problem] * bool(problem)
+    assert [each[: len(problem)] for each in [*ExtenderSettings(**settings).problems()]] == [problem] * bool(problem)
 
 
 def test_cycles_have_the_times_of_the_settings() -> None:
     """Each by its own."""
-    times = ExtenderSettings(
-        recovery_timeout_s=1.0, staleness_grace_s=2.0, growth_delay_s=3.0, longest_notice_s=4.0, node_fault_grace_s=5.0,
-        fault_stop=0.5,
-    ).timing  # fmt: skip
-    assert times == Timing(
-        recovery_s=1.0, staleness_grace_s=2.0, growth_delay_s=3.0, longest_notice_s=4.0, node_fault_grace_s=5.0,
-        fault_stop=0.5,
-    )  # fmt: skip
+    both: dict[str, Any] = {"staleness_grace_s": 2.0, "growth_delay_s": 3.0, "longest_notice_s": 4.0, "fault_stop": 0.5}
+    both["node_fault_grace_s"] = 5.0
+    assert ExtenderSettings(recovery_timeout_s=1.0, **both).timing == Timing(recovery_s=1.0, **both)

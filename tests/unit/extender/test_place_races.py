@@ -28,18 +28,13 @@ def placed(world: World, process: Process, user: str = "") -> None:
     process.committer._placements.place(session, place)
 
 
-@pytest.mark.parametrize(
-    ("limit", "user", "written"),
-    [
-        ({"capability": {"cpu": 4}}, "alice", []),
-        ({"capability": {"cpu": 5}}, "alice", ["a"]),
-        ({"max-per-user": "cpu=4"}, "alice", []),
-        ({"max-per-user": "cpu=4"}, "bob", ["a"]),
-    ],
-)
-def test_a_gang_is_not_placed_beside_a_pod_that_fills_its_queue(
-    limit: dict[str, Any], user: str, written: list[str]
-) -> None:
+@pytest.mark.parametrize(("limit", "user", "written"), [
+    ({"capability": {"cpu": 4}}, "alice", []),
+    ({"capability": {"cpu": 5}}, "alice", ["a"]),
+    ({"max-per-user": "cpu=4"}, "alice", []),
+    ({"max-per-user": "cpu=4"}, "bob", ["a"]),
+])  # fmt: skip
+def test_no_gang_is_placed_beside_pods_that_fill_a_queue(limit: dict[str, Any], user: str, written: list[str]) -> None:
     """The pod is being bound, and the planner has not seen it: the next cycle decides anew.
 
     Nor beside one that takes what its user may have, by a limit that counts for nobody else.
@@ -64,18 +59,12 @@ def test_the_deadline_leaves_time_for_all_pods_that_are_being_made() -> None:
     assert deadline_s == pytest.approx(NOW + DEADLINE_S + 15 * DEADLINE_PER_SLOT_S, abs=1)
 
 
-LIMITS = [
-    {"capability": {"cpu": 5}},
-    {"max-per-user": "cpu=9"},
-    {"limit-windows": "Mon-Sun 00:00-24:00 UTC cpu=9"},
-]
+LIMITS = [{"capability": {"cpu": 5}}, {"max-per-user": "cpu=9"}, {"limit-windows": "Mon-Sun 00:00-24:00 UTC cpu=9"}]
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: next(iter(limit)))
 @pytest.mark.parametrize("fails", [0, 1])
-def test_what_is_being_placed_counts_for_pods_until_it_is_written_or_has_failed(
-    limit: dict[str, Any], fails: int
-) -> None:
+def test_what_is_being_placed_counts_for_pods_until_it_is_written_or_failed(limit: dict[str, Any], fails: int) -> None:
     """Bind sees it in the same place; pods of its user that are bound meanwhile count together with it."""
     world = World().nodes(1).queue("small", **limit)
     world.gang("a", {"worker": (2, CPU2)}, queue="small", user="alice")

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from extender_world import World, of, slots
+from extender_world import GPU8, World, of, only, slots
 from victims_world import Cluster
 
 from extender.placementcontent import (
@@ -39,17 +39,13 @@ from muster.api.muster.placement import (
 )
 from muster.api.muster.reason import reason_of
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
-
 
 def abandoned(world: World, node: str, until: float) -> None:
     """Gang `a` had a placement; `node` refused a member."""
     world.gang("a", {"worker": (2, GPU8)})
     world.plan()
-    placement = world.state.placements["ns/a"]
-    placement.status.phase = "Abandoned"
-    placement.status.avoided = [AvoidedNode(node=node, until=format_time(until))]
-    world.state.on_placement(None, placement)
+    avoided = [AvoidedNode(node=node, until=format_time(until))]
+    world.change(world.state.placements["ns/a"], status={"phase": "Abandoned", "avoided": avoided})
 
 
 def test_what_a_placement_says_is_avoided_until_its_time() -> None:
@@ -59,8 +55,7 @@ def test_what_a_placement_says_is_avoided_until_its_time() -> None:
     gangs = [world.view("ns/a")]
     assert avoided_nodes(gangs, world.now) == {"ns/a": {"node-0"}}
     assert avoided_nodes(gangs, world.now + 30) == {}
-    [place] = of(world.session(Allocate()), decisions.Place)
-    assert slots(place) == {"worker": ["node-1", "node-2"]}
+    assert slots(only(world.session(Allocate()), decisions.Place)) == {"worker": ["node-1", "node-2"]}
 
 
 def test_a_node_that_is_avoided_already_keeps_its_time() -> None:
@@ -83,12 +78,10 @@ ENDS: dict[str, tuple[PlacementPhase, bool, dict[str, bool], dict[str, Any]]] = 
     "it failed": ("Abandoned", False, {}, BEFORE),
     "its pods came": ("Abandoned", True, {}, BEFORE | {"attempts": 0, "not_before": ""}),
     "no pod came": ("Abandoned", False, {"in_vain": True}, BEFORE | {"attempts": 3, "not_before": 40}),
-    "a budget kept its victims": (
-        "Abandoned", False, {"evicted_in_vain": True}, BEFORE | {"evictions_in_vain": 4, "no_evictions_before": 80},
-    ),
-    "started, and a budget kept its victims": (
-        "Bound", False, {"evicted_in_vain": True}, NEVER | {"evictions_in_vain": 4, "no_evictions_before": 80},
-    ),
+    "a budget kept its victims": ("Abandoned", False, {"evicted_in_vain": True},
+                                  BEFORE | {"evictions_in_vain": 4, "no_evictions_before": 80}),
+    "started, and a budget kept its victims": ("Bound", False, {"evicted_in_vain": True},
+        NEVER | {"evictions_in_vain": 4, "no_evictions_before": 80}),
 }  # fmt: skip
 
 
@@ -167,10 +160,8 @@ def test_room_that_is_there_takes_the_victims_out() -> None:
     key = world.gang("a", {"worker": (2, GPU8)})
     world.plan()
     victims = [Victim(name=f"p{n}", namespace="other" if n % 2 else "", gang=f"g{n}") for n in range(MADE_ROOM + 1)]
-    known = world.change(
-        world.state.placements[key],
-        spec={"victims": [*victims, victims[0]], "victims_reason": "r", "notices": [Notice()]},
-    )
+    spec = {"victims": [*victims, victims[0]], "victims_reason": "r", "notices": [Notice()]}
+    known = world.change(world.state.placements[key], spec=spec)
     there = decisions.RoomIsThere(world.view(key), known.spec.pod_sets, 2, remade_s=90.0)
     found = with_room(there, known, deadline_s=world.now + 5)
     assert (found.spec.deadline, found.spec.victims, found.spec.notices) == (format_time(world.now + 5), [], [])

@@ -35,70 +35,27 @@ Decide = Callable[[GangView], Any]
 Seen = Callable[[Placement], object]
 CASES: dict[str, tuple[str, Decide, Seen, object, list[str]]] = {
     "spares": ("Bound", lambda gang: decisions.KeepSpares(gang, SPARES, 0), lambda one: one.spec.spares, SPARES, []),
-    "nodes to avoid": (
-        "Bound",
-        lambda gang: decisions.Avoid(gang, AVOIDED, gang.pods),
-        lambda one: tuple(one.status.avoided),
-        AVOIDED,
-        [],
-    ),
-    "room": (
-        "Planned",
-        lambda gang: decisions.RoomIsThere(gang, SLOTS, 2),
-        lambda one: (one.spec.victims, one.spec.deadline),
-        ([], format_time(1_800_000_000 + 30.2)),
-        [],
-    ),
-    "a reservation": (
-        "Reserved",
-        lambda gang: decisions.Reserve(gang, SLOTS, None, 0.0, WHY),
-        lambda one: (one.status.phase, one.status.planned),
-        ("Reserved", 2),
-        [],
-    ),
-    "a first reservation": (
-        "Abandoned",
-        lambda gang: decisions.Reserve(gang, SLOTS, None, 0.0, WHY),
-        lambda one: (one.status.phase, one.status.planned),
-        ("Reserved", 2),
-        ["low Reserved: why", "low Reserved: why"],
-    ),
-    "no reservation any more": (
-        "Reserved",
-        lambda gang: decisions.Unreserve(gang, WHY),
-        lambda one: (one.status.phase, one.status.message),
-        ("Abandoned", "why"),
-        [],
-    ),
-    "a reservation that was none": (
-        "Planned",
-        lambda gang: decisions.Unreserve(gang, WHY),
-        lambda one: one.status.phase,
-        "Planned",
-        [],
-    ),
-    "an end": (
-        "Planned",
-        lambda gang: decisions.ClosePlacement(gang, "Abandoned", WHY),
-        lambda one: (one.status.phase, one.status.message),
-        ("Abandoned", "why"),
-        ["low PlacementAbandoned: why", "low PlacementAbandoned: why"],
-    ),
-    "all are bound": (
-        "Planned",
-        lambda gang: decisions.ClosePlacement(gang, "Bound", WHY),
-        lambda one: (one.status.phase, one.status.bound),
-        ("Bound", 2),
-        ["low Bound: why"],
-    ),
-    "some are given up": (
-        "Planned",
-        lambda gang: decisions.ClosePlacement(gang, "Bound", WHY, pod_sets=SLOTS),
-        lambda one: (one.status.phase, one.spec.epoch),
-        ("Bound", 2),
-        [],
-    ),
-}
+    "nodes to avoid": ("Bound", lambda gang: decisions.Avoid(gang, AVOIDED, gang.pods),
+                       lambda one: tuple(one.status.avoided), AVOIDED, []),
+    "room": ("Planned", lambda gang: decisions.RoomIsThere(gang, SLOTS, 2),
+             lambda one: (one.spec.victims, one.spec.deadline), ([], format_time(1_800_000_000 + 30.2)), []),
+    "a reservation": ("Reserved", lambda gang: decisions.Reserve(gang, SLOTS, None, 0.0, WHY),
+                      lambda one: (one.status.phase, one.status.planned), ("Reserved", 2), []),
+    "a first reservation": ("Abandoned", lambda gang: decisions.Reserve(gang, SLOTS, None, 0.0, WHY),
+                            lambda one: (one.status.phase, one.status.planned), ("Reserved", 2),
+                            ["low Reserved: why", "low Reserved: why"]),
+    "no reservation any more": ("Reserved", lambda gang: decisions.Unreserve(gang, WHY),
+                                lambda one: (one.status.phase, one.status.message), ("Abandoned", "why"), []),
+    "a reservation that was none": ("Planned", lambda gang: decisions.Unreserve(gang, WHY),
+                                    lambda one: one.status.phase, "Planned", []),
+    "an end": ("Planned", lambda gang: decisions.ClosePlacement(gang, "Abandoned", WHY),
+               lambda one: (one.status.phase, one.status.message), ("Abandoned", "why"),
+               ["low PlacementAbandoned: why", "low PlacementAbandoned: why"]),
+    "all are bound": ("Planned", lambda gang: decisions.ClosePlacement(gang, "Bound", WHY),
+                      lambda one: (one.status.phase, one.status.bound), ("Bound", 2), ["low Bound: why"]),
+    "some are given up": ("Planned", lambda gang: decisions.ClosePlacement(gang, "Bound", WHY, pod_sets=SLOTS),
+                          lambda one: (one.status.phase, one.spec.epoch), ("Bound", 2), []),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("phase", "decide", "seen", "expected", "events"), CASES.values(), ids=CASES)
@@ -156,6 +113,5 @@ def test_a_placement_of_a_pool_has_its_label_and_tells_of_loans() -> None:
     [owner] = written.metadata.owner_references
     uid = world.state.groups[key].metadata.uid
     assert (owner.uid, owner.controller, owner.block_owner_deletion) == (uid, True, True)
-    assert [event for event in process.events if "BorrowsSpares" in event] == [
-        f"a BorrowsSpares: {on_spares(['node-0'])}"
-    ] * 2
+    told = [event for event in process.events if "BorrowsSpares" in event]
+    assert told == [f"a BorrowsSpares: {on_spares(['node-0'])}"] * 2

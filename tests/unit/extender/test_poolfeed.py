@@ -123,8 +123,7 @@ async def test_pods_are_the_pools_by_scheduler_or_by_node() -> None:
 async def test_a_pod_that_goes_to_another_pool_is_gone() -> None:
     """One of a foreign scheduler waits in the default pool until it is bound elsewhere."""
     async with running("") as world:
-        assert world.tell(pod("free")) == {"free"}
-        assert world.tell(pod("free", at="b-1", version=2)) == set()
+        assert (world.tell(pod("free")), world.tell(pod("free", at="b-1", version=2))) == ({"free"}, set())
 
 
 async def test_a_gang_of_the_pool_keeps_members_of_other_schedulers() -> None:
@@ -163,8 +162,7 @@ async def test_a_node_that_enters_comes_with_its_pods() -> None:
         assert "b-1" not in world.state.nodes.index
         world.client.answer.set()
         await settled(lambda: not world.feed.held_back)
-        assert world.names == {"daemon", "guest", "late"}
-        assert world.free("b-1") == 5_000
+        assert (world.names, world.free("b-1")) == ({"daemon", "guest", "late"}, 5_000)
         assert world.client.asked == ["spec.nodeName=b-1"]
 
 

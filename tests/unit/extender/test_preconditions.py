@@ -21,6 +21,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
 from muster.api.base import Resource
 from muster.api.kubernetes.autoscaling import (
     PROVISIONING_REQUESTS,
@@ -33,7 +34,7 @@ from muster.api.kubernetes.meta import LocalReference, Object
 from muster.api.kubernetes.scheduling import NativePodGroup
 from muster.api.muster.placement import Placement, PlacementSpec
 from muster.api.muster.reason import reason_of
-from muster.api.volcano.scheduling import POD_GROUPS, PodGroupCondition, PodGroupStatus
+from muster.api.volcano.scheduling import POD_GROUPS, PodGroupCondition
 
 A_TEST = reason_of("a test")
 A_FAULT = reason_of("a fault")
@@ -50,8 +51,7 @@ Decided = tuple[World, Session, tuple[Any, ...]]
 
 def planned() -> Decided:
     """A gang of two gets its nodes, and may have its pods."""
-    world = World()
-    world.nodes(2)
+    world = World().nodes(2)
     world.gang("a", {"worker": (2, GPU8)}, phase="Pending")
     return world, world.session(world.progress, Enqueue(), Allocate()), ()
 
@@ -73,8 +73,7 @@ def of_an_earlier_group() -> Decided:
 
 def noted() -> Decided:
     """A gang of one gets its node."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     world.gang("a", {"worker": (1, GPU8)}, phase="Pending")
     return world, world.session(world.progress, Enqueue(), Allocate()), ()
 
@@ -96,11 +95,37 @@ def waits() -> VictimsWorld:
     return world
 
 
-def ungated() -> Decided:
-    """A pod gets its node."""
-    world = waits()
-    gang = world.view("ns/high")
-    return world, world.session(), (decisions.Release(gang, gang.pods[0], "node-0", 1),)
+def about(gang: str, name: str, decide: Callable[[GangView], Any], *, out: bool = False) -> Callable[[], Decided]:
+    """A decision about a gang; `high` waits for the nodes of `low`, the first of which may be `out` of service."""
+
+    def decided() -> Decided:
+        world = waits()
+        if out:
+            world.node("node-0", taints=[Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute")])
+        return world, world.session(), (decide(world.view(f"ns/{gang}")),)
+
+    decided.__name__ = name
+    return decided
+
+
+UNTIL = "2030-01-01T00:00:00Z"
+ungated = about("high", "ungated", lambda gang: decisions.Release(gang, gang.pods[0], "node-0", 1))
+made_again = about("high", "made_again", lambda gang: decisions.Evict(gang, gang.pods[0], A_TEST, started=False))
+below_minimum = about("low", "below_minimum", lambda gang: decisions.Evict(gang, gang.pods[0], A_TEST, started=True))
+repaired = about(
+    "low", "repaired", lambda gang: decisions.EvictForFaults(gang, "replace", (gang.pods[0],), "suspect", A_FAULT)
+)
+repaired_by_force = about(
+    "low", "repaired_by_force",
+    lambda gang: decisions.EvictForFaults(gang, "replace", (gang.pods[0],), "gone", A_FAULT), out=True,
+)  # fmt: skip
+told = about("low", "told", lambda gang: decisions.TellNotice(gang, gang.pods[0], UNTIL, "q", WHY))
+said = about("high", "said", lambda gang: decisions.Say(gang, gang.pods[0], asks=True, message="no room"))
+evictable = about("low", "evictable", lambda gang: decisions.TellEviction(gang, gang.pods[0], "true"))
+more_nodes = about(
+    "high", "more_nodes",
+    lambda gang: decisions.RequestNodes(gang, "r-1", 1, "best-effort", (), (("worker", 2, gang.pods[0]),)),
+)  # fmt: skip
 
 
 def preempted() -> Decided:
@@ -109,79 +134,18 @@ def preempted() -> Decided:
     return world, world.cycle(), ()
 
 
-def made_again() -> Decided:
-    """A pod without a node is made again."""
-    world = waits()
-    gang = world.view("ns/high")
-    return world, world.session(), (decisions.Evict(gang, gang.pods[0], A_TEST, started=False),)
-
-
-def below_minimum() -> Decided:
-    """A pod that runs is evicted, as its gang cannot go on."""
-    world = waits()
-    gang = world.view("ns/low")
-    return world, world.session(), (decisions.Evict(gang, gang.pods[0], A_TEST, started=True),)
-
-
-def repaired() -> Decided:
-    """A member on a node that is suspect is evicted."""
-    world = waits()
-    gang = world.view("ns/low")
-    return world, world.session(), (decisions.EvictForFaults(gang, "replace", (gang.pods[0],), "suspect", A_FAULT),)
-
-
-def repaired_by_force() -> Decided:
-    """A member on a node that is out of service is deleted."""
-    world = waits()
-    world.node("node-0", taints=[Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute")])
-    gang = world.view("ns/low")
-    return world, world.session(), (decisions.EvictForFaults(gang, "replace", (gang.pods[0],), "gone", A_FAULT),)
-
-
-def told() -> Decided:
-    """A pod is told that it is to go."""
-    world = waits()
-    gang = world.view("ns/low")
-    return world, world.session(), (decisions.TellNotice(gang, gang.pods[0], "2030-01-01T00:00:00Z", "q", WHY),)
-
-
-def said() -> Decided:
-    """A gated pod is told why it waits."""
-    world = waits()
-    gang = world.view("ns/high")
-    return world, world.session(), (decisions.Say(gang, gang.pods[0], asks=True, message="no room"),)
-
-
-def evictable() -> Decided:
-    """Autoscalers are told whether they may evict a pod."""
-    world = waits()
-    gang = world.view("ns/low")
-    return world, world.session(), (decisions.TellEviction(gang, gang.pods[0], "true"),)
-
-
-def more_nodes() -> Decided:
-    """A gang asks for nodes."""
-    world = waits()
-    gang = world.view("ns/high")
-    request = decisions.RequestNodes(gang, "r-1", 1, "best-effort", (), (("worker", 2, gang.pods[0]),))
-    return world, world.session(), (request,)
-
-
 def no_more_nodes() -> Decided:
     """And needs none any more."""
     world = waits()
     template = ProvisioningPodSet(pod_template_ref=LocalReference(name="r-1-worker"), count=2)
-    request = ProvisioningRequest(
-        metadata=world.meta("r-1"),
-        spec=ProvisioningRequestSpec(provisioning_class_name="best-effort", pod_sets=[template]),
-    )
+    spec = ProvisioningRequestSpec(provisioning_class_name="best-effort", pod_sets=[template])
+    request = ProvisioningRequest(metadata=world.meta("r-1"), spec=spec)
     return world, world.session(), (decisions.WithdrawRequest(world.view("ns/high"), request, "it is here"),)
 
 
 def a_tree() -> Decided:
     """A HyperNode has a node."""
-    world = World()
-    world.nodes(1)
+    world = World().nodes(1)
     made = hyper_node("rack", 1, named("node-0"))
     world.state.on_hyper_node(None, structs.replace(made, metadata=world.meta("rack", namespace="")))
     return world, world.session(), ()
@@ -189,9 +153,7 @@ def a_tree() -> Decided:
 
 def shares() -> Decided:
     """The root queue tells of the largest node."""
-    world = World()
-    world.nodes(1)
-    world.queue("root")
+    world = World().nodes(1).queue("root")
     return world, world.session(), ()
 
 
@@ -212,10 +174,7 @@ def in_line() -> Decided:
     world = World()
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Pending")
     why = PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="no nodes")
-    group = world.state.groups[key]
-    meta = structs.replace(group.metadata, resource_version=world.meta("x").resource_version)
-    status = PodGroupStatus(phase="Pending", conditions=[why])
-    world.state.on_pod_group(group, structs.replace(group, metadata=meta, status=status))
+    world.change(world.state.groups[key], status={"phase": "Pending", "conditions": [why]})
     return world, world.session(world.progress, Enqueue(), Allocate()), ()
 
 
@@ -316,8 +275,7 @@ def test_a_write_names_what_it_was_decided_upon(case: Case) -> None:
     process, sent = carried_out(case)
     assert sent
     assert {one.refused for one in sent} == {""}
-    lines = {(each.site, each.named) for each in CASES}
-    assert {(one.site, one.named) for one in process.api.sent} <= lines
+    assert {(one.site, one.named) for one in process.api.sent} <= {(each.site, each.named) for each in CASES}
 
 
 @pytest.mark.parametrize(

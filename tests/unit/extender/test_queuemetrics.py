@@ -1,6 +1,6 @@
 """Metrics by queue and of all nodes, as a scrape would see them."""
 
-from extender_world import World
+from extender_world import GPU8, World
 from prometheus_client import REGISTRY
 from repair_world import RepairWorld, placed
 
@@ -8,8 +8,6 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
 from extender.queuemetrics import RENEWED_S, QueueMetrics
 from muster.api.muster.placement import Loan
-
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 
 def sample(name: str, **labels: str) -> float | None:
@@ -25,8 +23,7 @@ def told(world: World, metrics: QueueMetrics) -> None:
 
 def test_who_waits_how_long_and_what_is_idle_meanwhile() -> None:
     """A gang that runs and lacks growth does not wait; queues and resources that go are told no more."""
-    world, metrics = World(), QueueMetrics()
-    world.queue("speech")
+    world, metrics = World().queue("speech"), QueueMetrics()
     nodes = [world.node(name) for name in ("node-0", "node-1")]
     running = world.gang("r", {"worker": (1, GPU8)}, phase="Running")
     world.pod(running, "worker", 0, GPU8, node="node-0", phase="Running")
@@ -37,8 +34,7 @@ def test_who_waits_how_long_and_what_is_idle_meanwhile() -> None:
     for name in ("large", "later"):
         world.gang(name, {"worker": (2, GPU8)}, queue="speech")
         world.now += 10
-    world.now -= 20
-    world.now += 100
+    world.now += 80
     told(world, metrics)
     assert sample("muster_queue_gangs_waiting", queue="speech") == 2
     assert sample("muster_queue_longest_wait_seconds", queue="speech") == 100 + RENEWED_S
@@ -63,8 +59,7 @@ def test_seats_that_are_kept_for_lost_members_are_told_and_how_many_are_lent() -
     placed(world, "borrower", 1, 1, loans=(Loan(lender=uid, pod_set="worker", node="node-1"),))
     world.now += RENEWED_S
     metrics.tell(world.session())
-    told = [sample("muster_queue_spare_seats", queue="default", what=what) for what in ("kept", "lent")]
-    assert told == [2, 1]
+    assert [sample("muster_queue_spare_seats", queue="default", what=what) for what in ("kept", "lent")] == [2, 1]
     world.state.on_placement(world.state.placements[keeper], None)
     metrics.tell(world.session())
     assert sample("muster_queue_spare_seats", queue="default", what="kept") == 2, "not in each cycle"

@@ -42,16 +42,14 @@ def test_a_gated_pod_is_pinned_and_loses_the_gate_of_muster_alone() -> None:
     assert [gate.name for gate in pod.spec.scheduling_gates] == ["theirs"]
     affinity = to_builtins(pod.spec.affinity)["nodeAffinity"]
     assert affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] == [PIN]
-    assert pod.metadata.annotations[names.NODE] == "node-1"
-    assert pod.metadata.annotations[names.EPOCH] == "3"
+    assert (pod.metadata.annotations[names.NODE], pod.metadata.annotations[names.EPOCH]) == ("node-1", "3")
     assert names.MEMBER_INDEX not in pod.metadata.annotations, "its owner has given it an index"
 
 
 def test_a_pod_that_was_born_pinned_only_gets_a_newer_epoch() -> None:
     """Its node is the same: no other may be written into it."""
     pod = released(pin="node-1", epoch=2)
-    assert pod.metadata.annotations[names.EPOCH] == "3"
-    assert pod.metadata.annotations[names.NODE] == "node-1"
+    assert (pod.metadata.annotations[names.EPOCH], pod.metadata.annotations[names.NODE]) == ("3", "node-1")
 
 
 def test_a_member_of_no_pod_set_gets_its_rank() -> None:

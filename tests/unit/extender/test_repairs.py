@@ -88,9 +88,7 @@ def count() -> tuple[float, float]:
     [(0, (0.0, EVICT_AGAIN_S - 0.5), 1), (0, (0.0, EVICT_AGAIN_S), 2), (1, (0.0, 0.0), 2)],
     ids=["once", "again if no watch shows its end", "by the next cycle if it has just changed"],
 )
-def test_a_member_on_a_suspect_node_is_evicted_and_the_gang_and_its_owner_hear_of_it(
-    lost: int, times: tuple[float, ...], asked: int
-) -> None:
+def test_a_member_on_a_suspect_node_goes_and_all_hear_of_it(lost: int, times: tuple[float, ...], asked: int) -> None:
     """The kubelet or kube-scheduler may have written into its status; this costs the gang no time."""
     repairing, (repairs, evicted) = Repairing(fault={"conditions": XID}), count()
     repairing.lost = lost
@@ -101,27 +99,24 @@ def test_a_member_on_a_suspect_node_is_evicted_and_the_gang_and_its_owner_hear_o
     assert count() == (repairs + 1, evicted + 1)
 
 
-@pytest.mark.parametrize(
-    ("fault", "carried_out"),
-    [({"conditions": XID}, {"written": False}), ({"conditions": XID}, {"budget": True})],
-    ids=["whose new node is not kept", "whom a budget keeps, as it runs"],
-)
+@pytest.mark.parametrize(("fault", "carried_out"), [
+    pytest.param({"conditions": XID}, {"written": False}, id="whose new node is not kept"),
+    pytest.param({"conditions": XID}, {"budget": True}, id="whom a budget keeps, as it runs"),
+])  # fmt: skip
 def test_nobody_goes(fault: Any, carried_out: dict[str, bool]) -> None:
     """The placement could not be written, or the next cycle decides again."""
     process = Repairing(fault=fault).carried_out(**carried_out)
     assert (done(process), process.events) == ([], [])
 
 
-@pytest.mark.parametrize(
-    ("fault", "budget", "way", "asked"),
-    [
-        (DEAD, False, ("evict", "a-worker-1", None), []),
-        (DEAD, True, ("delete", "a-worker-1", None), []),
-        (OUT_OF_SERVICE, True, ("delete", "a-worker-1", 0), []),
-        (None, True, ("delete", "a-worker-1", 0), ["node-1"]),
-    ],
-    ids=["not ready", "not ready, with a budget: it is disrupted already", "out of service", "its node is gone"],
-)
+@pytest.mark.parametrize(("fault", "budget", "way", "asked"), [
+    (DEAD, False, ("evict", "a-worker-1", None), []),
+    (DEAD, True, ("delete", "a-worker-1", None), []),
+    (OUT_OF_SERVICE, True, ("delete", "a-worker-1", 0), []),
+    (None, True, ("delete", "a-worker-1", 0), ["node-1"]),
+], ids=[
+    "not ready", "not ready, with a budget: it is disrupted already", "out of service", "its node is gone",
+])  # fmt: skip
 def test_a_pod_is_deleted_by_force_only_where_no_kubelet_may_run_it(
     fault: Any, way: tuple[str, str, int | None], asked: list[str], *, budget: bool
 ) -> None:
@@ -129,8 +124,7 @@ def test_a_pod_is_deleted_by_force_only_where_no_kubelet_may_run_it(
     repairing = Repairing(fault=fault)
     if fault is None:
         repairing.world.gone_nodes = frozenset({"node-1"})
-    process = repairing.carried_out(budget=budget)
-    assert (done(process), repairing.asked) == ([way], asked)
+    assert (done(repairing.carried_out(budget=budget)), repairing.asked) == ([way], asked)
 
 
 @pytest.mark.parametrize(("gone", "known", "off"), [(True, False, True), (True, True, False), (False, False, False)])

@@ -99,8 +99,7 @@ def test_a_request_is_made_of_the_pods_as_they_are_and_goes_with_its_templates(p
     process.api.create = created  # type: ignore[method-assign]
     process.committer.scaling.request(wanted)
     made = bodies[0]["template"]
-    assert made["metadata"] == {"labels": {"app": "x"}}
-    assert made["spec"]["schedulerName"] == "muster"
+    assert (made["metadata"], made["spec"]["schedulerName"]) == ({"labels": {"app": "x"}}, "muster")
     assert not {"nodeName", "schedulingGates"} & made["spec"].keys()
     [template] = process.api.objects[TEMPLATES].values()
     [request] = process.api.all(PROVISIONING_REQUESTS)
@@ -117,17 +116,12 @@ def test_a_request_is_made_of_the_pods_as_they_are_and_goes_with_its_templates(p
     assert (process.done("delete"), process.committer.scaling.requests) == (["r-1", "r-1-worker"], {})
 
 
-@pytest.mark.parametrize(
-    ("asks", "message", "said"),
-    [
-        (True, "no room", ("Unschedulable", f"{names.SAYS}no room")),
-        (False, "no room", ("SchedulingGated", f"{names.SAYS}no room")),
-        (False, "", ("SchedulingGated", GATED)),
-    ],
-)
-def test_a_pod_says_what_an_autoscaler_reads(
-    process: Process, message: str, said: tuple[str, str], *, asks: bool
-) -> None:
+@pytest.mark.parametrize(("asks", "message", "said"), [
+    (True, "no room", ("Unschedulable", f"{names.SAYS}no room")),
+    (False, "no room", ("SchedulingGated", f"{names.SAYS}no room")),
+    (False, "", ("SchedulingGated", GATED)),
+])  # fmt: skip
+def test_pods_say_what_autoscalers_read(process: Process, message: str, said: tuple[str, str], *, asks: bool) -> None:
     """Or what the API server has said of its gate."""
     gang = process.world.view("ns/high")
     process.committer.scaling.say(decisions.Say(gang, gang.pods[0], asks=asks, message=message))

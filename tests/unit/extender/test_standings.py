@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from extender_world import World
+from extender_world import GPU8, World
 from msgspec import structs
 
 from extender.groupcontent import status_body, wanted_status
@@ -14,7 +14,6 @@ from extender.writes import WriteContext
 from muster.api.kubernetes.meta import format_time
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 WHY = [PodGroupCondition(type="Unschedulable", status="True", reason="NotEnoughResources", message="no room")]
 
 

@@ -22,8 +22,7 @@ NOTHING = {"team": (0, 0), "other": (0, 0)}
 
 def holding(held: dict[str, tuple[int, int]], budgets: dict[str, str] | None = None) -> Snapshot:
     """What the planner sees while each queue holds so many GPUs and CPUs, those of a pod that goes among them."""
-    world = World()
-    world.nodes(4)
+    world = World().nodes(4)
     for queue in QUEUES:
         world.queue(queue, budget=(budgets or {"team": f"{GPU}=1h/day", "other": "cpu=1h/week"})[queue])
         gpus, cpus = held[queue]
@@ -38,9 +37,7 @@ def holding(held: dict[str, tuple[int, int]], budgets: dict[str, str] | None = N
 
 def told(usage: PublishedUsage | None, queue: str, resource: str, period: Period = "day", now: float = NOW) -> float:
     """Seconds of a queue and a resource in a period."""
-    assert usage is not None
-    of = usage.queues.get(queue, QueueUsage())
-    return of.within(period, period_of(period, now).name).get(resource, 0.0)
+    return usage.queues.get(queue, QueueUsage()).within(period, period_of(period, now).name).get(resource, 0.0)
 
 
 def published(until: float, **seconds: tuple[float, float]) -> PublishedUsage:
@@ -49,9 +46,8 @@ def published(until: float, **seconds: tuple[float, float]) -> PublishedUsage:
     for queue, (gpu, cpu) in seconds.items():
         amounts = {GPU: gpu, "cpu": cpu}
         names = {each: period_of(each, until).name for each in PERIODS}
-        queues[queue] = QueueUsage(
-            names["month"], amounts, PeriodUsage(names["week"], amounts), PeriodUsage(names["day"], amounts)
-        )
+        week, day = (PeriodUsage(names[each], amounts) for each in ("week", "day"))
+        queues[queue] = QueueUsage(names["month"], amounts, week, day)
     return PublishedUsage(until, queues, PERIODS)
 
 
@@ -71,8 +67,7 @@ def test_each_queue_has_its_own_of_each_resource(steps: list[tuple[dict[str, tup
             for resource, amount in zip((GPU, "cpu"), amounts, strict=True):
                 expected[queue, resource] += amount * seconds
     for period in PERIODS:
-        found = {key: told(usage, *key, period=period, now=now) for key in expected}
-        assert found == pytest.approx(expected)
+        assert {key: told(usage, *key, period=period, now=now) for key in expected} == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("began", [DAY.begin + 3600, DAY.end - 30, WEEK.end - 30, MONTH.end - 30])
@@ -97,7 +92,6 @@ def test_what_nobody_has_a_budget_for_is_left_out() -> None:
     budgets = {"team": f"{GPU}=1h/day", "other": ""}
     said = published(NOW, team=(100, 7), other=(5, 50))
     usage = Meter().advanced(said, holding({"team": (1, 1), "other": (1, 1)}, budgets), NOW)
-    assert usage is not None
     assert {name: set(each.seconds) for name, each in usage.queues.items()} == {"team": {GPU}, "other": {GPU}}
 
 
@@ -108,7 +102,6 @@ def test_a_publication_takes_the_place_of_what_was_counted() -> None:
     assert told(meter.advanced(published(NOW), snapshot, NOW + 50), "team", GPU) == pytest.approx(100)
     later = meter.advanced(published(NOW + 40, team=(500, 0)), snapshot, NOW + 60)
     assert told(later, "team", GPU) == pytest.approx(540)
-    assert later is not None
     assert (later.until, later.periods) == (NOW + 60, PERIODS)
     assert meter.advanced(published(NOW + 90), snapshot, NOW + 60).until == NOW + 90  # type: ignore[union-attr]
 
@@ -119,8 +112,7 @@ def test_a_replica_that_has_not_looked_for_long_goes_by_what_it_sees(away_s: flo
     meter, said, snapshot = Meter(), published(NOW), holding({"team": (2, 0), "other": (0, 0)})
     meter.advanced(said, snapshot, NOW)
     meter.advanced(said, snapshot, NOW + 50)
-    usage = meter.advanced(said, holding(NOTHING), NOW + 50 + away_s)
-    assert told(usage, "team", GPU) == pytest.approx(counted)
+    assert told(meter.advanced(said, holding(NOTHING), NOW + 50 + away_s), "team", GPU) == pytest.approx(counted)
 
 
 def test_without_publication_or_budget_nothing_is_counted() -> None:
@@ -128,8 +120,7 @@ def test_without_publication_or_budget_nothing_is_counted() -> None:
     meter, snapshot = Meter(), holding({"team": (1, 0), "other": (0, 0)})
     meter.advanced(published(NOW), snapshot, NOW)
     assert meter.advanced(None, snapshot, NOW) is None
-    usage = meter.advanced(published(NOW), snapshot, NOW + 5)
-    assert told(usage, "team", GPU) == pytest.approx(5)
+    assert told(meter.advanced(published(NOW), snapshot, NOW + 5), "team", GPU) == pytest.approx(5)
     ahead = PublishedUsage(NOW + AHEAD_S + 1)
     assert meter.advanced(ahead, snapshot, NOW) is ahead
     known = PublishedUsage(NOW)

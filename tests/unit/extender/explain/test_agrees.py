@@ -36,14 +36,10 @@ GANGS: Final = ("waits", "urgent", "half placed", "runs", "grows", "lost one")
 AGE_S: Final = 40.0
 """Seconds for which gangs have run, nodes are silent, and members are bound."""
 TIMING: Final = st.builds(
-    Timing,
-    recovery_s=st.sampled_from([0.0, 30.0, 600.0]),
-    staleness_grace_s=st.sampled_from([-1.0, 0.0, 60.0]),
-    growth_delay_s=st.sampled_from([0.0, 1.0, 600.0]),
-    longest_notice_s=st.sampled_from([0.0, 10.0, 600.0]),
-    node_fault_grace_s=st.sampled_from([0.0, 30.0, 300.0]),
-    fault_stop=st.sampled_from([0.1, 0.55, 1.0]),
-)
+    Timing, recovery_s=st.sampled_from([0.0, 30.0, 600.0]), staleness_grace_s=st.sampled_from([-1.0, 0.0, 60.0]),
+    growth_delay_s=st.sampled_from([0.0, 1.0, 600.0]), longest_notice_s=st.sampled_from([0.0, 10.0, 600.0]),
+    node_fault_grace_s=st.sampled_from([0.0, 30.0, 300.0]), fault_stop=st.sampled_from([0.1, 0.55, 1.0]),
+)  # fmt: skip
 
 
 def started(world: ExplainWorld, key: str, nodes: list[str]) -> None:
@@ -87,8 +83,7 @@ def made(timing: Timing, nodes: list[str], gangs: list[tuple[str, int]], refused
             free = free if kind in {"waits", "urgent"} else free[pods:]
     for index, kind in enumerate(nodes):
         if kind == "gone":
-            known = world.state.nodes.nodes[world.state.nodes.index[f"node-{index}"]]
-            world.state.on_node(known, None)
+            world.state.on_node(world.state.nodes.nodes[world.state.nodes.index[f"node-{index}"]], None)
             world.gone_nodes |= {f"node-{index}"}
     world.now += AGE_S
     world.refusals = {"ns/g0": {f"node-{refused}": world.now + 5}}
@@ -151,11 +146,9 @@ def on_the_page(dump: ClusterDump) -> dict[str, tuple[str, str]]:
 
 @settings(max_examples=settings().max_examples // 2)
 @given(
-    TIMING,
-    st.lists(st.sampled_from(NODES), min_size=1, max_size=5),
-    st.lists(st.tuples(st.sampled_from(GANGS), st.integers(1, 3)), min_size=1, max_size=4),
-    st.integers(0, 4),
-)
+    TIMING, st.lists(st.sampled_from(NODES), min_size=1, max_size=5),
+    st.lists(st.tuples(st.sampled_from(GANGS), st.integers(1, 3)), min_size=1, max_size=4), st.integers(0, 4),
+)  # fmt: skip
 @example(Timing(recovery_s=600.0), ["ready", "ready"], [("half placed", 2)], 4)
 @example(Timing(staleness_grace_s=0.0), ["ready", "cordoned"], [("lost one", 2)], 4)
 @example(Timing(growth_delay_s=600.0), ["ready", "ready"], [("grows", 2)], 4)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from explain_world import Cases, ExplainWorld, placed
+from extender_world import GPU1, GPU8
 from msgspec import convert
 from state_oracle import recomputed_use
 
@@ -14,10 +15,6 @@ from muster.api.kubernetes.core import Taint
 from muster.api.kubernetes.meta import format_time
 from muster.api.kubernetes.storage import PersistentVolumeClaim, StorageClass
 from muster.api.muster.placement import AvoidedNode
-
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
-GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
-
 
 CASES = Cases()
 
@@ -79,8 +76,7 @@ def missing_gpus(world: ExplainWorld) -> None:
 def missing_pod_slots(world: ExplainWorld) -> None:
     """Nodes take 110 pods."""
     world.nodes(1)
-    key = world.gang("first", {"worker": (110, {})}, phase="Running")
-    world.members(key, 110, {}, node="node-0", phase="Running")
+    world.members(world.gang("first", {"worker": (110, {})}, phase="Running"), 110, {}, node="node-0", phase="Running")
     world.gang("a", {"worker": (1, {})})
 
 
@@ -137,10 +133,8 @@ def affine(world: ExplainWorld) -> None:
 @CASES("no-room", lost=(("claim ns/c does not exist", 3),))
 def claim_missing(world: ExplainWorld) -> None:
     """The pods mount a claim that nobody has made."""
-    world.nodes(3)
-    world.gang(
-        "a", {"worker": (1, GPU1)}, spec={"volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "c"}}]}
-    )
+    volume = {"name": "d", "persistentVolumeClaim": {"claimName": "c"}}
+    world.nodes(3).gang("a", {"worker": (1, GPU1)}, spec={"volumes": [volume]})
 
 
 @CASES("no-room", lost=(("lacks the label zone that pods are spread over", 2),))
@@ -235,14 +229,9 @@ def refused_lately(world: ExplainWorld) -> None:
     """One node of two refused a member; the gang needs both."""
     world.nodes(2)
     _, placement = placed(world)
-    placement.status.phase = "Abandoned"
-    placement.status.message = "kube-scheduler refused a-worker-1 on node node-1"
-    placement.status.avoided = [_avoided("node-1", world.now + 30)]
-    world.state.on_placement(None, placement)
-
-
-def _avoided(node: str, until: float) -> AvoidedNode:
-    return AvoidedNode(node=node, until=format_time(until))
+    said = "kube-scheduler refused a-worker-1 on node node-1"
+    avoided = AvoidedNode(node="node-1", until=format_time(world.now + 30))
+    world.change(placement, status={"phase": "Abandoned", "message": said, "avoided": [avoided]})
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -296,9 +285,8 @@ def test_a_waiting_gang_knows_its_place_in_the_queue() -> None:
 def test_the_smallest_set_of_gangs_whose_end_would_help_is_named() -> None:
     """No single gang is enough, and of three, two are."""
     world = ExplainWorld().nodes(6)
-    world.runs("one", 1, GPU8)
-    world.runs("two", 2, GPU8, first_node=1)
-    world.runs("three", 3, GPU8, first_node=3)
+    for name, number, first in (("one", 1, 0), ("two", 2, 1), ("three", 3, 3)):
+        world.runs(name, number, first_node=first)
     world.gang("a", {"worker": (4, GPU8)})
     [ends] = [each for each in world.gang_report("a").relief if each.kind == "ends"]
     assert set(ends.names) == {"ns/three", "ns/two"}

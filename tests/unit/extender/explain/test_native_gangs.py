@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from explain_world import report_of
 
 from extender.explain.clusterdump import ClusterDump, kind_name, load, save
-from extender.explain.find import explain
 from extender.explain.own import places
-from extender.explain.report import GangReport, PodReport, UnknownNameError
+from extender.explain.report import UnknownNameError
 from extender.explain.whatif import DumpChange, WhatIf, changed
 from muster.api.kubernetes.core import NODES, PODS, Node, Pod
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, WORKLOADS, NativePodGroup, Workload
@@ -35,16 +35,9 @@ def dump() -> ClusterDump:
     node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": 8, "pods": 10}}}
     made.put(NODES, [msgspec.convert(node, Node)])
     named = {"schedulerName": "muster", "nodeName": "n", "schedulingGroup": {"podGroupName": "fit-group"}}
-    notes = {"scheduling.k8s.io/group-name": "native.fit-group"}
-    made.put(
-        PODS,
-        [
-            msgspec.convert(
-                {"metadata": meta(f"fit-{rank}", annotations=notes), "spec": named, "status": {"phase": "Running"}}, Pod
-            )
-            for rank in range(2)
-        ],
-    )
+    notes, runs = {"scheduling.k8s.io/group-name": "native.fit-group"}, {"spec": named, "status": {"phase": "Running"}}
+    pods = [{"metadata": meta(f"fit-{rank}", annotations=notes), **runs} for rank in range(2)]
+    made.put(PODS, [msgspec.convert(pod, Pod) for pod in pods])
     made.put(PLACEMENTS, [msgspec.convert({"metadata": meta("native.fit-group")}, Placement)])
     return made
 
@@ -55,15 +48,14 @@ def dump() -> ClusterDump:
 def test_a_native_gang_is_found_by_each_of_its_names(kind: str, name: str) -> None:
     """Its own, that of its Placement, and that of its Job; also in a file that was written and read."""
     for each in (dump(), load(save(dump()))):
-        report = explain(WhatIf(each), kind, name, "ns")
-        assert isinstance(report, GangReport)
+        report = report_of(each, name, kind)
         assert (report.gang, report.workload, report.queue.name) == ("ns/native.fit-group", "Job ns/fit", "red")
 
 
 def test_a_name_that_is_not_there_is_answered_with_those_that_are() -> None:
     """Natives among them."""
     with pytest.raises(UnknownNameError, match="fit"):
-        explain(WhatIf(dump()), "gang", "fitt", "ns")
+        report_of(dump(), "fitt")
 
 
 def test_its_nodes_are_told_to_who_sees_one_namespace() -> None:
@@ -76,9 +68,7 @@ def test_its_nodes_are_told_to_who_sees_one_namespace() -> None:
 def test_it_is_gone_in_a_trial_without_it(name: str) -> None:
     """With its pods and its Placement."""
     left = changed(dump(), DumpChange("ns", without=[name]))
-    assert not left.of(NATIVE_POD_GROUPS)
-    assert not left.of(PODS)
-    assert not left.of(PLACEMENTS)
+    assert [left.of(kind) for kind in (NATIVE_POD_GROUPS, PODS, PLACEMENTS)] == [[], [], []]
 
 
 def test_a_pod_whose_native_group_is_not_served_says_so() -> None:
@@ -87,8 +77,7 @@ def test_a_pod_whose_native_group_is_not_served_says_so() -> None:
     made.objects[kind_name(NATIVE_POD_GROUPS)].clear()
     spec = {"schedulerName": "muster", "schedulingGroup": {"podGroupName": "fit-group"}}
     made.put(PODS, [msgspec.convert({"metadata": meta("fit-2"), "spec": spec}, Pod)])
-    report = explain(WhatIf(made), "pod", "fit-2", "ns")
-    assert isinstance(report, PodReport)
+    report = report_of(made, "fit-2", "pod")
     assert report.cause == "gang-missing"
     assert "PodGroup fit-group of scheduling.k8s.io" in report.summary
     assert "GenericWorkload" in report.summary

@@ -1,28 +1,23 @@
 """What `muster explain` says of a gang that was told that it goes, and of the one that it goes for."""
 
-from explain_world import ExplainWorld
+from explain_world import ExplainWorld, report_of
+from extender_world import GPU8
 
-from extender.explain.find import explain
-from extender.explain.whatif import WhatIf
 from extender.planner.reasons.placements import preempted
 from muster.api import names
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import NodeRun, Notice, Placement, PlacementSpec, PodSetPlacement, Victim
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
-
 
 def told(world: ExplainWorld, **annotations: str) -> str:
     """A gang of one pod that has a notice of 300 s, for a gang that waits; returns the time of its end."""
-    world.nodes(1)
-    key = world.gang("low", {"worker": (1, GPU8)}, phase="Running")
+    key = world.nodes(1).runs("low", 1)
     until = format_time(world.now + 300)
     given = {f"{names.DOMAIN}/{name.replace('_', '-')}": text for name, text in annotations.items()}
-    pod = world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running")
+    pod = world.state.pod_objects["uid-low-worker-0"]
     meta = {**pod.metadata.annotations, names.EVICT_AT: until, **given}
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", annotations=meta)
-    asker = world.view(world.gang("high", {"worker": (1, GPU8)}))
-    why = preempted(10, "default")
+    asker, why = world.view(world.gang("high", {"worker": (1, GPU8)})), preempted(10, "default")
     spec = PlacementSpec(
         pod_group_uid=asker.uid,
         deadline=format_time(world.now + 330),
@@ -56,14 +51,11 @@ def test_who_may_not_see_the_other_gang_reads_until_when() -> None:
     dump = world.dump()
     dump.objects["placements.muster.dev"] = []
     dump.unread = frozenset({"placements.muster.dev"})
-    report = explain(WhatIf(dump), "gang", "low", "ns")
-    assert report.summary.endswith(
-        f"; it is to be evicted at {until}, or as soon as it has answered; it has reported no checkpoint"
-    )
+    evicted = f"; it is to be evicted at {until}, or as soon as it has answered"
+    assert report_of(dump, "low").summary.endswith(f"{evicted}; it has reported no checkpoint")
 
 
 def test_who_waits_reads_how_long_at_most() -> None:
     """Not longer than the last notice."""
     world = ExplainWorld()
-    until = told(world)
-    assert f"which have until {until} to save what they have" in world.gang_report("high").summary
+    assert f"which have until {told(world)} to save what they have" in world.gang_report("high").summary

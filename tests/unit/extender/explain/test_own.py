@@ -5,14 +5,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from explain_world import ExplainWorld
+from explain_world import ExplainWorld, by_label, report_of
+from extender_world import GPU8
 from msgspec import structs
 
 from extender.explain.clusterdump import ClusterDump, kind_name
-from extender.explain.find import explain
-from extender.explain.report import GangReport, PodReport
-from extender.explain.text import lines_of
-from extender.explain.whatif import WhatIf
 from extender.groupcontent import wanted_status
 from extender.planner.framework import decisions
 from extender.planner.standing import standings
@@ -21,8 +18,6 @@ from muster.api.kubernetes.core import NODES, PODS
 from muster.api.muster.reason import reason_of
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 
 def told(world: ExplainWorld) -> None:
@@ -47,19 +42,17 @@ def own(world: ExplainWorld, *, queues: bool = False) -> ClusterDump:
     return replace(dump, objects=objects, unread=frozenset(unread - ({kind_name(QUEUES)} if queues else set())))
 
 
-def report(world: ExplainWorld, name: str, kind: str = "gang", *, queues: bool = False) -> GangReport | PodReport:
+def report(world: ExplainWorld, name: str, kind: str = "gang", *, queues: bool = False) -> Any:
     """The report of an object of his."""
-    return explain(WhatIf(own(world, queues=queues)), kind, name, "ns")
+    return report_of(own(world, queues=queues), name, kind)
 
 
 def full() -> ExplainWorld:
     """A node that is taken for 90 s more, and two gangs that wait for it."""
     world = ExplainWorld().nodes(1)
-    key = world.gang("old", {"worker": (1, GPU8)}, phase="Running", runtime="90s")
-    world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", since=world.now)
+    world.runs("old", 1, runtime="90s", since=world.now)
     for name in ("first", "second"):
-        world.gang(name, {"worker": (1, GPU8)})
-        world.pod(f"ns/{name}", "worker", 0, GPU8, gated=True)
+        world.pod(world.gang(name, {"worker": (1, GPU8)}), "worker", 0, GPU8, gated=True)
         world.now += 1
     world.plan()
     told(world)
@@ -69,9 +62,7 @@ def full() -> ExplainWorld:
 def test_he_is_told_the_reason_that_an_administrator_is_told() -> None:
     """Its sentence, its place, and when it is expected to start."""
     world = full()
-    mine = report(world, "first", queues=True)
-    assert isinstance(mine, GangReport)
-    theirs = world.gang_report("first")
+    mine, theirs = report(world, "first", queues=True), world.gang_report("first")
     group = world.state.groups["ns/first"]
     assert mine.summary == f"it waits: {group.why_waiting}"
     assert mine.summary == theirs.summary.replace("ns/old is", "1 workload is")
@@ -85,36 +76,30 @@ def test_he_is_told_the_reason_that_an_administrator_is_told() -> None:
 def test_lines_have_the_place_and_nothing_that_is_not_known() -> None:
     """No placement and no node, as these may not be read; of how many it is the second the Queue says."""
     world = full()
-    lines = {line.label: line.text for line in lines_of(report(world, "second"), world.now)}
+    lines = by_label(report(world, "second"), world.now)
     assert (lines["queue"], lines["has"]) == ("default, place 2 in it", "worker: 1 behind the gate")
     assert {"placement", "nodes", "would help"}.isdisjoint(lines)
-    lines = {line.label: line.text for line in lines_of(report(world, "first"), world.now)}
-    assert lines["expected"] == f"to start at {world.state.groups['ns/first'].status.expected_start}"
-    queue = next(each for each in own(world, queues=True).of(QUEUES))
-    world.state.on_queue(queue, structs.replace(queue, status=structs.replace(queue.status, waiting=2)))
-    lines = {line.label: line.text for line in lines_of(report(world, "second", queues=True), world.now)}
-    assert lines["queue"] == "default (Open), place 2 of 2 in it"
+    expected = by_label(report(world, "first"), world.now)["expected"]
+    assert expected == f"to start at {world.state.groups['ns/first'].status.expected_start}"
+    world.change(next(each for each in own(world, queues=True).of(QUEUES)), status={"waiting": 2})
+    assert by_label(report(world, "second", queues=True), world.now)["queue"] == "default (Open), place 2 of 2 in it"
 
 
 def test_what_runs_is_not_lost_only_as_its_node_may_not_be_read() -> None:
     """With nodes that may be read, one that is gone is told."""
     world = full()
     mine = report(world, "old")
-    assert isinstance(mine, GangReport)
     assert (mine.cause, mine.nodes) == ("running", ["worker: node-0"])
     dump = own(world)
     dump.unread -= {kind_name(NODES)}
-    assert explain(WhatIf(dump), "gang", "old", "ns").cause == "members-lost"
+    assert report_of(dump, "old").cause == "members-lost"
 
 
 @pytest.mark.parametrize(("pod", "cause"), [("second-worker-0", "gated"), ("old-worker-0", "running")])
 def test_a_pod_is_explained_with_its_gang(pod: str, cause: str) -> None:
     """By its own fields."""
     mine = report(full(), pod, "pod")
-    assert isinstance(mine, PodReport)
-    assert mine.cause == cause
-    assert mine.gang is not None
-    assert not mine.gang.whole
+    assert (mine.cause, mine.gang.whole) == (cause, False)
 
 
 def test_a_gang_of_which_nothing_was_said_yet_is_not_called_overlooked() -> None:
@@ -123,14 +108,12 @@ def test_a_gang_of_which_nothing_was_said_yet_is_not_called_overlooked() -> None
     key = world.gang("new", {"worker": (1, GPU8)})
     assert "has not said yet" in report(world, "new").summary
     world.pod(key, "worker", 0, GPU8, gated=True)
-    view = world.view(key)
-    waited = wanted_status(
-        view, enqueued=False, placed=False, waits=decisions.Unschedulable(view, "X", reason_of("x")), now=0.0
-    )
-    group = world.state.groups[key]
-    world.state.on_pod_group(group, structs.replace(group, status=waited))
-    placed = wanted_status(world.view(key), enqueued=False, placed=True, waits=None, now=0.0)
-    world.state.on_pod_group(world.state.groups[key], structs.replace(group, status=placed))
+    for placed in (False, True):
+        view = world.view(key)
+        waits = None if placed else decisions.Unschedulable(view, "X", reason_of("x"))
+        status = wanted_status(view, enqueued=False, placed=placed, waits=waits, now=0.0)
+        group = world.state.groups[key]
+        world.state.on_pod_group(group, structs.replace(group, status=status))
     assert report(world, "new").cause == "starting"
 
 

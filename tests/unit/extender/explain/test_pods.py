@@ -7,15 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 from explain_world import ExplainWorld
+from extender_world import GPU8
 
 from extender.explain.report import UnknownNameError
 from extender.planner.framework import decisions
-from muster.api.kubernetes.constraints import SchedulingGate
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.names import QUEUE_ALLOCATION_GATE
-
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 
 @dataclass(frozen=True)
@@ -39,9 +37,7 @@ def held(world: ExplainWorld, *gates: str) -> None:
     """Its gang has no room, and the pod waits behind these gates."""
     world.nodes(2)
     world.runs("first", 2, GPU8)
-    pod = world.pod(world.gang("a", {"worker": (2, GPU8)}), "worker", 0, GPU8)
-    pod.spec.scheduling_gates = [SchedulingGate(name=gate) for gate in gates]
-    world.state.on_pod(None, pod)
+    world.pod(world.gang("a", {"worker": (2, GPU8)}), "worker", 0, GPU8, other_gates=gates)
 
 
 def gated(world: ExplainWorld) -> None:
@@ -52,9 +48,7 @@ def gated(world: ExplainWorld) -> None:
 def old_epoch(world: ExplainWorld) -> None:
     """The gang was placed again after the pod was pinned."""
     start(world, pin="node-1", epoch=1)
-    placement = world.state.placements["ns/a"]
-    placement.spec.epoch = 2
-    world.state.on_placement(None, placement)
+    world.change(world.state.placements["ns/a"], spec={"epoch": 2})
 
 
 def not_there(world: ExplainWorld) -> None:
@@ -76,52 +70,33 @@ def plain(world: ExplainWorld, scheduler: str, **spec: Any) -> None:
 
 CASES = {
     "gated": Case(gated, "gated", ("behind the gate muster.dev/gang until its gang has a placement",)),
-    "pinned": Case(
-        lambda world: start(world, pin="node-0", epoch=1),
-        "not-tried",
-        ("pinned to node-0 by placement 1", "given up at"),
-    ),
+    "pinned": Case(lambda world: start(world, pin="node-0", epoch=1), "not-tried",
+                   ("pinned to node-0 by placement 1", "given up at")),
     "old epoch": Case(old_epoch, "old-epoch", ("pinned to node-1 by placement 1", "now 2 (Planned)", "makes it again")),
-    "newer epoch": Case(
-        lambda world: start(world, pin="node-0", epoch=5), "newer-epoch", ("placement 5, which is not",)
-    ),
+    "newer epoch": Case(lambda world: start(world, pin="node-0", epoch=5), "newer-epoch",
+                        ("placement 5, which is not",)),
     "wrong pin": Case(lambda world: start(world, pin="node-1", epoch=1), "wrong-pin", ("gives its slot node-0",)),
-    "refused": Case(
-        lambda world: start(world, pin="node-0", epoch=1, refused=True),
-        "refused",
-        ("kube-scheduler refused it on node-0",),
-    ),
+    "refused": Case(lambda world: start(world, pin="node-0", epoch=1, refused=True), "refused",
+                    ("kube-scheduler refused it on node-0",)),
     "running": Case(lambda world: start(world, node="node-0", phase="Running"), "running", ("it runs on node-0",)),
     "bound": Case(lambda world: start(world, node="node-0"), "bound", ("it is bound to node-0",)),
-    "finished": Case(
-        lambda world: start(world, node="node-0", phase="Succeeded"), "finished", ("Succeeded on node-0",)
-    ),
-    "terminating": Case(
-        lambda world: start(world, deletion_timestamp="2027-01-15T08:00:00Z"), "terminating", ("it is being deleted",)
-    ),
+    "finished": Case(lambda world: start(world, node="node-0", phase="Succeeded"), "finished",
+                     ("Succeeded on node-0",)),
+    "terminating": Case(lambda world: start(world, deletion_timestamp="2027-01-15T08:00:00Z"), "terminating",
+                        ("it is being deleted",)),
     "gang missing": Case(not_there, "gang-missing", ("its PodGroup ns/a does not exist",)),
-    "other scheduler": Case(
-        lambda world: plain(world, "default-scheduler"), "other-scheduler", ("the scheduler 'default-scheduler'",)
-    ),
-    "other gates": Case(
-        lambda world: plain(world, "muster", schedulingGates=[{"name": "example.com/wait"}]),
-        "other-gates",
-        ("not Muster's: example.com/wait",),
-    ),
+    "other scheduler": Case(lambda world: plain(world, "default-scheduler"), "other-scheduler",
+                            ("the scheduler 'default-scheduler'",)),
+    "other gates": Case(lambda world: plain(world, "muster", schedulingGates=[{"name": "example.com/wait"}]),
+                        "other-gates", ("not Muster's: example.com/wait",)),
     "gates of Muster's and others": Case(
-        lambda world: held(world, "muster.dev/gang", QUEUE_ALLOCATION_GATE, "example.com/wait"),
-        "gated",
-        (f"the gate muster.dev/gang and {QUEUE_ALLOCATION_GATE} until", "still held by example.com/wait"),
-    ),
-    "gate by annotation": Case(
-        lambda world: held(world, QUEUE_ALLOCATION_GATE), "gated", (f"the gate {QUEUE_ALLOCATION_GATE} until",)
-    ),
-    "no gang": Case(
-        lambda world: plain(world, "muster"),
-        "no-gang",
-        ("of 1 node: 1 too little nvidia.com/gpu; 1 more node with 8 free nvidia.com/gpu is needed",),
-    ),
-}
+        lambda world: held(world, "muster.dev/gang", QUEUE_ALLOCATION_GATE, "example.com/wait"), "gated",
+        (f"the gate muster.dev/gang and {QUEUE_ALLOCATION_GATE} until", "still held by example.com/wait")),
+    "gate by annotation": Case(lambda world: held(world, QUEUE_ALLOCATION_GATE), "gated",
+                               (f"the gate {QUEUE_ALLOCATION_GATE} until",)),
+    "no gang": Case(lambda world: plain(world, "muster"), "no-gang",
+                    ("of 1 node: 1 too little nvidia.com/gpu; 1 more node with 8 free nvidia.com/gpu is needed",)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -140,20 +115,15 @@ def test_a_pod_says_its_slot_and_tells_of_its_gang() -> None:
     world = ExplainWorld()
     gated(world)
     report = world.pod_report("a-worker-0")
-    assert (report.slot, report.gates) == ("worker 0", ["muster.dev/gang"])
-    assert report.gang is not None
-    assert report.gang.cause == "no-room"
+    assert (report.slot, report.gates, report.gang.cause) == ("worker 0", ["muster.dev/gang"], "no-room")
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "words"),
-    [
-        ("gang", "trian-1", "there is no gang 'trian-1' in namespace 'ns'; near names: train-1"),
-        ("job", "trian-1", "there is no job with a gang 'trian-1' in namespace 'ns'; near names: train-1"),
-        ("pod", "train-1-worker-1", "near names: train-1-worker-0"),
-        ("gang", "quite-else", "there are: train-1"),
-    ],
-)
+@pytest.mark.parametrize(("kind", "name", "words"), [
+    ("gang", "trian-1", "there is no gang 'trian-1' in namespace 'ns'; near names: train-1"),
+    ("job", "trian-1", "there is no job with a gang 'trian-1' in namespace 'ns'; near names: train-1"),
+    ("pod", "train-1-worker-1", "near names: train-1-worker-0"),
+    ("gang", "quite-else", "there are: train-1"),
+])  # fmt: skip
 def test_an_unknown_name_is_answered_with_near_ones(kind: str, name: str, words: str) -> None:
     """So that a slip of the finger costs nothing."""
     world = ExplainWorld().nodes(1)

@@ -85,11 +85,9 @@ def test_limits_and_budgets_are_told() -> None:
 def test_the_top_has_what_empty_queues_deserve_and_who_waits_below() -> None:
     """An empty queue is shown by what it deserves, else by the main resource of the cluster, and not by its pods."""
     world = world_of_two().queue("empty", deserved={"nvidia.com/gpu": 4, "cpu": 8})
-    world.queue("slow", deserved={"cpu": 8})
-    world.queue("below", parent="b")
+    world.queue("slow", deserved={"cpu": 8}).queue("below", parent="b")
     world.gang("deep", {"worker": (8, GPU)}, queue="below")
-    lines = list(top_lines(queue_reports(WhatIf(world.dump())), ""))
-    rows = {line.split()[0]: line.split() for line in lines}
+    rows = {line.split()[0]: line.split() for line in list(top_lines(queue_reports(WhatIf(world.dump())), ""))}
     assert rows["empty"][1:5] == ["nvidia.com/gpu", "0", "0", "4"]
     assert (rows["slow"][1:5], rows["default"][1:3]) == (["cpu", "0", "0", "8"], ["nvidia.com/gpu", "0"])
     assert [rows[name][-1] for name in ("root", "b", "below", "a")] == ["3", "3", "1", "0"]
@@ -107,8 +105,7 @@ def test_a_queue_says_by_which_rule_it_does_not_get_what_it_deserves() -> None:
     """The other one has more, and is not reclaimable."""
     world = ExplainWorld().nodes(2).queue("keeps", deserved={"nvidia.com/gpu": 8}, reclaimable=False)
     world.queue("waits", deserved={"nvidia.com/gpu": 8})
-    key = world.gang("runs", {"worker": (2, GPU8)}, phase="Running", queue="keeps")
-    world.members(key, 2, GPU8, node="node-{}", phase="Running")
+    world.runs("runs", 2, GPU8, queue="keeps")
     world.gang("asks", {"worker": (1, GPU8)}, queue="waits")
     [report] = [each for each in queue_reports(WhatIf(world.dump())) if each.queue == "waits"]
     assert [each.message.endswith(str(reasons.queues.OF_OTHERS)) for each in report.first] == [True]
@@ -128,7 +125,5 @@ def test_what_is_kept_as_spares_is_told() -> None:
     assert "  of what is used, gangs keep as spares: 8 nvidia.com/gpu" in queue_lines(reports[-1])
     what_if = WhatIf(world.dump())
     gang = what_if.state.gang(key)
-    assert gang is not None
     [spare] = [each.node for each in world.state.placements[key].spec.spares]
-    words = f"1 spare slot is kept for lost members on {spare}"
-    assert words in GangExplainer(what_if).explain(gang).details
+    assert f"1 spare slot is kept for lost members on {spare}" in GangExplainer(what_if).explain(gang).details

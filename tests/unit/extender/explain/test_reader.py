@@ -17,19 +17,14 @@ THEIRS = gangs.of_queue(queue="secret")
 REFUSED = queues.refusal(queues.OVER_CAPABILITY, "secret", "cpu", limit=1000, used=1000, asked=1000)
 
 
-@pytest.mark.parametrize(
-    ("reason", "expected"),
-    [
-        (placements.reclaimed("secret"), f"reclaimed by queue {HIDDEN} for a gang of its own"),
-        (placements.reclaimed("open"), "reclaimed by queue open for a gang of its own"),
-        (
-            queues.in_the_way([(THEIRS, ["n1"], None)]),
-            f"it would run into the reservation of a gang of queue {HIDDEN} on n1, at a time that is not known",
-        ),
-        (quoted(text="Job zz/secret is in the way"), str(UNTOLD)),
-        (placements.preempted(1, "open").also(quoted(text="secret")), f"{placements.preempted(1, 'open')}; {UNTOLD}"),
-    ],
-)
+@pytest.mark.parametrize(("reason", "expected"), [
+    (placements.reclaimed("secret"), f"reclaimed by queue {HIDDEN} for a gang of its own"),
+    (placements.reclaimed("open"), "reclaimed by queue open for a gang of its own"),
+    (queues.in_the_way([(THEIRS, ["n1"], None)]),
+     f"it would run into the reservation of a gang of queue {HIDDEN} on n1, at a time that is not known"),
+    (quoted(text="Job zz/secret is in the way"), str(UNTOLD)),
+    (placements.preempted(1, "open").also(quoted(text="secret")), f"{placements.preempted(1, 'open')}; {UNTOLD}"),
+])  # fmt: skip
 def test_a_reason_is_told_with_the_names_that_may_be_seen(reason: Reason, expected: str) -> None:
     """Those of queues, wherever they are in it; words of others could have any name."""
     assert str(OWN.reason(reason)) == expected
@@ -45,8 +40,6 @@ def test_what_a_gang_lacks_is_told_without_the_names_of_others() -> None:
     view = ExplainWorld().nodes(1)
     gang = view.view(view.gang("a", {"worker": (1, {"cpu": 1})}))
     waits = OWN.decision(decisions.Unschedulable(gang, "NotEnoughResources", no_room(lacks).also(REFUSED), lacks))
-    assert isinstance(waits, decisions.Unschedulable)
-    assert waits.shortage is not None
     for text in (waits.message, waits.shortage.message, str(waits.shortage.causes)):
         assert "secret" not in text
         assert f"reserved for a gang of queue {HIDDEN}" in text
@@ -66,9 +59,7 @@ def test_a_name_elsewhere_is_not_told_to_whom_may_not_see_it() -> None:
 
 def test_open_queues_are_named_to_whom_may_list_them() -> None:
     """A gang that names none that there is could use one of these."""
-    world = ExplainWorld().nodes(1)
-    world.queue("secret")
-    world.queue("open")
+    world = ExplainWorld().nodes(1).queue("secret").queue("open")
     world.gang("a", {"worker": (1, {"cpu": 1})}, queue="missing", phase="Pending")
     for reader, told in ((ALL, "default, open, secret"), (OWN, "default, open")):
         report = explain(WhatIf(world.dump()), "gang", "a", "ns", reader=reader)

@@ -1,7 +1,8 @@
 """A gang that waits for room is told what is reserved for it; one that may not use that, for whom."""
 
 import msgspec
-from explain_world import ExplainWorld
+from explain_world import ExplainWorld, by_label
+from extender_world import GPU8
 
 from extender.clusterstatus import first_refusals
 from extender.explain.report import GangReport
@@ -9,14 +10,11 @@ from extender.explain.text import lines_of
 from extender.planner.framework import decisions
 from muster.api.kubernetes.meta import format_time
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
-
 
 def reserved() -> ExplainWorld:
     """Two of four nodes are taken for 100 s more; `big` wants all, `long` one."""
     world = ExplainWorld().nodes(4)
-    key = world.gang("old", {"worker": (2, GPU8)}, phase="Running", runtime="100s")
-    world.members(key, 2, GPU8, node="node-{}", phase="Running", since=world.now)
+    world.runs("old", 2, runtime="100s", since=world.now)
     world.gang("big", {"worker": (4, GPU8)})
     world.now += 1
     world.gang("long", {"worker": (1, GPU8)})
@@ -35,7 +33,7 @@ def test_the_head_is_told_which_nodes_are_kept_for_it_and_when_it_is_expected_to
     )
     assert report.cause == "no-room"
     assert report.summary.endswith(sentence)
-    lines = {line.label: line.text for line in lines_of(report, world.now)}
+    lines = by_label(report, world.now)
     told = sentence.replace("ns/old", "1 workload").replace(f"at {when}", "about 08:01 UTC (in 99 s)")
     assert lines["placement"] == f"none yet; {told}"
     assert lines["reserved for it"] == "worker: node-0, node-1, node-2, node-3"
@@ -59,18 +57,13 @@ def test_who_is_held_back_is_told_by_whose_reservation_and_where() -> None:
     assert report.summary.endswith(
         "it would run into the reservation of Job ns/big on node-2, node-3, expected at " + format_time(world.now + 99)
     )
-    assert report.shortage is not None
-    assert {cause.words: cause.nodes for cause in report.shortage.causes} == {
-        "too little nvidia.com/gpu": 2,
-        "reserved for Job ns/big": 2,
-    }
+    causes = {cause.words: cause.nodes for cause in report.shortage.causes}
+    assert causes == {"too little nvidia.com/gpu": 2, "reserved for Job ns/big": 2}
 
 
 def test_a_gang_in_a_strict_queue_is_told_who_goes_first() -> None:
     """It would fit."""
-    world = reserved()
-    world.queue("default", reservations="strict")
-    report = world.gang_report("long")
+    report = reserved().queue("default", reservations="strict").gang_report("long")
     assert report.cause == "strict-order"
     assert "Job ns/big before it waits for room" in report.summary
     assert [relief.kind for relief in report.relief] == ["wait"]

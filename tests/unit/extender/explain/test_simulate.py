@@ -10,13 +10,13 @@ import yaml
 from builders import manifests
 from click.testing import CliRunner
 from explain_world import ExplainWorld
+from extender_world import GPU8
 
 from extender.explain.clusterdump import save
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
 from musterctl.app import main
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 PODS = {"image": "i", "requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": 8}, "restart_policy": "Never"}
 BARE = {
     "apiVersion": "v1",
@@ -30,17 +30,15 @@ Simulate = Callable[..., Any]
 def job(name: str, replicas: int, gpus: int = 8, **spec: Any) -> dict[str, Any]:
     """A Volcano Job as users write it: without any default."""
     pods = {**PODS, "limits": {"nvidia.com/gpu": gpus}}
-    task = manifests.task("worker", replicas, template={"spec": manifests.pod_spec(**pods)})
-    made = manifests.job(name, [task], "")
-    made["spec"] |= spec
-    return made
+    made = manifests.job(name, [manifests.task("worker", replicas, template={"spec": manifests.pod_spec(**pods)})], "")
+    return {**made, "spec": made["spec"] | spec}
 
 
 @pytest.fixture
 def world() -> ExplainWorld:
     """Four nodes; two are used by a gang that runs."""
     world = ExplainWorld().nodes(4)
-    world.runs("first", 2, GPU8)
+    world.runs("first", 2)
     world.now += 1
     return world
 
@@ -124,9 +122,7 @@ def test_a_pod_group_with_pods_is_a_gang(simulate: Simulate) -> None:
     assert simulate(group, *pods)["ns/g"]["nodes"] == ["pods: node-2, node-3"]
 
 
-def test_resource_groups_take_jobs_and_pods_to_their_nodes(
-    world: ExplainWorld, simulate: Simulate, tmp_path: Path
-) -> None:
+def test_resource_groups_take_pods_to_their_nodes(world: ExplainWorld, simulate: Simulate, tmp_path: Path) -> None:
     """As the webhook that has this configuration would."""
     world.node("special", labels={"pool": "a"})
     config = tmp_path / "admission.yaml"
@@ -134,10 +130,8 @@ def test_resource_groups_take_jobs_and_pods_to_their_nodes(
     config.write_text(yaml.safe_dump({"resourceGroups": [{**group, "labels": {"pool": "a"}}]}))
     options = ("--admission-config", str(config))
     assert simulate(job("new", 1), options=options)["Job ns/new"]["nodes"] == ["worker: special"]
-    [gang] = simulate(BARE, options=options).values()
-    assert gang["nodes"] == ["pods: special"]
-    [gang] = simulate(BARE).values()
-    assert gang["nodes"] == ["pods: node-2"]
+    for given, node in ((options, "special"), ((), "node-2")):
+        assert [gang["nodes"] for gang in simulate(BARE, options=given).values()] == [[f"pods: {node}"]]
 
 
 def test_the_queue_that_the_namespace_names(world: ExplainWorld, simulate: Simulate) -> None:
@@ -145,20 +139,16 @@ def test_the_queue_that_the_namespace_names(world: ExplainWorld, simulate: Simul
     annotations = {"scheduling.volcano.sh/queue-name": "shut"}
     world.state.on_namespace(None, Namespace(metadata=ObjectMeta(name="ns", annotations=annotations)))
     world.queue("shut", "Closed")
-    gangs = simulate(job("new", 1), BARE)
-    assert [gang["why"]["queue"]["name"] for gang in gangs.values()] == ["shut", "shut"]
+    assert [gang["why"]["queue"]["name"] for gang in simulate(job("new", 1), BARE).values()] == ["shut", "shut"]
 
 
-@pytest.mark.parametrize(
-    ("documents", "options", "words"),
-    [
-        ([job("Bad_Name", 1)], (), "metadata.name"),
-        ([job("new", 1, tasks=[])], (), "spec.tasks"),
-        ([{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}}], ("--like", "node-0"), "go together"),
-        ([], ("--cordon", "nod-1"), "there is no node 'nod-1'; there is node-"),
-        ([], ("--without", "frist"), "there is no job 'frist' in namespace 'ns'; there is first"),
-    ],
-)
+@pytest.mark.parametrize(("documents", "options", "words"), [
+    ([job("Bad_Name", 1)], (), "metadata.name"),
+    ([job("new", 1, tasks=[])], (), "spec.tasks"),
+    ([{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "s"}}], ("--like", "node-0"), "go together"),
+    ([], ("--cordon", "nod-1"), "there is no node 'nod-1'; there is node-"),
+    ([], ("--without", "frist"), "there is no job 'frist' in namespace 'ns'; there is first"),
+])  # fmt: skip
 def test_what_cannot_be_is_refused_with_a_sentence(
     simulate: Simulate, documents: list[dict[str, Any]], options: tuple[str, ...], words: str
 ) -> None:

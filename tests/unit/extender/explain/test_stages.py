@@ -1,15 +1,12 @@
 """Causes of gangs that start, run or have ended, with the right numbers."""
 
 import pytest
-from explain_world import Cases, ExplainWorld, placed
+from explain_world import Cases, ExplainWorld, placed, report_of
+from extender_world import GPU1, GPU8
 
-from extender.explain.find import explain
-from extender.explain.whatif import WhatIf
 from extender.planner.reasons.placements import awaits_owner, reclaimed
 from muster.api.volcano.scheduling import PodGroupCondition
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
-GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
 IN_FLIGHT = 1024
 CASES = Cases()
 
@@ -99,8 +96,7 @@ def evicted_for_good(world: ExplainWorld) -> None:
     group = world.state.groups[world.gang("a", {"worker": (8, GPU1)}, phase="Completed")]
     evicted = awaits_owner(8, reclaimed(queue="speech"), "Job")
     said = PodGroupCondition(type="Unschedulable", status="False", reason="Evicted", message=evicted)
-    said_so = {"conditions": [said], "ending": "more of its pods failed than backoffLimit 6 allows"}
-    world.change(group, status=said_so)
+    world.change(group, status={"conditions": [said], "ending": "more of its pods failed than backoffLimit 6 allows"})
 
 
 @CASES("failed", words=("its 8 pods were evicted: reclaimed by queue speech for Job ns/b; more",))
@@ -108,8 +104,7 @@ def evicted_by_a_neighbour(world: ExplainWorld) -> None:
     """The gang is of another namespace; who reads all of them may know which it is."""
     evicted_for_good(world)
     _, placement = placed(world, name="b", members=1)
-    placement.status.made_room = ["ns/other", "ns/a"]
-    world.state.on_placement(None, placement)
+    world.change(placement, status={"made_room": ["ns/other", "ns/a"]})
 
 
 @CASES("failed", words=("it failed: 2 of its pods failed",))
@@ -145,22 +140,19 @@ def test_a_half_placed_gang_is_told_the_recovery_timeout_of_its_extender() -> No
     half_placed(world)
     dump = world.dump()
     dump.set_timing("", recovery_s=5)
-    report = explain(WhatIf(dump), "gang", "a", "ns")
-    assert "if the others get none within 5 s" in report.summary
+    assert "if the others get none within 5 s" in report_of(dump, "a").summary
 
 
 def test_what_a_gang_has_is_counted_by_how_far_it_is() -> None:
     """Bound, pinned, not created, and what its placement holds."""
     world = ExplainWorld().nodes(4)
-    key, placement = placed(world, members=4)
-    epoch = placement.spec.epoch
-    world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", pin="node-0", epoch=epoch)
-    world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=epoch)
+    key, _ = placed(world, members=4)
+    world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running", pin="node-0", epoch=1)
+    world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=1)
     world.pod(key, "worker", 2, GPU8, gated=True)
     report = world.gang_report("a")
     [workers] = report.pod_sets
     assert (workers.bound, workers.pinned, workers.gated, workers.missing, workers.held) == (1, 1, 1, 1, 3)
-    assert report.placement is not None
     assert (report.placement.epoch, report.placement.phase, report.placement.left_s) == (1, "Planned", 60.0)
     assert report.details[:3] == [
         "1 waiting for kube-scheduler: worker 1 on node-1",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from explain_world import ExplainWorld
-from extender_world import of
+from extender_world import GPU8, of
 
 from extender.explain.clusterdump import load, save
 from extender.explain.gang import GangExplainer
@@ -20,7 +20,6 @@ from muster.api.muster.gang import Slot
 from muster.api.muster.placement import AvoidedNode
 from muster.api.names import EVICT_NOTICE
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 DOWN = {"Ready": "False"}
 
 
@@ -110,19 +109,15 @@ def messages(session: Session) -> list[str]:
     return [each.reason for each in of(session, decisions.Unschedulable)]
 
 
-@pytest.mark.parametrize(
-    ("made", "seen", "published", "by_default"),
-    [
-        (lambda: elastic(2), kinds, set(), {"Place"}),
-        (lambda: elastic(1), messages, [], ["NotEnoughResources"]),
-        (stale, kinds, {"Evict"}, set()),
-        (half_placed, kinds, {"Unschedulable", "Evict"}, {"Unschedulable"}),
-        (preempting, notice_s, [10.0], [300.0]),
-        (waits_longer, kinds, set(), {"Place", "EvictForFaults"}),
-        (stops_early, kinds, {"Unschedulable"}, {"Place", "EvictForFaults"}),
-    ],
-    ids=["growth", "growth-without-room", "staleness", "recovery", "notice", "fault-grace", "fault-stop"],
-)
+@pytest.mark.parametrize(("made", "seen", "published", "by_default"), [
+    pytest.param(lambda: elastic(2), kinds, set(), {"Place"}, id="growth"),
+    pytest.param(lambda: elastic(1), messages, [], ["NotEnoughResources"], id="growth-without-room"),
+    pytest.param(stale, kinds, {"Evict"}, set(), id="staleness"),
+    pytest.param(half_placed, kinds, {"Unschedulable", "Evict"}, {"Unschedulable"}, id="recovery"),
+    pytest.param(preempting, notice_s, [10.0], [300.0], id="notice"),
+    pytest.param(waits_longer, kinds, set(), {"Place", "EvictForFaults"}, id="fault-grace"),
+    pytest.param(stops_early, kinds, {"Unschedulable"}, {"Place", "EvictForFaults"}, id="fault-stop"),
+])  # fmt: skip
 def test_each_timing_decides_as_it_is_published(
     made: Callable[[], ExplainWorld], seen: Callable[[Session], Any], published: Any, by_default: Any
 ) -> None:
@@ -139,9 +134,7 @@ def explained(world: ExplainWorld, *, by_default: bool = False) -> GangReport:
     dump = world.dump()
     dump.inputs = {} if by_default else dump.inputs
     what_if = WhatIf(dump)
-    gang = what_if.state.gang("ns/a")
-    assert gang is not None
-    return GangExplainer(what_if).explain(gang)
+    return GangExplainer(what_if).explain(what_if.state.gang("ns/a"))
 
 
 def test_a_gang_is_told_what_its_extender_would_do() -> None:
@@ -163,8 +156,7 @@ def test_what_the_planner_remembers_counts() -> None:
     world.now += 5
     assert kinds(WhatIf(world.dump()).cycle()) == {"Place"}
     dump = world.dump()
-    until = "2030-01-01T00:00:00Z"
-    dump.inputs[""].failures["ns/a"] = (AvoidedNode(node="node-0", until=until, failures=1),)
+    dump.inputs[""].failures["ns/a"] = (AvoidedNode(node="node-0", until="2030-01-01T00:00:00Z", failures=1),)
     assert kinds(WhatIf(dump).cycle()) == {"Unschedulable"}
 
 

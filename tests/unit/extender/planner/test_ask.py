@@ -18,9 +18,7 @@ GPUS = {"nvidia.com/gpu": 1}
 
 def ask_of(session: Session, key: str) -> Ask:
     """The ask of a gang in a cycle."""
-    gang = session.gang(key)
-    assert gang is not None
-    return session.ask(gang)
+    return session.ask(session.gang(key))
 
 
 def test_an_ask_says_what_is_open_what_is_needed_and_its_amounts() -> None:
@@ -38,15 +36,12 @@ def test_an_ask_says_what_is_open_what_is_needed_and_its_amounts() -> None:
         ask.minimum = {}  # type: ignore[misc]
 
 
-@pytest.mark.parametrize(
-    ("said", "pods", "gpus"),
-    [
-        pytest.param({"nvidia.com/gpu": 3, "example.com/none": 1}, 0, 3000, id="pods that nobody knows yet"),
-        pytest.param({"nvidia.com/gpu": 3}, 1, 1000, id="a pod that exists"),
-        pytest.param({"nvidia.com/gpu": "many"}, 0, 0, id="amounts that cannot be read"),
-        pytest.param(None, 0, 0, id="nothing said"),
-    ],
-)
+@pytest.mark.parametrize(("said", "pods", "gpus"), [
+    pytest.param({"nvidia.com/gpu": 3, "example.com/none": 1}, 0, 3000, id="pods that nobody knows yet"),
+    pytest.param({"nvidia.com/gpu": 3}, 1, 1000, id="a pod that exists"),
+    pytest.param({"nvidia.com/gpu": "many"}, 0, 0, id="amounts that cannot be read"),
+    pytest.param(None, 0, 0, id="nothing said"),
+])  # fmt: skip
 def test_a_podgroup_without_pods_or_templates_has_the_amounts_that_it_says(said: Any, pods: int, gpus: int) -> None:
     """Its minResources, until it is known what its pods need."""
     world = World().nodes(1)

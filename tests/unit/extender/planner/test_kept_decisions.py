@@ -35,11 +35,9 @@ TIERS = (
     "gang proportion resourcequota conformance predicates gpuspread resourcetype nodeplacement nodeavailability",
 )
 WISHES = (
-    {names.SPARES: "1"},
-    {names.EVICT_NOTICE: "30s"},
-    {names.TOPOLOGY_REQUIRED: "rack"},
+    {names.SPARES: "1"}, {names.EVICT_NOTICE: "30s"}, {names.TOPOLOGY_REQUIRED: "rack"},
     {names.TOPOLOGY_PREFERRED: "block"},
-)
+)  # fmt: skip
 ACTIONS = "repair, enqueue, allocate, consolidate, reclaim, preempt, backfill, stalegangeviction"
 
 

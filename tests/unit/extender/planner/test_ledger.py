@@ -44,14 +44,12 @@ def test_an_assumed_pod_is_bound_or_gives_its_room_back() -> None:
         world.pod("ns/g", "worker", 0, {"cpu": 2}, refused=True)
         assert ledger.entries[pod.uid].kind is EntryKind.ASSUMED
         if failed:
-            assert ledger.answered(pod.uid)
-            assert not ledger.nodes.used.any()
+            assert (ledger.answered(pod.uid), ledger.nodes.used.any()) == (True, False)
     world.pod("ns/g", "worker", 0, {"cpu": 2}, node="node-0", phase="Succeeded")
     assert pod.uid not in ledger.entries, "it has ended before the answer came"
     world.pod("ns/g", "worker", 0, {"cpu": 2})
     assert world.state.assume(pod.uid, "node-0") is not None
-    assert not ledger.answered(pod.uid)
-    assert ledger.entries[pod.uid].kind is EntryKind.BOUND
+    assert (ledger.answered(pod.uid), ledger.entries[pod.uid].kind) == (False, EntryKind.BOUND)
     assert world.state.differences() == []
 
 

@@ -19,26 +19,16 @@ from muster.api.volcano.scheduling import Queue
 
 NAMES = ("a", "b", "c")
 WINDOW, CLOSED = "Fri 08:00-09:00 UTC", "Sat 08:00-09:00 UTC"
-VERBS = {
-    "QueueOverCapability": VerbReason.QUEUE_FULL,
-    "UserOverLimit": VerbReason.LIMIT_REACHED,
-    "QueueOverWindow": VerbReason.LIMIT_REACHED,
-}
+OVER = VerbReason.LIMIT_REACHED
+VERBS = {"QueueOverCapability": VerbReason.QUEUE_FULL, "UserOverLimit": OVER, "QueueOverWindow": OVER}
 """Reason of the planner → the verbs' one."""
 most = st.integers(0, 5)
-queues = st.fixed_dictionaries(
-    {},
-    optional={
-        "parent": st.sampled_from((*NAMES, "missing")),
-        "capability": st.one_of(
-            st.just({"cpu": "many"}), st.dictionaries(st.sampled_from(("cpu", "pods")), most, min_size=1)
-        ),
-        "max-per-user": st.builds(lambda cpu: f"cpu={cpu}", most),
-        "limit-windows": st.builds(
-            lambda when, pods: f"{when} pods={pods}", st.sampled_from((WINDOW, WINDOW, CLOSED)), most
-        ),
-    },
-)
+queues = st.fixed_dictionaries({}, optional={
+    "parent": st.sampled_from((*NAMES, "missing")),
+    "capability": st.just({"cpu": "many"}) | st.dictionaries(st.sampled_from(("cpu", "pods")), most, min_size=1),
+    "max-per-user": st.builds("cpu={}".format, most),
+    "limit-windows": st.builds("{} pods={}".format, st.sampled_from((WINDOW, WINDOW, CLOSED)), most),
+})  # fmt: skip
 user, queue, cpu = st.sampled_from(("alice", "bob", "")), st.sampled_from((*NAMES, "missing")), st.integers(0, 3)
 
 
@@ -103,13 +93,11 @@ held = st.builds(Held, queue, user, cpu, st.booleans())
 
 @settings(max_examples=settings().max_examples * 4)
 @given(
-    st.tuples(
-        st.fixed_dictionaries(dict.fromkeys(NAMES, queues)), *[st.dictionaries(st.sampled_from(NAMES), queues)] * 2
-    ),
-    st.lists(held, min_size=4, max_size=8),
-    st.sets(st.integers(0, 7), max_size=3),
+    st.tuples(st.fixed_dictionaries(dict.fromkeys(NAMES, queues)),
+              *[st.dictionaries(st.sampled_from(NAMES), queues)] * 2),
+    st.lists(held, min_size=4, max_size=8), st.sets(st.integers(0, 7), max_size=3),
     st.lists(held, min_size=3, max_size=3),
-)
+)  # fmt: skip
 def test_planner_and_verbs_count_alike(
     changes: tuple[dict[str, dict[str, Any]], ...], pods: list[Held], ended: set[int], askers: list[Held]
 ) -> None:

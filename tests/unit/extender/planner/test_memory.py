@@ -6,7 +6,7 @@ Times and limits of an installation are read with care: they come from settings,
 from typing import Any
 
 import pytest
-from extender_world import World
+from extender_world import GPU8, World
 from msgspec import to_builtins
 from msgspec.structs import astuple
 
@@ -19,8 +19,6 @@ from extender.planner.timing import DEFAULTS, Timing, timing_of
 from extender.settings import ExtenderSettings
 from muster.api.muster.configuration import AVOIDED, MEMORY, TIMING
 from muster.api.muster.gang import Slot
-
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 
 def test_refused_nodes_are_left_out_for_a_while() -> None:
@@ -63,8 +61,7 @@ def test_too_much_memory_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_cannot_be_read_is_left_out_alone_with_the_reason(bad: str) -> None:
     """Nothing that is read is trusted; the rest of the ConfigMap counts."""
     inputs, [problem] = published_inputs({TIMING: '{"growthDelay":600}', MEMORY: bad, AVOIDED: "{}"})
-    assert inputs.timing == Timing(growth_delay_s=600.0)
-    assert inputs.memory == Memory()
+    assert (inputs.timing, inputs.memory) == (Timing(growth_delay_s=600.0), Memory())
     assert problem.startswith("memory.json cannot be read and is left out: ")
 
 

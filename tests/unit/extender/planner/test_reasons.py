@@ -49,14 +49,11 @@ def calls() -> Said:
     """Module and name of sentences → where they are called, in their own module or as `reasons.<module>.<name>`."""
     found: Said = {}
     for path, nodes in trees().items():
-        alias = {
-            node.targets[0].id: node.value.attr
-            for node in nodes
-            if isinstance(node, ast.Assign)
-            and isinstance(node.targets[0], ast.Name)
-            and isinstance(node.value, ast.Attribute)
-            and _dotted(node.value.value) == ["reasons"]
-        }
+        alias: dict[str, str] = {}
+        for node in nodes:
+            match node:
+                case ast.Assign(targets=[ast.Name(id=short), *_], value=ast.Attribute(value=ast.Name(id="reasons"))):
+                    alias[short] = node.value.attr  # type: ignore[attr-defined]
         for node in nodes:
             if isinstance(node, ast.Call):
                 *module, name = _dotted(node.func)
@@ -81,12 +78,9 @@ def test_who_says_a_sentence_fills_its_blanks(module: str, name: str, text: str)
 def test_no_sentence_is_left_behind(module: str) -> None:
     """What nothing names any more is dead."""
     known = [path for path in trees() if path.parent.name == "reasons" and path.stem == module]
-    own = {
-        node.id
-        for node in trees()[known[0]]
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.col_offset == 0
-    }
-    own |= {node.name for node in trees()[known[0]] if isinstance(node, ast.FunctionDef) and node.col_offset == 0}
+    at_top = [node for node in trees()[known[0]] if getattr(node, "col_offset", None) == 0]
+    own = {node.id for node in at_top if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    own |= {node.name for node in at_top if isinstance(node, ast.FunctionDef)}
     every = [node for nodes in trees().values() for node in nodes]
     used = {node.attr for node in every if isinstance(node, ast.Attribute)}
     used |= {node.id for node in every if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}

@@ -44,25 +44,18 @@ def test_no_sentence_is_read(package: str) -> None:
     """Outside the package that makes them."""
     paths = [path.relative_to(ROOT) for path in (ROOT / package).rglob("*.py")]
     assert paths
-    found = {
-        (str(path), expression)
-        for path in paths
-        if not str(path).startswith(RENDERING)
-        for expression in read_in((ROOT / path).read_text())
-    }
+    outside = [path for path in paths if not str(path).startswith(RENDERING)]
+    found = {(str(path), expression) for path in outside for expression in read_in((ROOT / path).read_text())}
     assert found - OF_OTHERS == set()
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "if 'empty cluster' in group.why_waiting: pass",
-        "what.summary.removeprefix('it waits: ')",
-        "PATTERN.sub('x', report.message)",
-        "cause.words == 'cordoned'",
-        "placement.spec.victims_reason.startswith(REPAIRS)",
-    ],
-)
+@pytest.mark.parametrize("line", [
+    "if 'empty cluster' in group.why_waiting: pass",
+    "what.summary.removeprefix('it waits: ')",
+    "PATTERN.sub('x', report.message)",
+    "cause.words == 'cordoned'",
+    "placement.spec.victims_reason.startswith(REPAIRS)",
+])  # fmt: skip
 def test_what_reads_a_sentence_is_found(line: str) -> None:
     """Lines like those that there were."""
     assert list(read_in(line))

@@ -28,9 +28,7 @@ users: [{name: none, user: {}}]
 """
 
 
-def test_reflectors_cycles_and_configuration_are_recorded_and_decide_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reflectors_cycles_and_configuration_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An extender that is shown a small cluster records it with its decisions, which a check takes again."""
     monkeypatch.setattr(Scaling, "refresh", lambda *_: None)  # it asks the API server
     folder, kubeconfig, config = tmp_path / "recording", tmp_path / "kubeconfig", tmp_path / "config.yaml"
@@ -53,16 +51,14 @@ def test_reflectors_cycles_and_configuration_are_recorded_and_decide_the_same(
     config.write_text('actions: "reclaim"\n')
     extender._config_file.look()
     extender._planner.cycle()
-    assert extender._recording is not None
     extender._recording.stop()
     loop.close()
 
     found = [*Recording(folder)]
     (head,) = (line for line in found if isinstance(line, lines.Head))
     assert (head.config, head.settings["nodeFaultGrace"]) == ('actions: "allocate"\n', 12.0)
-    assert {line.kind for line in found if isinstance(line, lines.KnownLine)} >= {
-        kind_name(fed.resource) for fed in FEED if told.of(fed.resource)
-    }
+    kinds = {kind_name(fed.resource) for fed in FEED if told.of(fed.resource)}
+    assert {line.kind for line in found if isinstance(line, lines.KnownLine)} >= kinds
     cycles = [[words[0] for words in line.decided] for line in found if isinstance(line, lines.Cycle)]
     assert cycles == [["place"], []]
     assert [line.text for line in found if isinstance(line, lines.ConfigLine)] == ['actions: "reclaim"\n']

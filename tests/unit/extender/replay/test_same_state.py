@@ -16,17 +16,10 @@ from extender.replay.check import check
 from extender.replay.told import ReplayedWorld
 from extender.simulate.world import RecordedState
 
-GANGS = st.lists(
-    st.tuples(
-        st.integers(0, 600),
-        st.integers(1, 900),
-        st.sampled_from([1, 4, 8]),
-        st.integers(1, 3),
-        st.sampled_from(["low", "high"]),
-    ),
-    min_size=1,
-    max_size=6,
-)
+GANGS = st.lists(st.tuples(
+    st.integers(0, 600), st.integers(1, 900), st.sampled_from([1, 4, 8]), st.integers(1, 3),
+    st.sampled_from(["low", "high"]),
+), min_size=1, max_size=6)  # fmt: skip
 
 
 def without_versions(told: RecordedState) -> dict[str, dict[str, Any]]:
@@ -60,5 +53,4 @@ def test_a_recording_gives_the_state_of_the_live_feed(
         assert differences(digest(live.world.state), digest(told.state)) == []
         assert without_versions(told) == without_versions(live.world)
         assert check(recording).differences == []
-        heads = sum(isinstance(line, lines.Head) for line in recording)
-        assert heads > 1 or not many_files
+        assert sum(isinstance(line, lines.Head) for line in recording) > 1 or not many_files

@@ -20,10 +20,8 @@ from musterctl.app import main
 
 def cycle(settings: dict[str, Any], **line: Any) -> Session:
     """One cycle of a replay over an empty cluster."""
-    world = World()
-    return decide(
-        planning_of("", settings), take(world.state), ReplayedWorld(head()), lines.Cycle(at=world.now, **line)
-    )
+    world, replayed = World(), ReplayedWorld(head())
+    return decide(planning_of("", settings), take(world.state), replayed, lines.Cycle(at=world.now, **line))
 
 
 def test_recorded_timing_counts() -> None:

@@ -40,10 +40,8 @@ def test_a_larger_quota_lets_gangs_start_earlier(capped: Path) -> None:
     loop, history = played(capped, WhatIfChanges(edits=[f"team.capability.{GPU}=16"]))
     assert starts(loop, history.since_s) == {"a": 0.0, "b": 0.0, "c": 100.0}
     report = report_of(capped, WhatIfChanges(edits=[f"team.capability.{GPU}=16"]))
-    assert [(each.gang, each.before_s, each.after_s) for each in report.shorter] == [
-        ("ns/b", 100.0, 0.0),
-        ("ns/c", 200.0, 100.0),
-    ]
+    shorter = [(each.gang, each.before_s, each.after_s) for each in report.shorter]
+    assert shorter == [("ns/b", 100.0, 0.0), ("ns/c", 200.0, 100.0)]
     assert (report.longer, report.apart_s) == ([], 0.0)
 
 
@@ -63,8 +61,7 @@ def test_more_nodes_help_only_where_quotas_allow(capped: Path) -> None:
 def test_a_queue_that_does_not_come_leaves_its_room(tmp_path: Path) -> None:
     """Without the gangs of one queue those of the other start at once."""
     world = RecordedWorld(1)
-    world.world.queue("left")
-    world.world.queue("right")
+    world.world.queue("left").queue("right")
     world.gang("l", 0, 500, queue="left")
     world.gang("r", 5, 50, queue="right")
     world.record(tmp_path)
@@ -87,8 +84,8 @@ def test_use_is_the_part_of_all_nodes_over_the_time(tmp_path: Path) -> None:
     world.gang("a", 0, 900)
     world.record(tmp_path)
     report = report_of(tmp_path, WhatIfChanges())
-    assert report.recorded[0].utilisation[GPU] == pytest.approx(0.125, abs=0.001)
-    assert report.changed[0].utilisation[GPU] == pytest.approx(0.125, abs=0.001)
+    for side in (report.recorded, report.changed):
+        assert side[0].utilisation[GPU] == pytest.approx(0.125, abs=0.001)
 
 
 def test_a_gang_that_still_runs_at_the_end_is_told(tmp_path: Path) -> None:
@@ -101,52 +98,39 @@ def test_a_gang_that_still_runs_at_the_end_is_told(tmp_path: Path) -> None:
     assert (report.censored, report.never_ran, report.changed[0].waiting) == (1, 1, 1)
 
 
-def test_an_evicted_gang_starts_again_with_its_whole_length() -> None:
-    """A more urgent gang evicts a running one, which then runs for all of its time after it."""
-    world = RecordedWorld(1)
-    world.world.queue("low", deserved={GPU: 0})
-    world.world.queue("high", deserved={GPU: 8})
-    world.gang("l", 0, 400, queue="low")
-    world.gang("h", 100, 60, queue="high")
+def evicting(nodes: int, checkpoints: tuple[float, ...] = ()) -> RecordedWorld:
+    """A gang on all nodes that is evicted after 100 of its 400 seconds, for one of a queue that deserves them."""
+    world = RecordedWorld(nodes)
+    world.world.queue("low", deserved={GPU: 0}).queue("high", deserved={GPU: 8 * nodes})
+    world.gang("l", 0, 400, pods=nodes, queue="low")
+    world.history.workloads[-1].checkpoints = [*checkpoints]
+    world.gang("h", 100, 60, pods=nodes, queue="high")
+    return world
+
+
+@pytest.mark.parametrize(("checkpoints", "left_s"), [((), 400), ((30.0, 90.0, 200.0), 310)])
+def test_an_evicted_gang_starts_again_from_its_last_checkpoint(checkpoints: tuple[float, ...], left_s: int) -> None:
+    """A more urgent gang evicts a running one, which then runs for all of its time, or for what it had not saved."""
+    world = evicting(1, checkpoints)
     loop = world.play()
     assert starts(loop, world.start_s) == {"l": 0.0, "h": 100.0}
     low = next(each for each in loop.all if each.workload.key == "ns/l")
-    assert (low.evictions, low.ended_s) == (1, pytest.approx(world.start_s + 160 + 400))
+    assert (low.evictions, low.ended_s) == (1, pytest.approx(world.start_s + 160 + left_s))
 
 
 def test_evictions_are_counted_as_they_were(tmp_path: Path) -> None:
     """What the recording says of evictions is what happened, and what its replay does."""
-    world = RecordedWorld(2)
-    world.world.queue("low", deserved={GPU: 0})
-    world.world.queue("high", deserved={GPU: 16})
-    world.gang("l", 0, 400, pods=2, queue="low")
-    world.gang("h", 100, 60, pods=2, queue="high")
-    world.record(tmp_path)
+    evicting(2).record(tmp_path)
     report = report_of(tmp_path, WhatIfChanges())
     assert [side[0].evictions for side in (report.recorded, report.replayed, report.changed)] == [1, 1, 1]
 
 
-def test_work_up_to_the_last_checkpoint_is_not_done_again() -> None:
-    """The same, but the gang had saved its first 90 seconds."""
-    world = RecordedWorld(1)
-    world.world.queue("low", deserved={GPU: 0})
-    world.world.queue("high", deserved={GPU: 8})
-    world.gang("l", 0, 400, queue="low")
-    world.history.workloads[-1].checkpoints = [30.0, 90.0, 200.0]
-    world.gang("h", 100, 60, queue="high")
-    low = next(each for each in world.play().all if each.workload.key == "ns/l")
-    assert low.ended_s == pytest.approx(world.start_s + 160 + 310)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (lambda: WhatIfChanges(edits=["nobody.weight=3"]), "names no queue; there is default, team"),
-        (lambda: WhatIfChanges(edits=["team.speed=3"]), "a queue has no 'speed'"),
-        (lambda: WhatIfChanges(without=["nobody"]), "the recording has no queue 'nobody'; it has default, team"),
-        (lambda: WhatIfChanges(nodes={"node-9": 1}), "the recording has no node 'node-9'; it has node-"),
-    ],
-)
+@pytest.mark.parametrize(("change", "words"), [
+    (lambda: WhatIfChanges(edits=["nobody.weight=3"]), "names no queue; there is default, team"),
+    (lambda: WhatIfChanges(edits=["team.speed=3"]), "a queue has no 'speed'"),
+    (lambda: WhatIfChanges(without=["nobody"]), "the recording has no queue 'nobody'; it has default, team"),
+    (lambda: WhatIfChanges(nodes={"node-9": 1}), "the recording has no node 'node-9'; it has node-"),
+])  # fmt: skip
 def test_a_change_of_what_is_not_there_is_refused(capped: Path, change: Callable[[], Any], words: str) -> None:
     """What a change names must be in the recording; the error says what is there."""
     with pytest.raises((UnknownNameError, ValueError), match=words):

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import pytest
 from prometheus_client import REGISTRY
 from verbs_world import NODES, Extender
@@ -25,10 +24,8 @@ def test_it_is_bound_where_filter_let_it_pass_and_nowhere_else(extender: Extende
     """node-1 was not named, since a selector of the pod excludes it."""
     pod = extender.pod("p")
     assert extender.passed(pod, "node-0") == ["node-0"]
-    assert extender.error(pod, "node-1") == VerbReason.NOT_ASKED
-    assert extender.error(pod, "node-unknown") == VerbReason.NOT_ASKED
-    assert extender.error(pod, "node-0") == ""
-    assert extender.bound == {"p": "node-0"}
+    answers = [extender.error(pod, node) for node in ("node-1", "node-unknown", "node-0")]
+    assert (answers, extender.bound) == ([VerbReason.NOT_ASKED, VerbReason.NOT_ASKED, ""], {"p": "node-0"})
 
 
 def test_after_a_restart_of_the_extender_kube_scheduler_asks_filter_again(extender: Extender) -> None:
@@ -43,9 +40,8 @@ def test_a_call_for_a_pod_that_is_bound_there_already_is_no_error(extender: Exte
     """kube-scheduler did not get the answer; another node is still refused."""
     pod = extender.pod("p")
     extender.passed(pod, *NODES)
-    assert extender.error(pod, "node-0") == ""
-    assert extender.error(pod, "node-0") == ""
-    assert extender.error(pod, "node-1") == VerbReason.NOT_ASKED
+    answers = [extender.error(pod, node) for node in ("node-0", "node-0", "node-1")]
+    assert answers == ["", "", VerbReason.NOT_ASKED]
 
 
 @pytest.mark.parametrize("limits", [{}, {BINDING_MARKER: 1}])
@@ -53,8 +49,7 @@ def test_a_pod_of_another_scheduler_is_not_bound(extender: Extender, limits: Map
     """Not even where filter was asked about it by whoever calls bind."""
     pod = extender.pod("p", scheduler="default-scheduler", limits=limits)
     extender.passed(pod, *NODES)
-    assert extender.error(pod, "node-0") == VerbReason.NOT_OURS
-    assert extender.bound == {}
+    assert (extender.error(pod, "node-0"), extender.bound) == (VerbReason.NOT_OURS, {})
 
 
 def test_a_marked_pod_of_a_shared_scheduler_passes_where_there_is_room_and_is_bound(extender: Extender) -> None:
@@ -81,21 +76,14 @@ class Sharing(Extender):
 
     def sharer(self, name: str, fraction: str) -> Pod:
         """A pod that shares a GPU."""
-        meta = {"name": name, "namespace": "ns", "uid": f"uid-{name}", "resourceVersion": "1"}
-        meta |= {"annotations": {"gpu-fraction": fraction}}  # type: ignore[dict-item]
-        spec = {"schedulerName": "muster", "containers": [{"name": "main"}]}
-        pod = msgspec.convert({"metadata": meta, "spec": spec}, Pod)
-        self.world.state.on_pod(None, pod)
-        return pod
+        return self.pod(name, cpu=0, notes={"gpu-fraction": fraction})
 
 
 def test_pods_are_put_together_until_a_device_is_full() -> None:
     """0.6 and 0.4 share one, the next gets the other; then no node has room for 0.8, and one for the whole GPU."""
     extender = Sharing()
     for name, fraction, device in (("a", "0.6", "0"), ("b", "0.4", "0"), ("c", "0.5", "1")):
-        pod = extender.sharer(name, fraction)
-        assert extender.passed(pod, "node-0") == ["node-0"]
-        assert extender.error(pod, "node-0") == ""
+        extender.done(extender.sharer(name, fraction), "node-0")
         assert extender.annotations[name] == {"muster.dev/gpu-devices": device, "muster.dev/gpu-portion": fraction}
     assert extender.passed(extender.sharer("d", "0.8"), "node-0", "node-1") == ["node-1"]
     assert extender.passed(extender.pod("whole", limits={"nvidia.com/gpu": 1}), "node-0", "node-1") == ["node-1"]
@@ -105,9 +93,7 @@ def test_room_in_pieces_is_none() -> None:
     """Two devices with 0.4 left each have room for two such pods, and for none of 0.5."""
     extender = Sharing()
     for name in ("a", "b"):
-        pod = extender.sharer(name, "0.6")
-        extender.passed(pod, "node-0")
-        assert extender.error(pod, "node-0") == ""
+        extender.done(extender.sharer(name, "0.6"), "node-0")
     assert extender.passed(extender.sharer("c", "0.5"), "node-0", "node-1") == ["node-1"]
     assert extender.passed(extender.sharer("d", "0.4"), "node-0") == ["node-0"]
 
@@ -118,9 +104,7 @@ def test_a_binding_says_what_volcanos_device_plugin_reads() -> None:
     node = extender.world.node("node-0", gpus=2)
     offered = {"cpu": 8, "pods": 9, "volcano.sh/gpu-memory": 81920, "volcano.sh/gpu-number": 2}
     extender.world.change(node, status={"allocatable": offered})
-    pod = extender.pod("p", limits={"volcano.sh/gpu-memory": 20480})
-    assert extender.passed(pod, "node-0") == ["node-0"]
-    assert extender.error(pod, "node-0") == ""
+    extender.done(extender.pod("p", limits={"volcano.sh/gpu-memory": 20480}), "node-0")
     told = dict(extender.annotations["p"])
     assert int(told.pop("volcano.sh/predicate-time")) > 10**18
     assert told == {"muster.dev/gpu-devices": "0", "muster.dev/gpu-portion": "0.5", "volcano.sh/gpu-index": "0"}
@@ -137,8 +121,7 @@ def test_who_does_not_lead_or_has_not_seen_the_pod_binds_nothing(extender: Exten
     labels = {"pod": "plain", "verdict": "error", "reason": reason.tag}
     before = REGISTRY.get_sample_value("muster_bind_total", labels) or 0.0
     assert extender.error(pod, "node-0") == reason
-    assert REGISTRY.get_sample_value("muster_bind_total", labels) == before + 1
-    assert extender.bound == {}
+    assert (REGISTRY.get_sample_value("muster_bind_total", labels), extender.bound) == (before + 1, {})
 
 
 @pytest.mark.parametrize("fraction", ["0.5", "0.7"])

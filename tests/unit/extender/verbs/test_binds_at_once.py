@@ -5,12 +5,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pytest
-from verbs_world import NODES, Extender
+from verbs_world import NODES, Extender, error_of
 
 from extender.planner.reasons.verbs import VerbReason
 from extender.verbs import bind
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.extender import ExtenderBindingArgs
 from muster.api.names import CREATED_BY, VOLCANO_QUEUE
 from muster.kube.errors import APIError, Conflict, Forbidden, Unreachable
 
@@ -32,40 +31,23 @@ class Case(NamedTuple):
 
 CASES = {
     "capability": Case({"default": {"capability": {"cpu": 3}}}, {"cpu": 2}, {"cpu": 2}, {"cpu": 1}),
-    "capability above": Case(
-        {"above": {"capability": {"cpu": 1}}, "default": {"parent": "above"}, "beside": {}},
-        {},
-        {},
-        {"notes": {VOLCANO_QUEUE: "beside"}},
-    ),
-    "capability of another queue": Case(
-        {"small": {"capability": {"cpu": 1}}, "default": {}},
-        {"notes": {VOLCANO_QUEUE: "small"}},
-        {"notes": {VOLCANO_QUEUE: "small"}},
-        {},
-    ),
-    "GPUs of a queue": Case(
-        {"default": {"capability": {"nvidia.com/gpu": 1}}},
-        {"limits": {"nvidia.com/gpu": 1}},
-        {"limits": {"nvidia.com/gpu": 1}},
-        {},
-    ),
+    "capability above": Case({"above": {"capability": {"cpu": 1}}, "default": {"parent": "above"}, "beside": {}}, {},
+                             {}, {"notes": {VOLCANO_QUEUE: "beside"}}),
+    "capability of another queue": Case({"small": {"capability": {"cpu": 1}}, "default": {}},
+                                        {"notes": {VOLCANO_QUEUE: "small"}}, {"notes": {VOLCANO_QUEUE: "small"}}, {}),
+    "GPUs of a queue": Case({"default": {"capability": {"nvidia.com/gpu": 1}}}, {"limits": {"nvidia.com/gpu": 1}},
+                            {"limits": {"nvidia.com/gpu": 1}}, {}),
     "limit per user": Case({"default": {"max-per-user": "pods=1"}}, BY["alice"], BY["alice"], BY["bob"]),
     "limit per user that is not known": Case({"default": {"max-per-user": "pods=1"}}, {}, {}, BY["bob"]),
-    "limit per user above": Case(
-        {"above": {"max-per-user": "cpu=1"}, "default": {"parent": "above"}}, BY["alice"], BY["alice"], BY["bob"]
-    ),
-    "limit by time": Case(
-        {"default": {"limit-windows": "Fri 08:00-09:00 UTC cpu=1"}, "beside": {}},
-        BY["alice"],
-        BY["bob"],
-        {"notes": {VOLCANO_QUEUE: "beside"}},
-    ),
+    "limit per user above": Case({"above": {"max-per-user": "cpu=1"}, "default": {"parent": "above"}}, BY["alice"],
+                                 BY["alice"], BY["bob"]),
+    "limit by time": Case({"default": {"limit-windows": "Fri 08:00-09:00 UTC cpu=1"}, "beside": {}}, BY["alice"],
+                          BY["bob"], {"notes": {VOLCANO_QUEUE: "beside"}}),
     "room of a node": Case({}, {"cpu": 20}, {"cpu": 20}, {"cpu": 12}, VerbReason.ROOM_TAKEN),
     "room of this node": Case({}, {"cpu": 20}, {"cpu": 20}, {"cpu": 20}, VerbReason.ROOM_TAKEN, "node-1"),
     "share of a GPU": Case({}, SHARES[6], SHARES[7], SHARES[4], VerbReason.ROOM_TAKEN),
     "GPU that is shared": Case({}, SHARES[4], {"limits": {"nvidia.com/gpu": 1}}, SHARES[6], VerbReason.ROOM_TAKEN),
-}
+}  # fmt: skip
 each_limit = pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 
 
@@ -76,10 +58,7 @@ def at_once(
 
     That then `fails`, or its caller is gone.
     """
-    first, second = (
-        ExtenderBindingArgs(pod_name=pod.metadata.name, pod_namespace="ns", pod_uid=pod.metadata.uid, node=node)
-        for pod, node in zip(pods, nodes, strict=True)
-    )
+    first, second = (error_of(extender._bind, pod, node) for pod, node in zip(pods, nodes, strict=True))
     binds = extender.bind
 
     async def story() -> list[str]:
@@ -94,16 +73,16 @@ def at_once(
             await binds(*binding)
 
         extender.bind = answers_late  # type: ignore[method-assign]
-        call = asyncio.create_task(extender._bind(first))
+        call = asyncio.create_task(first)
         async with asyncio.timeout(10):
             await begun.wait()
-        error = (await extender._bind(second)).error
+        error = await second
         if cancelled:
             call.cancel()
             await asyncio.gather(call, return_exceptions=True)
             return ["", error]
         may_answer.set()
-        return [(await call).error, error]
+        return [await call, error]
 
     return asyncio.run(story())
 
@@ -128,19 +107,13 @@ def waits_for_no_watch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @each_limit
-def test_a_pod_that_does_not_fit_beside_it_is_refused(case: Case) -> None:
-    """Whatever is limited: amounts, of a queue or those above, of a user there, or of a node and its GPUs."""
-    extender, pods = ready(case, case.too_much)
-    assert at_once(extender, *pods, nodes=("node-0", "node-0")) == ["", case.reason]
-    assert extender.bound == {"first": "node-0"}
-
-
-@each_limit
-def test_a_pod_that_fits_beside_it_is_bound(case: Case) -> None:
-    """It counts for nobody else, and for no more than it takes."""
-    extender, pods = ready(case, case.fits)
-    assert at_once(extender, *pods, nodes=("node-0", case.node_of_fitting)) == ["", ""]
-    assert extender.bound == {"first": "node-0", "second": case.node_of_fitting}
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_pod_beside_it_is_bound_if_both_fit(case: Case, *, fits: bool) -> None:
+    """Whatever is limited, the first one counts there, for nobody else, and for no more than it takes."""
+    extender, pods = ready(case, case.fits if fits else case.too_much)
+    node = case.node_of_fitting if fits else "node-0"
+    assert at_once(extender, *pods, nodes=("node-0", node)) == ["", "" if fits else case.reason]
+    assert extender.bound == {"first": "node-0"} | ({"second": node} if fits else {})
 
 
 def untouched(extender: Extender) -> bool:

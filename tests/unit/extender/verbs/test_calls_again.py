@@ -13,14 +13,12 @@ import pytest
 from extender_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from msgspec import structs
-from verbs_world import Filled
+from verbs_world import Filled, error_of
 
 from extender.barrier import HELD, Barrier
 from extender.planner.reasons.verbs import VerbReason
 from extender.verbs.bind import Bind
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.extender import ExtenderBindingArgs
 from muster.api.muster.placement import node_of
 from muster.kube.errors import APIError, Conflict, Forbidden, Unreachable
 
@@ -64,9 +62,7 @@ class Gang:
         self.barrier = Barrier(timeout_s=60, monotonic_s=lambda: 0.0)
         cluster = Filled(cast("Any", None), wake=lambda: None)
         cluster.state = self.world.state
-        self._bind = Bind(
-            cluster, self.barrier, cast("Any", self), active=lambda: True, on_release=lambda *_: None
-        )  # fmt: skip
+        self._bind = Bind(cluster, self.barrier, cast("Any", self), active=lambda: True, on_release=lambda *_: None)
 
     async def bind(self, _namespace: str, name: str, uid: str, node: str, _annotations: Mapping[str, str]) -> None:
         """As the API server."""
@@ -87,28 +83,15 @@ class Gang:
 
     def node(self, member: Member) -> str:
         """Where the placement has it."""
-        node = node_of(self.world.state.placements[self.key], *member)
-        assert node
-        return node
+        return node_of(self.world.state.placements[self.key], *member)
 
     def epoch(self, epoch: int) -> None:
         """The planner writes another placement, with the same nodes."""
-        known = self.world.state.placements[self.key]
-        spec = structs.replace(known.spec, epoch=epoch)
-        newer = structs.replace(known, metadata=self.world._newer(known.metadata), spec=spec)
-        self.world.state.on_placement(known, newer)
+        self.world.change(self.world.state.placements[self.key], spec={"epoch": epoch})
 
     def call(self, member: Member) -> "asyncio.Task[str]":
         """kube-scheduler's bind call; its error."""
-        meta = self.pods[member].metadata
-        args = ExtenderBindingArgs(
-            pod_name=meta.name, pod_namespace=meta.namespace, pod_uid=meta.uid, node=self.node(member)
-        )
-
-        async def answer() -> str:
-            return (await self._bind(args)).error
-
-        return asyncio.create_task(answer())
+        return asyncio.create_task(error_of(self._bind, self.pods[member], self.node(member)))
 
     def there(self) -> set[Member]:
         """The members that are bound."""
@@ -141,12 +124,10 @@ THREE = Sets({"worker": 3}, {"worker": 3}, 3)
 @st.composite
 def gangs(draw: st.DrawFn) -> Sets:
     """Three to six members in one or two pod sets, and minimums that the gang can reach."""
-    sizes = {"a": draw(st.integers(1, 3)), "b": draw(st.integers(2, 3))} if draw(st.booleans()) else {
-        "a": draw(st.integers(3, 6))
-    }  # fmt: skip
+    two = draw(st.booleans())
+    sizes = {"a": draw(st.integers(1, 3)), "b": draw(st.integers(2, 3))} if two else {"a": draw(st.integers(3, 6))}
     minimums = {name: draw(st.integers(0, size)) for name, size in sizes.items()}
-    least = draw(st.integers(max(2, sum(minimums.values())), max(2, sum(sizes.values()))))
-    return Sets(sizes, minimums, least)
+    return Sets(sizes, minimums, draw(st.integers(max(2, sum(minimums.values())), max(2, sum(sizes.values())))))
 
 
 @settings(deadline=None, max_examples=settings().max_examples * 6 // 5)
@@ -259,9 +240,7 @@ def test_who_was_let_go_by_a_placement_is_not_bound_by_the_next_one() -> None:
 
 
 @pytest.mark.parametrize(("pinned", "answer"), [(1, VerbReason.PLACEMENT_OVER), (2, ""), (3, VerbReason.NOT_SEEN)])
-def test_a_member_is_bound_by_the_placement_that_it_is_pinned_by(
-    pinned: int, answer: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_members_are_bound_by_the_placement_of_a_pin(pinned: int, answer: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The nodes of both are the same; a later one has not been seen yet."""
     monkeypatch.setattr("extender.verbs.bind.LAG_S", 0.0)
 

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import pytest
-from extender_world import World
-from verbs_world import Filled
+from extender_world import CPU, World
+from verbs_world import Filled, error_of
 
 from extender.barrier import Barrier
 from extender.planner.reasons.verbs import VerbReason
 from extender.verbs import bind
 from extender.verbs.bind import LASTS, Bind
 from muster.api.kubernetes.core import Pod
-from muster.api.kubernetes.extender import ExtenderBindingArgs
 from muster.api.muster.placement import Loan, node_of, slots_of
 from muster.api.names import EPOCH, GROUP_NAME, RUNS_ON_SPARE
 
@@ -60,29 +59,26 @@ class Gang:
 
     def node(self, rank: int) -> str:
         """Where the placement puts a member."""
-        node = node_of(self.world.state.placements[self.key], "worker", rank)
-        assert node
-        return node
+        return node_of(self.world.state.placements[self.key], "worker", rank)
 
     def planned(self) -> set[int]:
         """The ranks that have a node by its placement."""
         return {slot.rank for slot, _ in slots_of(self.world.state.placements[self.key])}
 
-    def pod(self, rank: int) -> Pod:
+    def pod(self, rank: int, epoch: int = 1, **more: Any) -> Pod:
         """A member, pinned."""
-        return self.world.pod(self.key, "worker", rank, {"cpu": 1}, pin=self.node(rank), epoch=1)
+        return self.world.pod(self.key, "worker", rank, CPU, pin=self.node(rank), epoch=epoch, **more)
+
+    def runs_once(self) -> list[Pod]:
+        """All members run, and the placement is over."""
+        size = self.world.job_of(self.key).spec.tasks[0].replicas
+        pods = [self.world.pod(self.key, "worker", rank, CPU, node=self.node(rank), epoch=1) for rank in range(size)]
+        self.world.close(self.world.plan())
+        return pods
 
     def call(self, pod: Pod, rank: int) -> "asyncio.Task[str]":
         """kube-scheduler's bind call for it; the error, empty if it is bound."""
-        meta = pod.metadata
-        args = ExtenderBindingArgs(
-            pod_name=meta.name, pod_namespace=meta.namespace, pod_uid=meta.uid, node=self.node(rank)
-        )
-
-        async def answer() -> str:
-            return (await self.bind(args)).error
-
-        return asyncio.create_task(answer())
+        return asyncio.create_task(error_of(self.bind, pod, self.node(rank)))
 
     async def held(self, count: int) -> None:
         """Until so many calls wait."""
@@ -149,7 +145,7 @@ async def test_a_copy_of_a_member_does_not_get_the_slot_too() -> None:
     """It would take room that others hold. Of two that are held for one slot one is bound, and none later."""
     gang = Gang(2, nodes=1)
     first, other = gang.pod(0), gang.pod(1)
-    copy = gang.world.pod(gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=1, uid="uid-copy", name="copy")
+    copy = gang.pod(0, uid="uid-copy", name="copy")
     held = [gang.call(first, 0)]
     await gang.held(1)
     held.append(gang.call(copy, 0))
@@ -163,36 +159,29 @@ async def test_a_copy_of_a_member_does_not_get_the_slot_too() -> None:
 async def test_a_lost_member_comes_again_though_all_others_are_lost_meanwhile() -> None:
     """Its placement has too few nodes for a start, and was made for a gang that runs: it does not wait in vain."""
     gang = Gang(3, nodes=1)
-    world = gang.world
-    pods = [world.pod(gang.key, "worker", rank, {"cpu": 1}, node=gang.node(rank), epoch=1) for rank in range(3)]
-    world.close(world.plan())
+    world, pods = gang.world, gang.runs_once()
     for lost in (0, 2):
-        world.state.on_pod(pods[lost], None)
-    again = world.pod(gang.key, "worker", 0, {"cpu": 1}, gated=True, uid="uid-again", name="again")
+        world.notify(pods[lost], None)
+    again = {"uid": "uid-again", "name": "again"}
+    world.pod(gang.key, "worker", 0, CPU, gated=True, **again)
     world.plan()
     assert gang.planned() == {0, 1}
-    world.state.on_pod(pods[1], None)
-    again = world.pod(
-        gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=2, uid=again.metadata.uid, name="again"
-    )
-    assert await gang.call(again, 0) == ""
+    world.notify(pods[1], None)
+    assert await gang.call(gang.pod(0, epoch=2, **again), 0) == ""
     assert gang.bindings.nodes == {"again": gang.node(0)}
 
 
 async def test_lost_members_wait_for_each_other_where_all_have_their_nodes() -> None:
     """A gang that has lost all its members starts whole, by the placement that has all its nodes."""
     gang = Gang(2, nodes=1)
-    world = gang.world
-    pods = [world.pod(gang.key, "worker", rank, {"cpu": 1}, node=gang.node(rank), epoch=1) for rank in range(2)]
-    world.close(world.plan())
-    world.state.on_pod(pods[0], None)
-    world.pod(gang.key, "worker", 0, {"cpu": 1}, gated=True, uid="uid-again", name="again")
+    world, pods = gang.world, gang.runs_once()
+    world.notify(pods[0], None)
+    world.pod(gang.key, "worker", 0, CPU, gated=True, uid="uid-again", name="again")
     world.plan()
-    world.state.on_pod(pods[1], None)
+    world.notify(pods[1], None)
     calls = []
     for rank in range(2):
-        uid, name = f"uid-again-{rank}", f"again-{rank}"
-        pod = world.pod(gang.key, "worker", rank, {"cpu": 1}, pin=gang.node(rank), epoch=2, uid=uid, name=name)
+        pod = gang.pod(rank, epoch=2, uid=f"uid-again-{rank}", name=f"again-{rank}")
         calls.append(gang.call(pod, rank))
         if not rank:
             await gang.held(1)
@@ -226,12 +215,8 @@ async def test_plugins_and_the_queue_add_to_a_binding() -> None:
 async def test_a_member_that_shares_a_gpu_since_it_was_planned_is_planned_again() -> None:
     """Its placement has no devices for it."""
     gang = Gang(1, nodes=1)
-    pod = gang.world.pod(
-        gang.key, "worker", 0, {"cpu": 1}, pin=gang.node(0), epoch=1,
-        annotations={**gang.pod(0).metadata.annotations, "gpu-fraction": "0.5"},
-    )  # fmt: skip
-    assert await gang.call(pod, 0) == VerbReason.PLACEMENT_OVER
-    assert gang.bindings.nodes == {}
+    pod = gang.pod(0, annotations={**gang.pod(0).metadata.annotations, "gpu-fraction": "0.5"})
+    assert (await gang.call(pod, 0), gang.bindings.nodes) == (VerbReason.PLACEMENT_OVER, {})
 
 
 async def test_a_member_whose_placement_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,8 +224,7 @@ async def test_a_member_whose_placement_is_not_known_is_refused(monkeypatch: pyt
     monkeypatch.setattr(bind, "LAG_S", 0.0)
     gang = Gang(1, nodes=1)
     pod, node = gang.pod(0), gang.node(0)
-    known = gang.world.state.placements[gang.key]
-    gang.world.state.on_placement(known, None)
+    gang.world.state.on_placement(gang.world.state.placements[gang.key], None)
     monkeypatch.setattr(gang, "node", lambda _: node)
     assert await gang.call(pod, 0) == VerbReason.NOT_SEEN
     monkeypatch.setattr(gang.bind, "_objection", lambda _: None)

@@ -15,16 +15,12 @@ from muster.api.kubernetes.extender import ExtenderArgs
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.volcano.scheduling import Queue, QueueSpec
 
-QUEUES = {
-    name: Queue(metadata=ObjectMeta(name=name), spec=spec)
-    for name, spec in {
-        "department": QueueSpec(capability={"cpu": 4}),
-        "team": QueueSpec(parent="department", capability={"nvidia.com/gpu": 1}),
-        "other": QueueSpec(parent="department"),
-        "free": QueueSpec(),
-        "broken": QueueSpec(capability={"cpu": "many"}),
-    }.items()
-}
+SPECS = {
+    "department": QueueSpec(capability={"cpu": 4}),
+    "team": QueueSpec(parent="department", capability={"nvidia.com/gpu": 1}),
+    "other": QueueSpec(parent="department"), "free": QueueSpec(), "broken": QueueSpec(capability={"cpu": "many"}),
+}  # fmt: skip
+QUEUES = {name: Queue(metadata=ObjectMeta(name=name), spec=spec) for name, spec in SPECS.items()}
 
 
 def queue_full(queue: str, requests: dict[str, int]) -> bool:
@@ -35,18 +31,17 @@ def queue_full(queue: str, requests: dict[str, int]) -> bool:
     return uses.limited.over_capability(queue, requests) is not None
 
 
-def test_what_is_used_below_a_queue_counts() -> None:
-    """With pods that are being deleted."""
-    assert not queue_full("team", {"cpu": 1000})
-    assert queue_full("team", {"cpu": 1001})
-
-
-def test_only_what_is_asked_for_counts() -> None:
-    """A queue that is full of something else takes the pod."""
-    assert queue_full("team", {"nvidia.com/gpu": 2000})
-    assert not queue_full("free", {"cpu": 10**9})
-    assert not queue_full("broken", {"cpu": 10**9})
-    assert not queue_full("missing", {"cpu": 10**9})
+@pytest.mark.parametrize(("queue", "asked", "full"), [
+    pytest.param("team", {"cpu": 1000}, False, id="the rest"),
+    pytest.param("team", {"cpu": 1001}, True, id="more, as what is used below counts, with pods that leave"),
+    pytest.param("team", {"nvidia.com/gpu": 2000}, True, id="of another resource"),
+    pytest.param("free", {"cpu": 10**9}, False, id="no capability"),
+    pytest.param("broken", {"cpu": 10**9}, False, id="one that cannot be read"),
+    pytest.param("missing", {"cpu": 10**9}, False, id="no queue"),
+])  # fmt: skip
+def test_what_a_queue_is_full_of(queue: str, asked: dict[str, int], *, full: bool) -> None:
+    """Only what is asked for counts: a queue that is full of something else takes the pod."""
+    assert queue_full(queue, asked) == full
 
 
 def test_a_pod_whose_label_names_a_queue_that_is_not_for_its_namespace_finds_no_node() -> None:
@@ -64,14 +59,10 @@ def test_a_pod_whose_label_names_a_queue_that_is_not_for_its_namespace_finds_no_
     assert extender.passed(pod, *NODES) == NODES
 
 
-SAID = {
-    "department": {"muster.dev/max-per-user": "cpu=3"},
-    "team": {"muster.dev/limit-windows": "Fri 08:00-09:00 UTC pods=2"},
-}
-LIMITED = {
-    name: Queue(metadata=ObjectMeta(name=name, annotations=SAID.get(name, {})), spec=queue.spec)
-    for name, queue in QUEUES.items()
-}
+SAID = {"department": {"max-per-user": "cpu=3"}, "team": {"limit-windows": "Fri 08:00-09:00 UTC pods=2"}}
+LIMITED = {name: Queue(metadata=ObjectMeta(name=name, annotations={
+    f"muster.dev/{key}": value for key, value in SAID.get(name, {}).items()}), spec=spec)
+    for name, spec in SPECS.items()}  # fmt: skip
 
 
 def test_limits_per_user_and_windows_count_below_a_queue() -> None:
@@ -84,12 +75,10 @@ def test_limits_per_user_and_windows_count_below_a_queue() -> None:
     def reached(queue: str, user: str, requests: dict[str, int], now: float = NOW + 3600) -> bool:
         return uses.limited.over_limit(queue, user, requests, now) is not None
 
-    assert not reached("team", "alice", {"cpu": 1000, "pods": 1})
-    assert reached("team", "alice", {"cpu": 1001, "pods": 1})
+    assert [reached("team", "alice", {"cpu": cpu, "pods": 1}) for cpu in (1000, 1001)] == [False, True]
     assert not reached("team", "carol", {"cpu": 3000, "pods": 1})
     assert not reached("free", "alice", {"cpu": 10**9})
-    assert not reached("team", "carol", {"pods": 1}, NOW)
-    assert reached("team", "carol", {"pods": 2}, NOW)
+    assert [reached("team", "carol", {"pods": pods}, NOW) for pods in (1, 2)] == [False, True]
     assert [bool(uses.limited.limits.above(name)) for name in ("team", "other", "free")] == [True, True, False]
 
 

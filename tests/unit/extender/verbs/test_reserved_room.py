@@ -118,8 +118,7 @@ def test_nothing_is_kept_on_a_node_that_takes_the_place_of_one_that_is_gone(exte
     [free] = [name for name in ALL if extender.world.state.nodes.index[name] == 3]
     extender.world.state.on_node(extender.world.state.nodes.nodes[3], None)
     extender.world.node("new")
-    assert extender.world.state.nodes.index["new"] == 3
-    assert free not in extender.world.state.nodes.index
+    assert (extender.world.state.nodes.index["new"], free in extender.world.state.nodes.index) == (3, False)
     assert extender.passed(extender.pod("p", limits=GPU), "new") == ["new"]
 
 
@@ -135,8 +134,7 @@ def test_room_that_was_given_away_since_filter_was_asked_is_not_used(extender: E
     pod = extender.pod("p", limits=GPU)
     [node, *_] = extender.passed(pod, *ALL)
     extender.world.pod("ns/other", "worker", 0, GPU, node=node, phase="Running")
-    assert extender.error(pod, node) == VerbReason.ROOM_TAKEN
-    assert extender.bound == {}
+    assert (extender.error(pod, node), extender.bound) == (VerbReason.ROOM_TAKEN, {})
 
 
 def test_room_that_another_pod_is_just_being_bound_to_counts(extender: Extender) -> None:
@@ -148,5 +146,4 @@ def test_room_that_another_pod_is_just_being_bound_to_counts(extender: Extender)
     state.ledger.assume("uid-q", "default", state.classes.of_amounts({"cpu": 16_000}), node=node)
     assert extender.error(pod, node) == VerbReason.ROOM_TAKEN
     assert state.ledger.answered("uid-q")
-    assert extender.error(pod, node) == ""
-    assert extender.bound == {"p": node}
+    assert (extender.error(pod, node), extender.bound) == ("", {"p": node})

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from extender_world import World, cluster_of
+from extender_world import GPU8, World, cluster_of
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import REGISTRY, Counter
@@ -19,8 +19,6 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderPreemptionArgs, MetaPod, MetaVictims
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
-
 
 def filter_of(world: World, *, active: bool = True, synced: bool = True) -> Filter:
     """The filter verb over a world."""
@@ -29,10 +27,9 @@ def filter_of(world: World, *, active: bool = True, synced: bool = True) -> Filt
 
 def args(world: World, pod: Pod | None = None, *nodes: str) -> ExtenderArgs:
     """A call about this pod, or about a plain one that wants a GPU."""
-    if pod is None:
-        pod = Pod(metadata=ObjectMeta(name="plain", namespace="ns", uid="plain"))
-        pod.spec = world.pod("ns/none", "t", 0, {"nvidia.com/gpu": 1}).spec
-    return ExtenderArgs(pod=pod, node_names=list(nodes))
+    spec = world.pod("ns/none", "t", 0, {"nvidia.com/gpu": 1}).spec if pod is None else None
+    plain = Pod(metadata=ObjectMeta(name="plain", namespace="ns", uid="plain"), spec=spec)
+    return ExtenderArgs(pod=pod or plain, node_names=list(nodes))
 
 
 def test_an_extender_that_does_not_lead_or_knows_nothing_answers_with_an_error_never_with_a_rejection() -> None:
@@ -50,11 +47,10 @@ def test_a_plain_pod_is_kept_off_room_that_a_starting_gang_holds() -> None:
     world = World().nodes(2)
     world.gang("a", {"worker": (1, GPU8)})
     world.plan()
-    answer = filter_of(world)(args(world, None, "node-0", "node-1"))
-    assert answer.node_names == ["node-1"]
+    assert filter_of(world)(args(world, None, "node-0", "node-1")).node_names == ["node-1"]
     answer = filter_of(world)(args(world, None, "node-0"))
-    assert answer.node_names == []
-    assert answer.failed_and_unresolvable_nodes == {"node-0": VerbReason.HELD_BY_GANG}
+    held = {"node-0": VerbReason.HELD_BY_GANG}
+    assert (answer.node_names, answer.failed_and_unresolvable_nodes) == ([], held)
 
 
 @pytest.mark.parametrize(
@@ -79,8 +75,8 @@ def test_a_name_that_was_not_sent_is_never_returned() -> None:
     world.plan()
     pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1)
     answer = filter_of(world)(args(world, pod, "node-1"))
-    assert answer.node_names == []
-    assert answer.failed_and_unresolvable_nodes == {"node-1": VerbReason.NOT_PLANNED_HERE}
+    refused = {"node-1": VerbReason.NOT_PLANNED_HERE}
+    assert (answer.node_names, answer.failed_and_unresolvable_nodes) == ([], refused)
 
 
 def test_a_member_whose_placement_is_not_seen_yet_is_an_error() -> None:
@@ -90,19 +86,15 @@ def test_a_member_whose_placement_is_not_seen_yet_is_an_error() -> None:
     assert filter_of(world)(args(world, pod, "node-0")).error == VerbReason.NOT_SEEN
 
 
-@pytest.mark.parametrize(
-    ("told", "node", "answer"),
-    [
-        ({}, "", VerbReason.WAITS_FOR_GANG),
-        ({"phase": "Reserved"}, "", VerbReason.WAITS_FOR_GANG),
-        ({"phase": "Planned", "epoch": 2}, "", VerbReason.WAITS_FOR_GANG),
-        ({"phase": "Planned", "epoch": 1}, "node-0", ""),
-        ({"phase": "Planned", "epoch": 0}, "", VerbReason.NOT_SEEN),
-        ({"gone": True}, "", VerbReason.NOT_SEEN),
-        ({"pool": "b"}, "", VerbReason.OTHER_POOL),
-    ],
-    ids=["no placement", "reserved", "a newer one", "this one", "an older one", "no gang", "another pool"],
-)
+@pytest.mark.parametrize(("told", "node", "answer"), [
+    pytest.param({}, "", VerbReason.WAITS_FOR_GANG, id="no placement"),
+    pytest.param({"phase": "Reserved"}, "", VerbReason.WAITS_FOR_GANG, id="reserved"),
+    pytest.param({"phase": "Planned", "epoch": 2}, "", VerbReason.WAITS_FOR_GANG, id="a newer one"),
+    pytest.param({"phase": "Planned", "epoch": 1}, "node-0", "", id="this one"),
+    pytest.param({"phase": "Planned", "epoch": 0}, "", VerbReason.NOT_SEEN, id="an older one"),
+    pytest.param({"gone": True}, "", VerbReason.NOT_SEEN, id="no gang"),
+    pytest.param({"pool": "b"}, "", VerbReason.OTHER_POOL, id="another pool"),
+])  # fmt: skip
 def test_a_member_goes_where_its_placement_has_it(told: dict[str, Any], node: str, answer: str) -> None:
     """Its epoch is 1; before its gang has that placement it waits, and is refused for another pool's scheduler."""
     world = World().nodes(2)
@@ -159,8 +151,7 @@ def test_without_plugins_that_score_fuller_nodes_come_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("gpus", "cpu", "score"),
-    [(0, 0, 0), (1, 0, 1), (1, 31, 9), (4, 16, 5), (7, 0, 8), (8, 0, 10), (9, 0, 10)],
+    ("gpus", "cpu", "score"), [(0, 0, 0), (1, 0, 1), (1, 31, 9), (4, 16, 5), (7, 0, 8), (8, 0, 10), (9, 0, 10)]
 )
 def test_the_scarcest_resource_of_a_node_ranks_it(gpus: int, cpu: int, score: int) -> None:
     """Rounded down; a node with more than it has is full, and one that nobody knows is empty."""
@@ -198,8 +189,7 @@ def test_calls_and_names_are_counted_by_the_kind_of_the_pod(kind: str, *, pinned
 def test_ranks_keep_the_order_of_scores(scores: list[float]) -> None:
     """Between 0 and 10, never the wrong way round."""
     ranks = collapse(np.array(scores))
-    assert ranks.min() >= 0
-    assert ranks.max() <= 10
+    assert 0 <= ranks.min() <= ranks.max() <= 10
     for left, left_rank in zip(scores, ranks, strict=True):
         for right, right_rank in zip(scores, ranks, strict=True):
             assert not (left < right and left_rank > right_rank)
@@ -212,14 +202,11 @@ def test_victims_that_would_break_a_running_gang_are_refused_while_there_are_oth
     members = [world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running") for rank in range(2)]
     lone = world.pod("ns/none", "t", 5, GPU8, node="node-2", phase="Running")
 
-    def victims(pod: Pod) -> MetaVictims:
-        return MetaVictims(pods=[MetaPod(uid=pod.metadata.uid)])
-
-    both = {"node-0": victims(members[0]), "node-2": victims(lone)}
-    call = ExtenderPreemptionArgs(pod=lone, node_name_to_meta_victims=both)
-    assert preempt(cluster_of(world), call).node_name_to_meta_victims.keys() == {"node-2"}
-    call = ExtenderPreemptionArgs(pod=lone, node_name_to_meta_victims={"node-0": victims(members[0])})
-    assert preempt(cluster_of(world), call).node_name_to_meta_victims.keys() == {"node-0"}
+    on = {"node-0": members[0], "node-2": lone}
+    for asked, left in ((("node-0", "node-2"), {"node-2"}), (("node-0",), {"node-0"})):
+        victims = {node: MetaVictims(pods=[MetaPod(uid=on[node].metadata.uid)]) for node in asked}
+        call = ExtenderPreemptionArgs(pod=lone, node_name_to_meta_victims=victims)
+        assert preempt(cluster_of(world), call).node_name_to_meta_victims.keys() == left
 
 
 def test_every_reason_is_a_label_of_the_metrics_and_says_whether_it_is_tried_again() -> None:

@@ -1,6 +1,9 @@
 """Gangs get all their nodes or none."""
 
-from extender_world import World, of, slots
+from typing import Any
+
+import pytest
+from extender_world import GPU1, GPU8, World, of, only, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_oracle import recomputed_use
@@ -8,17 +11,34 @@ from state_oracle import recomputed_use
 from extender.planner.framework import decisions
 from muster.api.kubernetes.core import PriorityClass, Taint
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
-GPU1 = {"cpu": 1, "nvidia.com/gpu": 1}
+LARGE_FIRST = {"small": ["node-1", "node-1"], "large": ["node-0"]}
 
 
-def test_a_gang_that_fits_is_placed_whole_with_neighbouring_ranks_on_neighbouring_nodes() -> None:
-    """Ranks follow the natural order of the nodes' names."""
-    world = World().nodes(12)
-    world.gang("a", {"worker": (20, {"nvidia.com/gpu": 4})})
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": [f"node-{rank // 2}" for rank in range(20)]}
-    assert place.epoch == 1
+@pytest.mark.parametrize(("nodes", "tasks", "more", "expected"), [
+    pytest.param([{}] * 12, {"worker": (20, {"nvidia.com/gpu": 4})}, {},
+                 {"worker": [f"node-{rank // 2}" for rank in range(20)]},
+                 id="neighbouring ranks on neighbouring nodes, in the natural order of names"),
+    pytest.param([{}] * 4, {"master": (1, GPU8), "worker": (5, GPU8)},
+                 {"min_member": 3, "min_task_member": {"master": 1, "worker": 2}},
+                 {"master": ["node-0"], "worker": ["node-1", "node-2", "node-3"]},
+                 id="minimums of tasks first, and what else fits on top"),
+    pytest.param([{}], {"master": (1, GPU8), "worker": (4, GPU8)}, {"min_member": 1}, {"master": ["node-0"]},
+                 id="not the minimums of tasks where minMember is below their sum, as in Volcano"),
+    pytest.param([{"gpus": 8}, {"gpus": 2}], {"small": (2, GPU1), "large": (1, GPU8)}, {}, LARGE_FIRST,
+                 id="large pods before small ones, which would break up the only node for them"),
+    pytest.param([{"gpus": 0, "cpu": 8}, {"gpus": 0, "cpu": 2}], {"small": (2, {"cpu": 1}), "large": (1, {"cpu": 8})},
+                 {}, LARGE_FIRST, id="by what nodes have: 8 CPUs of 10 are a larger part than 2 of 10"),
+])  # fmt: skip
+def test_where_a_gang_that_fits_is_placed(
+    nodes: list[dict[str, int]], tasks: dict[str, Any], more: dict[str, Any], expected: dict[str, list[str]]
+) -> None:
+    """All of its minimum, by the first placement."""
+    world = World()
+    for index, node in enumerate(nodes):
+        world.node(f"node-{index}", **node)
+    world.gang("a", tasks, **more)
+    place = only(world.plan(), decisions.Place)
+    assert (slots(place), place.epoch) == (expected, 1)
 
 
 def test_of_two_gangs_that_need_all_nodes_only_the_older_is_placed_and_the_other_says_why() -> None:
@@ -49,43 +69,6 @@ def test_a_placement_holds_its_room_until_its_pods_are_bound_and_the_pods_hold_i
         world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
         assert world.session().snapshot.free[gpu, :2].tolist() == [0, 0]
     assert (recomputed_use(world.state.ledger) == world.state.nodes.used).all()
-
-
-def test_minimum_per_task_is_placed_first_and_what_else_fits_comes_on_top() -> None:
-    """MinMember 3 of 6: one master and two workers start; a fourth place is used by a worker."""
-    world = World().nodes(4)
-    world.gang(
-        "a", {"master": (1, GPU8), "worker": (5, GPU8)}, min_member=3, min_task_member={"master": 1, "worker": 2}
-    )
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"master": ["node-0"], "worker": ["node-1", "node-2", "node-3"]}
-
-
-def test_minimums_per_task_do_not_count_when_min_member_is_below_their_sum() -> None:
-    """Volcano's gang rule: minMember 1 of master 1 + worker 4 starts with what fits."""
-    world = World().nodes(1)
-    world.gang("a", {"master": (1, GPU8), "worker": (4, GPU8)}, min_member=1)
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"master": ["node-0"]}
-
-
-def test_large_pods_are_placed_before_small_ones_so_that_both_fit() -> None:
-    """In the written order the small pods would break up the only node that holds the large one."""
-    world = World().nodes(1, gpus=8)
-    world.node("node-1", gpus=2)
-    world.gang("a", {"small": (2, GPU1), "large": (1, GPU8)})
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"small": ["node-1", "node-1"], "large": ["node-0"]}
-
-
-def test_pod_sets_are_compared_by_what_nodes_have() -> None:
-    """The same without any GPU: 8 CPUs of 10 are a larger part than 2 of 10."""
-    world = World()
-    for name, cpu in (("node-0", 8), ("node-1", 2)):
-        world.node(name, gpus=0, cpu=cpu)
-    world.gang("a", {"small": (2, {"cpu": 1}), "large": (1, {"cpu": 8})})
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"small": ["node-1", "node-1"], "large": ["node-0"]}
 
 
 def test_cordoned_tainted_and_unselected_nodes_are_not_used_and_are_named_as_causes() -> None:
@@ -126,8 +109,7 @@ def test_pods_that_exist_win_over_the_template() -> None:
     """Another webhook added a sidecar: the gang is planned with the larger shape."""
     world = World().nodes(2)
     world.members(world.gang("a", {"worker": (2, {"cpu": 16})}), 2, {"cpu": 17}, gated=True)
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["node-0", "node-1"]}
+    assert slots(only(world.plan(), decisions.Place)) == {"worker": ["node-0", "node-1"]}
 
 
 def test_a_higher_priority_class_goes_first() -> None:
@@ -145,9 +127,7 @@ def test_a_higher_priority_class_goes_first() -> None:
     capacities=st.lists(st.integers(0, 9), min_size=1, max_size=8),
     gangs=st.lists(st.tuples(st.integers(1, 6), st.integers(1, 4)), min_size=1, max_size=5),
 )
-def test_no_node_is_ever_over_committed_and_no_gang_is_placed_in_part(
-    capacities: list[int], gangs: list[tuple[int, int]]
-) -> None:
+def test_no_node_is_over_committed_no_gang_placed_in_part(capacities: list[int], gangs: list[tuple[int, int]]) -> None:
     """For homogeneous gangs, a gang is placed exactly when greedy room is enough."""
     world = World()
     for index, gpus in enumerate(capacities):

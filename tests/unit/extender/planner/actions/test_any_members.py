@@ -12,7 +12,6 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.plugins.proportion import Proportion
 from muster.api import names
-from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 
@@ -66,8 +65,7 @@ def test_a_pod_that_fits_nowhere_keeps_back_no_other(
 ) -> None:
     """Nodes have 2 CPUs: the pod with 3 waits, those with 1 run."""
     world = small()
-    key = group(world, min_member=minimum, independent=independent, phase=phase)
-    wait(world, key, cpus)
+    wait(world, group(world, min_member=minimum, independent=independent, phase=phase), cpus)
     assert ranks(world.plan()) == {"pods": placed}
 
 
@@ -94,8 +92,7 @@ def test_a_minimum_below_the_sum_may_be_of_any_task(phase: str) -> None:
 def test_the_world_of_a_framework_begins_with_its_first_ranks() -> None:
     """Its ranks are numbered: rank 0 is not left out."""
     world = small()
-    key = group(world, min_member=2)
-    wait(world, key, (3, 1, 1), labels={names.FRAMEWORK: "torch"})
+    wait(world, group(world, min_member=2), (3, 1, 1), labels={names.FRAMEWORK: "torch"})
     assert not of(world.plan(), decisions.Place)
 
 
@@ -103,8 +100,7 @@ def test_a_queue_that_has_too_little_for_one_pod_takes_another() -> None:
     """Capability 1: the pod with 2 CPUs waits."""
     world = small().queue("default", capability={"cpu": 1})
     world.plugins.append(Proportion({}))
-    key = group(world, independent=True, min_member=1, phase="Pending")
-    wait(world, key, (2, 1))
+    wait(world, group(world, independent=True, min_member=1, phase="Pending"), (2, 1))
     assert ranks(world.plan()) == {"pods": [1]}
 
 
@@ -114,39 +110,26 @@ def test_a_gang_starts_if_enough_of_its_pods_fit_one_on_a_node(cpus: list[int], 
     """Pods with 2 CPUs take a node, those with 1 half of one, larger ones none."""
     world = small(nodes)
     least = min(least, len(cpus))
-    key = group(world, min_member=least)
-    wait(world, key, cpus)
+    wait(world, group(world, min_member=least), cpus)
     halves, best = sorted(cpu for cpu in cpus if cpu <= 2), 0
     while best < len(halves) and sum(halves[: best + 1]) <= 2 * nodes:
         best += 1
-    placed = of(world.plan(), decisions.Place)
-    assert bool(placed) == (best >= least)
+    assert bool(of(world.plan(), decisions.Place)) == (best >= least)
 
 
-def labelled(world: World, node: str, name: str, value: str) -> Node:
-    """The node with a label."""
-    return world.node(node, labels={name: value})
-
-
-@pytest.mark.parametrize("independent", [True, False])
-def test_any_member_above_the_minimum_may_be_the_victim(*, independent: bool) -> None:
+@pytest.mark.parametrize(("independent", "labels", "gone"), [
+    pytest.param(True, {}, 1, id="independent"), pytest.param(False, {}, 1, id="any"),
+    pytest.param(False, {names.FRAMEWORK: "torch"}, 4, id="the world of a framework, which shrinks from its end"),
+])  # fmt: skip
+def test_any_member_above_the_minimum_may_be_the_victim(
+    labels: dict[str, str], gone: int, *, independent: bool
+) -> None:
     """Four members on a node each; an urgent pod wants the node of the first: that one is evicted, and no other."""
     world = Cluster(4)
     key = group(world, independent=independent, min_member=1, phase="Running", priority_class_name="low")
-    world.members(key, 4, GPU8, task="pods", node="node-{}", phase="Running")
-    labelled(world, "node-0", "disk", "fast")
+    world.members(key, 4, GPU8, task="pods", node="node-{}", phase="Running", labels=labels)
+    world.node("node-0", labels={"disk": "fast"})
     urgent = world.gang("urgent", {"worker": (1, GPU8)}, priority_class="high", spec={"nodeSelector": {"disk": "fast"}})
     session = world.cycle()
     assert [place.gang.key for place in of(session, decisions.Place)] == [urgent]
-    assert victims(session) == {"g-pods-0"}
-
-
-def test_the_world_of_a_framework_shrinks_from_its_end() -> None:
-    """Rank 0 is not evicted alone: all go."""
-    world = Cluster(4)
-    key = group(world, min_member=1, phase="Running", priority_class_name="low")
-    labels = {names.FRAMEWORK: "torch"}
-    world.members(key, 4, GPU8, task="pods", node="node-{}", phase="Running", labels=labels)
-    labelled(world, "node-0", "disk", "fast")
-    world.gang("urgent", {"worker": (1, GPU8)}, priority_class="high", spec={"nodeSelector": {"disk": "fast"}})
-    assert victims(world.cycle()) == {f"g-pods-{rank}" for rank in range(4)}
+    assert victims(session) == {f"g-pods-{rank}" for rank in range(gone)}

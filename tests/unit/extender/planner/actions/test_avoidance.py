@@ -1,8 +1,7 @@
 """Nodes on which members of a gang failed are left out for that gang, for longer each time."""
 
 import pytest
-from extender_world import of, slots
-from msgspec import structs
+from extender_world import of, only, slots
 from repair_world import GPU8, RepairWorld
 
 from extender.placementcontent import closed
@@ -10,7 +9,6 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.avoidance import FIRST_S, FORGET_S, LONGEST_S, MOST
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
-from muster.api.kubernetes.core import PodStatus
 from muster.api.kubernetes.meta import ReportedCondition, format_time
 from muster.api.muster.placement import AvoidedNode, NodeRun, PodSetPlacement
 from muster.api.muster.reason import reason_of
@@ -39,8 +37,7 @@ class FailingWorld(RepairWorld):
 
     def fails(self, key: str, rank: int, node: str, uid: str = "") -> Session:
         """A member that fails, or one that came again with this UID, and the planner's look at it."""
-        more = {"uid": uid} if uid else {}
-        self.pod(key, "worker", rank, GPU8, node=node, phase="Failed", **more)
+        self.pod(key, "worker", rank, GPU8, node=node, phase="Failed", **{"uid": uid} if uid else {})
         return self.noticed()
 
     def noticed(self) -> Session:
@@ -69,8 +66,7 @@ def test_the_next_member_goes_elsewhere_and_the_gang_is_told_why(world: FailingW
     assert (entry.node, entry.failures, entry.cause) == ("node-1", 1, "a-worker-1 failed there")
     world.state.on_pod(world.state.pod_objects["uid-a-worker-1"], None)
     world.pod(key, "worker", 1, GPU8, gated=True, uid="uid-again")
-    [place] = of(world.session(Allocate()), decisions.Place)
-    assert slots(place) == {"worker": ["node-0", "node-3", "node-2"]}
+    assert slots(only(world.session(Allocate()), decisions.Place)) == {"worker": ["node-0", "node-3", "node-2"]}
     world.gang("b", {"worker": (1, GPU8)})
     assert "node-1" in str([slots(each) for each in of(world.session(Allocate()), decisions.Place)])
 
@@ -84,8 +80,7 @@ def test_a_gang_that_fits_nowhere_else_waits_and_names_the_node_as_the_cause(wor
     [why] = of(world.session(Allocate()), decisions.Unschedulable)
     assert "1 left out, as a member of this gang failed there" in why.message
     world.now += FIRST_S
-    [place] = of(world.session(Allocate()), decisions.Place)
-    assert "node-1" in slots(place)["worker"]
+    assert "node-1" in slots(only(world.session(Allocate()), decisions.Place))["worker"]
 
 
 def test_each_further_failure_doubles_the_time_up_to_an_hour(world: FailingWorld) -> None:
@@ -120,8 +115,7 @@ def test_the_annotation_says_the_first_time_or_that_nothing_is_left_out(world: F
     assert world.avoided(key)[0].until == format_time(world.now + 600)
     other = world.placed("b", 2, avoid_failed_node="0s")
     world.fails(other, 1, "node-1")
-    assert world.avoided(other) == []
-    assert world.state.failures.copy() == {}
+    assert (world.avoided(other), world.state.failures.copy()) == ([], {})
 
 
 def test_failures_everywhere_tell_no_node_apart(world: FailingWorld) -> None:
@@ -143,8 +137,8 @@ def test_who_was_evicted_has_not_failed(world: FailingWorld, how: str) -> None:
     more = {"deletion_timestamp": format_time(world.now + 30)} if how == "deleted" else {}
     pod = world.pod(key, "worker", 1, GPU8, node="node-1", phase="Running", **more)
     conditions = [ReportedCondition(type="DisruptionTarget", status="True")] if how == "disrupted" else []
-    pod.status = PodStatus(phase="Failed", reason=how if how[0].isupper() else "", conditions=conditions)
-    world.state.on_pod(None, pod)
+    reason = how if how[0].isupper() else ""
+    world.change(pod, status={"phase": "Failed", "reason": reason, "conditions": conditions})
     world.noticed()
     assert world.avoided(key) == []
 
@@ -163,8 +157,7 @@ def test_another_planner_knows_what_the_placement_says(world: FailingWorld) -> N
     key = world.placed("a", 3)
     world.fails(key, 1, "node-1")
     world.state.failures.note(None, world.state.pods["uid-a-worker-1"])
-    [avoid] = of(world.session(world.progress), decisions.Avoid)
-    assert avoid.avoided is None
+    assert only(world.session(world.progress), decisions.Avoid).avoided is None
     session = world.session(Allocate())
     assert (session.avoided[key], session.failed_on[key]) == ({"node-1"}, {"node-1"})
 
@@ -196,11 +189,9 @@ def test_a_job_that_restarts_leaves_the_node_out_though_its_pod_group_is_another
     for pod in list(world.state.pod_objects.values()):
         world.state.on_pod(pod, None)
     group = world.state.groups[key]
-    world.state.on_pod_group(group, None)
-    world.state.on_placement(world.state.placements[key], None)
-    meta = structs.replace(group.metadata, uid="uid-of-another", resource_version="999")
-    world.state.on_pod_group(None, structs.replace(group, metadata=meta))
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["node-0", "node-2", "node-3"]}
+    world.notify(group, None)
+    world.notify(world.state.placements[key], None)
+    world.change(group, uid="uid-of-another")
+    assert slots(only(world.plan(), decisions.Place)) == {"worker": ["node-0", "node-2", "node-3"]}
     [entry] = world.avoided(key)
     assert (entry.node, entry.failures) == ("node-1", 1)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from extender_world import NOW, World, of
+from extender_world import CPU, GPU8, NOW, World, of, only
 from victims_world import Cluster
 
 from extender.placementcontent import back_off_s
@@ -16,8 +16,6 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from muster.api.kubernetes.meta import ReportedCondition
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
-CPU = {"cpu": 1}
 DEADLINE_S = 61
 
 
@@ -141,9 +139,8 @@ def test_a_queue_whose_gangs_are_on_their_way_leaves_slots_to_other_queues() -> 
     assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/d"]
     assert not of(session, decisions.Unschedulable)
     world.now += LIMIT_TOLD_AFTER_S
-    assert [(why.gang.key, why.reason) for why in of(world.session(*actions), decisions.Unschedulable)] == [
-        ("ns/c", "InFlightLimit")
-    ]
+    why = only(world.session(*actions), decisions.Unschedulable)
+    assert (why.gang.key, why.reason) == ("ns/c", "InFlightLimit")
 
 
 def test_a_gang_is_not_let_in_while_others_are_on_their_way() -> None:
@@ -215,16 +212,13 @@ def admitted(asker: Any, *gangs: Any, age_s: float = 0.0) -> bool:
 SMALL_ONE = {"min_member": 8}
 
 
-@pytest.mark.parametrize(
-    ("placed", "at", "more", "reserve"),
-    [
-        pytest.param([("q/n", 128)], "q/n", 128, True, id="its namespace"),
-        pytest.param([("q/a", 96), ("q/b", 96)], "q/n", 64, True, id="its queue"),
-        pytest.param([("a/n", 96), ("a/m", 97)], "q/n", 64, True, id="all, with at most 192 of a queue"),
-        pytest.param([("q/a", 300), ("q/b", 96)], "q/n", 64, True, id="at most 96 of a namespace of its queue"),
-        pytest.param([("q/n", 300)], "q/n", 128, True, id="at most 128 of a gang"),
-    ],
-)
+@pytest.mark.parametrize(("placed", "at", "more", "reserve"), [
+    pytest.param([("q/n", 128)], "q/n", 128, True, id="its namespace"),
+    pytest.param([("q/a", 96), ("q/b", 96)], "q/n", 64, True, id="its queue"),
+    pytest.param([("a/n", 96), ("a/m", 97)], "q/n", 64, True, id="all, with at most 192 of a queue"),
+    pytest.param([("q/a", 300), ("q/b", 96)], "q/n", 64, True, id="at most 96 of a namespace of its queue"),
+    pytest.param([("q/n", 300)], "q/n", 128, True, id="at most 128 of a gang"),
+])  # fmt: skip
 def test_shares_of_the_limit(placed: list[tuple[str, int]], at: str, more: int, *, reserve: bool) -> None:
     """Up to the limit, and for small gangs up to the reserve above it, counted by the largest of the shares."""
     others = [on_their_way(f"g{number}", slots, place) for number, (place, slots) in enumerate(placed)]
@@ -241,8 +235,7 @@ def test_the_reserve_has_an_end_and_so_have_slots_beyond_all_shares() -> None:
     """Small gangs of one namespace; and one gang of more slots than shares count."""
     asker, small = on_their_way("asker", 0), on_their_way("small", 0, **SMALL_ONE)
     for more, fits in ((RESERVE - 1, True), (RESERVE, False)):
-        gangs = [on_their_way("a", 128), on_their_way("b", 128), on_their_way("c", more)]
-        assert admitted(small, *gangs) is fits
+        assert admitted(small, *[on_their_way("a", 128), on_their_way("b", 128), on_their_way("c", more)]) is fits
     for slots, large_fits, small_fits in (
         (MAX_SLOTS - 1, True, True), (MAX_SLOTS, False, True), (MAX_SLOTS + RESERVE - 1, False, True),
         (MAX_SLOTS + RESERVE, False, False),
@@ -251,17 +244,13 @@ def test_the_reserve_has_an_end_and_so_have_slots_beyond_all_shares() -> None:
         assert (admitted(asker, gang), admitted(small, gang)) == (large_fits, small_fits)
 
 
-@pytest.mark.parametrize(
-    ("gang", "age_s", "counts"),
-    [
-        (on_their_way("a", MAX_SLOTS), LATE_S - 0.1, True),
-        (on_their_way("a", MAX_SLOTS), LATE_S, False),
-        (on_their_way("a", MAX_SLOTS, waiting=MAX_SLOTS), LATE_S, True),
-        (on_their_way("a", LIMIT, waiting=MAX_SLOTS + 1), LATE_S, False),
-        (on_their_way("a", MAX_SLOTS, victims=1), 0.0, False),
-    ],
-    ids=["may come", "late", "its pods exist", "not more than are placed", "waits for victims"],
-)
+@pytest.mark.parametrize(("gang", "age_s", "counts"), [
+    pytest.param(on_their_way("a", MAX_SLOTS), LATE_S - 0.1, True, id="may come"),
+    pytest.param(on_their_way("a", MAX_SLOTS), LATE_S, False, id="late"),
+    pytest.param(on_their_way("a", MAX_SLOTS, waiting=MAX_SLOTS), LATE_S, True, id="its pods exist"),
+    pytest.param(on_their_way("a", LIMIT, waiting=MAX_SLOTS + 1), LATE_S, False, id="not more than are placed"),
+    pytest.param(on_their_way("a", MAX_SLOTS, victims=1), 0.0, False, id="waits for victims"),
+])  # fmt: skip
 def test_slots_count_while_their_pods_may_come(gang: Any, age_s: float, *, counts: bool) -> None:
     """For a while all of them, then those whose pods exist; none while others have to go first."""
     assert admitted(on_their_way("asker", 0, "other/other"), gang, age_s=age_s) is not counts

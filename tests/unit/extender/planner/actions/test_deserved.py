@@ -3,17 +3,19 @@
 from typing import Any
 
 import pytest
-from extender_world import of, slots
+from extender_world import of, only, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shares_world import deserving
-from victims_world import victims
+from shares_world import deserving, one_node
+from victims_world import Cluster, victims
 
 from extender.planner import reasons
 from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.framework.decisions import MakeRoom, Place, Unschedulable
+from extender.planner.framework.registry import Action
 from extender.planner.framework.session import Session
 from extender.planner.plugins.protection import MinRuntime
+from muster.api.volcano.scheduling import Guarantee
 
 GPU = "nvidia.com/gpu"
 
@@ -34,31 +36,30 @@ def test_a_whole_gang_goes_for_what_a_queue_deserves() -> None:
     assert victims(session) == {f"large-worker-{rank}" for rank in range(8)}
 
 
-def test_what_is_within_two_queues_stays() -> None:
-    """Nobody has more than it deserves: the gang waits, and is told so in every cycle."""
-    world = deserving(4, Reclaim(), a=16, b=24)
-    world.runs("first", 2, queue="a")
-    world.runs("second", 2, queue="b", first=2)
-    asker = world.asks("mine", 1, queue="b", priority_class="low")
+KEEPS: dict[str, Any] = {"reclaimable": False}
+
+
+@pytest.mark.parametrize(("deserved", "spec", "running", "pods", "why"), [
+    pytest.param((16, 24), {}, "aabb", 1, reasons.queues.NOBODY_ABOVE, id="nobody has more than it deserves"),
+    pytest.param((16, 16), KEEPS, "aaaa", 1, reasons.queues.OF_OTHERS, id="the queue that has more is not reclaimable"),
+    pytest.param((16, 16), {}, "AAAA", 1, reasons.queues.OF_OTHERS, id="its gangs are not preemptable"),
+    pytest.param((24, 16), {}, "aaaa", 2, reasons.queues.NOT_ENOUGH, id="more would have to go, for both pods"),
+])  # fmt: skip
+def test_why_nothing_comes_back(
+    deserved: tuple[int, int], spec: dict[str, Any], running: str, pods: int, why: object
+) -> None:
+    """The gang waits, and is told so in every cycle; gangs of A may not be preempted."""
+    world: Any = deserving(4, Reclaim(), a=deserved[0], b=deserved[1])
+    world.queue("a", deserved={GPU: deserved[0]}, **spec)
+    for number, queue in enumerate(running):
+        key = world.runs(f"g{number}", 1, first=number, queue=queue.lower())
+        if queue == "A":
+            world.annotate(key, "volcano.sh/preemptable", "false")
+    asker = world.asks("mine", pods, queue="b", priority_class="low")
     for _ in range(2):
         session = world.cycle()
         assert not victims(session)
-        assert message(session, asker).endswith(str(reasons.queues.NOBODY_ABOVE))
-
-
-@pytest.mark.parametrize("how", ["reclaimable", "preemptable"])
-def test_who_keeps_what_it_has_is_the_reason(how: str) -> None:
-    """The queue that has more is not reclaimable, or its gang is not preemptable."""
-    world = deserving(4, Reclaim(), a=16, b=16)
-    large = world.runs("large", 4, queue="a")
-    if how == "reclaimable":
-        world.queue("a", deserved={GPU: 16}, reclaimable=False)
-    else:
-        world.annotate(large, "volcano.sh/preemptable", "false")
-    asker = world.asks("mine", 1, queue="b", priority_class="low")
-    session = world.cycle()
-    assert message(session, asker).endswith(str(reasons.queues.OF_OTHERS))
-    assert not victims(session)
+        assert message(session, asker).endswith(str(why))
 
 
 def test_who_is_protected_for_now_is_the_reason() -> None:
@@ -72,17 +73,6 @@ def test_who_is_protected_for_now_is_the_reason() -> None:
     assert len(victims(world.cycle())) == 4
 
 
-def test_too_little_is_the_reason() -> None:
-    """Gangs go while their queue has more than it deserves: one more would have to, for both pods."""
-    world = deserving(4, Reclaim(), a=24, b=16)
-    for number in range(4):
-        world.runs(f"g{number}", 1, first=number, queue="a")
-    asker = world.asks("mine", 2, queue="b", priority_class="low")
-    session = world.cycle()
-    assert not victims(session)
-    assert message(session, asker).endswith(str(reasons.queues.NOT_ENOUGH))
-
-
 def test_a_gang_that_would_take_its_queue_over_what_it_deserves_is_not_told_of_it() -> None:
     """It is not owed anything."""
     world = deserving(4, Reclaim(), a=16, b=16)
@@ -93,23 +83,17 @@ def test_a_gang_that_would_take_its_queue_over_what_it_deserves_is_not_told_of_i
 
 Gang = tuple[str, int, int, str]
 """Queue, pods, GPUs of each, and priority class."""
-GANGS = st.lists(
-    st.tuples(st.sampled_from("abc"), st.integers(1, 4), st.sampled_from([2, 4, 8]), st.sampled_from(["low", "high"])),
-    min_size=2,
-    max_size=7,
-)
+GANGS = st.lists(st.tuples(
+    st.sampled_from("abc"), st.integers(1, 4), st.sampled_from([2, 4, 8]), st.sampled_from(["low", "high"]),
+), min_size=2, max_size=7)  # fmt: skip
 
 
 @settings(max_examples=settings().max_examples * 3 // 5)
 @given(
-    gangs=GANGS,
-    deserved=st.fixed_dictionaries({name: st.integers(0, 24) for name in "abc"}),
-    starts=st.permutations(range(7)),
-    above=st.sampled_from([0, 1]),
-)
-def test_nobody_is_reclaimed_from_in_turns(
-    gangs: list[Gang], deserved: dict[str, int], starts: list[int], above: int
-) -> None:
+    gangs=GANGS, deserved=st.fixed_dictionaries({name: st.integers(0, 24) for name in "abc"}),
+    starts=st.permutations(range(7)), above=st.sampled_from([0, 1]),
+)  # fmt: skip
+def test_nobody_is_evicted_in_turns(gangs: list[Gang], deserved: dict[str, int], starts: list[int], above: int) -> None:
     """However a cluster was filled: after some cycles nobody goes any more, and nothing is as it was before."""
     running: dict[int, list[str]] = {}
     for number in starts:  # the first ones had the cluster for themselves
@@ -135,8 +119,7 @@ def step(
     world: Any = deserving(4, **(deserved or dict.fromkeys("abc", 0)))
     if above:
         for name, parent in (("a", "ab"), ("b", "ab"), ("c", "cc")):
-            world.queue(parent)
-            world.queue(name, parent=parent, deserved={GPU: deserved[name]})
+            world.queue(parent).queue(name, parent=parent, deserved={GPU: deserved[name]})
     world.actions = [Reclaim(), Preempt()]
     for number, (queue, pods, gpus, priority) in enumerate(gangs):
         requests = {GPU: gpus}
@@ -149,5 +132,57 @@ def step(
     session = world.cycle()
     gone = {int(gang.group.metadata.name[1:]) for room in of(session, MakeRoom) for gang, _ in room.victims}
     left = {number: nodes for number, nodes in running.items() if number not in gone}
-    came = {int(place.gang.group.metadata.name[1:]): slots(place)["worker"] for place in of(session, Place)}
-    return left | came
+    return left | {int(place.gang.group.metadata.name[1:]): slots(place)["worker"] for place in of(session, Place)}
+
+
+def singles(world: Cluster, queue: str, count: int) -> None:
+    """Gangs of one pod with a GPU that run."""
+    for number in range(count):
+        world.runs(f"{queue}-{number}", 1, gpus=1, queue=queue, priority_class="")
+
+
+def both_run() -> Cluster:
+    """Each queue deserves 2 of 4 GPUs; one runs a low gang, the other borrows."""
+    world = one_node(4, q0=2, q1=2)
+    singles(world, "q0", 1)
+    singles(world, "q1", 3)
+    return world
+
+
+@pytest.mark.parametrize(("gpus", "borrows", "guaranteed", "asked", "go"), [
+    pytest.param(6, 1, {"q2": {}}, 1, 1, id="of another queue, which has no pods"),
+    pytest.param(6, 1, {"q2": {}}, 4, 4, id="of another queue, and all that is deserved is asked for"),
+    pytest.param(4, 0, {"q0": {"deserved": {GPU: 4}}}, 2, 1, id="its own, beyond which it reclaims"),
+])  # fmt: skip
+def test_an_idle_guarantee_does_not_end_reclaiming(
+    gpus: int, borrows: int, guaranteed: dict[str, Any], asked: int, go: int
+) -> None:
+    """One GPU is kept for a guarantee; a queue that deserves 4 asks, and the other one has all the rest."""
+    world = one_node(gpus, q0=4, q1=borrows)
+    for name, spec in guaranteed.items():
+        world.queue(name, guarantee=Guarantee({GPU: 1}), **spec)
+    singles(world, "q1", gpus - 1)
+    world.asks("a", asked, 1, queue="q0", priority_class="low")
+    assert len(victims(world.cycle())) == go
+
+
+def test_a_lower_gang_of_the_queue_and_a_borrower_go_together() -> None:
+    """Both give one for a high gang of 2."""
+    world = both_run()
+    key = world.asks("high", 2, 1, queue="q0")
+    session = world.cycle()
+    assert [place.gang.key for place in of(session, Place)] == [key]
+    assert sorted(name.partition("-")[0] for name in victims(session)) == ["q0", "q1"]
+    assert str(only(session, MakeRoom).reason).startswith("reclaimed")
+
+
+@pytest.mark.parametrize(("asked", "actions"), [
+    pytest.param(3, [Reclaim(), Preempt()], id="no more than the queue deserves"),
+    pytest.param(2, [Preempt()], id="preempt alone stays within the queue"),
+])  # fmt: skip
+def test_nothing_of_others_goes(asked: int, actions: list[Action]) -> None:
+    """Without its low gang the queue would have 2."""
+    world = both_run()
+    world.actions = actions
+    world.asks("high", asked, 1, queue="q0")
+    assert not victims(world.cycle())

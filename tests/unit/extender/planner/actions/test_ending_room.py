@@ -17,6 +17,7 @@ from muster.api.kubernetes.meta import format_time
 
 ORDERS = [[Preempt, Reclaim], [Reclaim, Preempt], [Consolidate, Reclaim, Preempt]]
 GPU8 = {"nvidia.com/gpu": 8}
+QUEUES, PRIORITIES = st.sampled_from("ab"), st.sampled_from(["low", "high"])
 
 
 def ending(world: Cluster, name: str, node: int, queue: str) -> str:
@@ -27,31 +28,30 @@ def ending(world: Cluster, name: str, node: int, queue: str) -> str:
     return key
 
 
+def contested(actions: list[type[Evicting]], *ends: int) -> tuple[Cluster, str, str]:
+    """These nodes end; b runs a gang within and one beyond what it deserves and asks for two pods, a for one."""
+    world = deserving(2 + len(ends), *(action() for action in actions), a=8, b=8)
+    for node in ends:
+        ending(world, f"gone{node}", node, "a")
+    world.runs("inside", 1, first=1, queue="b", priority_class="high")
+    world.runs("beyond", 1, first=2, queue="b", priority_class="low")
+    return world, world.asks("large", 2, queue="b"), world.asks("mine", 1, queue="a")
+
+
 @pytest.mark.parametrize("actions", ORDERS)
 def test_ending_room_is_kept_for_the_queue_whose_turn_it_is(actions: list[type[Evicting]]) -> None:
     """A gang of b could start on it if one of b went too; then a would take the place of one that b deserves."""
-    world = deserving(3, *(action() for action in actions), a=8, b=8)
-    ending(world, "gone", 0, "a")
-    world.runs("inside", 1, first=1, queue="b", priority_class="high")
-    world.runs("beyond", 1, first=2, queue="b", priority_class="low")
-    world.asks("large", 2, queue="b")
-    mine = world.asks("mine", 1, queue="a")
+    world, _, mine = contested(actions, 0)
     for _ in range(2):
         assert not victims(world.cycle())
-    world.state.on_pod(world.state.pod_objects["uid-gone-worker-0"], None)
+    world.state.on_pod(world.state.pod_objects["uid-gone0-worker-0"], None)
     assert [place.gang.key for place in of(world.cycle(), Place)] == [mine]
 
 
 @pytest.mark.parametrize("actions", ORDERS)
 def test_what_is_left_of_ending_room_is_lent(actions: list[type[Evicting]]) -> None:
     """With two nodes that end there is one for each, and the larger gang gets its second node by a victim."""
-    world = deserving(4, *(action() for action in actions), a=8, b=8)
-    ending(world, "gone", 0, "a")
-    ending(world, "gone1", 3, "a")
-    world.runs("inside", 1, first=1, queue="b", priority_class="high")
-    world.runs("beyond", 1, first=2, queue="b", priority_class="low")
-    large = world.asks("large", 2, queue="b")
-    world.asks("mine", 1, queue="a")
+    world, large, _ = contested(actions, 0, 3)
     session = world.cycle()
     assert victims(session) == {"beyond-worker-0"}
     assert [place.gang.key for place in of(session, Place)] == [large]
@@ -75,13 +75,10 @@ def test_ending_shares_are_kept_by_the_gpu() -> None:
 
 @settings(max_examples=settings().max_examples * 3 // 5)
 @given(
-    going=st.integers(1, 3),
-    running=st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(["low", "high"])), max_size=3),
-    asking=st.lists(
-        st.tuples(st.sampled_from("ab"), st.sampled_from(["low", "high"]), st.integers(1, 3)), min_size=1, max_size=4
-    ),
+    going=st.integers(1, 3), running=st.lists(st.tuples(QUEUES, PRIORITIES), max_size=3),
+    asking=st.lists(st.tuples(QUEUES, PRIORITIES, st.integers(1, 3)), min_size=1, max_size=4),
     actions=st.sampled_from(ORDERS),
-)
+)  # fmt: skip
 def test_the_first_that_fits_on_ending_room_costs_nobody(
     going: int, running: list[tuple[str, str]], asking: list[tuple[str, str, int]], actions: list[type[Evicting]]
 ) -> None:
@@ -99,5 +96,4 @@ def test_the_first_that_fits_on_ending_room_costs_nobody(
     places = of(session, Place)
     if first.min_member <= going:
         assert first.key not in {place.gang.key for place in places}
-        free = going + len(victims(session)) - sum(place.new_slots for place in places)
-        assert free >= first.min_member
+        assert going + len(victims(session)) - sum(place.new_slots for place in places) >= first.min_member

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from extender_world import World, of, slots
+from extender_world import GPU8, World, of, only, slots
 
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from muster.api.kubernetes.core import Taint
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 PORT = {"containers": [{"name": "main", "ports": [{"containerPort": 80, "hostPort": 80}]}]}
 
 
@@ -25,8 +24,7 @@ def test_minimums_per_task_that_min_member_does_not_cover_keep_nobody_out() -> N
     world.gang("a", {"worker": (8, {})}, min_member=4, phase="Pending", spec=PORT)
     session = world.plan()
     assert entered(session)
-    [place] = of(session, decisions.Place)
-    assert len(slots(place)["worker"]) == 4
+    assert len(slots(only(session, decisions.Place))["worker"]) == 4
 
 
 def test_minimums_per_task_that_min_member_does_not_cover_are_not_counted_for_amounts_either() -> None:
@@ -36,25 +34,19 @@ def test_minimums_per_task_that_min_member_does_not_cover_are_not_counted_for_am
     assert entered(world.plan())
 
 
-@pytest.mark.parametrize(
-    ("node", "words"),
-    [
-        ({"unschedulable": True}, "2 cordoned"),
-        ({"taints": [Taint(key="own", value="x", effect="NoSchedule")]}, "2 have the taint own=x"),
-        ({"labels": {"pool": "other"}}, "2 do not match the node selector"),
-    ],
-)
-def test_a_gang_that_no_node_takes_now_gets_its_pods_and_waits_with_the_reason(
-    node: Mapping[str, Any], words: str
-) -> None:
+@pytest.mark.parametrize(("node", "words"), [
+    ({"unschedulable": True}, "2 cordoned"),
+    ({"taints": [Taint(key="own", value="x", effect="NoSchedule")]}, "2 have the taint own=x"),
+    ({"labels": {"pool": "other"}}, "2 do not match the node selector"),
+])  # fmt: skip
+def test_a_gang_that_no_node_takes_now_gets_its_pods_and_the_reason(node: Mapping[str, Any], words: str) -> None:
     """Somebody sees that it waits, and can uncordon a node or add one."""
     world = World().nodes(2, **node)
     spec = {"nodeSelector": {"pool": "mine"}} if "labels" in node else {}
     world.gang("a", {"worker": (2, GPU8)}, phase="Pending", spec=spec)
     session = world.plan()
     assert entered(session)
-    [waits] = of(session, decisions.Unschedulable)
-    assert words in waits.message
+    assert words in only(session, decisions.Unschedulable).message
     assert not of(session, decisions.Place)
 
 
@@ -79,6 +71,5 @@ def test_a_workload_that_is_updated_goes_on_in_a_queue_that_is_closing(state: st
     world.pod(old, "worker", 0, GPU8, node="node-0", phase="Running")
     new = world.gang("new", {"worker": (1, GPU8)}, queue="shut", phase="Pending")
     for key, above in ((old, "u"), (new, uid)):
-        note = {"muster.dev/workload": f"apps/v1/Deployment/web/{above}"}
-        world.change(world.state.groups[key], annotations=note)
+        world.change(world.state.groups[key], annotations={"muster.dev/workload": f"apps/v1/Deployment/web/{above}"})
     assert [each.gang.key for each in of(world.plan(), decisions.AdmitGang)] == [new] * entering

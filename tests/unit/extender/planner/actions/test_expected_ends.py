@@ -20,29 +20,16 @@ from muster.api.kubernetes.meta import format_time
 GPU = {"nvidia.com/gpu": 1}
 
 
-@pytest.mark.parametrize(
-    ("since", "runtime", "now", "end"),
-    [
-        (100.0, 50.0, 120.0, 150.0),
-        (None, 50.0, 120.0, 170.0),
-        (100.0, None, 120.0, inf),
-        (100.0, 50.0, 160.0, 150.0),
-        (100.0, 50.0, 210.0, 150.0),
-        (100.0, 50.0, 211.0, inf),
-        (100.0, 600.0, 1300.0, 700.0),
-        (100.0, 600.0, 1301.0, inf),
-    ],
-    ids=[
-        "runs",
-        "has not started",
-        "says nothing",
-        "is late: any moment",
-        "is late by a minute: still believed",
-        "is believed no more",
-        "has run twice as long as it said",
-        "has run longer than that",
-    ],
-)
+@pytest.mark.parametrize(("since", "runtime", "now", "end"), [
+    pytest.param(100.0, 50.0, 120.0, 150.0, id="runs"),
+    pytest.param(None, 50.0, 120.0, 170.0, id="has not started"),
+    pytest.param(100.0, None, 120.0, inf, id="says nothing"),
+    pytest.param(100.0, 50.0, 160.0, 150.0, id="is late: any moment"),
+    pytest.param(100.0, 50.0, 210.0, 150.0, id="is late by a minute: still believed"),
+    pytest.param(100.0, 50.0, 211.0, inf, id="is believed no more"),
+    pytest.param(100.0, 600.0, 1300.0, 700.0, id="has run twice as long as it said"),
+    pytest.param(100.0, 600.0, 1301.0, inf, id="has run longer than that"),
+])  # fmt: skip
 def test_the_expected_end(since: float | None, runtime: float | None, now: float, end: float) -> None:
     """Of a pod, in seconds since the epoch."""
     assert expected_end(since, runtime, now) == end
@@ -86,9 +73,7 @@ def test_a_pod_of_no_gang_that_goes_is_expected_no_more() -> None:
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 3), st.integers(1, 4)), max_size=20),
     st.lists(st.integers(-2, 8), min_size=2, max_size=2),
 )
-def test_the_time_at_which_enough_is_given_back_is_the_first_one(
-    ends: list[tuple[int, int, int]], lacking: list[int]
-) -> None:
+def test_the_first_time_at_which_enough_is_given_back(ends: list[tuple[int, int, int]], lacking: list[int]) -> None:
     """Compared with a walk over all of them; columns 1 and 3 are asked about."""
     ends = sorted(ends)
     found = Releases(
@@ -107,17 +92,12 @@ def test_the_time_at_which_enough_is_given_back_is_the_first_one(
     assert found.when(columns, wanted) == (min(enough) if enough else None)
 
 
-@pytest.mark.parametrize(
-    ("told", "computed", "at", "written"),
-    [
-        (None, None, None, True), (1100, None, None, False),
-        (None, 1100.2, 1101, False), (1101, 1100.2, 1101, True),
-        (1091, 1100.2, 1101, True), (1090, 1100.2, 1101, False),
-        (1102, 1100.2, 1101, True), (1103, 1100.2, 1101, False),
-        (990, 900.0, 1000, True), (1000, 1000.0, 1000, True), (980, 1000.0, 1000, True), (980, 1001.0, 1001, False),
-        (1200, 900.0, 1000, True), (1200, 1000.0, 1000, True), (1200, 1002.0, 1002, False),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("told", "computed", "at", "written"), [
+    (None, None, None, True), (1100, None, None, False), (None, 1100.2, 1101, False), (1101, 1100.2, 1101, True),
+    (1091, 1100.2, 1101, True), (1090, 1100.2, 1101, False), (1102, 1100.2, 1101, True), (1103, 1100.2, 1101, False),
+    (990, 900.0, 1000, True), (1000, 1000.0, 1000, True), (980, 1000.0, 1000, True), (980, 1001.0, 1001, False),
+    (1200, 900.0, 1000, True), (1200, 1000.0, 1000, True), (1200, 1002.0, 1002, False),
+])  # fmt: skip
 def test_an_expected_start_is_written_again_if_it_is_much_later_or_any_earlier(
     told: int | None, computed: float | None, at: int | None, *, written: bool
 ) -> None:
@@ -138,21 +118,17 @@ def test_what_starts_in_a_cycle_gives_back_to_a_reservation_of_that_cycle(lasts:
     world.gang("head", {"worker": (3, {"nvidia.com/gpu": 2})})
     world.gang("short", {"worker": (1, GPU)}, runtime=lasts)
     world.gang("long", {"worker": (1, GPU)})
-    placed = [place.gang.group.metadata.name for place in of(world.plan(), Place)]
-    assert placed == starts
+    assert [place.gang.group.metadata.name for place in of(world.plan(), Place)] == starts
 
 
-@pytest.mark.parametrize(
-    ("last", "worth"),
-    [
-        pytest.param(None, True, id="the first one"),
-        pytest.param(Look(1, 100.0, improving=True, patient=True), True, id="for something else"),
-        pytest.param(Look(1, 0.0, improving=False, patient=True), False, id="nothing has changed"),
-        pytest.param(Look(0, 100.1 - LOOK_AGAIN_S, improving=False, patient=True), False, id="a moment ago"),
-        pytest.param(Look(0, 100.0 - LOOK_AGAIN_S, improving=False, patient=True), True, id="nodes have changed"),
-        pytest.param(Look(1, 100.0 - LOOK_AGAIN_S, improving=False, patient=False), True, id="its patience is over"),
-    ],
-)
+@pytest.mark.parametrize(("last", "worth"), [
+    pytest.param(None, True, id="the first one"),
+    pytest.param(Look(1, 100.0, improving=True, patient=True), True, id="for something else"),
+    pytest.param(Look(1, 0.0, improving=False, patient=True), False, id="nothing has changed"),
+    pytest.param(Look(0, 100.1 - LOOK_AGAIN_S, improving=False, patient=True), False, id="a moment ago"),
+    pytest.param(Look(0, 100.0 - LOOK_AGAIN_S, improving=False, patient=True), True, id="nodes have changed"),
+    pytest.param(Look(1, 100.0 - LOOK_AGAIN_S, improving=False, patient=False), True, id="its patience is over"),
+])  # fmt: skip
 def test_a_search_without_success_is_repeated_when_it_may_find_more(last: Look | None, *, worth: bool) -> None:
     """And not at the pace of cycles."""
     assert worth_it(Look(1, 100.0, improving=False, patient=True), last) is worth
@@ -161,9 +137,7 @@ def test_a_search_without_success_is_repeated_when_it_may_find_more(last: Look |
 @pytest.mark.parametrize(
     ("told", "since"), [(None, 1000), (950, 950), (1000, 1000), (1001, 1000), (890, 1000), (891, 891)]
 )
-def test_a_reservation_counts_from_the_first_time_until_it_and_the_pause_after_it_are_over(
-    told: int | None, since: int
-) -> None:
+def test_a_reservation_counts_from_the_first_time_until_its_pause_is_over(told: int | None, since: int) -> None:
     """It is valid for 100 s, and the pause is 10 s; a time to come is none."""
     session: Any = SimpleNamespace(now=1000.7, reservations=ReservationRules(expiry_s=100.0, patience_s=10.0))
     status = SimpleNamespace(reserved_at=format_time(told) if told else "")

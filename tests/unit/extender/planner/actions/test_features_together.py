@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from extender_world import NOW, World, of, slots
+from extender_world import NOW, World, of, only, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from queue_world import QueueWorld
@@ -48,11 +48,10 @@ def guaranteed(nodes: int) -> Guarantee:
 
 @settings(max_examples=settings().max_examples * 3 // 10)
 @given(
-    kept=st.integers(0, 4),
-    sizes=st.lists(st.integers(1, 3), min_size=1, max_size=4),
+    kept=st.integers(0, 4), sizes=st.lists(st.integers(1, 3), min_size=1, max_size=4),
     asked=st.lists(st.tuples(st.sampled_from(["a", "c"]), st.integers(1, 2)), min_size=1, max_size=3),
     below=st.booleans(),
-)
+)  # fmt: skip
 def test_reclaim_takes_nothing_that_is_guaranteed(
     *, kept: int, sizes: list[int], asked: list[tuple[str, int]], below: bool
 ) -> None:
@@ -76,9 +75,7 @@ def test_reclaim_takes_nothing_that_is_guaranteed(
 
 def test_what_is_above_a_guarantee_is_reclaimed() -> None:
     """Of four nodes two are guaranteed; the queue that asks gets the others, and not a third."""
-    world = shared(4, Reclaim())
-    world.queue("b", guarantee=guaranteed(2))
-    world.queue("a", deserved={GPU: 32})
+    world = shared(4, Reclaim()).queue("b", guarantee=guaranteed(2)).queue("a", deserved={GPU: 32})
     for number in range(4):
         world.runs(f"b{number}", 1, first=number, queue="b")
     for number in range(3):
@@ -89,9 +86,7 @@ def test_what_is_above_a_guarantee_is_reclaimed() -> None:
 @pytest.mark.parametrize(
     ("own", "above", "go"), [("guarantee", "", 0), ("deserved", "", 3), ("", "guarantee", 0), ("", "deserved", 3)]
 )
-def test_a_gang_that_must_go_as_a_whole_stays_where_that_would_undercut_a_guarantee(
-    own: str, above: str, go: int
-) -> None:
+def test_a_gang_that_must_go_whole_stays_where_that_undercuts_a_guarantee(own: str, above: str, go: int) -> None:
     """Its three nodes are one more than the queue deserves, and all of them would go for one; two are guaranteed."""
     said = {"guarantee": guaranteed(2), "deserved": {GPU: 16}}
     world = shared(4, Reclaim())
@@ -112,14 +107,11 @@ def levels(nodes: int) -> Cluster:
     return world
 
 
-@pytest.mark.parametrize(
-    ("runs", "asks", "lost"),
-    [
-        pytest.param(["a1", "b1", "b1", "b1"], "a1", {"b1": 1}, id="of another department that has more"),
-        pytest.param(["a1", "a1", "b1", "b1"], "a2", {"a1": 1}, id="of the sibling that has borrowed it"),
-        pytest.param(["a1", "a2", "b1", "b1"], "a1", {}, id="the department has what it deserves"),
-    ],
-)
+@pytest.mark.parametrize(("runs", "asks", "lost"), [
+    pytest.param(["a1", "b1", "b1", "b1"], "a1", {"b1": 1}, id="of another department that has more"),
+    pytest.param(["a1", "a1", "b1", "b1"], "a2", {"a1": 1}, id="of the sibling that has borrowed it"),
+    pytest.param(["a1", "a2", "b1", "b1"], "a1", {}, id="the department has what it deserves"),
+])  # fmt: skip
 def test_a_team_gets_what_its_department_deserves(runs: list[str], asks: str, lost: dict[str, int]) -> None:
     """From whoever has more; a team borrows what its sibling does not ask for."""
     world = levels(4)
@@ -132,8 +124,7 @@ def test_a_team_gets_what_its_department_deserves(runs: list[str], asks: str, lo
 def test_a_team_that_borrows_of_its_sibling_loses_nothing_to_another_department() -> None:
     """Its own department has what it deserves; the sibling wants more than its share, and gets nothing yet."""
     world = levels(4)
-    world.queue("b2", parent="b", deserved={GPU: 8})
-    world.queue("b1", parent="b", deserved={GPU: 8})
+    world.queue("b2", parent="b", deserved={GPU: 8}).queue("b1", parent="b", deserved={GPU: 8})
     world.queue("fixed", reclaimable=False)
     world.runs("own", 1, first=0, queue="a1")
     world.runs("fixed", 1, first=1, queue="fixed")
@@ -146,8 +137,7 @@ def test_a_team_that_borrows_of_its_sibling_loses_nothing_to_another_department(
 
 def test_a_capability_above_holds_for_what_teams_borrow() -> None:
     """Two teams of a department that may use ten GPUs: what one has not, the other may have, and no more."""
-    world = shared(2)
-    world.queue("a", capability={GPU: 10})
+    world = shared(2).queue("a", capability={GPU: 10})
     for team in ("a1", "a2"):
         world.queue(team, parent="a", deserved={GPU: 5})
     world.gang("one", {"worker": (7, ONE)}, queue="a1")
@@ -169,36 +159,29 @@ def limits(per_user: int, budget: float, used: float) -> Cluster:
     return world
 
 
-@pytest.mark.parametrize(
-    ("per_user", "used", "first", "second"),
-    [
-        (4, 0.0, "", "UserOverLimit"),
-        (8, 0.0, "", ""),
-        (4, 100.0, "QueueOverBudget", "QueueOverBudget"),
-        (8, 100.0, "QueueOverBudget", "QueueOverBudget"),
-    ],
-)
+@pytest.mark.parametrize(("per_user", "used", "first", "second"), [
+    (4, 0.0, "", "UserOverLimit"),
+    (8, 0.0, "", ""),
+    (4, 100.0, "QueueOverBudget", "QueueOverBudget"),
+    (8, 100.0, "QueueOverBudget", "QueueOverBudget"),
+])  # fmt: skip
 def test_a_limit_per_user_and_a_budget_each_count(per_user: int, used: float, first: str, second: str) -> None:
     """A user within the limit waits for the budget, and one over it waits though the budget has something left."""
     world = limits(per_user, 100, used)
     world.gang("a", {"worker": (4, ONE)}, queue="team", user="ann")
     world.plan()
     world.gang("b", {"worker": (4, ONE)}, queue="team", user="ann")
-    session = world.plan()
-    why = {each.gang.key: each.reason for each in of(session, Unschedulable)}
+    why = {each.gang.key: each.reason for each in of(world.plan(), Unschedulable)}
     placed = {key for key in ("ns/a", "ns/b") if key in world.state.placements}
     expected = {"ns/a": first, "ns/b": second}
     assert placed == {key for key, reason in expected.items() if not reason}
-    assert {key: why.get(key, "") for key in expected if key not in placed} == {
-        key: reason for key, reason in expected.items() if reason
-    }
+    waits = {key: reason for key, reason in expected.items() if reason}
+    assert {key: why.get(key, "") for key in expected if key not in placed} == waits
 
 
 @pytest.mark.parametrize("action", [Reclaim, Preempt])
 @pytest.mark.parametrize(("per_user", "used", "go"), [(8, 0.0, 1), (7, 0.0, 0), (8, 100.0, 0)])
-def test_nobody_goes_for_a_gang_that_a_limit_of_its_queue_refuses(
-    action: Any, per_user: int, used: float, go: int
-) -> None:
+def test_nobody_goes_for_a_gang_that_its_queue_refuses(action: Any, per_user: int, used: float, go: int) -> None:
     """Neither for a user who has too much then, nor where the budget is used up."""
     world = limits(per_user, 100, used)
     world.actions = [action()]
@@ -216,17 +199,13 @@ def test_a_gang_that_runs_grows_into_what_is_reserved_only_if_it_ends_before(las
     world = QueueWorld(nodes=5)
     declared = {"declared_s": 30.0 if lasts == "30s" else 3600.0} if lasts else {}
     world.submit("old", 2, lasts_s=100, declared_s=100)
-    world.submit("short", 2, lasts_s=5, declared_s=5)
-    world.step()
-    world.submit("big", 4, lasts_s=50, declared_s=50)
-    world.step()
-    world.submit("elastic", 2, lasts_s=1000, min_member=1, min_task_member={}, **declared)  # type: ignore[arg-type]
-    world.step()
+    world.joins("short", 2, lasts_s=5, declared_s=5)
+    world.joins("big", 4, lasts_s=50, declared_s=50)
+    world.joins("elastic", 2, lasts_s=1000, min_member=1, min_task_member={}, **declared)  # type: ignore[arg-type]
     assert len(world.runs["ns/elastic"].pods) == 1
     world.pod("ns/elastic", "worker", 1, {GPU: 1}, gated=True)
     assert world.state.placements["ns/big"].status.phase == "Reserved"
-    placed = {place.gang.key for place in of(world.step(6.0), Place)}
-    assert placed == ({"ns/elastic"} if grows else set())
+    assert {place.gang.key for place in of(world.step(6.0), Place)} == ({"ns/elastic"} if grows else set())
 
 
 @pytest.mark.parametrize(("room", "pods"), [((2, 4), 4), ((2, 3), 3), ((1, 2), 2), ((3, 3), 3)])
@@ -244,18 +223,12 @@ def test_growth_joins_the_members_that_run() -> None:
     """The other rack has more room; the one where they are has one node left."""
     world = racks_with(3, 3)
     key = world.asks("a", 2, required="rack")
-    world.plan()
-    nodes = world.placed(key)["worker"]
-    for rank, node in enumerate(nodes):
-        world.pod(key, "worker", rank, GPU8, node=node, pin=node, epoch=1, phase="Running")
-    world.close(world.plan())
+    nodes = world.start(key, GPU8)
     group = world.state.groups[key]
     world.scale(key, "worker", 4)
     world.said_of(key, group.metadata.annotations)
-    for rank in (2, 3):
-        world.pod(key, "worker", rank, GPU8, gated=True)
-    (place,) = of(world.plan(), Place)
-    there = [node for node in slots(place)["worker"] if node]
+    world.members(key, (2, 3), GPU8, gated=True)
+    there = [node for node in slots(only(world.plan(), Place))["worker"] if node]
     assert set(racks_of(there)) == set(racks_of(nodes))
     assert len(there) == 3
 
@@ -272,38 +245,27 @@ def young(age_s: float, *, least: int, notice: str = "") -> Cluster:
     return world
 
 
-YOUNG = pytest.mark.parametrize(("age_s", "least", "go"), [(300, 3, 0), (300, 2, 1), (700, 3, 3), (700, 2, 1)])
-
-
-@YOUNG
-def test_who_has_just_started_is_neither_told_nor_evicted_but_for_what_is_above_its_minimum(
-    age_s: float, least: int, go: int
+@pytest.mark.parametrize("notice", ["300s", ""])
+@pytest.mark.parametrize(("age_s", "least", "go"), [(300, 3, 0), (300, 2, 1), (700, 3, 3), (700, 2, 1)])
+def test_who_has_just_started_stays_but_for_what_is_above_its_minimum(
+    age_s: float, least: int, go: int, notice: str
 ) -> None:
-    """A notice of five minutes: those who are to go are told first, and go when it is over."""
-    world = young(age_s, least=least, notice="300s")
-    first = world.cycle()
-    assert not of(first, MakeRoom)
-    assert len({place.notices[0].gang for place in of(first, Place) if place.notices}) == bool(go)
-    assert len(of(world.cycle(), TellNotice)) == go
-    world.now += 301
+    """With a notice of five minutes those who are to go are told first, and go when it is over; else at once."""
+    world = young(age_s, least=least, notice=notice)
+    if notice:
+        first = world.cycle()
+        assert not of(first, MakeRoom)
+        assert len({place.notices[0].gang for place in of(first, Place) if place.notices}) == bool(go)
+        assert len(of(world.cycle(), TellNotice)) == go
+        world.now += 301
     assert len(victims(world.cycle())) == go
-
-
-@YOUNG
-def test_without_a_notice_they_go_at_once(age_s: float, least: int, go: int) -> None:
-    """The same pods."""
-    assert len(victims(young(age_s, least=least).cycle())) == go
 
 
 def keeper(world: World, key: str, spares: int) -> None:
     """A gang starts that keeps so many nodes' worth of spares."""
     group = world.state.groups[key]
-    group.metadata.annotations[names.SPARES] = str(spares)
-    world.state.on_pod_group(group, group)
-    world.plan()
-    for rank, node in enumerate(slots(world.state.placements[key])["worker"]):
-        world.pod(key, "worker", rank, GPU8, node=node, pin=node, epoch=1, phase="Running")
-    world.close(world.plan())
+    world.change(group, annotations=group.metadata.annotations | {names.SPARES: str(spares)})
+    world.start(key, GPU8)
 
 
 @pytest.mark.parametrize(("spares", "moved"), [(0, {"one-worker-0"}), (1, set())])

@@ -4,15 +4,15 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from extender_world import World, cluster_of, of
+from extender_world import GPU8, World, cluster_of, of
+from verbs_world import error_of
 
 from extender.barrier import Barrier
 from extender.planner.framework import decisions
 from extender.verbs.bind import Bind
 from extender.verbs.filter import Filter
-from muster.api.kubernetes.extender import ExtenderArgs, ExtenderBindingArgs
+from muster.api.kubernetes.extender import ExtenderArgs
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 OTHER = "example.com/approval"
 
 
@@ -58,10 +58,8 @@ def test_a_placement_of_pods_that_turn_out_to_have_a_gate_of_others_is_given_up_
     pod = world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1, other_gates=(OTHER,))
     session = world.plan()
     [close] = of(session, decisions.ClosePlacement)
-    assert (close.phase, close.message) == (
-        "Abandoned",
-        f"a-worker-0 waits for the scheduling gate {OTHER}, which is not Muster's",
-    )
+    said = f"a-worker-0 waits for the scheduling gate {OTHER}, which is not Muster's"
+    assert (close.phase, close.message) == ("Abandoned", said)
     assert [evict.pod.name for evict in of(session, decisions.Evict)] == ["a-worker-0"]
     world.close(session)
     world.state.on_pod(pod, None)
@@ -88,10 +86,4 @@ def test_a_member_whose_gate_was_taken_away_is_told_its_node_and_goes_there() ->
     binder: Any = SimpleNamespace(bind=post)
     barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
     bind = Bind(cluster, barrier, cast("Any", binder), active=lambda: True, on_release=lambda *_: None)
-    call = ExtenderBindingArgs(pod_name=pod.metadata.name, pod_namespace="ns", pod_uid=pod.metadata.uid, node="node-1")
-    assert not asyncio.run(_error(bind, call))
-    assert bound == ["node-1"]
-
-
-async def _error(bind: Bind, call: ExtenderBindingArgs) -> str:
-    return (await bind(call)).error
+    assert (asyncio.run(error_of(bind, pod, "node-1")), bound) == ("", ["node-1"])

@@ -1,7 +1,7 @@
 """Growth never costs what runs: not the gang's own members, and not other gangs' start."""
 
 import pytest
-from extender_world import World, of, slots
+from extender_world import GPU8, World, of, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +12,6 @@ from extender.planner.plugins.admission import Drf
 from extender.planner.plugins.order import Elastic, SubGroupOrder
 from extender.planner.timing import Timing
 from muster.api.muster.placement import StartedWith
-
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 
 def bound(world: World, key: str, ranks: range, epoch: int, **more: str) -> None:
@@ -110,17 +108,14 @@ def test_a_minimum_that_is_raised_while_the_gang_starts_is_not_the_one_it_starte
     assert evicted(world) == []
 
 
-@pytest.mark.parametrize(
-    ("whole", "phases", "goes"),
-    [
-        pytest.param(False, ["Running", "", ""], 0, id="it never was whole"),
-        pytest.param(True, ["Running", "Succeeded", ""], 0, id="one has finished"),
-        pytest.param(True, ["Running", "Failed", "Failed"], 0, id="failed ones are left to its owner"),
-        pytest.param(True, ["Running", "Failed", ""], 2, id="one failed and one is gone"),
-        pytest.param(True, ["Running", "Running", ""], 2, id="one is gone"),
-        pytest.param(True, ["", "", ""], 0, id="nobody is left"),
-    ],
-)
+@pytest.mark.parametrize(("whole", "phases", "goes"), [
+    pytest.param(False, ["Running", "", ""], 0, id="it never was whole"),
+    pytest.param(True, ["Running", "Succeeded", ""], 0, id="one has finished"),
+    pytest.param(True, ["Running", "Failed", "Failed"], 0, id="failed ones are left to its owner"),
+    pytest.param(True, ["Running", "Failed", ""], 2, id="one failed and one is gone"),
+    pytest.param(True, ["Running", "Running", ""], 2, id="one is gone"),
+    pytest.param(True, ["", "", ""], 0, id="nobody is left"),
+])  # fmt: skip
 def test_only_what_is_left_of_a_whole_gang_goes(phases: list[str], goes: int, *, whole: bool) -> None:
     """Those that still run; how it is whole again is another's to say."""
     world = World().nodes(3)
@@ -217,8 +212,7 @@ def test_pod_sets_get_what_is_left_by_their_minimums() -> None:
     world = World().nodes(2)
     world.plugins.append(SubGroupOrder({}))
     world.gang("a", {"x": (16, ONE), "y": (16, ONE)}, min_member=6, min_task_member={"x": 4, "y": 2})
-    place = next(iter(of(world.plan(), decisions.Place)))
-    counts = {name: len(nodes) for name, nodes in slots(place).items()}
+    counts = {name: len(nodes) for name, nodes in slots(next(iter(of(world.plan(), decisions.Place)))).items()}
     assert sum(counts.values()) == 16
     assert abs(counts["x"] - 2 * counts["y"]) <= 2
 

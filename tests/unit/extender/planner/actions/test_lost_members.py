@@ -1,7 +1,7 @@
 """A gang in one rack loses a node, and nothing else in the rack is free; one that holds nothing starts whole."""
 
 import pytest
-from extender_world import World, of, slots
+from extender_world import World, of, only, slots
 from topology_world import Racks, racks_of
 
 from extender.planner.actions.allocate import Allocate
@@ -24,15 +24,14 @@ def dead_node() -> tuple[Racks, str]:
     nodes = world.start(key, GPU8)
     assert racks_of(nodes) == ["b0r0", "b0r0"]
     world.state.on_node(world.state.nodes.nodes[world.state.nodes.index[nodes[1]]], None)
-    world.state.on_pod(world.pod(key, "worker", 1, GPU8, node=nodes[1], phase="Failed"), None)
-    world.pod(key, "worker", 1, GPU8, gated=True)
+    made_again(world, key, world.pod(key, "worker", 1, GPU8, node=nodes[1], phase="Failed"), 1)
     return world, key
 
 
 def test_it_is_told_what_the_rack_lacks() -> None:
     """No pod is above the minimum, and no other gang waits for which room would be kept."""
     world, _ = dead_node()
-    (why,) = of(world.plan(), decisions.Unschedulable)
+    why = only(world.plan(), decisions.Unschedulable)
     assert why.message == "1 pod must be in one domain of level rack; b0/r0, the closest of 2, has room for 0: 1 short"
 
 
@@ -42,9 +41,8 @@ def test_without_topology_it_is_told_what_all_nodes_lack() -> None:
     key = world.asks("a", 2, 8, phase="Running")
     nodes = world.start(key, GPU8)
     world.node(nodes[1], gpus=0)
-    world.state.on_pod(world.pod(key, "worker", 1, GPU8, node=nodes[1], phase="Failed"), None)
-    world.pod(key, "worker", 1, GPU8, gated=True)
-    (why,) = of(world.plan(), decisions.Unschedulable)
+    made_again(world, key, world.pod(key, "worker", 1, GPU8, node=nodes[1], phase="Failed"), 1)
+    why = only(world.plan(), decisions.Unschedulable)
     assert why.message.startswith("worker: 1 pod that the gang has lost waits for room; of 2 nodes: ")
 
 
@@ -57,8 +55,7 @@ def test_it_moves_to_another_rack_after_the_grace_period() -> None:
     world.now += 61
     (evict,) = of(world.session(*actions), decisions.Evict)
     assert evict.pod.name == "a-worker-0"
-    world.state.on_pod(world.pod(key, "worker", 0, GPU8, node=evict.pod.node, phase="Failed"), None)
-    world.pod(key, "worker", 0, GPU8, gated=True)
+    made_again(world, key, world.pod(key, "worker", 0, GPU8, node=evict.pod.node, phase="Failed"), 0)
     world.plan()
     assert racks_of(world.placed(key)["worker"]) == ["b0r1", "b0r1"]
 
@@ -72,8 +69,7 @@ def test_a_gang_is_not_placed_and_evicted_in_one_cycle(first: bool, free: int, g
     world.start(key, GPU8)
     stale = StaleGangEviction()
     for rank in (1, 2):
-        world.state.on_pod(world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Failed"), None)
-        world.pod(key, "worker", rank, GPU8, gated=True)
+        made_again(world, key, world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", phase="Failed"), rank)
         if rank > free:
             world.pod("ns/other", "worker", rank, GPU8, node=f"node-{rank}", phase="Running")
     world.session(stale)
@@ -105,8 +101,7 @@ def test_a_gang_that_waits_for_the_node_of_its_failed_member_is_not_evicted() ->
     world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)}, phase="Running")
     world.start(key, GPU8)
-    world.state.on_pod(world.pod(key, "worker", 1, GPU8, node="node-1", phase="Failed"), None)
-    world.pod(key, "worker", 1, GPU8, gated=True)
+    made_again(world, key, world.pod(key, "worker", 1, GPU8, node="node-1", phase="Failed"), 1)
     stale = StaleGangEviction()
     for seconds in (0, 30, 59):
         world.now += seconds
@@ -125,10 +120,8 @@ def running(world: World, members: int = 4) -> tuple[str, list[Pod]]:
     world.nodes(members)
     key = world.gang("a", {"worker": (members, GPU8)}, phase="Running")
     world.plan()
-    pods = [
-        world.pod(key, "worker", rank, GPU8, node=f"node-{rank}", pin=f"node-{rank}", epoch=1, phase="Running")
-        for rank in range(members)
-    ]
+    world.members(key, members, GPU8, node="node-{}", pinned=True, epoch=1, phase="Running")
+    pods = [world.state.pod_objects[f"uid-a-worker-{rank}"] for rank in range(members)]
     world.close(world.plan())
     assert world.state.placements[key].status.started
     assert world.view(key).started
@@ -153,8 +146,7 @@ def test_a_gang_that_lost_all_its_members_waits_until_it_fits_as_a_whole() -> No
     [waits] = of(session, decisions.Unschedulable)
     assert "room is missing for 4 pods of 8 nvidia.com/gpu each: 3 fit now" in waits.message
     world.node("node-4")
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["node-0", "node-1", "node-2", "node-4"]}
+    assert slots(only(world.plan(), decisions.Place)) == {"worker": ["node-0", "node-1", "node-2", "node-4"]}
     assert not world.state.placements[key].status.started
     assert not world.state.started(key), "its members must wait for each other at the barrier"
 
@@ -184,8 +176,7 @@ def test_members_that_succeeded_count_when_the_others_start_again_together() -> 
     assert not world.view(key).started
     assert not of(world.plan(), decisions.Place)
     world.node("node-2")
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place)["worker"][2:] == ["node-2", "node-3"]
+    assert slots(only(world.plan(), decisions.Place))["worker"][2:] == ["node-2", "node-3"]
 
 
 def test_one_member_of_a_running_gang_comes_back_alone_while_another_one_holds_a_node() -> None:

@@ -23,11 +23,10 @@ def cluster(nodes: int, gpus: int) -> Cluster:
     return world
 
 
-def run(world: Cluster, name: str, gpus: int, node: int, age_s: float = 0.0) -> None:
+def run(world: Cluster, name: str, amount: int, node: int, age_s: float = 0.0, of_: str = "nvidia.com/gpu") -> None:
     """A gang of one pod on a node, which started so long ago."""
-    requests = {"nvidia.com/gpu": gpus}
-    key = world.gang(name, {"worker": (1, requests)}, phase="Running", priority_class="low")
-    world.pod(key, "worker", 0, requests, node=f"node-{node}", phase="Running")
+    key = world.gang(name, {"worker": (1, {of_: amount})}, phase="Running", priority_class="low")
+    world.pod(key, "worker", 0, {of_: amount}, node=f"node-{node}", phase="Running")
     world.started(key, age_s)
 
 
@@ -48,8 +47,7 @@ def test_gangs_move_on_nodes_without_gpus() -> None:
     world = Cluster(0, checked=False).nodes(2, gpus=0, cpu=4)
     world.actions = [Consolidate()]
     for name, cpus, node in (("three", 3, 0), ("one", 1, 1), ("two", 2, 1)):
-        key = world.gang(name, {"worker": (1, {"cpu": cpus})}, phase="Running", priority_class="low")
-        world.pod(key, "worker", 0, {"cpu": cpus}, node=f"node-{node}", phase="Running")
+        run(world, name, cpus, node, of_="cpu")
     key = world.gang("asker", {"worker": (1, {"cpu": 2})}, priority_class="low")
     world.members(key, 1, {"cpu": 2}, gated=True)
     assert victims(world.cycle()) == {"one-worker-0"}

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from extender_world import NOW, of, slots
+from extender_world import NOW, of, only, slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from victims_world import Cluster, victims
@@ -45,9 +45,9 @@ class World(Cluster):
     def says(self, gang: str, rank: int = 0, task: str = "worker", **annotations: str | None) -> None:
         """A pod of a gang gets these annotations (`evict_at`), or loses them."""
         pod = self.state.pod_objects[f"uid-{gang}-{task}-{rank}"]
-        wanted = {**pod.metadata.annotations, **{_key(name): value for name, value in annotations.items()}}
-        kept = {name: value for name, value in wanted.items() if value is not None}
-        self.change(pod, annotations=kept)
+        said = {f"{names.DOMAIN}/{name.replace('_', '-')}": value for name, value in annotations.items()}
+        wanted = {**pod.metadata.annotations, **said}
+        self.change(pod, annotations={name: value for name, value in wanted.items() if value is not None})
 
     def cycle(self) -> Session:
         """One cycle; placements, their ends and what pods are told are written."""
@@ -85,10 +85,6 @@ class World(Cluster):
             self.state.on_pod(pod, None)
 
 
-def _key(name: str) -> str:
-    return f"{names.DOMAIN}/{name.replace('_', '-')}"
-
-
 def test_a_silent_victim_is_told_once_and_goes_when_its_time_is_over() -> None:
     """All of its pods are told the same time, for whom and why; not a second before it goes."""
     world = World()
@@ -112,20 +108,23 @@ def test_a_silent_victim_is_told_once_and_goes_when_its_time_is_over() -> None:
     assert not of(last, ClosePlacement)
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param({"evict_ready": "true"}, id="ready"),
-        pytest.param({"checkpoint": f"step=1200,at={format_time(NOW + 20)}"}, id="checkpoint"),
-        pytest.param({"checkpoint": f"at={format_time(NOW)}"}, id="in the same second"),
-    ],
-)
-def test_one_that_answers_goes_at_once(answer: dict[str, str]) -> None:
-    """Any one member answers for its gang."""
+def told() -> World:
+    """A gang of two, which has been told for another one of two."""
     world = World()
     world.noticed("low", 2)
     world.asks("high", 2)
     world.cycle()
+    return world
+
+
+@pytest.mark.parametrize("answer", [
+    pytest.param({"evict_ready": "true"}, id="ready"),
+    pytest.param({"checkpoint": f"step=1200,at={format_time(NOW + 20)}"}, id="checkpoint"),
+    pytest.param({"checkpoint": f"at={format_time(NOW)}"}, id="in the same second"),
+])  # fmt: skip
+def test_one_that_answers_goes_at_once(answer: dict[str, str]) -> None:
+    """Any one member answers for its gang."""
+    world = told()
     world.now += 20
     assert not victims(world.cycle())
     world.says("low", 1, **answer)
@@ -134,24 +133,18 @@ def test_one_that_answers_goes_at_once(answer: dict[str, str]) -> None:
     assert [room.outcomes for room in of(session, MakeRoom)] == [{"ns/low": "answered"}]
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param({"evict_ready": "yes"}, id="no such word"),
-        pytest.param({"checkpoint": f"step=1200,at={format_time(NOW - 1)}"}, id="saved before"),
-        pytest.param({"checkpoint": f"step=1200,at={format_time(NOW + 21)}"}, id="saved tomorrow"),
-        pytest.param({"checkpoint": "step=1200"}, id="without a time"),
-        pytest.param({"checkpoint": f"step={'9' * 19},at={format_time(NOW + 20)}"}, id="too many digits"),
-        pytest.param({"checkpoint": f"at={format_time(NOW + 20)}," + "x" * 200}, id="too long"),
-        pytest.param({"checkpoint": f"at={format_time(NOW + 20)},of=other"}, id="an unknown part"),
-    ],
-)
+@pytest.mark.parametrize("answer", [
+    pytest.param({"evict_ready": "yes"}, id="no such word"),
+    pytest.param({"checkpoint": f"step=1200,at={format_time(NOW - 1)}"}, id="saved before"),
+    pytest.param({"checkpoint": f"step=1200,at={format_time(NOW + 21)}"}, id="saved tomorrow"),
+    pytest.param({"checkpoint": "step=1200"}, id="without a time"),
+    pytest.param({"checkpoint": f"step={'9' * 19},at={format_time(NOW + 20)}"}, id="too many digits"),
+    pytest.param({"checkpoint": f"at={format_time(NOW + 20)}," + "x" * 200}, id="too long"),
+    pytest.param({"checkpoint": f"at={format_time(NOW + 20)},of=other"}, id="an unknown part"),
+])  # fmt: skip
 def test_what_is_no_answer_changes_nothing(answer: dict[str, str]) -> None:
     """It goes when its time is over."""
-    world = World()
-    world.noticed("low", 2)
-    world.asks("high", 2)
-    world.cycle()
+    world = told()
     world.now += 20
     world.says("low", 0, **answer)
     assert not victims(world.cycle())
@@ -161,17 +154,14 @@ def test_what_is_no_answer_changes_nothing(answer: dict[str, str]) -> None:
 
 def test_the_rest_of_a_gang_follows_the_first_of_it() -> None:
     """The member that has answered is told to go first: while it ends, and when it is gone, the answer holds."""
-    world = World()
-    low = world.noticed("low", 2)
-    world.asks("high", 2)
-    world.cycle()
+    world = told()
     world.cycle()
     world.says("low", 0, evict_ready="true")
     world.change(world.state.pod_objects["uid-low-worker-0"], deletion_timestamp=format_time(NOW + 30))
     assert victims(world.cycle()) == {"low-worker-1"}
     world.state.on_pod(world.state.pod_objects["uid-low-worker-0"], None)
     assert victims(world.cycle()) == {"low-worker-1"}
-    assert world.view(low).taken == 1
+    assert world.view("ns/low").taken == 1
 
 
 def test_independent_pods_answer_each_for_itself() -> None:
@@ -201,11 +191,8 @@ def test_a_pod_of_an_earlier_life_answers_nothing() -> None:
 
 def test_the_podgroup_answers_too() -> None:
     """So does the server that trainers of TrainJobs report to."""
-    world = World()
-    low = world.noticed("low", 2)
-    world.asks("high", 2)
-    world.cycle()
-    world.annotate(low, names.CHECKPOINT, f"step=7,at={format_time(NOW)}")
+    world = told()
+    world.annotate("ns/low", names.CHECKPOINT, f"step=7,at={format_time(NOW)}")
     session = world.cycle()
     assert len(victims(session)) == 2
     [waits] = of(session, Unschedulable)
@@ -234,7 +221,7 @@ def test_a_victim_stays_where_room_comes_in_another_way() -> None:
     """It is told so, and its answer is forgotten; the next asker gives it a notice of its own."""
     world = World(2)
     world.noticed("low", 1)
-    other = world.runs("other", 1, first=1, priority_class="high")
+    world.runs("other", 1, first=1, priority_class="high")
     world.asks("high", 1)
     world.cycle()
     world.cycle()
@@ -244,25 +231,23 @@ def test_a_victim_stays_where_room_comes_in_another_way() -> None:
     assert [stay.pod.name for stay in of(world.cycle(), WithdrawNotice)] == ["low-worker-0"]
     assert world.told("low") is None
     assert not of(world.cycle(), WithdrawNotice)
-    assert other
     world.asks("again", 1)
-    [place] = of(world.cycle(), Place)
-    assert [notice.evict_at for notice in place.notices] == [format_time(NOW + 10 + NOTICE)]
+    assert [notice.evict_at for notice in only(world.cycle(), Place).notices] == [format_time(NOW + 10 + NOTICE)]
 
 
 def test_an_asker_takes_other_nodes_that_become_free() -> None:
     """Its victims stay; nodes that are too few do not count."""
     world = World(4)
     low = world.noticed("low", 2)
-    world.runs("other", 1, first=2, priority_class="high")
-    world.runs("more", 1, first=3, priority_class="high")
+    for number, name in enumerate(("other", "more"), 2):
+        world.runs(name, 1, first=number, priority_class="high")
     world.asks("high", 2)
     world.cycle()
     world.cycle()
     world.leaves("other")
     assert not of(world.cycle(), Place)
     world.leaves("more")
-    [place] = of(world.cycle(), Place)
+    place = only(world.cycle(), Place)
     assert (place.gang.key, place.epoch, place.victims) == ("ns/high", 2, ())
     assert slots(place) == {"worker": ["node-2", "node-3"]}
     stay = world.cycle()
@@ -293,25 +278,19 @@ def test_a_later_asker_does_not_prolong_a_notice() -> None:
     world.asks("high", 1)
     session = world.cycle()
     assert not of(session, WithdrawNotice)
-    [place] = of(session, Place)
-    [notice] = place.notices
+    [notice] = only(session, Place).notices
     assert (notice.told_at, notice.evict_at) == (format_time(NOW + 60 - NOTICE), format_time(NOW + 60))
 
 
-@pytest.mark.parametrize(
-    ("own", "above", "installation", "seconds"),
-    [
-        pytest.param(None, None, 3600.0, 300, id="as it asks"),
-        pytest.param("60s", None, 3600.0, 60, id="by its queue"),
-        pytest.param("100s", "60s", 3600.0, 60, id="by a queue above"),
-        pytest.param("soon", "2h", 3600.0, 300, id="unreadable and too long are nothing"),
-        pytest.param(None, None, 30.0, 30, id="by the installation"),
-        pytest.param("0s", None, 3600.0, 0, id="none in this queue"),
-    ],
-)
-def test_queues_and_the_installation_limit_a_notice(
-    own: str | None, above: str | None, installation: float, seconds: int
-) -> None:
+@pytest.mark.parametrize(("own", "above", "installation", "seconds"), [
+    pytest.param(None, None, 3600.0, 300, id="as it asks"),
+    pytest.param("60s", None, 3600.0, 60, id="by its queue"),
+    pytest.param("100s", "60s", 3600.0, 60, id="by a queue above"),
+    pytest.param("soon", "2h", 3600.0, 300, id="unreadable and too long are nothing"),
+    pytest.param(None, None, 30.0, 30, id="by the installation"),
+    pytest.param("0s", None, 3600.0, 0, id="none in this queue"),
+])  # fmt: skip
+def test_queues_and_settings_limit_it(own: str | None, above: str | None, installation: float, seconds: int) -> None:
     """The shortest counts; 0 is no notice at all."""
     world = World(1)
     for name, parent, text in (("top", "root", above), ("sub", "top", own)):
@@ -327,11 +306,8 @@ def test_queues_and_the_installation_limit_a_notice(
 
 def test_a_budget_that_forbids_it_by_now_ends_the_notice_at_once() -> None:
     """Nobody is told in vain for longer than needed, and nobody goes."""
-    world = World()
-    world.noticed("low", 2)
+    world = told()
     world.label_pods("low", app="db")
-    world.asks("high", 2)
-    world.cycle()
     world.cycle()
     world.budget("db", allowed=0, app="db")
     [close] = of(world.cycle(), ClosePlacement)
@@ -347,8 +323,7 @@ def test_a_gang_that_is_told_to_move_keeps_its_place_until_then() -> None:
     world.runs("half", 1, gpus=4, first=1, priority_class="high")
     world.runs("whole", 1, first=2, priority_class="high")
     world.asks("big", 1)
-    session = world.cycle()
-    assert {place.gang.key for place in of(session, Place)} == {"ns/small", "ns/big"}
+    assert {place.gang.key for place in of(world.cycle(), Place)} == {"ns/small", "ns/big"}
     world.now += 100
     assert not of(world.cycle(), ClosePlacement)
     assert not victims(world.cycle())

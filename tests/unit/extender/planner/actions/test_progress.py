@@ -1,7 +1,8 @@
 """Placements are carried through or taken back, looked at when something changed; nothing stays half placed."""
 
 import pytest
-from extender_world import World, of, slots
+from extender_world import CPU, GPU8, World, of, only, slots
+from msgspec import structs
 
 from extender.planner.actions import progress
 from extender.planner.actions.progress import BINDING_S, LOOK_S, TrackPlacements, longest_partial_s
@@ -13,44 +14,38 @@ from muster.api.limits import PODS
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
-
-def planned(world: World, members: int = 2, **more: object) -> str:
+def planned(members: int = 2, *, nodes: int = 2, **more: object) -> tuple[World, str]:
     """A gang of whole-node members with a placement of epoch 1."""
+    world = World().nodes(nodes)
     key = world.gang("a", {"worker": (members, GPU8)}, **more)  # type: ignore[arg-type]
     world.plan()
-    return key
+    return world, key
 
 
-def placement(world: World, key: str) -> Placement:
-    """The gang's placement in the state."""
-    return world.state.placements[key]
+def bound(world: World, key: str) -> None:
+    """The gang's placement is written as bound."""
+    world.change(world.state.placements[key], status={"phase": "Bound"})
 
 
 def test_gated_pods_are_released_to_the_nodes_of_their_slots() -> None:
     """Gate off and pin on, with the epoch."""
-    world = World().nodes(2)
-    world.members(planned(world), 2, GPU8, gated=True)
-    released = of(world.plan(), decisions.Release)
-    assert [(release.pod.name, release.node, release.epoch) for release in released] == [
-        ("a-worker-0", "node-0", 1),
-        ("a-worker-1", "node-1", 1),
-    ]
+    world, key = planned()
+    world.members(key, 2, GPU8, gated=True)
+    released = [(release.pod.name, release.node, release.epoch) for release in of(world.plan(), decisions.Release)]
+    assert released == [("a-worker-0", "node-0", 1), ("a-worker-1", "node-1", 1)]
 
 
 def test_a_placement_whose_slots_are_all_taken_is_bound() -> None:
     """And its slots hold nothing any more."""
-    world = World().nodes(2)
-    world.members(planned(world), 2, GPU8, node="node-{}", pinned=True, epoch=1)
-    [close] = of(world.plan(), decisions.ClosePlacement)
-    assert close.phase == "Bound"
+    world, key = planned()
+    world.members(key, 2, GPU8, node="node-{}", pinned=True, epoch=1)
+    assert only(world.plan(), decisions.ClosePlacement).phase == "Bound"
 
 
 def test_a_member_that_kube_scheduler_refuses_ends_the_placement_and_its_node_is_avoided() -> None:
     """Pinned pods that never ran are deleted, since a pin cannot be changed."""
-    world = World().nodes(3)
-    key = planned(world)
+    world, key = planned(nodes=3)
     world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=1, refused=True)
     world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=1)
     session = world.plan()
@@ -63,34 +58,23 @@ def test_a_member_that_kube_scheduler_refuses_ends_the_placement_and_its_node_is
 
 def test_a_cordon_between_plan_and_binding_ends_the_placement() -> None:
     """So do a taint and a lost node."""
-    world = World().nodes(2)
-    planned(world)
+    world, _ = planned()
     world.node("node-1", unschedulable=True)
-    [close] = of(world.plan(), decisions.ClosePlacement)
-    assert close.message == "node node-1: cordoned"
+    assert only(world.plan(), decisions.ClosePlacement).message == "node node-1: cordoned"
 
 
-def test_a_placement_that_is_not_filled_before_its_deadline_is_abandoned_and_planned_again_with_the_next_epoch() -> (
-    None
-):
+def test_a_placement_not_filled_before_its_deadline_is_abandoned_and_planned_again_with_the_next_epoch() -> None:
     """Epochs only grow."""
-    world = World().nodes(2)
-    key = planned(world)
+    world, key = planned()
     world.now += 61
-    [close] = of(world.plan(), decisions.ClosePlacement)
-    assert close.message == "2 members did not arrive before the deadline"
-    abandoned = placement(world, key)
-    abandoned.status.phase = "Abandoned"
-    abandoned.metadata.resource_version = "999"
-    world.state.on_placement(None, abandoned)
-    [place] = of(world.plan(), decisions.Place)
-    assert place.epoch == 2
+    assert only(world.plan(), decisions.ClosePlacement).message == "2 members did not arrive before the deadline"
+    world.change(world.state.placements[key], status={"phase": "Abandoned"})
+    assert only(world.plan(), decisions.Place).epoch == 2
 
 
 def test_a_started_gang_keeps_its_members_when_extra_ones_do_not_come() -> None:
     """MinMember 1 of 2: the slot of the missing one is given back, the running one stays."""
-    world = World().nodes(2)
-    key = planned(world, min_member=1, min_task_member={"worker": 1})
+    world, key = planned(min_member=1, min_task_member={"worker": 1})
     world.pod(key, "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running")
     world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=1)
     world.now += 61
@@ -103,8 +87,8 @@ def test_a_started_gang_keeps_its_members_when_extra_ones_do_not_come() -> None:
 
 def test_a_gang_that_stays_under_its_minimum_goes_back_as_a_whole() -> None:
     """After the recovery time the started members are evicted."""
-    world = World().nodes(2)
-    world.pod(planned(world), "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running")
+    world, key = planned()
+    world.pod(key, "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running")
     assert not of(world.plan(), decisions.Evict)
     world.now += 31
     session = world.plan()
@@ -115,8 +99,7 @@ def test_a_gang_that_stays_under_its_minimum_goes_back_as_a_whole() -> None:
 @pytest.mark.parametrize(("down_s", "goes"), [(20, 0), (31, 1)])
 def test_a_planner_that_has_just_begun_gives_a_half_placed_gang_no_more_time(down_s: float, goes: int) -> None:
     """However often it is killed: its time counts from when the first member was bound."""
-    world = World().nodes(2)
-    key = planned(world)
+    world, key = planned()
     world.pod(key, "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running", bound=world.now)
     world.plan()
     world.now += down_s
@@ -126,59 +109,40 @@ def test_a_planner_that_has_just_begun_gives_a_half_placed_gang_no_more_time(dow
 
 def test_pins_of_an_older_epoch_are_deleted_and_those_of_a_newer_one_are_left_alone() -> None:
     """A newer one means that our cache is behind."""
-    world = World().nodes(2)
-    key = planned(world)
-    newer = placement(world, key)
-    newer.spec.epoch = 5
-    newer.metadata.resource_version = "999"
-    world.state.on_placement(None, newer)
+    world, key = planned()
+    world.change(world.state.placements[key], spec={"epoch": 5})
     world.pod(key, "worker", 0, GPU8, pin="node-0", epoch=4)
     world.pod(key, "worker", 1, GPU8, pin="node-1", epoch=6)
-    gone = of(world.plan(), decisions.Evict)
-    assert [(evict.pod.name, evict.started) for evict in gone] == [("a-worker-0", False)]
+    assert [(evict.pod.name, evict.started) for evict in of(world.plan(), decisions.Evict)] == [("a-worker-0", False)]
 
 
 def test_a_restarted_member_of_a_running_gang_is_placed_alone() -> None:
     """The gang was bound once, so a single gated pod gets a node without its siblings."""
-    world = World().nodes(3)
-    key = planned(world)
-    bound = placement(world, key)
-    bound.status.phase = "Bound"
-    bound.metadata.resource_version = "999"
-    world.state.on_placement(None, bound)
+    world, key = planned(nodes=3)
+    bound(world, key)
     world.pod(key, "worker", 0, GPU8, node="node-0", pin="node-0", epoch=1, phase="Running")
     world.pod(key, "worker", 1, GPU8, gated=True)
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["node-0", "node-1"]}
-    assert place.epoch == 2
+    place = only(world.plan(), decisions.Place)
+    assert (slots(place), place.epoch) == ({"worker": ["node-0", "node-1"]}, 2)
 
 
 def test_an_older_version_of_an_object_that_arrives_late_is_ignored() -> None:
     """The watch may tell less than our own write did."""
-    world = World().nodes(2)
-    key = planned(world)
-    stale = Placement(metadata=placement(world, key).metadata, status=placement(world, key).status)
-    stale.metadata = world.meta("a", uid=placement(world, key).metadata.uid)
-    stale.metadata.resource_version = "1"
-    world.state.on_placement(None, stale)
-    assert placement(world, key).spec.epoch == 1
+    world, key = planned()
+    known = world.state.placements[key]
+    meta = structs.replace(known.metadata, resource_version="1")
+    world.state.on_placement(None, Placement(metadata=meta, status=known.status))
+    assert world.state.placements[key].spec.epoch == 1
     assert isinstance(world.state, PlannerState)
 
 
 def test_members_restarted_one_after_the_other_do_not_wait_for_each_other() -> None:
     """The second comes while the first is on its way: the gang was whole once, so the first need not wait."""
-    world = World().nodes(4)
-    key = planned(world, members=4)
-    bound = placement(world, key)
-    bound.status.phase = "Bound"
-    bound.metadata.resource_version = "999"
-    world.state.on_placement(None, bound)
+    world, key = planned(4, nodes=4)
+    bound(world, key)
     world.members(key, (0, 1), GPU8, node="node-{}", pinned=True, epoch=1, phase="Running")
     world.pod(key, "worker", 2, GPU8, gated=True)
-    [place] = of(world.plan(), decisions.Place)
-    written = world.place(place)
-    written.metadata.resource_version = "1000"
-    world.state.on_placement(None, written)
+    world.place(only(world.plan(), decisions.Place))
     world.pod(key, "worker", 3, GPU8, gated=True)
     assert world.view(key).started
 
@@ -188,7 +152,7 @@ def test_pods_that_follow_others_are_released_when_those_have_arrived() -> None:
     world = World().nodes(2)
     key = world.gang("a", {"master": (1, GPU8), "worker": (1, GPU8)})
     world.plan()
-    written = placement(world, key)
+    written = world.state.placements[key]
     for pod_set in written.spec.pod_sets:
         pod_set.held = pod_set.name == "worker"
     world.pod(key, "master", 0, GPU8, pin="node-0", epoch=1)
@@ -196,9 +160,6 @@ def test_pods_that_follow_others_are_released_when_those_have_arrived() -> None:
     assert not of(world.plan(), decisions.Release)
     world.arrived = {written.spec.pod_group_uid: frozenset({Slot("master", 0)})}
     assert [release.pod.name for release in of(world.plan(), decisions.Release)] == ["a-worker-0"]
-
-
-CPU = {"cpu": 1}
 
 
 def test_members_that_exist_add_to_it_and_a_number_that_somebody_wrote_does_not() -> None:

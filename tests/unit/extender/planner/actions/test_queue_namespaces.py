@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from extender_world import World, of
+from extender_world import GPU8, World, of, only
 
 from extender.planner import reasons
 from extender.planner.framework.decisions import AdmitGang, Evict, Place, Unschedulable
@@ -11,8 +11,6 @@ from extender.planner.framework.session import Session
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.volcano.access import NAME_LABEL
-
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 
 def a_world(*, selector: str, labels: dict[str, str] | None = None, parent: str = "") -> World:
@@ -32,8 +30,7 @@ def label(world: World, labels: dict[str, str]) -> bool:
 
 def barred(session: Session) -> list[str]:
     """The messages of gangs whose queue is not for their namespace."""
-    waits = of(session, Unschedulable)
-    return [each.message for each in waits if each.reason == reasons.queues.NOT_FOR_NAMESPACE]
+    return [each.message for each in of(session, Unschedulable) if each.reason == reasons.queues.NOT_FOR_NAMESPACE]
 
 
 @pytest.mark.parametrize("phase", ["", "Pending", "Inqueue"])
@@ -46,8 +43,7 @@ def test_a_gang_of_a_namespace_that_is_not_selected_is_not_planned(phase: str, p
     [message] = barred(session)
     assert "namespace ns may not use queue 'theirs'" in message
     assert f"queue {parent or 'theirs'!r} is for namespaces with team=vision" in message
-    assert not of(session, Place)
-    assert not of(session, AdmitGang)
+    assert not of(session, (Place, AdmitGang))
 
 
 @pytest.mark.parametrize("selector", ["team=vision,env in (a,b)", "", "!other", "team", f"{NAME_LABEL}=ns"])
@@ -93,8 +89,7 @@ def test_a_member_that_its_owner_put_on_a_node_opens_no_queue() -> None:
     assert world.view(key).started
     session = world.plan()
     assert barred(session)
-    assert not of(session, Place)
-    assert not of(session, Evict)
+    assert not of(session, (Place, Evict))
 
 
 def test_a_namespace_that_gets_the_label_brings_its_gangs_in() -> None:
@@ -141,8 +136,7 @@ def namespace(world: World, labels: dict[str, str], **more: Any) -> Namespace:
 
 def told(world: World) -> str:
     """Why the gang waits."""
-    (why,) = of(world.plan(), Unschedulable)
-    return str(why.message)
+    return str(only(world.plan(), Unschedulable).message)
 
 
 @pytest.fixture
@@ -155,9 +149,7 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("labels", [{}, OUT], ids=["without the label", "opted out"])
-def test_who_is_in_a_namespace_that_has_left_is_told_so_until_its_label_is_back(
-    world: World, labels: dict[str, str]
-) -> None:
+def test_who_is_in_a_namespace_that_left_is_told_so_until_it_is_back(world: World, labels: dict[str, str]) -> None:
     """A change of another label in between does not hide it; each change has the planner look."""
     assert told(world) == "3 of the 5 pods that start together exist"
     before, after = namespace(world, HERE), namespace(world, labels)

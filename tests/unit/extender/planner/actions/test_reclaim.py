@@ -25,26 +25,21 @@ def test_a_queue_takes_back_what_others_have_of_its_share() -> None:
     assert [place.gang.key for place in of(session, Place)] == [asker]
 
 
-def test_nobody_takes_more_than_its_share_nor_below_the_share_of_another() -> None:
-    """A queue at its share asks in vain, and so does one that would take two of a queue that is one over."""
-    world = cluster(4, 16)
-    for number in range(2):
+@pytest.mark.parametrize(("each", "asks", "go"), [
+    pytest.param(2, {"a": 1, "c": 1}, [], id="a queue at its share asks in vain, and one for two where one is over"),
+    pytest.param(3, {"c": 2}, ["a", "b"], id="two of one queue would be too many, so each gives what it may"),
+])  # fmt: skip
+def test_nobody_takes_more_than_its_share_nor_below_the_share_of_another(
+    each: int, asks: dict[str, int], go: list[str]
+) -> None:
+    """What plugins mind is left out, and others are asked."""
+    world = cluster(2 * each, 16)
+    for number in range(each):
         world.runs(f"a{number}", 1, first=number, queue="a")
-        world.runs(f"b{number}", 1, first=2 + number, queue="b")
-    world.asks("a9", 1, queue="a")
-    world.asks("c1", 1, queue="c")
-    assert not victims(world.cycle())
-
-
-def test_what_plugins_mind_is_left_out_and_others_are_asked() -> None:
-    """Three gangs are needed: two of one queue would be too many, so each gives what it may."""
-    world = cluster(6, 16)
-    for number in range(3):
-        world.runs(f"a{number}", 1, first=number, queue="a")
-        world.runs(f"b{number}", 1, first=3 + number, queue="b")
-    world.asks("c1", 2, queue="c")
-    session = world.cycle()
-    assert sorted(name[0] for name in victims(session)) == ["a", "b"]
+        world.runs(f"b{number}", 1, first=each + number, queue="b")
+    for queue, pods in asks.items():
+        world.asks(f"{queue}-asks", pods, queue=queue)
+    assert sorted(name[0] for name in victims(world.cycle())) == go
 
 
 @pytest.mark.parametrize("method", ["lca", "queue"])
@@ -117,12 +112,9 @@ def test_at_most_so_many_pods_move() -> None:
     world.nodes(4, gpus=32)
     for number in range(2):
         key = world.gang(f"g{number}", {"worker": (17, {"nvidia.com/gpu": 1})}, phase="Running")
-        for rank in range(17):
-            world.pod(key, "worker", rank, {"nvidia.com/gpu": 1}, node=f"node-{number}", phase="Running")
+        world.members(key, 17, {"nvidia.com/gpu": 1}, node=f"node-{number}", phase="Running")
     for number in range(2, 4):
-        world.runs(f"big{number}", 4, gpus=8, priority_class="high", first=0)
-        for rank in range(4):
-            name = f"ns/big{number}"
-            world.pod(name, "worker", rank, {"nvidia.com/gpu": 8}, node=f"node-{number}", phase="Running")
+        key = world.runs(f"big{number}", 4, gpus=8, priority_class="high", first=0)
+        world.members(key, 4, {"nvidia.com/gpu": 8}, node=f"node-{number}", phase="Running")
     world.asks("whole", 1, gpus=30, priority_class="low")
     assert not victims(world.cycle())

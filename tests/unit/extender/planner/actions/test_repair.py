@@ -1,13 +1,14 @@
 """Gangs with members on faulty nodes: who is evicted, when, and where the others stay."""
 
 import pytest
-from extender_world import of, slots
+from extender_world import of, only, slots
 from msgspec import structs
 from repair_world import GPU8, XID, RepairWorld, evicted, says
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.repair import MOST_GANGS, SETTLE_MOST_S, SETTLE_S, Repair, chosen_policy
 from extender.planner.framework import decisions
+from extender.planner.framework.session import Session
 from muster.api import names
 from muster.api.kubernetes.meta import OwnerReference
 
@@ -50,18 +51,13 @@ def test_the_new_node_is_not_given_to_others_meanwhile(world: RepairWorld) -> No
     assert (release.node, release.epoch) == ("node-5", place.epoch)
 
 
-@pytest.mark.parametrize(
-    ("api_version", "kind", "longest_s"),
-    [
-        ("batch/v1", "Job", 600),
-        ("jobset.x-k8s.io/v1alpha2", "JobSet", 600),
-        ("trainer.kubeflow.org/v1alpha1", "TrainJob", 600),
-        ("batch.volcano.sh/v1alpha1", "Job", 0),
-    ],
-)
-def test_nodes_are_kept_for_as_long_as_the_job_controller_waits(
-    world: RepairWorld, api_version: str, kind: str, longest_s: float
-) -> None:
+@pytest.mark.parametrize(("api_version", "kind", "longest_s"), [
+    ("batch/v1", "Job", 600),
+    ("jobset.x-k8s.io/v1alpha2", "JobSet", 600),
+    ("trainer.kubeflow.org/v1alpha1", "TrainJob", 600),
+    ("batch.volcano.sh/v1alpha1", "Job", 0),
+])  # fmt: skip
+def test_nodes_are_kept_while_owners_wait(world: RepairWorld, api_version: str, kind: str, longest_s: float) -> None:
     """It makes evicted pods again after up to ten minutes, and the owner reads why nothing happens until then."""
     key = world.runs("a", 2)
     owner = OwnerReference(api_version=api_version, kind=kind, name="a", uid="owner", controller=True)
@@ -69,8 +65,7 @@ def test_nodes_are_kept_for_as_long_as_the_job_controller_waits(
     world.replaced("node-1")
     world.state.on_pod(world.state.pod_objects["uid-a-worker-1"], None)
     session = world.session(world.progress)
-    [there] = of(session, decisions.RoomIsThere)
-    assert there.remade_s == longest_s
+    assert only(session, decisions.RoomIsThere).remade_s == longest_s
     world.room_is_there(session)
     placement = world.state.placements[key]
     assert ("may wait for 600 s before it makes them again" in placement.status.message) is bool(longest_s)
@@ -79,18 +74,14 @@ def test_nodes_are_kept_for_as_long_as_the_job_controller_waits(
     assert gone == ([] if longest_s else [key])
 
 
-@pytest.mark.parametrize(("said", "policy"), [({}, "restart"), ({"on_node_fault": "replace"}, "restart")])
-def test_a_gang_whose_job_restarts_as_a_whole_is_restarted(
-    world: RepairWorld, said: dict[str, str], policy: str
-) -> None:
+@pytest.mark.parametrize("said", [{}, {"on_node_fault": "replace"}])
+def test_a_gang_whose_job_restarts_whole_is_restarted(world: RepairWorld, said: dict[str, str]) -> None:
     """It would do so in any case: so all its members are told, and come again where they were."""
     world.restarts_whole(world.runs("a", 3, **said))
     session = world.faults("node-1")
-    assert [repair.policy for repair in of(session, decisions.EvictForFaults)] == [policy]
-    assert len(evicted(session)) == 3
-    assert "as its Job restarts as a whole when a pod is evicted" in str(
-        of(session, decisions.EvictForFaults)[0].reason
-    )
+    repair = only(session, decisions.EvictForFaults)
+    assert (repair.policy, len(evicted(session))) == ("restart", 3)
+    assert "as its Job restarts as a whole when a pod is evicted" in str(repair.reason)
 
 
 def test_faults_that_come_one_after_the_other_are_one_repair(world: RepairWorld) -> None:
@@ -169,9 +160,7 @@ def test_members_on_a_node_that_is_gone_are_replaced(world: RepairWorld) -> None
 def test_wait_does_nothing(world: RepairWorld) -> None:
     """The members stay until others evict them."""
     world.runs("a", 2, on_node_fault="wait")
-    world.node("node-1", conditions=XID)
-    world.look()
-    assert world.look(600.0).decisions == []
+    assert world.faults("node-1", after=600.0).decisions == []
 
 
 def test_a_gang_that_restarts_keeps_its_healthy_nodes(world: RepairWorld) -> None:
@@ -188,21 +177,18 @@ def test_a_gang_that_restarts_keeps_its_healthy_nodes(world: RepairWorld) -> Non
     )
 
 
-def one_has_ended(world: RepairWorld, others: int) -> str:
+def one_has_ended(world: RepairWorld, others: int) -> tuple[str, Session]:
     """A gang of three whose last member has ended, others from its node on, and a fault of the second member's node."""
     key = world.runs("a", 3)
     world.restarts_whole(key)
     world.pod(key, "worker", 2, GPU8, node="node-2", phase="Succeeded")
     world.runs("b", others, 2)
-    world.node("node-1", conditions=XID)
-    world.look()
-    return key
+    return key, world.faults("node-1")
 
 
 def test_members_that_have_ended_come_again_where_there_is_room(world: RepairWorld) -> None:
     """Their Job restarts as a whole, and another gang has got the node of one: nobody else gets its new one."""
-    key = one_has_ended(world, others=1)
-    session = world.look(SETTLE_S)
+    key, session = one_has_ended(world, others=1)
     [place] = of(session, decisions.Place)
     assert evicted(session) == ["a-worker-0", "a-worker-1"]
     assert slots(place) == {"worker": ["node-0", "node-3", "node-4"]}
@@ -224,20 +210,15 @@ def test_members_that_have_ended_come_again_where_there_is_room(world: RepairWor
 
 def test_a_gang_whose_ended_members_have_no_room_any_more_runs_on(world: RepairWorld) -> None:
     """It would not come again as a whole."""
-    one_has_ended(world, others=3)
-    session = world.look(SETTLE_S)
-    assert evicted(session) == []
-    assert len(says(session)) == 1
+    _, session = one_has_ended(world, others=3)
+    assert (evicted(session), len(says(session))) == ([], 1)
 
 
 def test_a_gang_that_restarts_leaves_a_cordoned_node_too(world: RepairWorld) -> None:
     """Its pods would not be let back there."""
     world.runs("a", 3, on_node_fault="restart")
-    world.node("node-1", conditions=XID)
     world.node("node-2", unschedulable=True)
-    world.look()
-    [place] = of(world.look(SETTLE_S), decisions.Place)
-    assert slots(place) == {"worker": ["node-0", "node-3", "node-4"]}
+    assert slots(only(world.faults("node-1"), decisions.Place)) == {"worker": ["node-0", "node-3", "node-4"]}
 
 
 def test_a_static_framework_restarts_and_one_with_enough_others_does_not(world: RepairWorld) -> None:
@@ -260,9 +241,7 @@ def test_members_of_mpi_are_replaced(world: RepairWorld) -> None:
 def test_members_on_a_suspect_node_run_on_where_no_other_takes_them(world: RepairWorld) -> None:
     """They still run, and would not somewhere else."""
     world.runs("a", 6)
-    world.node("node-1", conditions=XID)
-    world.look()
-    session = world.look(600.0)
+    session = world.faults("node-1", after=600.0)
     assert evicted(session) == []
     [told] = says(session)
     assert told.startswith(
@@ -281,9 +260,7 @@ def test_members_on_a_dead_node_are_evicted_also_where_no_other_takes_them(world
     assert (evicted(session), of(session, decisions.Place)) == (["a-worker-1"], [])
 
 
-def test_a_gang_that_cannot_restart_in_place_keeps_its_nodes_for_a_while_and_then_goes(
-    world: RepairWorld,
-) -> None:
+def test_a_gang_that_cannot_restart_in_place_keeps_its_nodes_for_a_while_and_then_goes(world: RepairWorld) -> None:
     """It queues again; until then it is told why."""
     world.runs("a", 6, on_node_fault="restart")
     world.node("node-1", conditions={"Ready": "Unknown"}, since=world.now)
@@ -309,14 +286,11 @@ def test_few_gangs_are_repaired_in_one_cycle_and_the_others_in_the_next() -> Non
     world = RepairWorld().nodes(100)
     for number in range(MOST_GANGS + 3):
         world.runs(f"g{number}", 1, first=number)
-        world.node(f"node-{number}", conditions=XID)
-    world.look()
-    session = world.look(SETTLE_S)
+    session = world.faults(*(f"node-{number}" for number in range(MOST_GANGS + 3)))
     assert len(of(session, decisions.EvictForFaults)) == MOST_GANGS
     for place in of(session, decisions.Place):
         world.place(place)
-    again = [repair for repair in of(world.look(), decisions.EvictForFaults) if not repair.again]
-    assert len(again) == 3
+    assert len([repair for repair in of(world.look(), decisions.EvictForFaults) if not repair.again]) == 3
 
 
 def test_another_planner_goes_on_with_a_repair(world: RepairWorld) -> None:
@@ -335,16 +309,13 @@ def test_a_successor_elsewhere_does_not_wait_for_a_dead_node(world: RepairWorld)
     [place] = of(world.look(SETTLE_S), decisions.Place)
     world.place(place)
     world.pod(key, "worker", 1, GPU8, node="node-1", phase="Running", deletion_timestamp="2027-01-15T08:00:30Z")
-    [there] = of(world.session(world.progress), decisions.RoomIsThere)
-    assert there.gang.key == key
+    assert only(world.session(world.progress), decisions.RoomIsThere).gang.key == key
 
 
 def test_a_pod_that_nobody_makes_again_is_left_where_it_is(world: RepairWorld) -> None:
     """Its end would be the end of the work."""
     world.change(world.state.groups[world.runs("a", 1)], owner_references=[])
-    world.node("node-0", conditions=XID)
-    world.look()
-    assert evicted(world.look(600.0)) == []
+    assert evicted(world.faults("node-0", after=600.0)) == []
 
 
 def test_the_pods_of_a_daemon_set_stay_on_their_node(world: RepairWorld) -> None:
@@ -376,12 +347,8 @@ def test_pods_say_the_policy_of_a_group_that_does_not(world: RepairWorld) -> Non
     other = world.runs("b", 2, first=2, on_node_fault="replace")
     for pod in list(world.state.pod_objects.values()):
         world.change(pod, annotations={**pod.metadata.annotations, names.ON_NODE_FAULT: "wait"})
-    said = [world.view(each).said[names.ON_NODE_FAULT] for each in (key, other)]
-    assert said == ["wait", "replace"]
-    for node in ("node-1", "node-3"):
-        world.node(node, conditions=XID)
-    world.look()
-    assert evicted(world.look(600.0)) == ["b-worker-1"]
+    assert [world.view(each).said[names.ON_NODE_FAULT] for each in (key, other)] == ["wait", "replace"]
+    assert evicted(world.faults("node-1", "node-3", after=600.0)) == ["b-worker-1"]
 
 
 def test_pods_that_may_only_be_disrupted_together_restart(world: RepairWorld) -> None:

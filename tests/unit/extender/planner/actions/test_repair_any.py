@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from extender_world import of, slots
+from extender_world import of, only, slots
 from repair_world import GPU8, XID, RepairWorld, placed
 from topology_world import Racks
 
@@ -11,10 +11,7 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.repair import SETTLE_S, Repair
 from extender.planner.framework import decisions
 from muster.api import names
-from muster.api.muster.placement import (
-    Loan,
-    nodes_of,
-)
+from muster.api.muster.placement import Loan, nodes_of
 
 POLICIES = ("", "wait", "replace", "restart")
 
@@ -107,8 +104,7 @@ def test_a_borrower_leaves_though_it_borrows_from_others_too() -> None:
     """One lent spare slot is the gang's own, the other one another gang's."""
     world = RepairWorld().nodes(5)
     key = placed(world, "a", 2, keeps=("node-3",), on_node_fault="restart")
-    lender = placed(world, "c", 1, 2, keeps=("node-4",))
-    uids = [world.state.groups[each].metadata.uid for each in (key, lender)]
+    uids = [world.state.groups[each].metadata.uid for each in (key, placed(world, "c", 1, 2, keeps=("node-4",)))]
     loans = tuple(Loan(uid, "worker", node, 1) for uid, node in zip(uids, ("node-3", "node-4"), strict=True))
     other = placed(world, "b", 2, 3, loans=loans)
     [place] = of(world.faults("node-1"), decisions.Place)
@@ -159,18 +155,14 @@ def test_an_ended_member_comes_again_near_to_the_others() -> None:
     repair = Repair()
     world.session(repair)
     world.now += SETTLE_S
-    [place] = of(world.session(repair), decisions.Place)
-    assert slots(place) == {"worker": ["b0r1n0", "b0r1n1"]}
+    assert slots(only(world.session(repair), decisions.Place)) == {"worker": ["b0r1n0", "b0r1n1"]}
 
 
-@pytest.mark.parametrize(
-    ("wishes", "expected"),
-    [
-        ({"required": "block", "preferred": "rack"}, "b0r1n0"),
-        ({"required": "rack"}, ""),
-        ({"preferred": "rack"}, "b0r1n0"),
-    ],
-)
+@pytest.mark.parametrize(("wishes", "expected"), [
+    ({"required": "block", "preferred": "rack"}, "b0r1n0"),
+    ({"required": "rack"}, ""),
+    ({"preferred": "rack"}, "b0r1n0"),
+])  # fmt: skip
 def test_a_replacement_is_as_near_as_the_gang_demands(wishes: dict[str, str], expected: str) -> None:
     """In its domain, else in the next larger one that is allowed; where none is, the member stays."""
     world = Racks(2, 2, 2)

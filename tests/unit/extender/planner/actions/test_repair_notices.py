@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from extender_world import of, slots
+from extender_world import of, only, slots
 from repair_world import GPU8, XID, RepairWorld, evicted, placed
 
 from extender.planner.actions.allocate import Allocate
@@ -50,8 +50,7 @@ class World(RepairWorld):
 
     def told(self) -> set[str]:
         """Until when the members have time, as they know it."""
-        pods = self.state.pod_objects.values()
-        return {pod.metadata.annotations.get(names.EVICT_AT, "") for pod in pods} - {""}
+        return {pod.metadata.annotations.get(names.EVICT_AT, "") for pod in self.state.pod_objects.values()} - {""}
 
     def hurt(self) -> None:
         """Node 1 is suspect, and the gang has been told."""
@@ -117,9 +116,8 @@ def test_a_gang_whose_nodes_are_healthy_again_stays() -> None:
     world.hurt()
     world.node("node-1")
     session = world.cycle(10)
-    assert [(close.phase, close.message) for close in of(session, decisions.ClosePlacement)] == [
-        ("Bound", "its nodes are healthy again: it stays")
-    ]
+    close = only(session, decisions.ClosePlacement)
+    assert (close.phase, close.message) == ("Bound", "its nodes are healthy again: it stays")
     assert evicted(session) == []
     assert len(of(world.cycle(), decisions.WithdrawNotice)) == 3
     assert world.told() == set()
@@ -173,8 +171,7 @@ def test_nobody_goes_any_more_once_its_placement_is_given_up() -> None:
     world = World()
     world.hurt()
     session = world.cycle(NOTICE_S + 1_000)
-    [close] = of(session, decisions.ClosePlacement)
-    assert close.message == "3 pods that had to go for it were not evicted in time"
+    assert only(session, decisions.ClosePlacement).message == "3 pods that had to go for it were not evicted in time"
     assert evicted(session) == []
 
 

@@ -17,8 +17,7 @@ from muster.api.kubernetes.meta import parse_time
 def half_full(**head: object) -> QueueWorld:
     """Four nodes, two of them taken for 100 s; `big` wants all four."""
     world = QueueWorld(nodes=4)
-    world.submit("old", 2, lasts_s=100, declared_s=100)
-    world.step()
+    world.joins("old", 2, lasts_s=100, declared_s=100)
     world.submit("big", 4, lasts_s=50, declared_s=50, **head)  # type: ignore[arg-type]
     return world
 
@@ -58,12 +57,9 @@ def test_who_ends_before_runs_on_the_reserved_nodes_and_who_does_not_waits_and_s
 def test_whoever_leaves_enough_room_starts() -> None:
     """The head needs one GPU of a node that will have two; a long gang may have the other."""
     world = QueueWorld(nodes=1, gpus=3)
-    world.submit("old", 2, lasts_s=100, declared_s=100)
-    world.step()
-    world.submit("big", 2, lasts_s=50)
-    world.step()
-    world.submit("long", 1, lasts_s=1000)
-    world.step()
+    world.joins("old", 2, lasts_s=100, declared_s=100)
+    world.joins("big", 2, lasts_s=50)
+    world.joins("long", 1, lasts_s=1000)
     assert world.started == {"old", "long"}
     world.submit("longer", 1, lasts_s=1000)
     assert world.until_started("ns/big", 200)
@@ -76,44 +72,38 @@ def test_a_new_leader_keeps_the_reservation() -> None:
     before = world.state.placements["ns/big"]
     world.submit("long", 1, lasts_s=1000)
     session = world.session(Allocate())  # an action that knows nothing of the cycles before
-    assert not of(session, decisions.Place)
-    assert not of(session, decisions.Reserve)
-    assert not of(session, decisions.Unreserve)
+    assert not of(session, (decisions.Place, decisions.Reserve, decisions.Unreserve))
     assert world.state.placements["ns/big"] is before
 
 
-def test_it_ends_with_the_gang_that_is_the_head_no_more() -> None:
-    """Another one of a higher priority comes before it; what is reserved is for that one."""
+def urgent(pods: int) -> QueueWorld:
+    """After the head is reserved for, a gang of so many pods with a higher priority comes."""
     world = half_full()
     world.step()
     world.state.on_priority_class(None, PriorityClass(metadata=world.meta("high", namespace=""), value=1000))
-    world.submit("first", 4, lasts_s=10, priority_class="high")
-    world.step()
-    assert world.state.placements["ns/first"].status.phase == "Reserved"
-    assert world.state.placements["ns/big"].status.phase == "Abandoned"
-    assert world.state.placements["ns/big"].spec.pod_sets == []
+    world.joins("first", pods, lasts_s=1000, priority_class="high")
+    return world
+
+
+def test_it_ends_with_the_gang_that_is_the_head_no_more() -> None:
+    """What is reserved is for the one that comes before it."""
+    placements = urgent(4).state.placements
+    assert [placements[key].status.phase for key in ("ns/first", "ns/big")] == ["Reserved", "Abandoned"]
+    assert placements["ns/big"].spec.pod_sets == []
 
 
 def test_a_gang_that_comes_before_the_head_in_its_queue_may_use_its_nodes() -> None:
     """Priority goes before what is reserved for those behind it."""
-    world = half_full()
-    world.step()
-    world.state.on_priority_class(None, PriorityClass(metadata=world.meta("high", namespace=""), value=1000))
-    world.submit("first", 2, lasts_s=1000, priority_class="high")
-    world.step()
-    assert world.started == {"old", "first"}
+    assert urgent(2).started == {"old", "first"}
 
 
 def test_gangs_of_other_queues_are_held_back_too() -> None:
     """Whichever queue is tried first, while the head waits for pods of others than its own queue."""
     world = QueueWorld(nodes=4).queue("other")
-    world.submit("old", 2, lasts_s=100, declared_s=100, queue="other")
-    world.step()
-    world.submit("big", 4, lasts_s=50, declared_s=50)
-    world.step()
+    world.joins("old", 2, lasts_s=100, declared_s=100, queue="other")
+    world.joins("big", 4, lasts_s=50, declared_s=50)
     world.submit("long", 1, lasts_s=1000, queue="other")
-    world.submit("short", 1, lasts_s=10, declared_s=10, queue="other")
-    world.step()
+    world.joins("short", 1, lasts_s=10, declared_s=10, queue="other")
     assert world.started == {"old", "short"}
 
 
@@ -139,8 +129,7 @@ def test_nothing_is_reserved_for_a_gang_of_which_nobody_knows_when_it_can_start_
 def test_a_queue_that_is_strictly_ordered_starts_nobody_behind_its_head() -> None:
     """By an annotation of the queue; the other queue goes on."""
     world = QueueWorld(nodes=4).queue("fifo", reservations="strict").queue("other")
-    world.submit("old", 2, lasts_s=100)
-    world.step()
+    world.joins("old", 2, lasts_s=100)
     world.submit("big", 4, lasts_s=50, queue="fifo")
     world.submit("short", 1, lasts_s=10, declared_s=10, queue="fifo")
     world.submit("long", 1, lasts_s=1000, queue="other")
@@ -155,8 +144,7 @@ def test_a_queue_of_best_effort_reserves_nothing() -> None:
     world = half_full(queue="free").queue("free", reservations="besteffort")
     world.step()
     assert "ns/big" not in world.state.placements
-    world.submit("long", 2, lasts_s=1000)
-    world.step()
+    world.joins("long", 2, lasts_s=1000)
     assert world.started == {"old", "long"}
 
 
@@ -164,40 +152,32 @@ def test_a_reservation_ends_when_its_queue_becomes_best_effort_or_its_node_goes(
     """It is valid as long as its nodes can take the gang."""
     world = half_full()
     world.step()
-    world.queue("default", reservations="besteffort")
-    world.step()
-    assert world.state.placements["ns/big"].status.phase == "Abandoned"
-    world.queue("default")
-    world.step()
-    assert world.state.placements["ns/big"].status.phase == "Reserved"
+    phases = []
+    for mode in ({"reservations": "besteffort"}, {}):
+        world.queue("default", **mode)
+        world.step()
+        phases.append(world.state.placements["ns/big"].status.phase)
     world.state.on_node(world.state.nodes.nodes[world.state.nodes.index["node-3"]], None)
     world.step()
-    assert world.state.placements["ns/big"].status.phase == "Abandoned"
+    assert [*phases, world.state.placements["ns/big"].status.phase] == ["Abandoned", "Reserved", "Abandoned"]
 
 
 def test_who_runs_longer_than_it_said_moves_the_time_and_frees_nobody() -> None:
     """The free nodes stay kept; after twice the time the one that overruns is believed no more."""
     world = QueueWorld(nodes=4)
-    world.submit("old", 2, lasts_s=1000, declared_s=100)
-    world.step()
-    world.submit("big", 4, lasts_s=50)
-    world.step()
+    world.joins("old", 2, lasts_s=1000, declared_s=100)
+    world.joins("big", 4, lasts_s=50)
     world.submit("short", 1, lasts_s=10, declared_s=10)
     world.step(150)
-    assert world.started == {"old"}
-    assert world.state.placements["ns/big"].status.phase == "Reserved"
+    assert (world.started, world.state.placements["ns/big"].status.phase) == ({"old"}, "Reserved")
     world.step(100)
-    assert world.started == {"old", "short"}
-    assert world.state.placements["ns/big"].status.phase == "Abandoned"
+    assert (world.started, world.state.placements["ns/big"].status.phase) == ({"old", "short"}, "Abandoned")
 
 
 def test_a_time_that_stays_is_not_written_again() -> None:
     """A hundred cycles write one placement."""
     world = half_full()
-    written = 0
-    for _ in range(98):
-        written += len(of(world.step(), decisions.Reserve))
-    assert written == 1
+    assert sum(len(of(world.step(), decisions.Reserve)) for _ in range(98)) == 1
 
 
 def test_a_reserved_placement_holds_no_room_and_is_carried_out_by_nobody() -> None:
@@ -216,12 +196,9 @@ def test_a_reserved_placement_holds_no_room_and_is_carried_out_by_nobody() -> No
 def test_growth_does_not_take_what_is_reserved(lasts_s: int, pods: int) -> None:
     """The pods above the minimum of a gang come if they end before, and wait as others do else."""
     world = QueueWorld(nodes=4)
-    world.submit("old", 2, lasts_s=100, declared_s=100)
-    world.step()
-    world.submit("big", 4, lasts_s=50)
-    world.step()
-    world.submit("elastic", 2, lasts_s=lasts_s, declared_s=lasts_s, min_member=1, min_task_member={})
-    world.step()
+    world.joins("old", 2, lasts_s=100, declared_s=100)
+    world.joins("big", 4, lasts_s=50)
+    world.joins("elastic", 2, lasts_s=lasts_s, declared_s=lasts_s, min_member=1, min_task_member={})
     assert len(world.runs["ns/elastic"].pods) == pods
 
 
@@ -229,18 +206,15 @@ def test_a_deadline_of_pods_is_an_end_too() -> None:
     """ActiveDeadlineSeconds in the template, and in a pod that runs."""
     world = QueueWorld(nodes=2)
     assert world.view(world.submit("old", 1, lasts_s=100, spec={"activeDeadlineSeconds": 100})).runtime_s == 100
-    assert (
-        world.view(world.submit("both", 1, lasts_s=1, declared_s=30, spec={"activeDeadlineSeconds": 50})).runtime_s
-        == 30
-    )
+    both = world.submit("both", 1, lasts_s=1, declared_s=30, spec={"activeDeadlineSeconds": 50})
+    assert world.view(both).runtime_s == 30
     assert world.view(world.submit("none", 1, lasts_s=1)).runtime_s is None
 
 
 @pytest.mark.parametrize("wrong", ["soon", "-5s", "0s", "99999999h", ""])
 def test_a_runtime_that_says_nothing_is_none(wrong: str) -> None:
     """The gang is one that may run for ever."""
-    world = World()
-    assert world.view(world.gang("a", {"worker": (1, {})}, runtime=wrong)).runtime_s is None
+    assert (world := World()).view(world.gang("a", {"worker": (1, {})}, runtime=wrong)).runtime_s is None
 
 
 def test_the_arguments_of_the_plugin_are_checked() -> None:
@@ -263,8 +237,7 @@ def test_the_arguments_of_the_plugin_are_checked() -> None:
 def test_backfill_starts_gangs_that_ask_for_nothing_behind_the_head_of_a_strict_queue() -> None:
     """Nobody else, and with its own action only."""
     world = QueueWorld(nodes=4).queue("fifo", reservations="strict")
-    world.submit("old", 2, lasts_s=100)
-    world.step()
+    world.joins("old", 2, lasts_s=100)
     world.submit("big", 4, lasts_s=50, queue="fifo")
     world.submit("small", 1, lasts_s=50, queue="fifo")
     world.gang("idle", {"worker": (2, {})}, queue="fifo")
@@ -291,9 +264,7 @@ SMALL = st.tuples(st.integers(1, 3), lasting(5, 60), lasting(0, 40), st.booleans
     running=st.lists(st.tuples(st.integers(1, 3), lasting(10, 80)), min_size=1, max_size=4),
     small=st.lists(SMALL, max_size=8),
 )
-def test_no_backfilled_gang_that_keeps_its_word_delays_the_head(
-    running: list[tuple[int, int]], small: list[tuple[int, int, int, bool]]
-) -> None:
+def test_no_backfill_delays_the_head(running: list[tuple[int, int]], small: list[tuple[int, int, int, bool]]) -> None:
     """It starts when it was first expected to, or earlier; gangs that say nothing may run for ever."""
     world = QueueWorld(nodes=6)
     for index, (members, lasts) in enumerate(running):
@@ -311,8 +282,7 @@ def test_no_backfilled_gang_that_keeps_its_word_delays_the_head(
             world.step(TICK_S)
         world.submit(f"s{index}", members, lasts_s=lasts if says else 10_000, declared_s=lasts if says else None)
         world.step(0)
-    began = world.until_started(key, 300, TICK_S)
-    assert expected is None or began <= expected
+    assert expected is None or world.until_started(key, 300, TICK_S) <= expected
 
 
 @settings(max_examples=settings().max_examples // 20)
@@ -369,9 +339,7 @@ def test_broken_words_in_a_placement_harm_nobody() -> None:
     heads=st.lists(st.tuples(st.integers(3, 6), lasting(5, 40)), min_size=2, max_size=3),
     small=st.lists(SMALL, max_size=6),
 )
-def test_heads_of_several_queues_do_not_delay_each_other(
-    heads: list[tuple[int, int]], small: list[tuple[int, int, int, bool]]
-) -> None:
+def test_heads_do_not_delay_each_other(heads: list[tuple[int, int]], small: list[tuple[int, int, int, bool]]) -> None:
     """Each starts when it was first expected to, or earlier."""
     world = QueueWorld(nodes=6)
     for index, lasts in enumerate((30, 50)):
@@ -382,8 +350,7 @@ def test_heads_of_several_queues_do_not_delay_each_other(
         world.queue(f"q{index}")
         world.submit(f"head{index}", members, lasts_s=lasts, declared_s=lasts, queue=f"q{index}")
     for index, (members, lasts, _, says) in enumerate(small):
-        declared = lasts if says else None
-        world.submit(f"s{index}", members, lasts_s=lasts if says else 10_000, declared_s=declared)
+        world.submit(f"s{index}", members, lasts_s=lasts if says else 10_000, declared_s=lasts if says else None)
     keys = [f"ns/head{index}" for index in range(len(heads))]
     for _ in range(0, 300, TICK_S):
         if all(world.runs[key].started is not None for key in keys):

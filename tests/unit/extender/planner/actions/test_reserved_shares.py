@@ -1,6 +1,9 @@
 """What is kept for a queue costs others no more than its share, for a while, and nothing while it waits for itself."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 from builders import pod
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,7 +13,6 @@ from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Reservations
 from extender.planner.plugins.proportion import Proportion
 from muster.api import names
-from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import parse_time
 
 PATIENCE_S = 600
@@ -20,8 +22,7 @@ def shared(*, nodes: int, **arguments: str) -> QueueWorld:
     """Nodes of one GPU each, shared by the queues `mine` (weight 1) and `theirs` (weight 3)."""
     world = QueueWorld(nodes=nodes)
     world.plugins = [Proportion({}), Reservations(arguments), *world.plugins]
-    world.queue("mine", weight=1)
-    world.queue("theirs", weight=3)
+    world.queue("mine", weight=1).queue("theirs", weight=3)
     return world
 
 
@@ -39,63 +40,68 @@ def test_a_head_that_waits_for_an_endless_pod_of_its_own_keeps_nothing_from_othe
     """However long it waits: a tenant could keep the whole cluster so, whatever his weight."""
     world = shared(nodes=8)
     world.submit("endless", 1, lasts_s=1e9, queue="mine")
-    world.submit("running", 7, lasts_s=PATIENCE_S + 50, queue="theirs")
-    world.step()
-    world.submit("all", 8, lasts_s=10, queue="mine")
-    world.step()
+    world.joins("running", 7, lasts_s=PATIENCE_S + 50, queue="theirs")
+    world.joins("all", 8, lasts_s=10, queue="mine")
     world.step(PATIENCE_S + 10)
     assert "as it waits for pods of that queue" in world.message("all")
     world.step(100)
-    world.submit("next", 7, lasts_s=1e9, queue="theirs")
-    world.step()
+    world.joins("next", 7, lasts_s=1e9, queue="theirs")
     assert "next" in world.started
+
+
+def waits_for_its_own() -> QueueWorld:
+    """Four nodes, two of them used by `mine` for 100 s; a gang of that queue wants all."""
+    world = shared(nodes=4)
+    world.joins("own", 2, lasts_s=100, declared_s=100, queue="mine")
+    world.joins("all", 4, lasts_s=10, queue="mine")
+    assert world.state.placements["ns/all"].status.phase == "Reserved"
+    return world
 
 
 def test_ends_that_are_told_change_nothing_about_that() -> None:
     """He could tell any, and start the next one."""
-    world = shared(nodes=4)
-    world.submit("own", 2, lasts_s=100, declared_s=100, queue="mine")
-    world.step()
-    world.submit("all", 4, lasts_s=10, queue="mine")
-    world.step()
-    assert world.state.placements["ns/all"].status.phase == "Reserved"
-    world.submit("long", 2, lasts_s=1000, queue="theirs")
-    world.step()
+    world = waits_for_its_own()
+    world.joins("long", 2, lasts_s=1000, queue="theirs")
     assert "long" in world.started
 
 
 def test_its_own_queue_leaves_the_room_free_all_the_same() -> None:
     """Else small ones of the queue would starve it."""
-    world = shared(nodes=4)
-    world.submit("own", 2, lasts_s=100, declared_s=100, queue="mine")
-    world.step()
-    world.submit("all", 4, lasts_s=10, queue="mine")
-    world.step()
+    world = waits_for_its_own()
     world.submit("small", 1, lasts_s=1000, queue="mine")
     assert "it would run into the reservation of a gang of queue mine" in world.message("small")
     assert world.until_started("ns/all", 200)
 
 
-def test_more_than_the_fair_share_is_not_kept_from_others() -> None:
-    """Of 8 GPUs a quarter is due to the queue while the other one wants them all; a gang of 2 has them kept."""
-    for members, counts in ((3, False), (2, True)):
-        world = shared(nodes=8)
-        world.submit("running", 8, lasts_s=100, declared_s=100, queue="theirs")
-        world.step()
-        world.submit("head", members, lasts_s=10, queue="mine")
-        world.submit("more", 8, lasts_s=1000, queue="theirs")
-        assert ("mine" in kept_from_all(world.step())) is counts
-        assert ("would have more than its fair share" in world.message("head")) is not counts
+@pytest.mark.parametrize(("own", "members", "mine", "kept"), [
+    pytest.param(0, 2, {}, True, id="a quarter"),
+    pytest.param(0, 3, {}, False, id="more than a quarter"),
+    pytest.param(1, 2, {}, False, id="more with what it uses"),
+    pytest.param(0, 4, {"deserved": {"nvidia.com/gpu": 4, "pods": 8}}, True, id="what it deserves"),
+])  # fmt: skip
+def test_more_than_the_fair_share_or_what_is_deserved_is_not_kept_from_others(
+    own: int, members: int, mine: dict[str, Any], *, kept: bool
+) -> None:
+    """Of 8 GPUs a quarter is due to the queue while the other one wants them all."""
+    world = shared(nodes=8).queue("mine", weight=1, **mine)
+    if own:
+        world.submit("own", own, lasts_s=1e9, queue="mine")
+    world.joins("running", 8 - own, lasts_s=100, declared_s=100, queue="theirs")
+    world.submit("head", members, lasts_s=10, queue="mine")
+    world.submit("more", 8, lasts_s=1000, queue="theirs")
+    assert ("mine" in kept_from_all(world.step())) is kept
+    assert ("would have more than its fair share" in world.message("head")) is not kept
 
 
 def test_pods_without_a_gang_have_their_share_too() -> None:
     """What they wait for counts for their queue, so that nobody keeps all room from them."""
     world = shared(nodes=8).queue("mine", weight=9).queue("lone", weight=30)
-    world.submit("running", 8, lasts_s=100, declared_s=100, queue="theirs")
-    world.step()
+    world.joins("running", 8, lasts_s=100, declared_s=100, queue="theirs")
     world.submit("head", 5, lasts_s=10, queue="mine")
     assert "mine" in kept_from_all(world.step())
-    lone = [waiting_pod(world, f"lone-{number}") for number in range(8)]
+    lone = [pod(f"lone-{n}", uid=f"l{n}", labels={names.QUEUE: "lone"}, limits={"nvidia.com/gpu": 1}) for n in range(8)]
+    for each in lone:
+        world.state.on_pod(None, each)
     assert "mine" not in kept_from_all(world.step())
     for each in lone:
         world.state.on_pod(each, None)
@@ -103,42 +109,12 @@ def test_pods_without_a_gang_have_their_share_too() -> None:
     assert "mine" in kept_from_all(world.step())
 
 
-def waiting_pod(world: QueueWorld, name: str) -> Pod:
-    """A pod of no gang that waits for a GPU for the queue `lone`."""
-    made = pod(name, uid=name, labels={names.QUEUE: "lone"}, limits={"nvidia.com/gpu": 1})
-    world.state.on_pod(None, made)
-    return made
-
-
-def test_what_is_guaranteed_or_deserved_is_kept_beyond_the_fair_share() -> None:
-    """An administrator has said so."""
-    world = shared(nodes=8).queue("mine", weight=1, deserved={"nvidia.com/gpu": 4, "pods": 8})
-    world.submit("running", 8, lasts_s=100, declared_s=100, queue="theirs")
-    world.step()
-    world.submit("head", 4, lasts_s=10, queue="mine")
-    world.submit("more", 8, lasts_s=1000, queue="theirs")
-    assert "mine" in kept_from_all(world.step())
-
-
-def test_what_the_queue_uses_is_part_of_its_share() -> None:
-    """Two GPUs are due to it, and it has one of them: a gang of two is one too many."""
-    world = shared(nodes=8)
-    world.submit("own", 1, lasts_s=1e9, queue="mine")
-    world.submit("running", 7, lasts_s=100, declared_s=100, queue="theirs")
-    world.step()
-    world.submit("head", 2, lasts_s=10, queue="mine")
-    world.submit("more", 8, lasts_s=1000, queue="theirs")
-    assert "mine" not in kept_from_all(world.step())
-
-
 def test_a_reservation_expires_and_begins_again_after_a_pause() -> None:
     """Those it waits for may run for ever; others get what has come free meanwhile."""
     world = shared(nodes=4, expiry="1000s", patience="100s").queue("mine", weight=9)
     world.submit("short", 1, lasts_s=150, queue="theirs")
-    world.submit("endless", 3, lasts_s=1e9, queue="theirs")
-    world.step()
-    world.submit("head", 2, lasts_s=10, queue="mine")
-    world.step()
+    world.joins("endless", 3, lasts_s=1e9, queue="theirs")
+    world.joins("head", 2, lasts_s=10, queue="mine")
     world.step(120)
     begun = parse_time(world.state.placements["ns/head"].status.reserved_at)
     assert begun == world.now
@@ -151,8 +127,7 @@ def test_a_reservation_expires_and_begins_again_after_a_pause() -> None:
     assert "next" in world.started
     assert "as all others have done so for 1000 s" in world.state.placements["ns/head"].status.message
     world.step(100)
-    world.submit("third", 1, lasts_s=60, queue="theirs")
-    world.step()
+    world.joins("third", 1, lasts_s=60, queue="theirs")
     assert "third" not in world.started
     assert parse_time(world.state.placements["ns/head"].status.reserved_at) > begun + 1000
 
@@ -161,16 +136,12 @@ def test_nodes_on_which_others_run_are_reserved_first() -> None:
     """The queue's own endless pod uses least, but its node would never come free."""
     world = QueueWorld(nodes=2, gpus=4)
     world.submit("own", 1, lasts_s=1e9, queue="mine")
-    world.queue("mine")
-    world.queue("theirs")
+    world.queue("mine").queue("theirs")
     world.step()
     world.submit("fill", 3, lasts_s=1e9, queue="theirs")
-    world.submit("others", 4, lasts_s=PATIENCE_S + 100, queue="theirs")
-    world.step()
-    world.submit("head", 4, lasts_s=10, queue="mine")
-    world.step()
-    session = world.step(PATIENCE_S + 10)
-    assert [room.only for room in session.reserved_rooms] == [""]
+    world.joins("others", 4, lasts_s=PATIENCE_S + 100, queue="theirs")
+    world.joins("head", 4, lasts_s=10, queue="mine")
+    assert [room.only for room in world.step(PATIENCE_S + 10).reserved_rooms] == [""]
 
 
 GANG = st.tuples(st.sampled_from(["mine", "theirs", "third"]), st.integers(1, 6), st.integers(5, 80), st.booleans())
@@ -179,9 +150,8 @@ GANG = st.tuples(st.sampled_from(["mine", "theirs", "third"]), st.integers(1, 6)
 @settings(max_examples=settings().max_examples // 5)
 @given(
     gangs=st.lists(st.tuples(GANG, st.integers(0, 20)), min_size=3, max_size=14),
-    weights=st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5)),
-    deserved=st.integers(0, 4),
-)
+    weights=st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5)), deserved=st.integers(0, 4),
+)  # fmt: skip
 def test_no_queue_has_more_kept_than_its_share_less_what_it_uses(
     gangs: list[tuple[tuple[str, int, int, bool], int]], weights: tuple[int, int, int], deserved: int
 ) -> None:
@@ -209,8 +179,7 @@ def _none_has_more_than_its_share(session: Session) -> None:
 def test_who_has_ended_by_then_starts_at_once(ends: int, runtimes: list[int]) -> None:
     """A reservation costs others nothing before its time."""
     world = shared(nodes=4).queue("mine", weight=9, deserved={"nvidia.com/gpu": 4, "pods": 400})
-    world.submit("old", 2, lasts_s=ends, declared_s=ends, queue="theirs")
-    world.step()
+    world.joins("old", 2, lasts_s=ends, declared_s=ends, queue="theirs")
     world.submit("head", 4, lasts_s=10, queue="mine")
     assert "mine" in kept_from_all(world.step())
     at = parse_time(world.state.placements["ns/head"].status.expected_at)
@@ -233,9 +202,7 @@ def test_one_that_binds_its_own_queue_only_keeps_no_other_head_from_a_reservatio
     world.submit("running", 3, lasts_s=100, declared_s=100, queue="third")
     world.queue("third")
     world.step()
-    world.submit("all", 4, lasts_s=10, queue="mine")
-    world.step()
+    world.joins("all", 4, lasts_s=10, queue="mine")
     assert world.state.placements["ns/all"].status.phase == "Reserved"
-    world.submit("entitled", 2, lasts_s=10, queue="theirs")
-    world.step()
+    world.joins("entitled", 2, lasts_s=10, queue="theirs")
     assert "theirs" in kept_from_all(world.step())

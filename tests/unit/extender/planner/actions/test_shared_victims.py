@@ -53,8 +53,7 @@ def test_memory_is_counted_by_the_node_of_each_victim() -> None:
         world.node(f"node-{number}", gpus=1, labels={"nvidia.com/gpu.memory": memory})
         key = shares(world, f"low{number}", 1, priority="low", gpu_memory="40000")
         bound(world, key, [f"node-{number}"], ["0"], gpu_memory="40000")
-    other = shares(world, "other", 1, priority="low", gpu_memory="40000")
-    bound(world, other, ["node-1"], ["0"], gpu_memory="40000")
+    bound(world, shares(world, "other", 1, priority="low", gpu_memory="40000"), ["node-1"], ["0"], gpu_memory="40000")
     asker = shares(world, "high", 3, priority="high", gpu_memory="40000")
     session = world.cycle()
     assert not session.failures
@@ -81,8 +80,7 @@ def test_what_has_gone_for_a_gang_is_not_counted_twice() -> None:
     for name in ("high", "higher"):
         shares(world, name, 2, priority="high", gpu_fraction="0.5")
     session = world.cycle()
-    assert len(of(session, Place)) == 2
-    assert len(victims(session)) == 4
+    assert (len(of(session, Place)), len(victims(session))) == (2, 4)
     nodes = [node for place in of(session, Place) for (node, _), _ in taken_by(place)]
     assert sorted(nodes) == sorted(2 * sorted(set(nodes)))
 
@@ -104,10 +102,8 @@ def test_domains_are_compared_without_the_shares_of_victims() -> None:
 def test_room_is_there_when_devices_are() -> None:
     """A gang that waits for one half of a device is not let go by the end of the half of another one."""
     world = Cluster(0).nodes(1, gpus=2)
-    low = shares(world, "low", 1, priority="low", gpu_fraction="0.9")
-    bound(world, low, ["node-0"], ["0"], gpu_fraction="0.9")
-    kept = shares(world, "kept", 1, priority="high", gpu_fraction="0.9")
-    bound(world, kept, ["node-0"], ["1"], gpu_fraction="0.9")
+    bound(world, shares(world, "low", 1, priority="low", gpu_fraction="0.9"), ["node-0"], ["0"], gpu_fraction="0.9")
+    bound(world, shares(world, "kept", 1, priority="high", gpu_fraction="0.9"), ["node-0"], ["1"], gpu_fraction="0.9")
     asker = shares(world, "high", 1, priority="high", gpu_fraction="0.5")
     assert victims(world.cycle()) == {"low-worker-0"}
     world.state.on_pod(world.state.pod_objects["uid-kept-worker-0"], None)
@@ -119,13 +115,9 @@ def test_room_is_there_when_devices_are() -> None:
 @settings(max_examples=settings().max_examples * 3 // 5)
 @given(
     running=st.lists(st.tuples(st.integers(0, 3), st.integers(1, 4), st.sampled_from(["0.5", "0.3", "1"])), max_size=8),
-    pods=st.integers(1, 6),
-    asked=st.sampled_from(["0.5", "0.4", "1"]),
-    action=st.sampled_from([Preempt, Consolidate]),
-)
-def test_any_mixture_of_shares(
-    running: list[tuple[int, int, str]], pods: int, asked: str, action: type[Evicting]
-) -> None:
+    pods=st.integers(1, 6), asked=st.sampled_from(["0.5", "0.4", "1"]), action=st.sampled_from([Preempt, Consolidate]),
+)  # fmt: skip
+def test_any_mixture(running: list[tuple[int, int, str]], pods: int, asked: str, action: type[Evicting]) -> None:
     """No search fails, and with all victims gone no device is used more than whole."""
     world = Cluster(0, checked=False)
     world.actions = [action()]
@@ -139,13 +131,11 @@ def test_any_mixture_of_shares(
         shares(world, "high", pods, priority="high", gpu_fraction=asked)
     session = world.cycle()
     assert not session.failures
-    names = victims(session)
+    stay = [pod for pod in world.state.pods.values() if pod.name not in victims(session)]
     left = dict.fromkeys(used, 0)
-    whole = Counter(
-        pod.node for pod in world.state.pods.values() if pod.node and not pod.cls.gpu and pod.name not in names
-    )
-    for pod in world.state.pods.values():
-        for device in pod.devices if pod.name not in names and pod.cls.gpu else ():
+    whole = Counter(pod.node for pod in stay if pod.node and not pod.cls.gpu)
+    for pod in stay:
+        for device in pod.devices if pod.cls.gpu else ():
             left[pod.node, device] += pod.cls.gpu.portion if pod.cls.gpu else 0
     for place in of(session, Place):
         for (node, taken), cls in taken_by(place):

@@ -167,16 +167,11 @@ def test_the_planner_tries_spares_before_it_moves_anybody() -> None:
     assert "SparesForPreempt" in alone
 
 
+PRIORITY = st.sampled_from(["low", "high"])
 RUNNING = st.lists(
-    st.tuples(
-        st.integers(1, 3),  # pods
-        st.sampled_from([2, 4, 8]),  # GPUs of each
-        st.integers(0, 2),  # spares
-        st.sampled_from(["low", "high"]),
-        st.booleans(),  # its minimum is one
-    ),
-    max_size=5,
+    st.tuples(st.integers(1, 3), st.sampled_from([2, 4, 8]), st.integers(0, 2), PRIORITY, st.booleans()), max_size=5
 )
+"""Pods, GPUs of each, spares, priority class, and whether the minimum is one."""
 ASKING = st.lists(st.tuples(st.integers(1, 3), st.sampled_from([2, 4, 8])), min_size=1, max_size=3)
 
 
@@ -205,14 +200,10 @@ def test_any_world(nodes: int, running: list[tuple[int, int, int, str, bool]], a
     places = {place.gang.key: set(slots(place)["worker"]) for place in of(session, Place)}
     taken = set().union(*places.values())
     for keep in of(session, KeepSpares):
-        lost = {
-            node
-            for node, count in kept.get(keep.gang.key, {}).items()
-            if spares(world, keep.gang.key).get(node, 0) < count
-        }
+        now = spares(world, keep.gang.key)
+        lost = {node for node, count in kept.get(keep.gang.key, {}).items() if now.get(node, 0) < count}
         assert not lost or _is_low(world, keep.gang.key), "only those below the asker give"
-        leaves = any(pod.uid in gone for pod in keep.gang.pods)
-        assert leaves or lost <= taken, "what is given is used"
+        assert any(pod.uid in gone for pod in keep.gang.pods) or lost <= taken, "what is given is used"
 
 
 def _holds(room: Counter[str], nodes: int, pods: int, gpus: int) -> bool:
@@ -230,15 +221,12 @@ def _room(
     free = Counter({f"node-{number}": 8 for number in range(6)})
     for key, placement in world.state.placements.items():
         view = world.view(key)
-        cls = view.pod_sets[0].class_of(0)
-        assert cls is not None
-        gpus = cls.requests[GPUS] // 1000
+        gpus = view.pod_sets[0].class_of(0).requests[GPUS] // 1000
         there = [pod for pod in view.pods if pod.alive and pod.node]
         if any(pod.uid not in gone for pod in there) or not there:
             for node, count in spares(world, key).items():
                 free[node] -= gpus * (count - given.get(key, {}).get(node, 0))
-        nodes = [pod.node for pod in there if pod.uid not in gone] or (
-            [] if there else [node for node in slots(placement)["worker"] if node]
-        )
+        placed = [] if there else [node for node in slots(placement)["worker"] if node]
+        nodes = [pod.node for pod in there if pod.uid not in gone] or placed
         free.subtract({node: gpus * count for node, count in Counter(nodes).items()})
     return free

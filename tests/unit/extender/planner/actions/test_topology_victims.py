@@ -1,7 +1,7 @@
 """Room for gangs that must sit together is made in one domain."""
 
 import pytest
-from extender_world import of, slots
+from extender_world import of, only, slots
 from victims_world import Cluster, victims
 
 from extender.planner.actions.consolidate import Consolidate
@@ -37,8 +37,7 @@ def test_victims_are_neighbours(action: type[Evicting]) -> None:
         world.runs(f"g{index}", 1, gpus=4, first=2 * index)
     near(world, world.asks("a", 2, gpus=8))
     session = world.cycle()
-    (room,) = of(session, MakeRoom)
-    assert len(room.victims) == 1
+    assert len(only(session, MakeRoom).victims) == 1
     place = next(place for place in of(session, Place) if place.gang.key == "ns/a")
     assert len({int(node.removeprefix("node-")) // 2 for node in slots(place)["worker"]}) == 1
 
@@ -73,8 +72,7 @@ def test_a_gang_that_moves_stays_together() -> None:
     world.runs("u", 1, gpus=4, first=6)
     world.runs("v", 1, gpus=8, first=7)
     near(world, world.asks("a", 2, gpus=8))
-    session = world.cycle()
-    moved = [place for place in of(session, Place) if place.gang.key == "ns/small"]
+    moved = [place for place in of(world.cycle(), Place) if place.gang.key == "ns/small"]
     for place in moved:
         assert len({int(node.removeprefix("node-")) // 2 for node in slots(place)["worker"] if node}) == 1
 
@@ -86,6 +84,5 @@ def test_what_is_reserved_is_one_domain() -> None:
         key = world.gang(f"g{index}", {"worker": (1, {"nvidia.com/gpu": 8})}, phase="Running", runtime=f"{left:.0f}s")
         world.pod(key, "worker", 0, {"nvidia.com/gpu": 8}, node=f"node-{index}", phase="Running", since=world.now)
     near(world, world.asks("a", 2, gpus=8))
-    (reserve,) = of(world.plan(), Reserve)
-    (nodes,) = ([run.node for run in pod_set.runs] for pod_set in reserve.pod_sets)
+    (nodes,) = ([run.node for run in pod_set.runs] for pod_set in only(world.plan(), Reserve).pod_sets)
     assert nodes == ["node-2", "node-3"]

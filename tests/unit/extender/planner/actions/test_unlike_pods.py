@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from extender_world import World, of, slots
-from hypothesis import example, given, settings
+from extender_world import GPU8, World, of, slots
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from shares_world import cluster
 from victims_world import victims
@@ -49,11 +49,13 @@ def reasons_of(session: Session) -> dict[str, str]:
     return {each.gang.key: each.reason for each in of(session, decisions.Unschedulable)}
 
 
-@pytest.mark.parametrize("gpus", [(4, 0, 0), (0, 0, 4), (2, 1, 2)])
-def test_a_gang_within_the_capability_starts(gpus: tuple[int, ...]) -> None:
-    """Its first pod counts once."""
+@pytest.mark.parametrize(("gpus", "more"), [
+    ((4, 0, 0), {}), ((0, 0, 4), {}), ((2, 1, 2), {}), pytest.param((0, 2, 2, 2), {"min_member": 1}, id="growth"),
+])  # fmt: skip
+def test_a_gang_within_the_capability_starts_and_grows(gpus: tuple[int, ...], more: dict[str, Any]) -> None:
+    """Its first pod counts once; of those above a minimum two of 2 GPUs fit into 5, as the first asks for none."""
     world = world_of().queue("team", capability={"nvidia.com/gpu": 5})
-    labelled(world, "a", gpus, queue="team")
+    labelled(world, "a", gpus, queue="team", **more)
     assert [place.new_slots for place in of(world.plan(), decisions.Place)] == [3]
 
 
@@ -75,13 +77,6 @@ def test_a_gang_that_the_empty_cluster_holds_is_let_in() -> None:
     assert [place.gang.group.metadata.name for place in of(session, decisions.Place)] == ["fits"]
     waits = next(each for each in of(session, decisions.Unschedulable) if each.gang.key == key)
     assert "3 pods must start together, but even an empty cluster has room for 2" in waits.message
-
-
-def test_growth_stays_within_the_capability() -> None:
-    """Of the pods above the minimum two of 2 GPUs fit into 5, as the first of the set asks for none."""
-    world = world_of().queue("team", capability={"nvidia.com/gpu": 5})
-    labelled(world, "a", (0, 2, 2, 2), queue="team", min_member=1)
-    assert [place.new_slots for place in of(world.plan(), decisions.Place)] == [3]
 
 
 @pytest.mark.parametrize(("framework", "placed"), [("torch", 1), ("", 2)])
@@ -118,9 +113,7 @@ def test_a_whole_sub_group_is_counted() -> None:
 @settings(max_examples=settings().max_examples // 2)
 @example(gpus=[2, 1, 1], least=2, limit=2)
 @given(gpus=st.lists(st.integers(0, 4), min_size=1, max_size=6), least=st.integers(1, 6), limit=st.integers(0, 12))
-def test_a_gang_is_planned_if_and_only_if_its_queue_takes_what_it_is_given(
-    gpus: list[int], least: int, limit: int
-) -> None:
+def test_a_gang_is_planned_just_if_its_queue_takes_what_it_is_given(gpus: list[int], least: int, limit: int) -> None:
     """What is refused would have been over the capability, and what is placed is not."""
     world = World(checked=False).nodes(3)
     world.plugins = [GangPlugin({}), Proportion({}), Predicates({})]
@@ -135,13 +128,11 @@ def test_a_gang_is_planned_if_and_only_if_its_queue_takes_what_it_is_given(
         assert reasons_of(session) == {key: "QueueOverCapability"}
         gpu = session.snapshot.axis["nvidia.com/gpu"]
         gang = session.gang(key)
-        assert gang is not None
         ask = session.ask(gang)
         assert session.amounts(ask)[gpu] == 1000 * sum(gpus[:least])
         assert (session.amounts(ask, ask.members(session.hooks, ask.minimum)) == session.amounts(ask)).all()
 
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 ONE = {"cpu": 1, "nvidia.com/gpu": 1}
 
 
@@ -216,8 +207,7 @@ def test_a_pod_of_a_full_queue_waits_although_another_of_its_job_runs() -> None:
 def test_a_job_that_the_empty_cluster_could_not_hold_is_not_let_in_before_all_its_pods_exist(seen: int) -> None:
     """All pods of a batch Job are alike, so that the first one tells."""
     world = World().nodes(8)
-    key = group(world, "large", 9, phase="Pending", independent=False)
-    waiting_pods(world, key, range(seen), GPU8)
+    waiting_pods(world, group(world, "large", 9, phase="Pending", independent=False), range(seen), GPU8)
     session = world.session(world.progress, Enqueue(), Allocate())
     assert not of(session, decisions.AdmitGang)
     [waits] = of(session, decisions.Unschedulable)

@@ -18,17 +18,12 @@ from extender.planner.framework.session import Session
 from extender.planner.plugins.order import Reservations
 from extender.planner.plugins.topology import TopologyPlugin
 
+PRIORITY = st.sampled_from(["", "low", "high"])
 RUNNING = st.lists(
-    st.tuples(
-        st.integers(1, 4),  # pods
-        st.integers(1, 8),  # GPUs of each
-        st.integers(1, 4),  # minimum
-        st.sampled_from(["", "low", "high"]),
-        st.booleans(),  # a budget counts it
-        st.booleans(),  # it must be in one rack
-    ),
+    st.tuples(st.integers(1, 4), st.integers(1, 8), st.integers(1, 4), PRIORITY, st.booleans(), st.booleans()),
     max_size=8,
 )
+"""Pods, GPUs of each, minimum, priority class, whether a budget counts it, and whether it must be in one rack."""
 ASKING = st.lists(
     st.tuples(st.integers(1, 4), st.integers(1, 8), st.sampled_from(["low", "high"]), st.booleans()), max_size=3
 )
@@ -37,13 +32,9 @@ NEAR = {"muster.dev/topology-required": "rack"}
 
 @settings(max_examples=settings().max_examples * 3 // 2)
 @given(
-    nodes=st.integers(1, 5),
-    running=RUNNING,
-    asking=ASKING,
-    allowed=st.integers(0, 4),
-    port=st.booleans(),
+    nodes=st.integers(1, 5), running=RUNNING, asking=ASKING, allowed=st.integers(0, 4), port=st.booleans(),
     action=st.sampled_from([Preempt, Consolidate]),
-)
+)  # fmt: skip
 def test_any_world(
     nodes: int,
     running: list[tuple[int, int, int, str, bool, bool]],
@@ -108,8 +99,7 @@ def _check(world: Cluster, session: Session, allowed: int, *, moves: bool) -> No
             gone.add(pod.uid)
             assert moves or victim.priority < room.gang.priority
             assert not moves or victim.key in places
-    budgeted = [uid for uid in gone if world.state.pods[uid].labels.get("app") == "db"]
-    assert len(budgeted) <= allowed
+    assert len([uid for uid in gone if world.state.pods[uid].labels.get("app") == "db"]) <= allowed
     for gang in session.snapshot.gangs:
         left = [pod for pod in gang.pods if pod.alive and pod.uid not in gone]
         if gang.taken:
@@ -119,14 +109,10 @@ def _check(world: Cluster, session: Session, allowed: int, *, moves: bool) -> No
     for place in places.values():
         placed = {(each.name, rank): node for each in place.pod_sets for rank, node in _ranks(each)}
         sets = {pod_set.name: pod_set for pod_set in place.gang.pod_sets}
-        taken = {
-            (pod.slot.pod_set, pod.slot.rank)
-            for pod in place.gang.pods
-            if pod.slot and pod.alive and pod.uid not in gone
-        }
+        there = [pod.slot for pod in place.gang.pods if pod.alive and pod.uid not in gone]
+        taken = {(slot.pod_set, slot.rank) for slot in there if slot}
         for (name, rank), node in placed.items():
             cls = sets[name].class_of(rank)
-            assert cls is not None
             if (name, rank) not in taken:
                 free[node] -= cls.requests["nvidia.com/gpu"]
         assert len(placed) >= place.gang.min_member
@@ -147,47 +133,30 @@ def test_no_victim_could_be_left_out(number: int) -> None:
     for index in range(8):
         world.runs(f"g{index}", 1, gpus=4, first=index % 4)
     world.asks("high", number)
-    session = world.cycle()
-    assert sum(len(room.victims) for room in of(session, MakeRoom)) == 2 * number
+    assert sum(len(room.victims) for room in of(world.cycle(), MakeRoom)) == 2 * number
 
 
 PATIENCE_S = 600.0
 
 
-def one_node(*, patient: bool) -> tuple[Cluster, str]:
-    """A node with four small gangs, and a gang for half of it that has waited for long, unless it is `patient`."""
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_new_reservation_is_not_in_the_way_of_its_own_gang(patient: bool) -> None:  # noqa: FBT001 - pytest's way
+    """Two pods need the room of two, also as their gang becomes the head; what is reserved would be kept twice then."""
     world = Cluster(1)
     world.plugins = [Reservations({}), *world.plugins]
     for number in range(4):
         world.runs(f"low{number}", 1, gpus=2)
     asker = world.asks("high", 2, gpus=2)
     world.now += 0.0 if patient else 2 * PATIENCE_S
-    return world, asker
-
-
-@pytest.mark.parametrize("patient", [True, False])
-def test_a_new_reservation_is_not_in_the_way_of_its_own_gang(patient: bool) -> None:  # noqa: FBT001 - pytest's way
-    """Two pods need the room of two, also in the cycle in which their gang becomes the head."""
-    world, asker = one_node(patient=patient)
     session = world.cycle()
-    assert [place.gang.key for place in of(session, Place)] == [asker]
-    assert len(victims(session)) == 2
-
-
-def test_nothing_is_reserved_any_more_once_victims_go() -> None:
-    """Else the room of the gang would be kept twice in this cycle, and from pods without a gang after it."""
-    world, _ = one_node(patient=False)
-    session = world.cycle()
+    assert ([place.gang.key for place in of(session, Place)], len(victims(session))) == ([asker], 2)
     assert not of(session, Reserve)
     assert not session.reserved_rooms
 
 
 @settings(max_examples=settings().max_examples * 3 // 5)
 @given(
-    gpus=st.sampled_from([1, 2, 4]),
-    pods=st.integers(1, 4),
-    asked=st.sampled_from([1, 2, 4, 8]),
-    waited=st.booleans(),
+    gpus=st.sampled_from([1, 2, 4]), pods=st.integers(1, 4), asked=st.sampled_from([1, 2, 4, 8]), waited=st.booleans()
 )
 def test_reservations_cost_no_victims(gpus: int, pods: int, asked: int, waited: bool) -> None:  # noqa: FBT001
     """With one gang that waits, as many go with reservations as without any, however long it has waited."""

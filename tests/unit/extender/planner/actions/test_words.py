@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from extender_world import World, of
+from extender_world import GPU8, World, of
 from victims_world import Cluster
 
 from extender.explain.text import _about, _span
@@ -15,8 +15,6 @@ from extender.planner.reasons.cause import NODE_AFFINITY, scarce
 from extender.planner.reasons.relief import nothing
 from extender.planner.reasons.room import Cause, NearestMiss, Shortage
 from muster.api.volcano.scheduling import PodGroupCondition
-
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 
 
 def test_a_gang_that_does_not_grow_is_told_what_runs_and_what_is_missing() -> None:
@@ -76,13 +74,10 @@ def test_who_is_of_another_namespace_reads_the_queue_only() -> None:
     assert session.called(gang, gang) == "Job a"
 
 
-@pytest.mark.parametrize(
-    ("whole_nodes", "words"),
-    [
-        (True, "nothing here: it needs 9 nodes with 8 nvidia.com/gpu, and there are 8"),
-        (False, "nothing here: it needs room for 9 pods of 8 nvidia.com/gpu each, and there is room for 8"),
-    ],
-)
+@pytest.mark.parametrize(("whole_nodes", "words"), [
+    (True, "nothing here: it needs 9 nodes with 8 nvidia.com/gpu, and there are 8"),
+    (False, "nothing here: it needs room for 9 pods of 8 nvidia.com/gpu each, and there is room for 8"),
+])  # fmt: skip
 def test_a_gang_that_can_never_start_is_told_so(words: str, *, whole_nodes: bool) -> None:
     """That others start first would not help it."""
     miss = NearestMiss(1, "nvidia.com/gpu", 8000, whole_nodes, ())
@@ -90,8 +85,7 @@ def test_a_gang_that_can_never_start_is_told_so(words: str, *, whole_nodes: bool
 
 
 @pytest.mark.parametrize(
-    ("left_s", "words"),
-    [(0.4, "0 s"), (99, "99 s"), (1790, "29 min"), (7200, "2 h"), (3 * 86400, "3 d")],
+    ("left_s", "words"), [(0.4, "0 s"), (99, "99 s"), (1790, "29 min"), (7200, "2 h"), (3 * 86400, "3 d")]
 )
 def test_times_are_as_long_as_people_say_them(left_s: float, words: str) -> None:
     """Not 1790 s."""

@@ -46,17 +46,14 @@ def test_every_unknown_name_is_an_error() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "error"),
-    [
-        ("actions: [allocate]", 'actions: must be one text with commas, as in "enqueue, allocate"'),
-        ("- a", "the file: must have fields, as in `name: value`, and is ['a']"),
-        ("tiers: {plugins: []}", "tiers: must be a list"),
-        ("tiers: [{plugins: [{arguments: {}}]}]", "tiers[0].plugins[0].name: must be the name of a plugin"),
-        ("tiers: [{plugins: [{name: tdm, arguments: 3}]}]", "tiers[0].plugins[0].arguments: must have fields, as in"),
-        ("tiers: [", "this is no YAML: "),
-    ],
-)
+@pytest.mark.parametrize(("text", "error"), [
+    ("actions: [allocate]", 'actions: must be one text with commas, as in "enqueue, allocate"'),
+    ("- a", "the file: must have fields, as in `name: value`, and is ['a']"),
+    ("tiers: {plugins: []}", "tiers: must be a list"),
+    ("tiers: [{plugins: [{arguments: {}}]}]", "tiers[0].plugins[0].name: must be the name of a plugin"),
+    ("tiers: [{plugins: [{name: tdm, arguments: 3}]}]", "tiers[0].plugins[0].arguments: must have fields, as in"),
+    ("tiers: [", "this is no YAML: "),
+])  # fmt: skip
 def test_a_wrong_shape_is_an_error(text: str, error: str) -> None:
     """With what it must be."""
     assert [each.startswith(error) for each in report_of(text).errors] == [True]
@@ -65,23 +62,21 @@ def test_a_wrong_shape_is_an_error(text: str, error: str) -> None:
 def test_the_valid_names_stand_with_the_error() -> None:
     """Those of Muster and of both projects."""
     [error] = report_of("actions: alocate").errors
-    assert error.endswith(
-        "valid actions: allocate, backfill, consolidate, consolidation, enqueue, gangpreempt, gangreclaim, preempt,"
-        " reclaim, repair, shuffle, stalegangeviction"
+    names = (
+        "allocate, backfill, consolidate, consolidation, enqueue, gangpreempt, gangreclaim, preempt, reclaim, repair"
     )
+    assert error.endswith(f"valid actions: {names}, shuffle, stalegangeviction")
 
 
-@pytest.mark.parametrize(
-    ("plugin", "argument"),
-    [(name, argument) for name in registry().plugins for argument in registry().own_arguments(name)],
-)
+@pytest.mark.parametrize(("plugin", "argument"), [
+    (name, argument) for name in registry().plugins for argument in registry().own_arguments(name)
+])  # fmt: skip
 def test_an_argument_that_the_documentation_lists_is_taken_with_its_default(plugin: str, argument: str) -> None:
     """Numbers are written as such; without a default any text of its kind does."""
     default = registry().own_arguments(plugin)[argument].default or "168h"
     value = int(default) if default.isdigit() else default
     assert registry().plugin(plugin, {argument: value})
-    report = report_of(f"tiers: [{{plugins: [{{name: {plugin}, arguments: {{{argument}: {value}}}}}]}}]")
-    assert not report.errors
+    assert not report_of(f"tiers: [{{plugins: [{{name: {plugin}, arguments: {{{argument}: {value}}}}}]}}]").errors
 
 
 LATER = "actions: enqueue, tidy\ntiers: [{plugins: [{name: quietnodes}, {name: nobodys}]}]\n"
@@ -137,15 +132,9 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
     ]
     assert [line.partition(": no effect: ")[::2] for line in report_of(DIFFERENT).lines() if "no effect" in line] == [
         ("actions: shuffle", "no pod is evicted unless a gang starts in the room"),
-        (
-            "tiers[0].plugins[0].arguments.ancestorReclaimLevel",
-            "reclaim compares the branches below a common ancestor",
-        ),
+        ("tiers[0].plugins[0].arguments.ancestorReclaimLevel", "reclaim compares the branches below a common ancestor"),
         ("tiers[0].plugins[0].enableHierarchy", "queues with a parent always count in it, and need no switch"),
-        (
-            "tiers[0].plugins[3].enablePredicate",
-            "what a pod or a gang requires holds under every configuration",
-        ),
+        ("tiers[0].plugins[3].enablePredicate", "what a pod or a gang requires holds under every configuration"),
         (
             "tiers[0].plugins[4]: tdm",
             "nodes that are lent by the hour are not known; victims are the victim actions' to say",
@@ -159,7 +148,5 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
     actions, plugins = parts_of(config.parse(DIFFERENT))
     assert [action.name for action in actions][1:5] == ["enqueue", "preempt", "allocate", "recall"]
     assert [plugin.name for plugin in plugins] == ["proportion", "gang", "predicates", "dynamicresources", "topology"]
-    [usage] = [
-        plugin.plugin.usage for plugin in plugins if isinstance(plugin, SwitchedPlugin) and plugin.name == "proportion"
-    ][:1]
-    assert usage.half_life_s == 3600
+    switched = next(each for each in plugins if isinstance(each, SwitchedPlugin) and each.name == "proportion")
+    assert switched.plugin.usage.half_life_s == 3600

@@ -173,13 +173,10 @@ def test_every_plugin_loads_with_all_its_arguments_at_their_defaults(name: str) 
     assert report_of(yaml.safe_dump({"tiers": [{"plugins": [plugin]}]})).errors == []
 
 
-@pytest.mark.parametrize(
-    ("name", "known", "ours"),
-    [
-        *((name, known, "plugins") for name, known in PLUGINS.items()),
-        *((name, known, "actions") for name, known in ACTIONS.items()),
-    ],
-)
+@pytest.mark.parametrize(("name", "known", "ours"), [
+    *((name, known, "plugins") for name, known in PLUGINS.items()),
+    *((name, known, "actions") for name, known in ACTIONS.items()),
+])  # fmt: skip
 def test_what_muster_lacks_of_theirs_says_why(name: str, known: Name, ours: str) -> None:
     """And no other plugin or action says so."""
     assert ((known.ours or name) in getattr(registry(), ours)) is not bool(known.without)
@@ -195,9 +192,7 @@ def test_every_switch_loads_at_both_values(name: str) -> None:
 
 def test_every_action_argument_and_field_of_metrics_loads() -> None:
     """And each is in the report."""
-    configurations = [
-        {"name": action, "arguments": dict.fromkeys(arguments, 1)} for action, arguments in ACTION_ARGUMENTS.items()
-    ]
+    configurations = [{"name": name, "arguments": dict.fromkeys(each, 1)} for name, each in ACTION_ARGUMENTS.items()]
     report = report_of(yaml.safe_dump({"configurations": configurations, "metrics": dict.fromkeys(METRICS, "x")}))
     assert report.errors == []
     idle = {finding.path for finding in report.findings}

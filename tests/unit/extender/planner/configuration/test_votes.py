@@ -10,14 +10,11 @@ from extender.planner.framework import config, decisions
 TIERS = "[{plugins: [{name: priority}, {name: gang}, {name: overcommit}, {name: predicates}, {name: proportion}]}]"
 
 
-@pytest.mark.parametrize(
-    ("actions", "victim_count"),
-    [
-        ("allocate, backfill, gangreclaim, gangpreempt", 2),
-        ("enqueue, allocate, backfill, gangpreempt", 2),
-        ("enqueue, allocate, backfill", 0),
-    ],
-)
+@pytest.mark.parametrize(("actions", "victim_count"), [
+    ("allocate, backfill, gangreclaim, gangpreempt", 2),
+    ("enqueue, allocate, backfill, gangpreempt", 2),
+    ("enqueue, allocate, backfill", 0),
+])  # fmt: skip
 def test_overcommit_keeps_out_no_gang_that_may_evict(actions: str, victim_count: int) -> None:
     """Two low gangs hold all 4 CPUs; a high gang of 4 gets them if an action may evict for it."""
     world = Cluster(0)

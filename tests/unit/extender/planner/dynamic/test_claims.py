@@ -10,9 +10,8 @@ from extender.planner.dynamic.claims import Alike, DeviceAlternative, DeviceDema
 from muster.api.kubernetes.devices import Device, DeviceClass, DeviceTaint, ResourceClaimSpec
 
 GPU, NIC = DeviceKind((DeviceAlternative("gpu"),)), DeviceKind((DeviceAlternative("nic"),))
-LIKE_GPU, LIKE_NIC = (
-    DeviceKind((DeviceAlternative(name, attributes=("example.com/rail",)),)) for name in ("gpu", "nic")
-)
+RAIL = ("example.com/rail",)
+LIKE_GPU, LIKE_NIC = (DeviceKind((DeviceAlternative(name, attributes=RAIL),)) for name in ("gpu", "nic"))
 SAME_RAIL = {"matchAttribute": "example.com/rail"}
 R0 = "request 'r0': "
 ALL = {"deviceClassName": "gpu", "allocationMode": "All"}
@@ -33,35 +32,23 @@ DEMANDS: dict[str, tuple[dict[str, Any], DeviceDemand]] = {
     "access": (asks(exactly(count=2, adminAccess=True)), DeviceDemand(beside=((GPU, 2),))),
     "access to all": (asks(ALL | {"adminAccess": True}), DeviceDemand(beside=((GPU, 1),))),
     "one way": (asks(either(exactly(count=2))), DeviceDemand(((GPU, 2),))),
-    "two ways": (
-        asks(either(exactly(), exactly("nic"))),
-        DeviceDemand(((DeviceKind((DeviceAlternative("gpu"), DeviceAlternative("nic"))), 1),)),
-    ),
-    "ways of more than one": (
-        asks(either(exactly(), exactly("nic", 2))),
-        DeviceDemand(unseen=(R0 + "it names alternatives that are more than one device",))
-    ),
-    "a way of a part": (
-        asks(either(exactly(), exactly(capacity={}), exactly(capacity={"requests": {}}))),
-        DeviceDemand(unseen=(R0 + "it asks for a part of a device",)),
-    ),
+    "two ways": (asks(either(exactly(), exactly("nic"))),
+                 DeviceDemand(((DeviceKind((DeviceAlternative("gpu"), DeviceAlternative("nic"))), 1),))),
+    "ways of more than one": (asks(either(exactly(), exactly("nic", 2))),
+                              DeviceDemand(unseen=(R0 + "it names alternatives that are more than one device",))),
+    "a way of a part": (asks(either(exactly(), exactly(capacity={}), exactly(capacity={"requests": {}}))),
+                        DeviceDemand(unseen=(R0 + "it asks for a part of a device",))),
     "no way": (asks({"firstAvailable": []}, exactly()),
                DeviceDemand(((GPU, 1),), unseen=(R0 + "it is of a kind that this version does not know",))),
     "a mode": (asks(exactly(allocationMode="Some")),
                DeviceDemand(unseen=(R0 + "its allocation mode 'Some' is one that this version does not know",))),
     "the usual mode": (asks(exactly(allocationMode="ExactCount")), DeviceDemand(((GPU, 1),))),
-    "alike": (
-        asks(exactly(), exactly("nic"), constraints=[SAME_RAIL]),
-        DeviceDemand(((LIKE_GPU, 1), (LIKE_NIC, 1)), alike=(Alike("example.com/rail", (LIKE_GPU, LIKE_NIC)),)),
-    ),
-    "two alike": (
-        asks(exactly(count=2), exactly("nic"), constraints=[SAME_RAIL | {"requests": ["r0"]}]),
-        DeviceDemand(((LIKE_GPU, 2), (NIC, 1)), alike=(Alike("example.com/rail", (LIKE_GPU,)),)),
-    ),
-    "one is alike": (
-        asks(exactly(), exactly("nic"), constraints=[SAME_RAIL | {"requests": ["r1/w0"]}]),
-        DeviceDemand(((GPU, 1), (LIKE_NIC, 1))),
-    ),
+    "alike": (asks(exactly(), exactly("nic"), constraints=[SAME_RAIL]),
+              DeviceDemand(((LIKE_GPU, 1), (LIKE_NIC, 1)), alike=(Alike("example.com/rail", (LIKE_GPU, LIKE_NIC)),))),
+    "two alike": (asks(exactly(count=2), exactly("nic"), constraints=[SAME_RAIL | {"requests": ["r0"]}]),
+                  DeviceDemand(((LIKE_GPU, 2), (NIC, 1)), alike=(Alike("example.com/rail", (LIKE_GPU,)),))),
+    "one is alike": (asks(exactly(), exactly("nic"), constraints=[SAME_RAIL | {"requests": ["r1/w0"]}]),
+                     DeviceDemand(((GPU, 1), (LIKE_NIC, 1)))),
     "another constraint first": (
         asks(exactly(count=2), constraints=[{"distinctAttribute": "example.com/rail"}, SAME_RAIL]),
         DeviceDemand(
@@ -69,10 +56,8 @@ DEMANDS: dict[str, tuple[dict[str, Any], DeviceDemand]] = {
             unseen=("it has a constraint of a kind that is not counted",),
         ),
     ),
-    "another constraint": (
-        asks(exactly(), constraints=[{"distinctAttribute": "example.com/rail"}]),
-        DeviceDemand(((GPU, 1),), unseen=("it has a constraint of a kind that is not counted",)),
-    ),
+    "another constraint": (asks(exactly(), constraints=[{"distinctAttribute": "example.com/rail"}]),
+                           DeviceDemand(((GPU, 1),), unseen=("it has a constraint of a kind that is not counted",))),
 }  # fmt: skip
 
 
@@ -82,44 +67,36 @@ def test_what_a_claim_asks_for(what: str) -> None:
     spec, expected = DEMANDS[what]
     found = demand_of(msgspec.convert(spec, ResourceClaimSpec))
     assert found == expected
-    named = [kind for kind, _ in (*expected.counts, *expected.beside)]
-    assert found.kinds == {*named, *expected.all_of}
+    assert found.kinds == {*[kind for kind, _ in (*expected.counts, *expected.beside)], *expected.all_of}
 
 
-@pytest.mark.parametrize(
-    ("wanted", "name"),
-    [
-        ((DeviceAlternative("gpu"),), "gpu"),
-        ((DeviceAlternative("gpu", ("a", "b")),), "gpu[a && b] (mark)"),
-        ((DeviceAlternative("gpu", ("a",)),), "gpu[a]"),
-        ((DeviceAlternative("gpu", ("a" * 155,)),), f"gpu[{'a' * 155}]"),
-        ((DeviceAlternative("gpu", attributes=("rail",)),), "gpu[has rail] (mark)"),
-        ((DeviceAlternative("gpu"), DeviceAlternative("nic")), "gpu or nic (mark)"),
-        ((DeviceAlternative("gpu", ("a" * 156,)),), f"gpu[{'a' * 156} (mark)"),
-        ((DeviceAlternative("gpu", (), (Tolerated("", "Exists", "", ""),)),), "gpu (mark)"),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "name"), [
+    ((DeviceAlternative("gpu"),), "gpu"),
+    ((DeviceAlternative("gpu", ("a", "b")),), "gpu[a && b] (mark)"),
+    ((DeviceAlternative("gpu", ("a",)),), "gpu[a]"),
+    ((DeviceAlternative("gpu", ("a" * 155,)),), f"gpu[{'a' * 155}]"),
+    ((DeviceAlternative("gpu", attributes=("rail",)),), "gpu[has rail] (mark)"),
+    ((DeviceAlternative("gpu"), DeviceAlternative("nic")), "gpu or nic (mark)"),
+    ((DeviceAlternative("gpu", ("a" * 156,)),), f"gpu[{'a' * 156} (mark)"),
+    ((DeviceAlternative("gpu", (), (Tolerated("", "Exists", "", ""),)),), "gpu (mark)"),
+])  # fmt: skip
 def test_a_kind_is_named_by_what_it_must_be(wanted: tuple[DeviceAlternative, ...], name: str) -> None:
     """As Kubernetes names a class; where the words leave something out, a mark tells kinds apart."""
-    found = DeviceKind(wanted).name.removeprefix("deviceclass.resource.kubernetes.io/")
-    words, _, mark = found.partition(" (")
+    words, _, mark = DeviceKind(wanted).name.removeprefix("deviceclass.resource.kubernetes.io/").partition(" (")
     assert words == name.partition(" (")[0]
     assert len(mark) == (9 if "(" in name else 0)
 
 
-@pytest.mark.parametrize(
-    ("toleration", "covered"),
-    [
-        (Tolerated("", "Exists", "", ""), True),
-        (Tolerated("sick", "Exists", "", ""), True),
-        (Tolerated("sick", "Equal", "yes", ""), True),
-        (Tolerated("sick", "Equal", "no", ""), False),
-        (Tolerated("well", "Exists", "", ""), False),
-        (Tolerated("", "Equal", "yes", ""), False),
-        (Tolerated("sick", "Exists", "", "NoExecute"), True),
-        (Tolerated("sick", "Exists", "", "NoSchedule"), False),
-    ],
-)
+@pytest.mark.parametrize(("toleration", "covered"), [
+    (Tolerated("", "Exists", "", ""), True),
+    (Tolerated("sick", "Exists", "", ""), True),
+    (Tolerated("sick", "Equal", "yes", ""), True),
+    (Tolerated("sick", "Equal", "no", ""), False),
+    (Tolerated("well", "Exists", "", ""), False),
+    (Tolerated("", "Equal", "yes", ""), False),
+    (Tolerated("sick", "Exists", "", "NoExecute"), True),
+    (Tolerated("sick", "Exists", "", "NoSchedule"), False),
+])  # fmt: skip
 def test_a_device_with_a_taint_is_for_who_tolerates_it(toleration: Tolerated, *, covered: bool) -> None:
     """A taint without an effect that keeps pods away is nothing to tolerate."""
     classes = {"gpu": DeviceClass()}

@@ -20,17 +20,11 @@ STEPS = st.lists(st.tuples(st.sampled_from(NAMES), st.integers(0, 4), st.boolean
 
 def tree_with(guarantees: dict[str, int]) -> QueueTree:
     """Two queues, one with two below it, along one resource."""
-    return tree_of(
-        {
-            name: Queue(
-                metadata=ObjectMeta(name=name),
-                spec=QueueSpec(parent=parent, guarantee=Guarantee(resource={"pods": guarantees.get(name, 0)})),
-            )
-            for name, parent in PARENTS.items()
-        },
-        {"pods": 0},
-        1,
-    )
+    made = {}
+    for name, parent in PARENTS.items():
+        spec = QueueSpec(parent=parent, guarantee=Guarantee(resource={"pods": guarantees.get(name, 0)}))
+        made[name] = Queue(metadata=ObjectMeta(name=name), spec=spec)
+    return tree_of(made, {"pods": 0}, 1)
 
 
 def made(tree: QueueTree, used: dict[str, int], fixed: dict[str, int]) -> Allocations:
@@ -43,9 +37,7 @@ def made(tree: QueueTree, used: dict[str, int], fixed: dict[str, int]) -> Alloca
 
 
 @given(st.dictionaries(st.sampled_from([*PARENTS]), st.integers(0, 5)), STEPS)
-def test_what_follows_trials_is_what_is_made_at_once(
-    guarantees: dict[str, int], steps: list[tuple[str, int, bool]]
-) -> None:
+def test_what_follows_trials_is_made_at_once(guarantees: dict[str, int], steps: list[tuple[str, int, bool]]) -> None:
     """Guarantees included, and back again; growth says beforehand by how much each queue's committed amounts rise."""
     tree = tree_with(guarantees)
     kept, used, fixed = made(tree, {}, {}), dict.fromkeys(NAMES, 0), dict.fromkeys(NAMES, 0)
@@ -74,9 +66,8 @@ def test_what_follows_trials_is_what_is_made_at_once(
 def test_a_guarantee_is_committed_where_nothing_is_used() -> None:
     """At its queue and all above it; more is only what is used beyond it."""
     tree = tree_with({"a1": 3, "b": 2})
-    assert {name: made(tree, {"a1": 1, "a2": 4, "root": 1}, {}).committed[tree.row(name), 0] for name in NAMES} == {
-        "root": 10, "a": 7, "a1": 3, "a2": 4, "b": 2,
-    }  # fmt: skip
+    committed = made(tree, {"a1": 1, "a2": 4, "root": 1}, {}).committed[:, 0]
+    assert {name: committed[tree.row(name)] for name in NAMES} == {"root": 10, "a": 7, "a1": 3, "a2": 4, "b": 2}
 
 
 def two(name: str, parent: str = "", **deserved: int) -> Queue:

@@ -72,14 +72,9 @@ def test_exact_gives_them_but_for_the_quirks(name: str) -> None:
 
 
 CLAIM = st.builds(
-    row,
-    st.integers(0, 20),
-    st.integers(1, 100),
-    st.integers(0, 60),
-    limit=st.one_of(st.just(inf), st.integers(0, 40)),
-    priority=st.integers(0, 2),
-    usage=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
-)
+    row, st.integers(0, 20), st.integers(1, 100), st.integers(0, 60), limit=st.one_of(st.just(inf), st.integers(0, 40)),
+    priority=st.integers(0, 2), usage=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+)  # fmt: skip
 WORLDS = st.tuples(st.integers(0, 100), st.lists(CLAIM, min_size=1, max_size=8))
 
 
@@ -131,27 +126,20 @@ def test_a_quota_that_there_is_room_for_is_given(world: tuple[int, list[dict[str
 
 
 def test_what_was_used_a_half_life_ago_counts_half() -> None:
-    """However many steps the time went in."""
+    """However many steps the time went in, and over a restart."""
     book = UsageBook(100.0)
-    book.advance(0.0, {"a": {"cpu": 8000}})
-    for now in (30.0, 60.0, 100.0):
+    for now in (0.0, 30.0, 60.0, 100.0):
         book.advance(now, {"a": {"cpu": 8000}})
     assert book.means["a"]["cpu"] == pytest.approx(4000)
+    again = UsageBook(100.0)
+    again.load("a", {"cpu": 4000}, at=0.0, now=100.0)
     book.advance(200.0, {})
-    assert book.means["a"]["cpu"] == pytest.approx(2000)
-
-
-def test_a_mean_survives_a_restart() -> None:
-    """It has decayed meanwhile."""
-    book = UsageBook(100.0)
-    book.load("a", {"cpu": 4000}, at=0.0, now=100.0)
-    assert book.means["a"]["cpu"] == pytest.approx(2000)
+    assert book.means["a"]["cpu"] == again.means["a"]["cpu"] == pytest.approx(2000)
 
 
 def test_what_is_nothing_any_more_is_forgotten() -> None:
     """So that queues that are gone leave nothing."""
     book = UsageBook(1.0)
-    book.advance(0.0, {})
-    book.advance(1.0, {"a": {"cpu": 1}})
-    book.advance(100.0, {})
+    for now, used in ((0.0, {}), (1.0, {"a": {"cpu": 1}}), (100.0, {})):
+        book.advance(now, used)
     assert book.means == {}

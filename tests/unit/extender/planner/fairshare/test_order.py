@@ -13,31 +13,24 @@ def standing(**gpu: Any) -> WeighedQueue:
     bounds = {name: (inf, gpu.get(name, default)) for name, default in (("fair", 0), ("quota", 0), ("limit", inf))}
     bounds["fair"] = (gpu.get("others", inf), bounds["fair"][1])
     more = {"priority": gpu.get("priority", 0), "born": gpu.get("born", ("", ""))}
-    return WeighedQueue(
-        allocated=(2 * gpu.get("others", 0), gpu.get("allocated", 0)), total=(100, 10), **bounds, **more
-    )
+    allocated = (2 * gpu.get("others", 0), gpu.get("allocated", 0))
+    return WeighedQueue(allocated=allocated, total=(100, 10), **bounds, **more)
 
 
 LEFT_FIRST = {
-    "1: within its fair share": (
-        standing(fair=5, allocated=5, others=5), standing(fair=5, allocated=6, others=5, priority=9), 1, 1
-    ),
-    "2: within what it deserves (KAI)": (
-        standing(quota=4, fair=5, allocated=3), standing(quota=4, fair=5, allocated=4), 1, 1
-    ),
+    "1: within its fair share": (standing(fair=5, allocated=5, others=5),
+                                 standing(fair=5, allocated=6, others=5, priority=9), 1, 1),
+    "2: within what it deserves (KAI)": (standing(quota=4, fair=5, allocated=3), standing(quota=4, fair=5, allocated=4),
+                                         1, 1),
     "3: the higher priority": (standing(fair=5, allocated=4, priority=1), standing(fair=5, allocated=1), 1, 1),
     "4: has a share of what it uses": (standing(fair=5, allocated=4), standing(fair=0, allocated=0), 1, 1),
     "5: smaller share (KAI)": (standing(fair=5, allocated=2), standing(fair=5, allocated=4), 1, 1),
-    "5: smaller share with the gang (KAI)": (
-        standing(fair=8, allocated=3), standing(fair=4, allocated=2), 0.5, 0.75
-    ),
+    "5: smaller share with the gang (KAI)": (standing(fair=8, allocated=3), standing(fair=4, allocated=2), 0.5, 0.75),
     "6: smaller share without it": (standing(fair=5, allocated=1), standing(fair=5, allocated=2), 2, 1),
-    "7: the weaker one, though it is younger": (
-        standing(fair=4, allocated=0, born=("2", "b")), standing(fair=8, allocated=0, born=("1", "a")), 0, 0
-    ),
-    "8: the older one": (
-        standing(fair=5, allocated=1, born=("1", "b")), standing(fair=5, allocated=1, born=("2", "a")), 1, 1
-    ),
+    "7: the weaker one, though it is younger": (standing(fair=4, allocated=0, born=("2", "b")),
+        standing(fair=8, allocated=0, born=("1", "a")), 0, 0),
+    "8: the older one": (standing(fair=5, allocated=1, born=("1", "b")), standing(fair=5, allocated=1, born=("2", "a")),
+                         1, 1),
 }  # fmt: skip
 
 

@@ -15,31 +15,23 @@ Row = tuple[int, float, int]
 """What a queue deserves, its fair share, and what it has."""
 
 VECTORS = {
-    "R1": ((0, 5, 4), 1, (0, 5, 6), [1], True),
-    "R2": ((0, 5, 2), 3, (0, 5, 6), [3], True),
-    "R3": ((0, 5, 3), 2, (0, 5, 6), [1, 1], False),
-    "R4 one by one": ((4, 4, 2), 2, (4, 6, 6), [1, 1], True),
-    "R4 at once": ((4, 4, 2), 2, (4, 6, 6), [2], True),
-    "R5": ((4, 4, 1), 3, (4, 6, 6), [1, 1, 1], False),
-    "R6": ((2, 4, 2), 2, (4, 6, 6), [2], False),
-    "R7": ((0, 5, 0), 5, (0, 5, 6), [6], True),
+    "R1": ((0, 5, 4), 1, (0, 5, 6), [1], True), "R2": ((0, 5, 2), 3, (0, 5, 6), [3], True),
+    "R3": ((0, 5, 3), 2, (0, 5, 6), [1, 1], False), "R4 one by one": ((4, 4, 2), 2, (4, 6, 6), [1, 1], True),
+    "R4 at once": ((4, 4, 2), 2, (4, 6, 6), [2], True), "R5": ((4, 4, 1), 3, (4, 6, 6), [1, 1, 1], False),
+    "R6": ((2, 4, 2), 2, (4, 6, 6), [2], False), "R7": ((0, 5, 0), 5, (0, 5, 6), [6], True),
     "R8": ((0, 4, 4), 1, (0, 4, 6), [1], False),
-}
+}  # fmt: skip
 
 
 def books_of(*rows: Row) -> ReclaimRules:
     """Queues right below the root: a, b, c and so on."""
-    queues = {
-        chr(97 + number): Queue(
-            metadata=ObjectMeta(name=chr(97 + number)),
-            spec=QueueSpec(deserved={"nvidia.com/gpu": f"{row[0]}m"} if row[0] else {}),
-        )
-        for number, row in enumerate(rows)
-    }
-    tree = tree_of(queues, AXIS, 1)
+    queues = {}
+    for name, (deserved, _, _) in zip("abcdefgh", rows, strict=False):
+        spec = QueueSpec(deserved={"nvidia.com/gpu": f"{deserved}m"} if deserved else {})
+        queues[name] = Queue(metadata=ObjectMeta(name=name), spec=spec)
     fair = np.array([[sum(row[1] for row in rows)], *([row[1]] for row in rows)], dtype=np.float64)
     allocated = np.array([[sum(row[2] for row in rows)], *([row[2]] for row in rows)], dtype=np.int64)
-    return ReclaimRules(tree, fair, allocated, np.zeros_like(allocated))
+    return ReclaimRules(tree_of(queues, AXIS, 1), fair, allocated, np.zeros_like(allocated))
 
 
 def amounts(number: int) -> np.ndarray:  # type: ignore[type-arg]
@@ -49,9 +41,9 @@ def amounts(number: int) -> np.ndarray:  # type: ignore[type-arg]
 
 def accepted(rules: ReclaimRules, gains: int, wanted: int, losses: list[Loss], *, strict: bool) -> bool:
     """Whether a reclaim is accepted, from the first question to the last."""
-    return rules.may_start(gains, amounts(wanted), fixed=False) and rules.validate(
-        gains, amounts(wanted), losses, fixed=False, strict=strict
-    )
+    asked = amounts(wanted)
+    starts = rules.may_start(gains, asked, fixed=False)
+    return starts and rules.validate(gains, asked, losses, fixed=False, strict=strict)
 
 
 @pytest.mark.parametrize("strict", [True, False])
@@ -63,10 +55,9 @@ def test_the_vectors(name: str, strict: bool) -> None:  # noqa: FBT001 - a param
     assert accepted(books_of(mine, theirs), 1, wanted, losses, strict=strict) == allowed
 
 
-@pytest.mark.parametrize(
-    ("row", "wanted", "starts"),
-    [((0, 0, 0), 1, False), ((0, 1, 0), 1, True), ((0, 1, 0), 2, False), ((3, 1, 0), 3, True), ((3, 1, 0), 4, False)],
-)
+@pytest.mark.parametrize(("row", "wanted", "starts"), [
+    ((0, 0, 0), 1, False), ((0, 1, 0), 1, True), ((0, 1, 0), 2, False), ((3, 1, 0), 3, True), ((3, 1, 0), 4, False),
+])  # fmt: skip
 def test_a_queue_takes_up_to_its_fair_share_or_what_it_deserves(row: Row, wanted: int, *, starts: bool) -> None:
     """Whichever is more; nothing of what it has no share of."""
     assert books_of(row, (0, 5, 9)).may_start(1, amounts(wanted), fixed=False) == starts
@@ -86,8 +77,7 @@ def test_what_may_not_be_displaced_starts_only_within_what_is_deserved() -> None
     """R9."""
     rules = books_of((2, 6, 2), (0, 4, 4))
     rules.fixed[1] = 2
-    assert rules.may_start(1, amounts(1), fixed=False)
-    assert not rules.may_start(1, amounts(1), fixed=True)
+    assert [rules.may_start(1, amounts(1), fixed=fixed) for fixed in (False, True)] == [True, False]
 
 
 def test_what_is_deserved_comes_back_though_a_whole_gang_goes_for_it() -> None:

@@ -24,13 +24,10 @@ def test_a_set_of_nodes_has_an_order_and_bounds(
 ) -> None:  # fmt: skip
     """As ranked, else beside each other, else by the names; outside of it there is no room."""
     own = None if columns is None else np.array(columns, dtype=np.int64)
-    nodes = NodeSet(
-        own, ranked, None if along is None else np.array(along), None if most is None else np.array(most), sliced=True
-    )
+    nodes = NodeSet(own, ranked, *(None if each is None else np.array(each) for each in (along, most)), sliced=True)
     members = list(range(NODES)) if columns is None else columns
     allowed = np.array([number > 1 for number in room])
     within = nodes.within(allowed)
-    assert within.columns is not None
     assert within.columns.tolist() == [column for column in members if room[column] > 1]
     assert (within.ranked, within.sliced) == (ranked, False)
     if columns is None:

@@ -1,13 +1,12 @@
 """Gangs that want room in a queue which is not for their namespace, or in a namespace that ends."""
 
-from extender_world import World
+from extender_world import CPU, World
 
 from extender.planner.framework.snapshot import take
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.volcano.access import NamespaceObstacle
 
-CPU = {"cpu": 1}
 NOT_OURS = NamespaceObstacle("private", "team=red")
 
 
@@ -19,8 +18,7 @@ def test_only_gangs_that_want_something_are_barred() -> None:
     world.plan()
     for key, ranks in ((runs, 2), (lacks, 1)):
         world.members(key, ranks, CPU, node="node-0", phase="Running")
-        known = world.state.placements[key]
-        world.notify(known, None)
+        world.notify(world.state.placements[key], None)
     for rank in range(2):
         world.pod(lacks, "worker", rank, CPU, node="node-0" * (not rank), phase="Pending" if rank else "Running")
     assert take(world.state).barred == {}

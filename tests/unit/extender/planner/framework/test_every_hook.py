@@ -1,12 +1,15 @@
-"""Every hook: what a third party's plugin answers changes what is decided."""
+"""Every hook: what a third party's plugin answers changes what is decided, and each is one that something asks."""
 
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import hooks_world as w
 import numpy as np
 import pytest
+from extender_world import World
 
 from extender.planner import reasons
 from extender.planner.framework.answers import (
@@ -100,10 +103,8 @@ def second_refused(hook: str, asked: str, answer: Callable[[bool], object]) -> w
 def let_in_one(_: Session) -> Mapping[str, w.Fn]:
     """Lets one gang in and no more."""
     told: list[str] = []
-    return {
-        "job_enqueued": lambda gang: told.append(name_of(gang)),
-        "job_enqueueable": lambda _: EnqueueVote(admit=not told),
-    }
+    vote = lambda _: EnqueueVote(admit=not told)  # noqa: E731 - one of two
+    return {"job_enqueued": lambda gang: told.append(name_of(gang)), "job_enqueueable": vote}
 
 
 def announced_only(_: Session) -> Mapping[str, w.Fn]:
@@ -158,168 +159,89 @@ BOTH_ON_FIRST = A | B
 CASES: dict[str, w.Scenario] = {
     "queue_order": w.Scenario(one("queue_order", b_first), one_node, A, B),
     "job_order": w.Scenario(one("job_order", b_first), one_node, A, B),
-    "pod_set_order": w.Scenario(
-        one("pod_set_order", lambda left, right: -1 if left.name > right.name else 1),
-        arranged(w.elastic),
-        {"a": {"x": ["node-0"], "y": ["node-0"]}},
-        {"a": {"x": ["node-0"], "z": ["node-0"]}},
-    ),
-    "sub_group_set_order": w.Scenario(
-        one("sub_group_set_order", lambda left, right: right.ranks[0] - left.ranks[0]),
-        arranged(w.sub_groups),
-        {"a": {"worker": ["node-0", "node-0"]}},
-        {"a": {"worker": ["", "", "node-0", "node-0"]}},
-    ),
-    "task_order": w.Scenario(
-        one("task_order", lambda left, right: -1 if left.name > right.name else 1),
-        arranged(w.pods_of_one_set),
-        A,
-        {"a": {"worker": ["", "node-0"]}},
-    ),
-    "pre_predicate": w.Scenario(
-        one("pre_predicate", lambda gang, _: "not this one" if name_of(gang) == "a" else ""), one_node, A, B
-    ),
-    "predicate": w.Scenario(
-        lambda session: {"predicate": lambda _: w.refused(session, "node-0")},
-        arranged(w.two_gangs, 2),
-        {"a": {"worker": ["node-0"]}, "b": {"worker": ["node-1"]}},
-        {"a": {"worker": ["node-1"]}},
-    ),
-    "neighbour_predicate": w.Scenario(
-        lambda session: {"neighbour_predicate": lambda _: w.refused(session, "node-0")},
-        arranged(w.two_gangs, 2, w.HALF),
-        BOTH_ON_FIRST,
-        {"a": {"worker": ["node-1"]}, "b": {"worker": ["node-1"]}},
-    ),
+    "pod_set_order": w.Scenario(one("pod_set_order", lambda left, right: -1 if left.name > right.name else 1),
+                                arranged(w.elastic), {"a": {"x": ["node-0"], "y": ["node-0"]}},
+                                {"a": {"x": ["node-0"], "z": ["node-0"]}}),
+    "sub_group_set_order": w.Scenario(one("sub_group_set_order", lambda left, right: right.ranks[0] - left.ranks[0]),
+                                      arranged(w.sub_groups), {"a": {"worker": ["node-0", "node-0"]}},
+                                      {"a": {"worker": ["", "", "node-0", "node-0"]}}),
+    "task_order": w.Scenario(one("task_order", lambda left, right: -1 if left.name > right.name else 1),
+                             arranged(w.pods_of_one_set), A, {"a": {"worker": ["", "node-0"]}}),
+    "pre_predicate": w.Scenario(one("pre_predicate", lambda gang, _: "not this one" if name_of(gang) == "a" else ""),
+                                one_node, A, B),
+    "predicate": w.Scenario(lambda session: {"predicate": lambda _: w.refused(session, "node-0")},
+                            arranged(w.two_gangs, 2), {"a": {"worker": ["node-0"]}, "b": {"worker": ["node-1"]}},
+                            {"a": {"worker": ["node-1"]}}),
+    "neighbour_predicate": w.Scenario(lambda session: {"neighbour_predicate": lambda _: w.refused(session, "node-0")},
+                                      arranged(w.two_gangs, 2, w.HALF), BOTH_ON_FIRST,
+                                      {"a": {"worker": ["node-1"]}, "b": {"worker": ["node-1"]}}),
     "is_task_allocation_on_node_over_capacity": w.Scenario(
-        lambda session: {
-            "is_task_allocation_on_node_over_capacity": lambda gang, _: (
-                w.refused(session, "node-0") if name_of(gang) == "a" else None
-            )
-        },
-        arranged(w.two_gangs, 2, w.HALF),
-        BOTH_ON_FIRST,
-        {"a": {"worker": ["node-1"]}, "b": {"worker": ["node-0"]}},
-    ),
-    "node_pre_order": w.Scenario(
-        last_of_the_fitting,
-        arranged(w.two_gangs, 3),
-        {"a": {"worker": ["node-0"]}, "b": {"worker": ["node-1"]}},
-        {"a": {"worker": ["node-2"]}, "b": {"worker": ["node-1"]}},
-    ),
-    "subset_nodes": w.Scenario(
-        lambda _: {"subset_nodes": lambda nodes, *_: [nodes.within(np.array([False, True]))]},
-        arranged(w.two_gangs, 2, w.HALF),
-        BOTH_ON_FIRST,
-        {"a": {"worker": ["node-1"]}, "b": {"worker": ["node-1"]}},
-    ),
-    "gpu_order": w.Scenario(
-        lambda _: {"gpu_order": lambda _cls, _column, used: np.arange(len(used), dtype=np.float64)},
-        w.shared_gpu,
-        ["0"],
-        ["7"],
-    ),
+        lambda session: {"is_task_allocation_on_node_over_capacity": lambda gang, _: (
+            w.refused(session, "node-0") if name_of(gang) == "a" else None)},
+        arranged(w.two_gangs, 2, w.HALF), BOTH_ON_FIRST, {"a": {"worker": ["node-1"]}, "b": {"worker": ["node-0"]}}),
+    "node_pre_order": w.Scenario(last_of_the_fitting, arranged(w.two_gangs, 3),
+                                 {"a": {"worker": ["node-0"]}, "b": {"worker": ["node-1"]}},
+                                 {"a": {"worker": ["node-2"]}, "b": {"worker": ["node-1"]}}),
+    "subset_nodes": w.Scenario(lambda _: {"subset_nodes": lambda nodes, *_: [nodes.within(np.array([False, True]))]},
+                               arranged(w.two_gangs, 2, w.HALF), BOTH_ON_FIRST,
+                               {"a": {"worker": ["node-1"]}, "b": {"worker": ["node-1"]}}),
+    "gpu_order": w.Scenario(lambda _: {"gpu_order": lambda _cls, _column, used: np.arange(len(used), dtype=np.float64)},
+                            w.shared_gpu, ["0"], ["7"]),
     "node_order": w.Scenario(
         lambda session: {"node_order": lambda _: np.arange(len(session.snapshot.nodes), dtype=np.float64)},
-        arranged(w.two_gangs, 2, w.HALF),
-        BOTH_ON_FIRST,
-        {"a": {"worker": ["node-1"]}, "b": {"worker": ["node-1"]}},
-    ),
+        arranged(w.two_gangs, 2, w.HALF), BOTH_ON_FIRST, {"a": {"worker": ["node-1"]}, "b": {"worker": ["node-1"]}}),
     "is_job_over_queue_capacity": w.Scenario(
-        one("is_job_over_queue_capacity", lambda gang, _: FULL if name_of(gang) == "a" else None), one_node, A, B
-    ),
+        one("is_job_over_queue_capacity", lambda gang, _: FULL if name_of(gang) == "a" else None), one_node, A, B),
     "is_non_preemptible_job_over_queue_quota": w.Scenario(
         one("is_non_preemptible_job_over_queue_quota", lambda gang, _: FULL if name_of(gang) == "a" else None),
-        one_node,
-        A,
-        B,
-    ),
+        one_node, A, B),
     "can_reclaim_resources": w.Scenario(one("can_reclaim_resources", lambda *_: True), w.reclaimed, set(), {"a"}),
-    "reclaim_standing": w.Scenario(
-        one("reclaim_standing", lambda *_: ReclaimStanding(owed=True, above=frozenset())),
-        w.told_of_reclaim,
-        "",
-        str(reasons.queues.OVER_FAIR),
-    ),
+    "reclaim_standing": w.Scenario(one("reclaim_standing", lambda *_: ReclaimStanding(owed=True, above=frozenset())),
+                                   w.told_of_reclaim, "", str(reasons.queues.OVER_FAIR)),
     "on_job_solution_start": w.Scenario(announced_only, w.reclaimed, set(), {"a"}),
     "reclaim_victim_filter": w.Scenario(
-        lambda _: {
-            "can_reclaim_resources": lambda *_: True,
-            "reclaim_victim_filter": lambda _, victim: name_of(victim) != "a",
-        },
-        w.reclaimed,
-        {"a"},
-        {"b"},
-    ),
+        lambda _: {"can_reclaim_resources": lambda *_: True,
+                   "reclaim_victim_filter": lambda _, victim: name_of(victim) != "a"}, w.reclaimed, {"a"}, {"b"}),
     "reclaim_scenario_validator": w.Scenario(
-        lambda _: {
-            "can_reclaim_resources": lambda *_: True,
-            "reclaim_scenario_validator": lambda scenario: name_of(scenario.chunks[0].gang) != "a",
-        },
-        w.reclaimed,
-        {"a"},
-        {"b"},
-    ),
-    "preempt_victim_filter": w.Scenario(
-        one("preempt_victim_filter", lambda _, victim: name_of(victim) != "low1"), w.preempted, {"low1"}, {"low0"}
-    ),
+        lambda _: {"can_reclaim_resources": lambda *_: True,
+                   "reclaim_scenario_validator": lambda scenario: name_of(scenario.chunks[0].gang) != "a"},
+        w.reclaimed, {"a"}, {"b"}),
+    "preempt_victim_filter": w.Scenario(one("preempt_victim_filter", lambda _, victim: name_of(victim) != "low1"),
+                                        w.preempted, {"low1"}, {"low0"}),
     "preempt_scenario_validator": w.Scenario(
         one("preempt_scenario_validator", lambda scenario: name_of(scenario.chunks[0].gang) != "low1"),
-        w.preempted,
-        {"low1"},
-        {"low0"},
-    ),
+        w.preempted, {"low1"}, {"low0"}),
     "get_queue_allocated_resources": w.Scenario(shares, w.reclaimed, {"a"}, {"b"}),
     "get_queue_fair_share": w.Scenario(shares, w.reclaimed, {"a"}, {"b"}),
     "get_queue_deserved_resources": w.Scenario(what_queues_have, w.deserved, 0, 3),
-    "job_enqueueable": w.Scenario(
-        one("job_enqueueable", lambda gang: EnqueueVote(admit=name_of(gang) != "a")), w.pending, ["a", "b"], ["b"]
-    ),
+    "job_enqueueable": w.Scenario(one("job_enqueueable", lambda gang: EnqueueVote(admit=name_of(gang) != "a")),
+                                  w.pending, ["a", "b"], ["b"]),
     "job_enqueued": w.Scenario(let_in_one, w.pending, ["a", "b"], ["a"]),
     "job_ready": w.Scenario(one("job_ready", lambda gang: name_of(gang) != "a"), one_node, A, B),
     "pre_job_allocation": w.Scenario(
         second_refused("pre_job_allocation", "pre_predicate", lambda no: "one is enough" if no else ""),
-        arranged(w.two_gangs, 1, w.HALF),
-        BOTH_ON_FIRST,
-        A,
-    ),
-    "allocated": w.Scenario(
-        room_for_none_twice,
-        arranged(w.two_gangs, 2, w.HALF),
-        BOTH_ON_FIRST,
-        {"a": {"worker": ["node-0"]}, "b": {"worker": ["node-1"]}},
-    ),
+        arranged(w.two_gangs, 1, w.HALF), BOTH_ON_FIRST, A),
+    "allocated": w.Scenario(room_for_none_twice, arranged(w.two_gangs, 2, w.HALF), BOTH_ON_FIRST,
+                            {"a": {"worker": ["node-0"]}, "b": {"worker": ["node-1"]}}),
     "deallocated": w.Scenario(room_for_none_twice, arranged(w.half_fits), {}, B),
     "evicted": w.Scenario(room_for_none_twice, w.preempted, set(), {"low1"}),
     "unevicted": w.Scenario(counts_trials, w.preempted, set(), {"low0"}),
-    "queue_standings": w.Scenario(
-        one("queue_standings", lambda: {"default": QueueStanding({"cpu": 2000}, {}, None)}),
-        w.statuses,
-        {},
-        {"default": {"cpu": "2"}},
-    ),
+    "queue_standings": w.Scenario(one("queue_standings", lambda: {"default": QueueStanding({"cpu": 2000}, {}, None)}),
+                                  w.statuses, {}, {"default": {"cpu": "2"}}),
     "closest_domain": w.Scenario(
-        lambda session: {"subset_nodes": lambda *_: (), "closest_domain": lambda *_: closest(session)},
-        w.waits,
+        lambda session: {"subset_nodes": lambda *_: (), "closest_domain": lambda *_: closest(session)}, w.waits,
         "worker: room is missing for 2 pods of 8 nvidia.com/gpu each: none fits now",
-        "2 pods must be in one domain of level rack",
-    ),
-    "topologies": w.Scenario(
-        lambda session: {"topologies": lambda: {"ours": tree_of(session)}}, w.topologies, [], ["ours"]
-    ),
-    "reservation_rules": w.Scenario(
-        one("reservation_rules", lambda: ReservationRules(mode="strict")), arranged(w.behind_a_head), B, {}
-    ),
+        "2 pods must be in one domain of level rack"),
+    "topologies": w.Scenario(lambda session: {"topologies": lambda: {"ours": tree_of(session)}}, w.topologies, [],
+                             ["ours"]),
+    "reservation_rules": w.Scenario(one("reservation_rules", lambda: ReservationRules(mode="strict")),
+                                    arranged(w.behind_a_head), B, {}),
     "bind_request_mutate": w.Scenario(
         one("bind_request_mutate", lambda pod, node: {"example.com/third": f"{pod.name} on {node}"}),
-        w.bound_with,
-        None,
-        "a-worker-0 on node-0",
-    ),
-    "http_handler": w.Scenario(
-        one("http_handler", lambda: {"third": lambda: {"said": "hello"}}), w.page, None, "hello"
-    ),
-}
+        w.bound_with, None, "a-worker-0 on node-0"),
+    "http_handler": w.Scenario(one("http_handler", lambda: {"third": lambda: {"said": "hello"}}), w.page, None,
+                               "hello"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("hook", HOOKS)
@@ -330,3 +252,21 @@ def test_a_third_partys_answer_changes_what_is_decided(hook: str) -> None:
     assert case.without != case.answered
     assert case.outcome(w.Third(case.functions, left_out=hook)) == case.without
     assert case.outcome(w.Third(case.functions)) == case.answered
+
+
+ROOT = Path(__file__).parents[5]
+ASKS = re.compile(r"\bhooks\.(\w+)\.(?:call|functions)\b")
+
+
+def test_the_table_lists_the_hooks_that_something_asks() -> None:
+    """All of them, and no other."""
+    asked = {name for file in (ROOT / "extender").rglob("*.py") for name in ASKS.findall(file.read_text("utf-8"))}
+    assert asked == set(HOOKS)
+
+
+def test_a_hook_that_there_is_not_is_refused() -> None:
+    """The refusal names it and lists those that can be registered."""
+    session = World().session()
+    said = "hook 'job_odrer' does not exist; a function can be registered for allocated, .*job_order"
+    with pytest.raises(KeyError, match=said):
+        session.hooks.named("job_odrer").add(lambda: None)

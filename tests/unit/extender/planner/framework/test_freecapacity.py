@@ -29,10 +29,7 @@ def opened(requests: dict[str, Any]) -> tuple[Session, PodClass]:
     world = World(checked=False).nodes(NODES)
     key = world.gang("a", {"worker": (1, requests)})
     session = world.session()
-    gang = session.gang(key)
-    assert gang is not None
-    assert gang.pod_sets[0].cls is not None
-    return session, gang.pod_sets[0].cls
+    return session, session.gang(key).pod_sets[0].cls
 
 
 def cause(session: Session, code: int) -> str:
@@ -106,9 +103,7 @@ def test_users_of_a_claim_are_counted_by_claim_and_queue() -> None:
     named = ClassTable().equipped(cls, ClaimNeeds(named=(one, grouped)))
     assert (users.hold(named), users.full(named, 2), users.full(named, 3)) == (2, "", "ns/c")
     assert users.hold(ClassTable().equipped(cls, ClaimNeeds(named=(grouped,)))) == LARGE
-    assert users.new([one, grouped, one], "q") == [grouped]
-    assert users.new([one, one], "r") == [one]
+    assert (users.new([one, grouped, one], "q"), users.new([one, one], "r")) == ([grouped], [one])
     users.count(Operation(gang, "worker", [0, 1, 2], 0, session.snapshot.row_of(cls), named), 1)
     assert (users.of("ns/c"), users.of("ns/c", gang.queue), users.of("ns/c", "q")) == (MOST_PODS + 1, 3, 3)
-    assert users.hold(named) == 0
-    assert users.new([one], gang.queue) == []
+    assert (users.hold(named), users.new([one], gang.queue)) == (0, [])

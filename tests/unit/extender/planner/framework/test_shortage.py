@@ -22,9 +22,7 @@ def opened(world: World, requests: dict[str, Any], pods: int = 3, **more: Any) -
     """A cycle over a world, and a gang in it whose pods ask for this."""
     key = world.gang("a", {"worker": (pods, requests)}, **more)
     session = world.session()
-    gang = session.gang(key)
-    assert gang is not None
-    return session, gang
+    return session, session.gang(key)
 
 
 def used(*used: int, **more: Any) -> World:
@@ -49,35 +47,27 @@ def test_causes_by_node_and_how_nearly_pods_fit() -> None:
     world.node("node-6")
     session, gang = opened(world, {GPU: 8, "cpu": 1})
     now = shortage(session, gang, gang.pod_sets[0], 3, 1)
-    assert causes(now) == [
-        (f"too little {GPU}", 5, 0, ("node-0", "node-1", "node-2")),
-        ("cordoned", 1, 1, ("node-4",)),
-    ]
+    assert causes(now) == [(f"too little {GPU}", 5, 0, ("node-0", "node-1", "node-2")), ("cordoned", 1, 1, ("node-4",))]
     assert (now.nodes, now.roomy, now.wanted, now.placed, now.running) == (7, 1, 3, 1, 0)
-    assert now.miss is not None
     assert (now.miss.pods, now.miss.resource, now.miss.amount, now.miss.whole_nodes) == (2, GPU, 8000, True)
     assert now.miss.levels == (Level(6000, 1), Level(3000, 2))
     ever = shortage(session, gang, gang.pod_sets[0], 3, 1, kind="ever")
     assert (causes(ever), ever.roomy, ever.miss.levels if ever.miss else None) == ([], 7, ())
 
 
-@pytest.mark.parametrize(
-    ("requests", "more", "resource", "whole"),
-    [
-        ({"cpu": 16, GPU: 1}, {"unschedulable": True}, "cpu", False),
-        ({"cpu": 3, GPU: 4}, {"unschedulable": True}, GPU, False),
-        ({"cpu": 17, "pods": 1}, {"unschedulable": True}, "cpu", True),
-        ({"cpu": 33}, {}, "cpu", True),
-        ({"cpu": 1, "example.com/none": 1}, {}, "example.com/none", True),
-        ({"example.com/none": 2, "cpu": 1}, {"unschedulable": True}, "example.com/none", True),
-        ({GPU: 0}, {"unschedulable": True}, "", False),
-    ],
-)
+@pytest.mark.parametrize(("requests", "more", "resource", "whole"), [
+    ({"cpu": 16, GPU: 1}, {"unschedulable": True}, "cpu", False),
+    ({"cpu": 3, GPU: 4}, {"unschedulable": True}, GPU, False),
+    ({"cpu": 17, "pods": 1}, {"unschedulable": True}, "cpu", True),
+    ({"cpu": 33}, {}, "cpu", True),
+    ({"cpu": 1, "example.com/none": 1}, {}, "example.com/none", True),
+    ({"example.com/none": 2, "cpu": 1}, {"unschedulable": True}, "example.com/none", True),
+    ({GPU: 0}, {"unschedulable": True}, "", False),
+])  # fmt: skip
 def test_the_scarcest_resource(requests: dict[str, Any], more: dict[str, Any], resource: str, *, whole: bool) -> None:
     """That which most nodes lack, or where none does, that of which a pod takes the most."""
     session, gang = opened(used(0, 0, **more), requests)
     miss = shortage(session, gang, gang.pod_sets[0], 3, 0).miss
-    assert miss is not None
     assert (miss.resource, miss.whole_nodes) == (resource, whole)
 
 
@@ -90,7 +80,6 @@ def test_parts_of_gpus_that_no_gpu_has_left_are_gpus() -> None:
     session, gang = opened(world, {"cpu": 1}, notes={"gpu-fraction": "0.5"})
     found = shortage(session, gang, gang.pod_sets[0], 3, 0)
     assert [(nodes, roomy) for _, nodes, roomy, _ in causes(found)] == [(2, 0)]
-    assert found.miss is not None
     assert (found.miss.resource, found.miss.amount) == (GPU, 500)
 
 
@@ -112,13 +101,10 @@ def test_a_pod_set_without_pods_or_a_template_says_how_many_nodes_there_are() ->
     assert (found.pod_set, found.nodes, found.roomy, found.causes, found.miss) == ("later", 2, 0, (), None)
 
 
-@pytest.mark.parametrize(
-    ("held", "wanted", "why", "in_domain"),
-    [(1, 2, "", True), (2, 2, "", False), (3, 2, "", False), (2, 2, "others are there", True)],
-)
-def test_lost_members_lack_room_in_the_domain_of_the_others(
-    held: int, wanted: int, why: str, *, in_domain: bool
-) -> None:
+@pytest.mark.parametrize(("held", "wanted", "why", "in_domain"), [
+    (1, 2, "", True), (2, 2, "", False), (3, 2, "", False), (2, 2, "others are there", True),
+])  # fmt: skip
+def test_lost_members_lack_room_in_the_domain_of_others(held: int, wanted: int, why: str, *, in_domain: bool) -> None:
     """Unless that has room for them, or no node has."""
     session, gang = opened(used(0, 0), {GPU: 8})
     said = Closest("worker", "racks", "rack", "r0", held=held, wanted=wanted, domains=2, why=why)
@@ -139,7 +125,6 @@ def test_a_gang_that_no_domain_holds_lacks_room_for_the_part_that_comes_closest(
     key = world.gang("g", {"none": (1, {"cpu": 1}), "a": (2, {GPU: 8}), "b": (3, {GPU: 4})})
     session = world.session()
     gang = session.gang(key)
-    assert gang is not None
     said = Closest(part, "racks", "rack", "r0", held=9, wanted=5, domains=2)
     found = near(session, gang, {"a": [0, 1], "b": [0, 1, 2]}, said)
     assert (found.pod_set, found.wanted, found.placed, found.closest, found.kind) == (pod_set, 5, 5, said, "together")

@@ -65,9 +65,7 @@ class Trial:
 
     def cls(self, gang: GangView) -> PodClass:
         """The class of a gang's members."""
-        cls = gang.pod_sets[0].cls
-        assert cls is not None
-        return cls
+        return gang.pod_sets[0].cls
 
     def do(self, what: str, kind: str, column: int, count: int) -> None:
         """Try something."""
@@ -112,15 +110,10 @@ class Trial:
         return all(np.array_equal(now[name], then[name]) for name in then)
 
 
-STEPS = st.lists(
-    st.tuples(
-        st.sampled_from(["allocate", "everywhere", "repeat", "evict", "evict", "keep", "give up"]),
-        st.sampled_from(KINDS),
-        st.integers(0, NODES - 1),
-        st.integers(1, 3),
-    ),
-    max_size=8,
-)
+STEPS = st.lists(st.tuples(
+    st.sampled_from(["allocate", "everywhere", "repeat", "evict", "evict", "keep", "give up"]),
+    st.sampled_from(KINDS), st.integers(0, NODES - 1), st.integers(1, 3),
+), max_size=8)  # fmt: skip
 
 
 @settings(max_examples=settings().max_examples)

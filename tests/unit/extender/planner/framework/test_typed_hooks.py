@@ -134,17 +134,13 @@ def test_a_function_that_its_hook_cannot_call_is_refused_at_start(hook: str) -> 
     assert refusals(hook, takes(shape)) == []
 
 
-@pytest.mark.parametrize(
-    ("hook", "function"),
-    [
-        ("job_order", by_key(lambda gang: gang)),
-        ("evicted", [].append),  # a built-in one, whose parameter has another name
-        ("topologies", dict),  # one without a signature
-        ("predicate", takes("cls, session=None")),
-        ("closest_domain", takes("*_, ever=False")),
-    ],
-    ids=lambda case: case if isinstance(case, str) else "",
-)
+@pytest.mark.parametrize(("hook", "function"), [
+    ("job_order", by_key(lambda gang: gang)),
+    ("evicted", [].append),  # a built-in one, whose parameter has another name
+    ("topologies", dict),  # one without a signature
+    ("predicate", takes("cls, session=None")),
+    ("closest_domain", takes("*_, ever=False")),
+], ids=lambda case: case if isinstance(case, str) else "")  # fmt: skip
 def test_any_function_that_can_be_called_will_do(hook: str, function: Callable[..., Any]) -> None:
     """Whatever it is, and whatever it takes besides."""
     assert refusals(hook, function) == []

@@ -134,20 +134,15 @@ def test_drf_puts_gangs_first_that_hold_less() -> None:
     assert order == ["nothing", "some", "much"]
 
 
-@pytest.mark.parametrize(
-    ("hard", "used", "names"),
-    [
-        ({"requests.nvidia.com/gpu": "8"}, {"requests.nvidia.com/gpu": "2"}, ["a"]),
-        ({"requests.nvidia.com/gpu": "8"}, {}, ["a", "b"]),
-        ({"count/pods": "5"}, {"count/pods": "1"}, ["a"]),
-        ({"pods": "3"}, {"pods": "0"}, []),
-        ({"requests.cpu": "1", "services": "0"}, {}, ["a", "b"]),
-        ({"requests.nvidia.com/gpu": "many"}, {}, ["a", "b"]),
-    ],
-)
-def test_quotas_keep_out_what_they_leave_no_room_for(
-    hard: dict[str, str], used: dict[str, str], names: list[str]
-) -> None:
+@pytest.mark.parametrize(("hard", "used", "names"), [
+    ({"requests.nvidia.com/gpu": "8"}, {"requests.nvidia.com/gpu": "2"}, ["a"]),
+    ({"requests.nvidia.com/gpu": "8"}, {}, ["a", "b"]),
+    ({"count/pods": "5"}, {"count/pods": "1"}, ["a"]),
+    ({"pods": "3"}, {"pods": "0"}, []),
+    ({"requests.cpu": "1", "services": "0"}, {}, ["a", "b"]),
+    ({"requests.nvidia.com/gpu": "many"}, {}, ["a", "b"]),
+])  # fmt: skip
+def test_quotas_keep_out_what_finds_no_room(hard: dict[str, str], used: dict[str, str], names: list[str]) -> None:
     """Two gangs of four pods with a GPU each; what the first gets counts for the second."""
     world = world_of(QuotaRoom({}))
     quota = ResourceQuota(metadata=world.meta("q"), status=ResourceQuotaStatus(hard=hard, used=used))

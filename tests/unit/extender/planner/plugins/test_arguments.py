@@ -10,39 +10,28 @@ from extender.planner.plugins import PLUGINS
 KEYS = [f"k{number}" for number in range(16)]
 NOT_NEGATIVE = "it must be a number that is not negative"
 WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
-    "topology": [
-        ({"level": ["a"]}, "no argument 'level'; valid arguments: levels, topologies, profile"),
-        ({"levels": "a"}, "levels must be a list of 1 to 16 different label keys"),
-        ({"levels": []}, "levels must be a list"),
-        ({"levels": ["a", "a"]}, "different label keys"),
-        ({"levels": ["a", ""]}, "different label keys"),
-        ({"levels": ["a", 1]}, "different label keys"),
-        ({"levels": [*KEYS, "more"]}, "a list of 1 to 16"),
-        ({"topologies": {"x": []}}, "topologies[x] must be a list"),
-        ({"topologies": ["x"]}, "topologies must be at most 64 names"),
-        ({"topologies": {f"x{number}": ["a"] for number in range(65)}}, "topologies must be at most 64 names"),
-        ({"topologies": {"hypernodes": ["a"]}}, "'hypernodes' is the name of the tree of HyperNodes"),
-        ({"topologies": {"default": ["a"]}, "levels": ["a"]}, "'default' is the name of those under `levels`"),
-        ({"profile": "tight"}, "profile is 'tight'; valid: best-fit"),
-    ],
-    "nodeorder": [
-        ({"leastrequested": 1}, "plugin 'nodeorder' has no argument 'leastrequested'"),
-        ({"mostrequested.weight": "many"}, f"mostrequested.weight is 'many'; {NOT_NEGATIVE}"),
-        ({"mostrequested.weight": True}, f"mostrequested.weight is True; {NOT_NEGATIVE}"),
-        ({"nodeaffinity.weight": -1}, f"nodeaffinity.weight is -1; {NOT_NEGATIVE}"),
-    ],
+    "topology": [({"level": ["a"]}, "no argument 'level'; valid arguments: levels, topologies, profile"),
+                 ({"levels": "a"}, "levels must be a list of 1 to 16 different label keys"),
+                 ({"levels": []}, "levels must be a list"), ({"levels": ["a", "a"]}, "different label keys"),
+                 ({"levels": ["a", ""]}, "different label keys"), ({"levels": ["a", 1]}, "different label keys"),
+                 ({"levels": [*KEYS, "more"]}, "a list of 1 to 16"),
+                 ({"topologies": {"x": []}}, "topologies[x] must be a list"),
+                 ({"topologies": ["x"]}, "topologies must be at most 64 names"),
+                 ({"topologies": {f"x{number}": ["a"] for number in range(65)}}, "topologies must be at most 64 names"),
+                 ({"topologies": {"hypernodes": ["a"]}}, "'hypernodes' is the name of the tree of HyperNodes"),
+                 ({"topologies": {"default": ["a"]}, "levels": ["a"]}, "'default' is the name of those under `levels`"),
+                 ({"profile": "tight"}, "profile is 'tight'; valid: best-fit")],
+    "nodeorder": [({"leastrequested": 1}, "plugin 'nodeorder' has no argument 'leastrequested'"),
+                  ({"mostrequested.weight": "many"}, f"mostrequested.weight is 'many'; {NOT_NEGATIVE}"),
+                  ({"mostrequested.weight": True}, f"mostrequested.weight is True; {NOT_NEGATIVE}"),
+                  ({"nodeaffinity.weight": -1}, f"nodeaffinity.weight is -1; {NOT_NEGATIVE}")],
     "binpack": [
-        (
-            {"binpack.gpu": 1},
-            "valid arguments: binpack.weight, binpack.cpu, binpack.memory, binpack.resources, ",
-        ),
+        ({"binpack.gpu": 1}, "valid arguments: binpack.weight, binpack.cpu, binpack.memory, binpack.resources, "),
         ({"binpack.resources": "a", "binpack.resources.a": "x"}, "binpack.resources.a is 'x'"),
     ],
-    "fragmentation": [
-        ({"filling": 1}, "valid arguments: fill, coverage, kinds"),
-        ({"fill": 2}, "fill is 2.0; it must be from 0 to 1"),
-        ({"coverage": 1.5}, "coverage is 1.5; it must be from 0 to 1"),
-    ],
+    "fragmentation": [({"filling": 1}, "valid arguments: fill, coverage, kinds"),
+                      ({"fill": 2}, "fill is 2.0; it must be from 0 to 1"),
+                      ({"coverage": 1.5}, "coverage is 1.5; it must be from 0 to 1")],
     "dynamicresources": [
         ({"groupClaims": each}, f"groupClaims is {each!r}; it may be true or false") for each in ("yes", 1, None)
     ],
@@ -56,10 +45,7 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "minruntime": [
         ({"reclaimResolveMethod": "x"}, "reclaimResolveMethod is 'x'; valid: lca, queue"),
-        (
-            {"defaultPreemptMinRuntime": "soon"},
-            "defaultPreemptMinRuntime is 'soon', and must be a duration",
-        ),
+        ({"defaultPreemptMinRuntime": "soon"}, "defaultPreemptMinRuntime is 'soon', and must be a duration"),
         ({"defaultReclaimMinRuntime": ""}, "defaultReclaimMinRuntime is '', and must be a duration such as 10m"),
     ],
     "nodeplacement": [({"gpu": "binpak"}, "gpu is 'binpak'; valid: binpack, spread"), ({"tpu": "spread"}, "cpu, gpu")],
@@ -71,7 +57,7 @@ WRONG: dict[str, list[tuple[dict[str, Any], str]]] = {
     "overcommit": [({"overcommit-factor": "x"}, "overcommit-factor is 'x'"), ({"factor": 1}, "overcommit-factor")],
     "sla": [({"sla-waiting-time": "soon"}, "'soon' is not a duration"), ({"time": 1}, "sla-waiting-time")],
     "gang": [({"x": 1}, "plugin 'gang' has no argument 'x'; valid arguments: none")],
-}
+}  # fmt: skip
 RIGHT: list[tuple[str, dict[str, Any]]] = [
     ("topology", {"levels": KEYS, "topologies": {f"x{number}": ["a"] for number in range(64)}}),
     ("topology", {"topologies": {"default": ["a"]}}),

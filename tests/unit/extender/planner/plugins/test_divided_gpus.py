@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from extender_world import World, cluster_of, of, slots
+from extender_world import World, cluster_of, of, only, slots
 from gpus_world import divided, shares
 
 from extender.planner.framework.decisions import Place, Unschedulable
@@ -31,11 +31,9 @@ def test_parts_of_gpus_are_not_placed_on_divided_ones(
     session = world.plan()
     assert not of(session, Place)
     if plugins is None:
-        [why] = of(session, Unschedulable)
-        assert "its GPUs are divided (MIG)" in why.message
+        assert "its GPUs are divided (MIG)" in only(session, Unschedulable).message
     world.node("node-1", labels={"nvidia.com/gpu.memory": "40000"})
-    [place] = of(world.plan(), Place)
-    assert slots(place) == {"worker": ["node-1"]}
+    assert slots(only(world.plan(), Place)) == {"worker": ["node-1"]}
 
 
 def test_a_pod_without_a_gang_is_kept_off_them() -> None:

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 from devices_world import CPU, DRIVER, Devices, asks, claim_use, device, exactly, ones, template_use
-from extender_world import cluster_of, of, waiting, where
-from msgspec import structs
+from extender_world import cluster_of, of, only, waiting, where
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.displace import Preempt
@@ -18,6 +17,7 @@ from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.devices import DeviceTaintRule, ResourceClaim, ResourceClaimTemplate, ResourceSlice
 from muster.api.kubernetes.extender import ExtenderArgs
 
+NONE = claim_use("none")["resourceClaims"][0]
 MODEL = f'device.attributes["{DRIVER}"].model'
 MEMORY = f'device.capacity["{DRIVER}"].memory'
 
@@ -42,41 +42,27 @@ def test_a_gang_that_no_empty_cluster_could_hold_is_not_let_in() -> None:
     """It is told what there would have to be."""
     world = ones(2, 2)
     gang(world, "a", 5, template_use("one"), phase="Pending")
-    assert (
-        "5 pods must start together, but even an empty cluster has room for 4 of them" in waiting(world.plan())["a"][1]
-    )
+    words = "5 pods must start together, but even an empty cluster has room for 4 of them"
+    assert words in waiting(world.plan())["a"][1]
 
 
-@pytest.mark.parametrize(
-    ("spec", "nodes"),
-    [
-        pytest.param(asks(exactly("gpu", 1, f'{MODEL} == "h100"')), ["node-1", "node-1"], id="attribute"),
-        pytest.param(
-            asks(exactly("gpu", 1, f'{MEMORY}.compareTo(quantity("60Gi")) >= 0')), ["node-1", "node-1"], id="capacity"
-        ),
-        pytest.param(asks(exactly("gpu", 2)), ["node-0", "node-1"], id="count"),
-        pytest.param(asks(exactly(), exactly()), ["node-0", "node-1"], id="two requests"),
-        pytest.param(asks(exactly(), exactly("gpu", 1, f'{MODEL} == "h100"')), ["node-1"], id="both kinds"),
-        pytest.param(asks(exactly("gpu", 0, allocationMode="All")), ["node-0", "node-1"], id="all"),
-        pytest.param(asks(exactly("gpu", 1, adminAccess=True)), ["node-0"] * 2, id="beside others"),
-        pytest.param(
-            asks(
-                {"firstAvailable": [
-                    {"name": "a", "deviceClassName": "none"},
-                    {"name": "b", "deviceClassName": "gpu",
-                     "selectors": [{"cel": {"expression": f'{MODEL} == "h100"'}}]},
-                ]}
-            ),
-            ["node-1", "node-1"],
-            id="alternatives",
-        ),
-        pytest.param(
-            asks(exactly("gpu", 2), constraints=[{"matchAttribute": f"{DRIVER}/model"}]),
-            ["node-0", "node-1"],
-            id="alike on every node",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("spec", "nodes"), [
+    pytest.param(asks(exactly("gpu", 1, f'{MODEL} == "h100"')), ["node-1", "node-1"], id="attribute"),
+    pytest.param(asks(exactly("gpu", 1, f'{MEMORY}.compareTo(quantity("60Gi")) >= 0')), ["node-1"] * 2, id="capacity"),
+    pytest.param(asks(exactly("gpu", 2)), ["node-0", "node-1"], id="count"),
+    pytest.param(asks(exactly(), exactly()), ["node-0", "node-1"], id="two requests"),
+    pytest.param(asks(exactly(), exactly("gpu", 1, f'{MODEL} == "h100"')), ["node-1"], id="both kinds"),
+    pytest.param(asks(exactly("gpu", 0, allocationMode="All")), ["node-0", "node-1"], id="all"),
+    pytest.param(asks(exactly("gpu", 1, adminAccess=True)), ["node-0"] * 2, id="beside others"),
+    pytest.param(
+        asks({"firstAvailable": [
+            {"name": "a", "deviceClassName": "none"},
+            {"name": "b", "deviceClassName": "gpu", "selectors": [{"cel": {"expression": f'{MODEL} == "h100"'}}]},
+        ]}), ["node-1", "node-1"], id="alternatives",
+    ),
+    pytest.param(asks(exactly("gpu", 2), constraints=[{"matchAttribute": f"{DRIVER}/model"}]), ["node-0", "node-1"],
+                 id="alike on every node"),
+])  # fmt: skip
 def test_what_a_claim_asks_for_decides_where_it_can_be(spec: dict[str, Any], nodes: list[str]) -> None:
     """Two a100 with 40Gi on node-0, two h100 with 80Gi on node-1; as many members as the case has nodes."""
     world = Devices()
@@ -161,20 +147,14 @@ def test_admin_access_takes_nothing() -> None:
     assert where(world.plan()) == {"a": ["node-0"]}
 
 
-@pytest.mark.parametrize(
-    ("use", "words"),
-    [
-        (claim_use("none"), "resource claim ns/none does not exist"),
-        (claim_use("going"), "resource claim ns/going is being deleted"),
-        (claim_use("full"), "resource claim ns/full is used by 256 pods"),
-        (template_use("none"), "resource claim template ns/none does not exist"),
-        (
-            {"resourceClaims": [*claim_use("none")["resourceClaims"], {"name": "b", "resourceClaimName": "going"}]},
-            "resource claim ns/none does not exist",
-        ),
-        (template_use("odd"), "device class odd does not exist"),
-    ],
-)
+@pytest.mark.parametrize(("use", "words"), [
+    (claim_use("none"), "resource claim ns/none does not exist"),
+    (claim_use("going"), "resource claim ns/going is being deleted"),
+    (claim_use("full"), "resource claim ns/full is used by 256 pods"),
+    (template_use("none"), "resource claim template ns/none does not exist"),
+    ({"resourceClaims": [NONE, {"name": "b", "resourceClaimName": "going"}]}, "resource claim ns/none does not exist"),
+    (template_use("odd"), "device class odd does not exist"),
+])  # fmt: skip
 def test_what_is_missing_is_named(use: dict[str, Any], words: str) -> None:
     """The pods could not start, so that the gang is not planned."""
     world = Devices().gpus(1, 4).device_class()
@@ -188,26 +168,16 @@ def test_what_is_missing_is_named(use: dict[str, Any], words: str) -> None:
 SLICED = {"consumesCounters": [{"counterSet": "c", "counters": {"x": {"value": "1"}}}]}
 
 
-@pytest.mark.parametrize(
-    ("spec", "devices", "words"),
-    [
-        (asks(exactly()), [device("d0", **SLICED)], "parts of others, shared"),
-        (asks(exactly()), [device("d0", allowMultipleAllocations=True)], "parts of others, shared"),
-        (asks(exactly(capacity={"requests": {"memory": "1Gi"}})), [device("d0")], "asks for a part of a device"),
-        (asks(exactly("gpu", 1, "sets.contains([1], [1])")), [device("d0")], "is not understood"),
-        (
-            asks({"firstAvailable": [{"name": "a", "deviceClassName": "gpu", "count": 2},
-                                     {"name": "b", "deviceClassName": "gpu", "count": 1}]}),
-            [device("d0")],
-            "alternatives that are more than one device",
-        ),
-        (
-            asks(exactly("gpu", 2), constraints=[{"matchAttribute": f"{DRIVER}/model"}]),
-            [device("d0", "a100"), device("d1", "h100")],
-            f"devices with the same {DRIVER}/model",
-        ),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("spec", "devices", "words"), [
+    (asks(exactly()), [device("d0", **SLICED)], "parts of others, shared"),
+    (asks(exactly()), [device("d0", allowMultipleAllocations=True)], "parts of others, shared"),
+    (asks(exactly(capacity={"requests": {"memory": "1Gi"}})), [device("d0")], "asks for a part of a device"),
+    (asks(exactly("gpu", 1, "sets.contains([1], [1])")), [device("d0")], "is not understood"),
+    (asks({"firstAvailable": [{"name": str(n), "deviceClassName": "gpu", "count": n} for n in (2, 1)]}), [device("d0")],
+     "alternatives that are more than one device"),
+    (asks(exactly("gpu", 2), constraints=[{"matchAttribute": f"{DRIVER}/model"}]),
+     [device("d0", "a100"), device("d1", "h100")], f"devices with the same {DRIVER}/model"),
+])  # fmt: skip
 def test_what_cannot_be_counted_is_left_to_kube_scheduler_and_told(
     spec: dict[str, Any], devices: list[dict[str, Any]], words: str
 ) -> None:
@@ -340,8 +310,7 @@ def test_devices_are_a_reason_to_preempt() -> None:
     gang(world, "high", 2, template_use("one"), priority_class="high")
     session = world.session(world.progress, Enqueue(), Allocate(), Preempt())
     assert [place.gang.key for place in of(session, decisions.Place)] == ["ns/high"]
-    [room] = of(session, decisions.MakeRoom)
-    assert {pod.name for _, pod in room.victims} == {"low-worker-0", "low-worker-1"}
+    assert {pod.name for _, pod in only(session, decisions.MakeRoom).victims} == {"low-worker-0", "low-worker-1"}
 
 
 def test_a_queue_may_have_a_limit_of_devices() -> None:
@@ -364,8 +333,6 @@ def test_a_pod_without_a_gang_is_kept_off_devices_that_a_gang_holds() -> None:
     gang(world, "a", 1, template_use("one"))
     assert where(world.plan()) == {"a": ["node-0"]}
     pod = world.member("ns/none", 0, template_use("one"))
-    pod.metadata.annotations.clear()
-    pod.metadata = structs.replace(pod.metadata, resource_version=world.meta("x").resource_version)
-    world.state.on_pod(None, pod)
+    pod = world.change(pod, annotations={})
     call = ExtenderArgs(pod=pod, node_names=["node-0", "node-1", "node-2"])
     assert Filter(cluster_of(world), active=lambda: True)(call).node_names == ["node-1", "node-2"]

@@ -46,19 +46,15 @@ def usable(kind: PodKind, cpu: int, unused: int, parts: list[int]) -> int:
 def test_worth_is_what_the_next_pod_can_use(seen: dict[PodKind, int], nodes: list[tuple[int, int, list[int]]]) -> None:
     """On average over the kinds."""
     mix = Mix.of(seen, 1.0, 100, 0.0)
-    assert mix is not None
     total = sum(seen.values())
     expected = [sum(count * usable(kind, *node) for kind, count in seen.items()) / total for node in nodes]
     assert mix.worth(state(*nodes)) == pytest.approx(expected)
 
 
 @given(KINDS, KINDS, NODES)
-def test_one_pod_more_goes_where_it_costs_least(
-    seen: PodKind, asked: PodKind, node: tuple[int, int, list[int]]
-) -> None:
+def test_one_pod_goes_where_it_costs_least(seen: PodKind, asked: PodKind, node: tuple[int, int, list[int]]) -> None:
     """Of all devices that have room the best one counts."""
     mix = Mix.of({seen: 1}, 1.0, 100, 0.1)
-    assert mix is not None
     cpu, unused, parts = node
     found = mix.worth_after(state(node), asked)[0]
     left = cpu - asked.cpu
@@ -116,7 +112,6 @@ def test_a_part_of_a_gpu_goes_where_it_costs_least() -> None:
         world.gang(f"large{number}", {"worker": (1, {"nvidia.com/gpu": 1})}, phase="Pending")
     key = shares(world, "half", 1, gpu_fraction="0.5")
     session, cls = opened(world, Fragmentation({})), world.view(key).pod_sets[0].cls
-    assert cls is not None
     fresh, fits, just, full = session.hooks.gpu_order.call(cls, 0, np.array([0, 400, 500, 501])).tolist()
     assert DENSITY >= just > fits > fresh > full == 0
 
@@ -139,12 +134,9 @@ def test_a_small_pod_leaves_the_whole_node_to_a_large_one() -> None:
     KINDS, st.integers(1, 8), st.sampled_from([250, 300, 500]),
     st.lists(st.sampled_from([0, 0, 250, 400, 700, 1000]), min_size=1, max_size=4),
 )  # fmt: skip
-def test_the_worth_of_a_node_with_the_pod_on_each_of_its_devices(
-    seen: PodKind, cpu: int, portion: int, used: list[int]
-) -> None:
+def test_the_worth_of_nodes_with_the_pod_on_each_device(seen: PodKind, cpu: int, portion: int, used: list[int]) -> None:
     """As if the node had been made so; a device without room counts as full."""
     mix, asked = Mix.of({seen: 1}, 1.0, 100, 0.1), PodKind(1, 1, 1, portion)
-    assert mix is not None
     parts, unused = [1000 - amount if amount else 0 for amount in used], used.count(0)
     found = mix.worth_by_device(state((cpu, unused, parts)), asked, np.array(used))
     for device, amount in enumerate(used):
@@ -158,19 +150,16 @@ def test_the_worth_of_a_node_with_the_pod_on_each_of_its_devices(
 LARGE_KIND, HALF, NO_GPU = PodKind(8, 1, 4, 1000), PodKind(1, 1, 1, 500), PodKind(4, 1, 0, 1000)
 
 
-@pytest.mark.parametrize(
-    ("seen", "coverage", "most", "kept"),
-    [
-        ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 1.0, 9, [(4, 0.625), (1, 0.375)]),
-        ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 0.8, 9, [(4, 0.625), (1, 0.375)]),
-        ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 0.5, 9, [(4, 1.0)]),
-        ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 1.0, 1, [(4, 1.0)]),
-        ({LARGE_KIND: 10, HALF: 30, NO_GPU: 60}, 0.7, 9, [(1, 1.0)]),
-        ({LARGE_KIND: 10, HALF: 10}, 0.5, 9, [(1, 1.0)]),
-        ({NO_GPU: 60, HALF: 40}, 0.6, 9, []),
-        ({}, 1.0, 9, []),
-    ],
-)
+@pytest.mark.parametrize(("seen", "coverage", "most", "kept"), [
+    ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 1.0, 9, [(4, 0.625), (1, 0.375)]),
+    ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 0.8, 9, [(4, 0.625), (1, 0.375)]),
+    ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 0.5, 9, [(4, 1.0)]),
+    ({LARGE_KIND: 50, HALF: 30, NO_GPU: 20}, 1.0, 1, [(4, 1.0)]),
+    ({LARGE_KIND: 10, HALF: 30, NO_GPU: 60}, 0.7, 9, [(1, 1.0)]),
+    ({LARGE_KIND: 10, HALF: 10}, 0.5, 9, [(1, 1.0)]),
+    ({NO_GPU: 60, HALF: 40}, 0.6, 9, []),
+    ({}, 1.0, 9, []),
+])  # fmt: skip
 def test_the_most_frequent_kinds_make_the_mix(
     seen: dict[PodKind, int], coverage: float, most: int, kept: list[tuple[int, float]]
 ) -> None:
@@ -192,17 +181,14 @@ def test_the_mix_follows_the_pods_that_come() -> None:
     assert dict(plugin._seen) == {HALF: (MOST_SEEN - 3) // 2, LARGE_KIND: 1, NO_GPU: 1}
 
 
-@pytest.mark.parametrize(
-    ("requests", "notes", "kind"),
-    [
-        ({"cpu": 2, "memory": 100, "nvidia.com/gpu": 3}, {}, PodKind(2000, 100, 3, 1000)),
-        ({"cpu": 2}, {}, PodKind(2000, 0, 0, 1000)),
-        ({"volcano.sh/gpu-number": 2}, {}, PodKind(0, 0, 2, 1000)),
-        ({"cpu": 1}, {"gpu-fraction": "0.25"}, PodKind(1000, 0, 1, 250)),
-        ({"cpu": 1}, {"gpu-memory": "10000"}, PodKind(1000, 0, 1, 500)),
-        ({"cpu": 1}, {"gpu-memory": "50000"}, PodKind(1000, 0, 1, 1000)),
-    ],
-)
+@pytest.mark.parametrize(("requests", "notes", "kind"), [
+    ({"cpu": 2, "memory": 100, "nvidia.com/gpu": 3}, {}, PodKind(2000, 100, 3, 1000)),
+    ({"cpu": 2}, {}, PodKind(2000, 0, 0, 1000)),
+    ({"volcano.sh/gpu-number": 2}, {}, PodKind(0, 0, 2, 1000)),
+    ({"cpu": 1}, {"gpu-fraction": "0.25"}, PodKind(1000, 0, 1, 250)),
+    ({"cpu": 1}, {"gpu-memory": "10000"}, PodKind(1000, 0, 1, 500)),
+    ({"cpu": 1}, {"gpu-memory": "50000"}, PodKind(1000, 0, 1, 1000)),
+])  # fmt: skip
 def test_the_kind_of_a_pod(requests: dict[str, Any], notes: dict[str, str], kind: PodKind) -> None:
     """Memory of GPUs is a part of the smallest of them, at most a whole one."""
     world = World()
@@ -210,6 +196,4 @@ def test_the_kind_of_a_pod(requests: dict[str, Any], notes: dict[str, str], kind
         world.node(f"node-{number}", labels={"nvidia.com/gpu.memory": memory})
     world.node("node-2")
     key = world.gang("a", {"worker": (1, requests)}, notes=notes)
-    cls = world.view(key).pod_sets[0].cls
-    assert cls is not None
-    assert kind_of(cls, world.session().snapshot) == kind
+    assert kind_of(world.view(key).pod_sets[0].cls, world.session().snapshot) == kind

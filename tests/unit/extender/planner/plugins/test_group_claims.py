@@ -39,7 +39,6 @@ class Groups(Devices):
         self.plugins.append(Proportion({}))
         self.gpus(1, devices)
         node = self.state.nodes.nodes[0]
-        assert node is not None
         self.state.on_node(node, structs.replace(node, status=NodeStatus(allocatable={"cpu": 400, "pods": 400})))
         self.device_class()
         if queue:
@@ -85,15 +84,22 @@ class Groups(Devices):
         return sum(place.new_slots for place in of(self.plan(), decisions.Place))
 
 
-def test_a_claim_shared_by_300_pods_counts_once() -> None:
-    """Of its devices, of its queue's, and as one user: the API has only the group in it."""
-    world = Groups(2, most=2)
+@pytest.mark.parametrize(("pods", "kube_scheduler", "placed"), [
+    pytest.param(300, {"most": 2}, 300, id="shared, with the gates"),
+    pytest.param(2, {"own": True}, 0, id="without the gates"),
+    pytest.param(2, {"own": True, "arguments": {"groupClaims": False}}, 0, id="with the gates off"),
+    pytest.param(2, {"own": True, "arguments": {"groupClaims": True}}, 2, id="with the gates on"),
+])  # fmt: skip
+def test_a_claim_that_all_pods_share_counts_once(pods: int, kube_scheduler: dict[str, Any], placed: int) -> None:
+    """For its devices, its queue and as one user; one without the gates gives it to no pod, as the gang says then."""
+    world = Groups(2, **kube_scheduler)
     world.claim("made", asks(exactly("gpu", 2)), owner_references=[OWNER])
     world.template("t", asks(exactly("gpu", 2)))
-    world.group(300, TEMPLATE)
-    world.members(300, template_use("t"), "made")
-    assert world.placed() == 300
-    assert world.free("node-0") == 0
+    world.group(pods, TEMPLATE)
+    world.members(pods, template_use("t"), "made")
+    assert (world.placed(), world.free("node-0")) == (placed, 0 if placed else 2)
+    for words in () if placed else ("claim ns/made was made for all pods of a PodGroup", "resourceClaimName"):
+        assert words in world.why(KEY)
 
 
 def test_a_claim_that_the_group_names_has_no_limit_of_pods() -> None:
@@ -135,20 +141,6 @@ def test_a_refusal_while_a_sibling_is_allocated_the_claim_means_nothing() -> Non
     world.group(1, TEMPLATE)
     world.of_group(0, template_use("t"), "made", refused=True)
     assert world.state.pods["uid-train-0"].shares_claims
-
-
-@pytest.mark.parametrize(("arguments", "placed"), [(None, 0), ({"groupClaims": False}, 0), ({"groupClaims": True}, 2)])
-def test_a_kube_scheduler_without_the_gates_gives_no_pod_the_claim_of_its_group(arguments: Any, placed: int) -> None:
-    """The gang says so, and what to write in its place; who has switched the gates on there says that."""
-    world = Groups(2, own=True, arguments=arguments)
-    world.claim("made", asks(exactly("gpu", 2)), owner_references=[OWNER])
-    world.template("t", asks(exactly("gpu", 2)))
-    world.group(2, TEMPLATE)
-    world.members(2, template_use("t"), "made")
-    assert world.placed() == placed
-    if not placed:
-        assert "claim ns/made was made for all pods of a PodGroup" in world.why(KEY)
-        assert "resourceClaimName" in world.why(KEY)
 
 
 def test_nor_does_it_know_that_a_group_is_one_user_of_a_claim() -> None:

@@ -31,7 +31,6 @@ def scores(world: World, plugin: Any, requests: dict[str, Any], **spec: Any) -> 
     key = world.gang("a", {"worker": (1, requests)}, spec=spec)
     session = world.session()
     cls = session.snapshot.gangs[[gang.key for gang in session.snapshot.gangs].index(key)].pod_sets[0].cls
-    assert cls is not None
     return [float(each) for each in session.scores(cls)[session.snapshot.order]]
 
 
@@ -48,39 +47,33 @@ def only(part: str, weight: float = 1) -> NodeOrder:
     return NodeOrder({f"{each}.weight": (weight if each == part else 0) for each in WEIGHTS})
 
 
-@pytest.mark.parametrize(
-    ("plugin", "expected"),
-    [
-        (only("mostrequested"), [25, 75, 62.5]),
-        (only("leastrequested"), [75, 25, 37.5]),
-        (only("mostrequested", 3), [75, 225, 187.5]),
-        (only("balancedresource"), [100, 100, 62.5]),
-        (Binpack({}), [25, 75, 62.5]),
-        (Binpack({"binpack.weight": "10", "binpack.memory": 0}), [250, 750, 1000]),
-        (Binpack({"binpack.cpu": 3}), [25, 75, 81.25]),
-    ],
-)
+@pytest.mark.parametrize(("plugin", "expected"), [
+    (only("mostrequested"), [25, 75, 62.5]),
+    (only("leastrequested"), [75, 25, 37.5]),
+    (only("mostrequested", 3), [75, 225, 187.5]),
+    (only("balancedresource"), [100, 100, 62.5]),
+    (Binpack({}), [25, 75, 62.5]),
+    (Binpack({"binpack.weight": "10", "binpack.memory": 0}), [250, 750, 1000]),
+    (Binpack({"binpack.cpu": 3}), [25, 75, 81.25]),
+])  # fmt: skip
 def test_how_full_a_node_would_be(plugin: Any, expected: list[float]) -> None:
     """With the pod, of cpu and memory: a quarter of both, three quarters of both, all and a quarter."""
     assert_allclose(scores(half_full(), plugin, {"cpu": 8, "memory": "64Gi"}), expected)
 
 
-@pytest.mark.parametrize(
-    ("plugin", "requests", "expected"),
-    [
-        pytest.param(NodePlacement({}), {"cpu": 8}, [0, 6, 9, 0], id="full nodes first"),
-        pytest.param(NodePlacement({"cpu": "spread"}), {"cpu": 8}, [9, 4.5, 2.25, 9], id="empty nodes first"),
-        pytest.param(NodePlacement({}), GPU2, [9, 0, 0, 0], id="full nodes first, by GPUs"),
-        pytest.param(NodePlacement({"gpu": "spread"}), GPU2, [4.5, 9, 9, 0], id="empty nodes first, by GPUs"),
-        pytest.param(GpuPack({}), GPU2, [1000, 0, 0, 0], id="gpupack"),
-        pytest.param(GpuPack({}), {"cpu": 8}, [0, 0, 0, 0], id="gpupack without GPUs"),
-        pytest.param(GpuSpread({}), GPU2, [500, 1000, 1000, 0], id="gpuspread"),
-        pytest.param(NodeAvailability({}), {"cpu": 16}, [100, 100, 0, 100], id="room now"),
-        pytest.param(NodeAvailability({}), {"cpu": 17}, [100, 0, 0, 100], id="no room now"),
-        pytest.param(ResourceType({}), {"cpu": 8}, [0, 0, 0, 10], id="no GPUs on the node"),
-        pytest.param(ResourceType({}), GPU2, [0, 0, 0, 0], id="GPUs wanted"),
-    ],
-)
+@pytest.mark.parametrize(("plugin", "requests", "expected"), [
+    pytest.param(NodePlacement({}), {"cpu": 8}, [0, 6, 9, 0], id="full nodes first"),
+    pytest.param(NodePlacement({"cpu": "spread"}), {"cpu": 8}, [9, 4.5, 2.25, 9], id="empty nodes first"),
+    pytest.param(NodePlacement({}), GPU2, [9, 0, 0, 0], id="full nodes first, by GPUs"),
+    pytest.param(NodePlacement({"gpu": "spread"}), GPU2, [4.5, 9, 9, 0], id="empty nodes first, by GPUs"),
+    pytest.param(GpuPack({}), GPU2, [1000, 0, 0, 0], id="gpupack"),
+    pytest.param(GpuPack({}), {"cpu": 8}, [0, 0, 0, 0], id="gpupack without GPUs"),
+    pytest.param(GpuSpread({}), GPU2, [500, 1000, 1000, 0], id="gpuspread"),
+    pytest.param(NodeAvailability({}), {"cpu": 16}, [100, 100, 0, 100], id="room now"),
+    pytest.param(NodeAvailability({}), {"cpu": 17}, [100, 0, 0, 100], id="no room now"),
+    pytest.param(ResourceType({}), {"cpu": 8}, [0, 0, 0, 10], id="no GPUs on the node"),
+    pytest.param(ResourceType({}), GPU2, [0, 0, 0, 0], id="GPUs wanted"),
+])  # fmt: skip
 def test_scores_by_density(plugin: Any, requests: dict[str, Any], expected: list[float]) -> None:
     """In their magnitudes; half of node-0's GPUs are used, and node-3 has none."""
     world = half_full()
@@ -99,7 +92,6 @@ def test_parts_of_gpus_go_where_one_is_used_in_part(part: str, expected: list[fl
     key = shares(world, "a", 1, gpu_fraction=part)
     session = world.session()
     cls = world.view(key).pod_sets[0].cls
-    assert cls is not None
     assert_allclose(session.scores(cls)[session.snapshot.order], expected)
 
 
@@ -124,18 +116,13 @@ def test_wishes_and_advice_about_nodes() -> None:
     assert_allclose(scores(world, only("nodeaffinity", 2), {"cpu": 1}, affinity=affinity), [200, 50])
 
 
-@pytest.mark.parametrize(
-    ("tolerations", "expected"),
-    [
-        ([], [100, 50, 0]),
-        ([{"key": "a", "operator": "Exists"}], [100, 100, 0]),
-        ([{"key": "b", "operator": "Exists"}], [100, 0, 0]),
-        ([{"operator": "Exists"}], [100, 100, 100]),
-    ],
-)
-def test_nodes_with_fewer_taints_that_advise_against_them_come_first(
-    tolerations: list[dict[str, str]], expected: list[float]
-) -> None:
+@pytest.mark.parametrize(("tolerations", "expected"), [
+    ([], [100, 50, 0]),
+    ([{"key": "a", "operator": "Exists"}], [100, 100, 0]),
+    ([{"key": "b", "operator": "Exists"}], [100, 0, 0]),
+    ([{"operator": "Exists"}], [100, 100, 100]),
+])  # fmt: skip
+def test_nodes_with_fewer_taints_against_it_go_first(tolerations: list[dict[str, str]], expected: list[float]) -> None:
     """Of those that are not tolerated, in proportion to the most on a node; others refuse it."""
     world = World()
     for number, keys in enumerate(("", "a", "ab")):

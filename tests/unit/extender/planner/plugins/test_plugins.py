@@ -22,17 +22,14 @@ GPU1 = {"nvidia.com/gpu": 1}
 GPU8 = {"nvidia.com/gpu": 8}
 
 
-@pytest.mark.parametrize(
-    ("plugins", "node"),
-    [
-        pytest.param([NodePlacement({})], "node-1", id="binpack"),
-        pytest.param([NodePlacement({"gpu": "spread"})], "node-0", id="spread"),
-        pytest.param([GpuPack({})], "node-1", id="gpupack"),
-        pytest.param([GpuSpread({})], "node-0", id="gpuspread"),
-        pytest.param([NodePlacement({"gpu": "spread"}), GpuPack({})], "node-1", id="a larger magnitude decides"),
-        pytest.param([GpuSpread({}), NodePlacement({})], "node-0", id="a larger magnitude decides, spread"),
-    ],
-)
+@pytest.mark.parametrize(("plugins", "node"), [
+    pytest.param([NodePlacement({})], "node-1", id="binpack"),
+    pytest.param([NodePlacement({"gpu": "spread"})], "node-0", id="spread"),
+    pytest.param([GpuPack({})], "node-1", id="gpupack"),
+    pytest.param([GpuSpread({})], "node-0", id="gpuspread"),
+    pytest.param([NodePlacement({"gpu": "spread"}), GpuPack({})], "node-1", id="a larger magnitude decides"),
+    pytest.param([GpuSpread({}), NodePlacement({})], "node-0", id="a larger magnitude decides, spread"),
+])  # fmt: skip
 def test_strategies_choose_the_fuller_or_the_emptier_node(plugins: list[PlannerPlugin], node: str) -> None:
     """node-0 is empty, node-1 gives 4 of its 8 GPUs."""
     world = World().nodes(2)
@@ -54,17 +51,10 @@ def test_gangs_below_their_minimum_go_before_gangs_that_want_more() -> None:
     assert [place.gang.key for place in of(world.plan(), decisions.Place)] == ["ns/young"]
 
 
-@pytest.mark.parametrize(
-    ("priorities", "first"),
-    [
-        (["", "5", "7"], 2),
-        (["", "-5", "-7"], 1),
-        (["x", "", "-9"], 2),
-        (["", "x", "5x"], 0),
-        (["-", "3", "3"], 1),
-        (["0", "10", "9"], 1),
-    ],
-)
+@pytest.mark.parametrize(("priorities", "first"), [
+    (["", "5", "7"], 2), (["", "-5", "-7"], 1), (["x", "", "-9"], 2), (["", "x", "5x"], 0), (["-", "3", "3"], 1),
+    (["0", "10", "9"], 1),
+])  # fmt: skip
 def test_members_with_a_higher_task_priority_go_first(priorities: list[str], first: int) -> None:
     """There is room for one of them; what is no integer is no priority."""
     world = World().nodes(1)
@@ -73,34 +63,23 @@ def test_members_with_a_higher_task_priority_go_first(priorities: list[str], fir
     for rank, priority in enumerate(priorities):
         labels = {"muster.dev/task-priority": priority} if priority else {}
         world.pod(key, "worker", rank, GPU8, gated=True, labels=labels)
-    nodes = where(world.plan())["a"]
-    assert [rank for rank, node in enumerate(nodes) if node] == [first]
+    assert [rank for rank, node in enumerate(where(world.plan())["a"]) if node] == [first]
 
 
 def test_sub_groups_are_placed_whole() -> None:
     """Room for five pods, sub-groups of two, at least one of them: four pods."""
     world = World().nodes(5)
     key = world.gang("a", {"worker": (6, GPU8)}, min_member=2, min_task_member={"worker": 2})
-    world.state.groups[key].spec.sub_group_policy = [SubGroupPolicy(name="worker", sub_group_size=2, min_sub_groups=1)]
-    world.state.touch_all()
+    policy = SubGroupPolicy(name="worker", sub_group_size=2, min_sub_groups=1)
+    world.change(world.state.groups[key], spec={"sub_group_policy": [policy]})
     assert where(world.plan()) == {"a": ["node-0", "node-1", "node-2", "node-3"]}
 
 
-@pytest.mark.parametrize(
-    ("taken", "minimum", "given", "share"),
-    [
-        (0, 0, 0, (True, 0.0)),
-        (2, 0, 0, (True, 2.0)),
-        (1, 1, 0, (True, 1.0)),
-        (1, 4, 0, (False, 0.25)),
-        (1, 4, 2, (False, 0.75)),
-        (1, 4, 3, (True, 1.0)),
-        (3, 2, 0, (True, 1.5)),
-    ],
-)
-def test_pod_sets_below_their_minimum_come_first(
-    taken: int, minimum: int, given: int, share: tuple[bool, float]
-) -> None:
+@pytest.mark.parametrize(("taken", "minimum", "given", "share"), [
+    (0, 0, 0, (True, 0.0)), (2, 0, 0, (True, 2.0)), (1, 1, 0, (True, 1.0)), (1, 4, 0, (False, 0.25)),
+    (1, 4, 2, (False, 0.75)), (1, 4, 3, (True, 1.0)), (3, 2, 0, (True, 1.5)),
+])  # fmt: skip
+def test_pod_sets_below_the_minimum_come_first(taken: int, minimum: int, given: int, share: tuple[bool, float]) -> None:
     """Then those with the smaller share of it, with what they get now."""
     pod_set = PodSetView("worker", None, 9, minimum, taken=dict.fromkeys(range(taken), "node-0"))
     assert share_of_minimum(pod_set, given) == share
@@ -122,7 +101,6 @@ def test_orders_follow_the_trials_of_a_cycle() -> None:
 
     assert orders() == (0, 0, 0)
     statement = Statement(session)
-    assert one.cls is not None
     statement.allocate(first, "one", [0], 0, one.cls)
     assert orders() == (1, 1, 1)
     mark = statement.checkpoint()
@@ -136,16 +114,11 @@ def test_orders_follow_the_trials_of_a_cycle() -> None:
     assert orders() == (0, 0, 0)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "rules"),
-    [
-        ({}, ReservationRules()),
-        (
-            {"mode": "strict", "patience": "1m", "expiry": "2h", "heads": 3},
-            ReservationRules(mode="strict", patience_s=60, expiry_s=7200, heads=3),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "rules"), [
+    ({}, ReservationRules()),
+    ({"mode": "strict", "patience": "1m", "heads": 3}, ReservationRules(mode="strict", patience_s=60, heads=3)),
+    ({"expiry": "2h"}, ReservationRules(expiry_s=7200)),
+])  # fmt: skip
 def test_rules_of_reservations(arguments: dict[str, Any], rules: ReservationRules) -> None:
     """Those of the arguments, else the defaults."""
     world = World()
@@ -158,10 +131,7 @@ def stale_world() -> tuple[World, StaleGangEviction]:
     world = World().nodes(2)
     key = world.gang("a", {"worker": (2, GPU8)})
     world.plan()
-    bound = world.state.placements[key]
-    bound.status.phase = "Bound"
-    bound.metadata.resource_version = "999"
-    world.state.on_placement(None, bound)
+    world.change(world.state.placements[key], status={"phase": "Bound"})
     world.pod(key, "worker", 0, GPU8, node="node-0", phase="Running")
     return world, StaleGangEviction()
 
@@ -198,20 +168,15 @@ def test_pages_show_the_snapshot_and_the_order() -> None:
 MIG = {"nvidia.com/mig-1g.5gb": 7}
 
 
-@pytest.mark.parametrize(
-    ("gpus", "asked", "node"),
-    [
-        pytest.param(({"nvidia.com/gpu": 8}, {}, {}), CPU1, "node-1", id="whole GPUs"),
-        pytest.param((MIG | {"nvidia.com/gpu": 4}, {}, {}), CPU1, "node-1", id="both"),
-        pytest.param((MIG, {}, {}), CPU1, "node-1", id="MIG devices"),
-        pytest.param((MIG, {}, {"nvidia.com/gpu": 8}), CPU1, "node-1", id="MIG devices beside whole ones"),
-        pytest.param((MIG, {"nvidia.com/gpu": 8}, {}), CPU1, "node-2", id="the others have some"),
-        pytest.param((MIG, {}, {}), {"nvidia.com/mig-1g.5gb": 1}, "node-0", id="a pod with a MIG device"),
-    ],
-)
-def test_pods_without_gpus_go_to_nodes_without_any(
-    gpus: tuple[dict[str, int], ...], asked: dict[str, int], node: str
-) -> None:
+@pytest.mark.parametrize(("gpus", "asked", "node"), [
+    pytest.param(({"nvidia.com/gpu": 8}, {}, {}), CPU1, "node-1", id="whole GPUs"),
+    pytest.param((MIG | {"nvidia.com/gpu": 4}, {}, {}), CPU1, "node-1", id="both"),
+    pytest.param((MIG, {}, {}), CPU1, "node-1", id="MIG devices"),
+    pytest.param((MIG, {}, {"nvidia.com/gpu": 8}), CPU1, "node-1", id="MIG devices beside whole ones"),
+    pytest.param((MIG, {"nvidia.com/gpu": 8}, {}), CPU1, "node-2", id="the others have some"),
+    pytest.param((MIG, {}, {}), {"nvidia.com/mig-1g.5gb": 1}, "node-0", id="a pod with a MIG device"),
+])  # fmt: skip
+def test_pods_without_gpus_go_to_their_like(gpus: tuple[dict[str, int], ...], asked: dict[str, int], node: str) -> None:
     """Although the other nodes come first by name; MIG devices are GPUs too, also where no node has whole ones."""
     world = World()
     for number, there in enumerate(gpus):

@@ -31,11 +31,10 @@ def near(app: str, kind: str = "podAffinity") -> dict[str, object]:
     return {kind: {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}}
 
 
-@pytest.mark.parametrize(
-    ("affinity", "node"),
-    [(preferred("disk", "fast"), "node-2"), (near("db"), "node-1")],
-    ids=["node affinity", "pod affinity"],
-)
+@pytest.mark.parametrize(("affinity", "node"), [
+    pytest.param(preferred("disk", "fast"), "node-2", id="node affinity"),
+    pytest.param(near("db"), "node-1", id="pod affinity"),
+])  # fmt: skip
 def test_among_equal_nodes_the_preferred_one_is_chosen(affinity: dict[str, object], node: str) -> None:
     """A database runs on the second node, which has no more and no less than the others asked for."""
     found = world()

@@ -32,14 +32,26 @@ def placed(session: Session) -> Counter[str]:
     return counts
 
 
-@pytest.mark.parametrize("size", [1, 2, 4])
-def test_queues_share_by_weight(size: int) -> None:
-    """Two queues of weights 3 and 1 that want everything get three quarters and one quarter."""
-    world = world_of(8).queue("light", weight=1).queue("heavy", weight=3)
-    for number in range(64 // size):
-        for queue in ("light", "heavy"):
-            world.gang(f"{queue}-{number}", {"worker": (size, GPU)}, queue=queue)
-    assert placed(world.plan()) == {"heavy": 48, "light": 16}
+WEIGHTS = {"light": {"weight": 1}, "heavy": {"weight": 3}}
+ELASTIC = {"min_member": 1, "min_task_member": {}}
+
+
+@pytest.mark.parametrize(("nodes", "queues", "gangs", "size", "more", "expected"), [
+    *((8, WEIGHTS, 64 // size, size, {}, {"heavy": 48, "light": 16}) for size in (1, 2, 4)),
+    pytest.param(8, WEIGHTS, 1, 64, ELASTIC, {"heavy": 48, "light": 16}, id="for pods above minimums"),
+    pytest.param(1, {"low": {"weight": 9}, "high": {"priority": 5}}, 1, 8, {}, {"high": 8}, id="priority comes first"),
+])  # fmt: skip
+def test_queues_share_by_weight(
+    nodes: int, queues: dict[str, Any], gangs: int, size: int, more: dict[str, Any], expected: dict[str, int]
+) -> None:
+    """Two queues want everything: weights of 3 and 1 get three quarters and one quarter, whoever came first."""
+    world = world_of(nodes)
+    for name, spec in queues.items():
+        world.queue(name, **spec)
+    for number in range(gangs):
+        for queue in queues:
+            world.gang(f"{queue}-{number}", {"worker": (size, GPU)}, queue=queue, **more)
+    assert placed(world.plan()) == expected
 
 
 def test_three_levels_share_by_weight() -> None:
@@ -103,22 +115,12 @@ def test_what_is_guaranteed_is_kept() -> None:
 def test_what_may_not_be_displaced_stays_within_what_is_deserved() -> None:
     """What may be displaced can borrow more."""
     world = world_of(1).queue("team", deserved={"nvidia.com/gpu": 2})
-    fixed = world.gang("fixed", {"worker": (3, GPU)}, queue="team")
-    group = world.state.groups[fixed]
-    group.metadata.annotations["volcano.sh/preemptable"] = "false"
-    world.state.on_pod_group(group, group)
+    group = world.state.groups[world.gang("fixed", {"worker": (3, GPU)}, queue="team")]
+    world.change(group, annotations={"volcano.sh/preemptable": "false"})
     world.gang("loose", {"worker": (3, GPU)}, queue="team")
     session = world.plan()
     assert waiting(session)["fixed"][0] == "QueueOverDeserved"
     assert placed(session) == {"team": 3}
-
-
-def test_a_higher_priority_of_a_queue_comes_first() -> None:
-    """Whatever the weights are."""
-    world = world_of(1).queue("low", weight=9).queue("high", priority=5)
-    for queue in ("low", "high"):
-        world.gang(queue, {"worker": (8, GPU)}, queue=queue)
-    assert placed(world.plan()) == {"high": 8}
 
 
 def test_a_resource_without_a_quota_does_not_decide_whose_turn_it_is() -> None:
@@ -142,16 +144,13 @@ def _order(more: Sequence[tuple[int, int, int]], gpus: tuple[int, int]) -> list[
         name = f"q{index}"
         world.queue(name, deserved={"nvidia.com/gpu": 2 + index})
         if runs:
-            world.gang(f"{name}-runs", {"worker": (runs, {"cpu": cpu})}, queue=name)
-            for rank in range(runs):
-                world.pod(f"ns/{name}-runs", "worker", rank, {"cpu": cpu}, node=f"node-{rank % 4}", phase="Running")
+            key = world.gang(f"{name}-runs", {"worker": (runs, {"cpu": cpu})}, queue=name)
+            world.members(key, runs, {"cpu": cpu}, node="node-{}", phase="Running")
         for number in range(waits):
             world.gang(f"{name}-waits{number}", {"worker": (1, {"cpu": cpu})}, queue=name, phase="Pending")
         if index < len(gpus) and gpus[index]:
-            world.gang(f"{name}-gpus", {"worker": (gpus[index], {"nvidia.com/gpu": 1})}, queue=name)
-            for rank in range(gpus[index]):
-                node = f"node-{index}"
-                world.pod(f"ns/{name}-gpus", "worker", rank, {"nvidia.com/gpu": 1}, node=node, phase="Running")
+            key = world.gang(f"{name}-gpus", {"worker": (gpus[index], {"nvidia.com/gpu": 1})}, queue=name)
+            world.members(key, gpus[index], {"nvidia.com/gpu": 1}, node=f"node-{index}", phase="Running")
         world.gang(f"{name}-next", {"worker": (1, {"nvidia.com/gpu": 1})}, queue=name)
     session = world.session()
     heads = [gang for gang in session.snapshot.gangs if gang.key.endswith("-next")]
@@ -174,31 +173,26 @@ def test_the_order_is_that_of_the_resources_with_a_quota(
 def fair_shares_of(world: World) -> dict[str, int]:
     """Queue → GPUs that it is due."""
     standings = world.session().hooks.queue_standings.call()
-    assert standings is not None
     return {name: each.fair_share.get("nvidia.com/gpu", 0) // 1000 for name, each in standings.items() if name in "abc"}
 
 
-@pytest.mark.parametrize(
-    ("weights", "fair"),
-    [
-        ({}, {"a": 8, "b": 8}),
-        ({"b": "nvidia.com/gpu=3"}, {"a": 5, "b": 11}),
-        ({"b": "nvidia.com/gpu=0"}, {"a": 14, "b": 2}),
-        ({"b": "*=0"}, {"a": 14, "b": 2}),
-        ({"b": "*=3,nvidia.com/gpu=0"}, {"a": 14, "b": 2}),
-        ({"b": "cpu=0"}, {"a": 8, "b": 8}),
-        ({"a": "*=0", "b": "*=0"}, {"a": 2, "b": 2}),
-        ({"b": "unreadable"}, {"a": 8, "b": 8}),
-    ],
-)
+@pytest.mark.parametrize(("weights", "fair"), [
+    ({}, {"a": 8, "b": 8}),
+    ({"b": "nvidia.com/gpu=3"}, {"a": 5, "b": 11}),
+    ({"b": "nvidia.com/gpu=0"}, {"a": 14, "b": 2}),
+    ({"b": "*=0"}, {"a": 14, "b": 2}),
+    ({"b": "*=3,nvidia.com/gpu=0"}, {"a": 14, "b": 2}),
+    ({"b": "cpu=0"}, {"a": 8, "b": 8}),
+    ({"a": "*=0", "b": "*=0"}, {"a": 2, "b": 2}),
+    ({"b": "unreadable"}, {"a": 8, "b": 8}),
+])  # fmt: skip
 @pytest.mark.parametrize("rounding", ["exact", "kai"])
 def test_weights_may_differ_by_resource(weights: dict[str, str], fair: dict[str, int], rounding: str) -> None:
     """Both deserve 2 of 16 GPUs and want 20; the annotation goes before the weight of the spec."""
     world = world_of(2)
     world.plugins[1] = Proportion({"rounding": rounding})
     for name in ("a", "b"):
-        said = {"weights": weights[name]} if name in weights else {}
-        world.queue(name, deserved={"nvidia.com/gpu": 2}, **said)
+        world.queue(name, deserved={"nvidia.com/gpu": 2}, **{"weights": weights[name]} if name in weights else {})
         world.gang(name, {"worker": (20, GPU)}, queue=name)
     assert fair_shares_of(world) == fair
 
@@ -214,18 +208,13 @@ def test_queues_below_another_divide_its_share(rounding: str) -> None:
     assert fair_shares_of(world) == {"a": 8, "b": 8, "c": 8}
 
 
-@pytest.mark.parametrize(
-    ("change", "fair"),
-    [
-        pytest.param({"labels": {"a": "b"}}, 8, id="a node that is usable"),
-        pytest.param({"unschedulable": True}, 4, id="cordoned"),
-        pytest.param({"taints": [Taint(key="node.kubernetes.io/not-ready", effect="NoExecute")]}, 4, id="not ready"),
-        pytest.param(
-            {"taints": [Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")]}, 4, id="unreachable"
-        ),
-        pytest.param({"taints": [Taint(key="gpu", effect="NoSchedule")]}, 8, id="tainted otherwise"),
-    ],
-)
+@pytest.mark.parametrize(("change", "fair"), [
+    pytest.param({"labels": {"a": "b"}}, 8, id="a node that is usable"),
+    pytest.param({"unschedulable": True}, 4, id="cordoned"),
+    pytest.param({"taints": [Taint(key="node.kubernetes.io/not-ready", effect="NoExecute")]}, 4, id="not ready"),
+    pytest.param({"taints": [Taint(key="node.kubernetes.io/unreachable", effect="NoSchedule")]}, 4, id="unreachable"),
+    pytest.param({"taints": [Taint(key="gpu", effect="NoSchedule")]}, 8, id="tainted otherwise"),
+])  # fmt: skip
 def test_what_is_divided_is_the_room_of_usable_nodes_less_pods_of_no_queue(change: dict[str, Any], fair: int) -> None:
     """Followed as nodes change, come and go."""
     world = world_of(2).queue("a").queue("b")
@@ -256,28 +245,34 @@ def test_a_queue_without_weight_gets_nothing_of_a_plentiful_surplus() -> None:
     assert placed(world.plan()) == {"a": 9}
 
 
+def remembering(nodes: int) -> World:
+    """Nodes of 8 GPUs, and usage that counts for an hour."""
+    world = world_of(nodes)
+    world.plugins = [GangPlugin({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
+    return world
+
+
+def was_used(world: World, queue: str, usage: dict[str, str], at: str) -> None:
+    """What the status of a queue says of its usage."""
+    status = world.state.queues[queue].status
+    status.usage, status.usage_time = usage, at
+
+
 def test_what_cannot_be_read_ends_no_cycle() -> None:
     """Amounts of queues, PodGroups and kept usage that admission would have refused count as not set."""
-    world = world_of(1)
-    world.plugins = [GangPlugin({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
+    world = remembering(1)
     world.queue("odd", capability={"cpu": "many"}, deserved={"cpu": "-"}, parent="odd")
-    world.state.queues["odd"].status.usage = {"cpu": "?"}
-    world.state.queues["odd"].status.usage_time = "yesterday"
-    meta = world.meta("bare")
+    was_used(world, "odd", {"cpu": "?"}, "yesterday")
     spec = PodGroupSpec(min_member=1, queue="odd", min_resources={"cpu": "x"})
-    world.state.on_pod_group(None, PodGroup(metadata=meta, spec=spec))
+    world.state.on_pod_group(None, PodGroup(metadata=world.meta("bare"), spec=spec))
     world.gang("good", {"worker": (1, GPU)}, queue="default")
     assert placed(world.plan()) == {"default": 1}
 
 
 def test_past_usage_lowers_what_is_left_to_a_queue() -> None:
     """A queue that had the whole cluster lately gets less of it than one that had nothing."""
-    world = world_of(1)
-    world.plugins = [GangPlugin({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
-    for queue in ("busy", "idle"):
-        world.queue(queue)
-    world.state.queues["busy"].status.usage = {"cpu": "8", "nvidia.com/gpu": "8"}
-    world.state.queues["busy"].status.usage_time = format_time(world.now)
+    world = remembering(1).queue("busy").queue("idle")
+    was_used(world, "busy", {"cpu": "8", "nvidia.com/gpu": "8"}, format_time(world.now))
     for number in range(8):
         for queue in ("busy", "idle"):
             world.gang(f"{queue}-{number}", {"worker": (1, GPU)}, queue=queue)
@@ -289,9 +284,8 @@ def test_past_usage_lowers_what_is_left_to_a_queue() -> None:
 @given(
     half_life_s=st.integers(60, 1_000_000),
     used=st.fixed_dictionaries({name: st.integers(0, 500) for name in ("busy", "idle")}),
-    before_s=st.integers(0, 2_000_000),
-    away_s=st.integers(0, 2_000_000),
-)
+    before_s=st.integers(0, 2_000_000), away_s=st.integers(0, 2_000_000),
+)  # fmt: skip
 def test_an_extender_that_was_away_knows_the_usage_of_one_that_was_not(
     half_life_s: int, used: dict[str, int], before_s: int, away_s: int
 ) -> None:
@@ -300,16 +294,13 @@ def test_an_extender_that_was_away_knows_the_usage_of_one_that_was_not(
     others = [GangPlugin({}), Predicates({}), Priority({})]
     stays, goes, comes = (Proportion({"halfLife": f"{half_life_s}s"}) for _ in range(3))
     for name, gpus in used.items():
-        world.queue(name)
-        world.state.queues[name].status.usage = {"nvidia.com/gpu": str(gpus)}
-        world.state.queues[name].status.usage_time = format_time(world.now)
+        was_used(world.queue(name), name, {"nvidia.com/gpu": str(gpus)}, format_time(world.now))
     for plugin in (stays, goes):
         world.plugins = [*others, plugin]
         assert means(world) == {name: 1000 * gpus for name, gpus in used.items()}
     world.now += before_s
     for name, milli in means(world).items():
-        world.state.queues[name].status.usage = {"nvidia.com/gpu": f"{milli}m"}
-        world.state.queues[name].status.usage_time = format_time(world.now)
+        was_used(world, name, {"nvidia.com/gpu": f"{milli}m"}, format_time(world.now))
     world.now += away_s
     world.plugins = [*others, comes]
     found = means(world)
@@ -328,16 +319,6 @@ def means(world: World) -> dict[str, int]:
 
 def test_usage_of_a_clock_that_was_ahead_counts_in_full() -> None:
     """Time that has not come yet neither lowers nor raises it."""
-    world = world_of(1).queue("busy").queue("idle")
-    world.plugins = [GangPlugin({}), Proportion({"halfLife": "1h"}), Predicates({}), Priority({})]
-    world.state.queues["busy"].status.usage = {"nvidia.com/gpu": "8"}
-    world.state.queues["busy"].status.usage_time = format_time(world.now + 3600)
+    world = remembering(1).queue("busy").queue("idle")
+    was_used(world, "busy", {"nvidia.com/gpu": "8"}, format_time(world.now + 3600))
     assert means(world) == {"busy": 8000, "idle": 0}
-
-
-def test_queues_share_what_is_left_for_pods_above_minimums_by_weight() -> None:
-    """The gang of the light queue came first; both need one pod, and would take all eight nodes."""
-    world = world_of(8).queue("light", weight=1).queue("heavy", weight=3)
-    for queue in ("light", "heavy"):
-        world.gang(queue, {"worker": (64, GPU)}, min_member=1, min_task_member={}, queue=queue)
-    assert placed(world.plan()) == {"heavy": 48, "light": 16}

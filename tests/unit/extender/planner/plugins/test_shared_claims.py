@@ -206,10 +206,7 @@ def test_a_pod_without_a_gang_is_held_against_its_queue() -> None:
     world = world_of(default=1)
     claims(world, one=2)
     pod = world.member("ns/none", 0, claim_use("one"))
-    pod.metadata.annotations.clear()
-    pod.metadata = structs.replace(pod.metadata, resource_version=world.meta("x").resource_version)
-    world.state.on_pod(None, pod)
-    call = ExtenderArgs(pod=pod, node_names=["node-0", "node-1"])
+    call = ExtenderArgs(pod=world.change(pod, annotations={}), node_names=["node-0", "node-1"])
     assert not Filter(cluster_of(world), active=lambda: True)(call).node_names
     world.queue("default", capability={GPUS: "2"})
     assert Filter(cluster_of(world), active=lambda: True)(call).node_names == ["node-0", "node-1"]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from extender_world import World, of, slots
+from extender_world import World, only, slots
 
 from extender.planner.cycle import parts_of, registry
 from extender.planner.framework import config, decisions
@@ -52,11 +52,9 @@ def test_the_example_plugin_refuses_and_scores() -> None:
     world.node("node-1", labels={"example.com/hush": "no"})
     world.node("node-2")
     world.gang("a", {"worker": (1, {"nvidia.com/gpu": 8})})
-    [place] = of(world.plan(), decisions.Place)
-    assert slots(place) == {"worker": ["node-2"]}
+    assert slots(only(world.plan(), decisions.Place)) == {"worker": ["node-2"]}
     world.gang("b", {"worker": (2, {"nvidia.com/gpu": 8})})
-    [waits] = of(world.plan(), decisions.Unschedulable)
-    assert "1 quiet" in waits.message
+    assert "1 quiet" in only(world.plan(), decisions.Unschedulable).message
 
 
 @pytest.mark.usefixtures("installed")

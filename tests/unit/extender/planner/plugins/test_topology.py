@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from extender_world import of
+from extender_world import of, only
 from hypernode_world import hyper_node, matching, within
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -82,8 +82,7 @@ def _neighbours(nodes: list[str]) -> None:
 @given(rooms=ROOMS, slices=st.integers(1, 5), gpus=st.integers(1, 4), required=st.sampled_from(["", "block"]))
 def test_slices_are_whole_wherever_they_fit(rooms: list[int], slices: int, gpus: int, required: str) -> None:
     """Each three ranks share a rack, and a gang of slices that fit is never left waiting."""
-    world = cluster(rooms)
-    nodes = world.workers("a", 3 * slices, gpus, required=required, template=SLICE)
+    nodes = cluster(rooms).workers("a", 3 * slices, gpus, required=required, template=SLICE)
     whole = {rack: count // 3 for rack, count in domains(rooms, gpus)["rack"].items()}
     around = Counter({block: sum(n for rack, n in whole.items() if rack.startswith(block)) for block in ("b0", "b1")})
     fits = max(around.values()) >= slices if required else around.total() >= slices
@@ -95,8 +94,7 @@ def test_slices_are_whole_wherever_they_fit(rooms: list[int], slices: int, gpus:
 @given(rooms=ROOMS, pods=st.integers(1, 20), profile=st.sampled_from(sorted(PROFILES)))
 def test_every_profile_places_what_fits(rooms: list[int], pods: int, profile: str) -> None:
     """Profiles differ in which nodes they take, not in whether a gang starts."""
-    world = cluster(rooms, profile=profile)
-    nodes = world.workers("a", pods, 1, required="block")
+    nodes = cluster(rooms, profile=profile).workers("a", pods, 1, required="block")
     held = domains(rooms, 1)
     assert bool(nodes) == (max(held["block"].values()) >= pods)
     assert all(count <= held["host"][node] for node, count in Counter(nodes).items())
@@ -213,14 +211,16 @@ def test_a_leader_sits_with_its_workers() -> None:
     assert len({*racks_of(placed["leader"]), *racks_of(placed["worker"])}) == 1
 
 
-def switches(world: Racks) -> None:
-    """HyperNodes: a leaf for each rack (tier 1), a spine for each block (tier 2)."""
+def switched(blocks: int, racks_each: int, nodes: int) -> Racks:
+    """Racks with HyperNodes: a leaf for each rack (tier 1), a spine for each block (tier 2)."""
+    world = Racks(blocks, racks_each, nodes)
     racks = sorted({name[:4] for name in world.state.nodes.index})
     for rack in racks:
         world.state.on_hyper_node(None, hyper_node(f"leaf-{rack}", 1, matching(f"^{rack}n")))
     for block in sorted({rack[:2] for rack in racks}):
         leaves = [f"leaf-{rack}" for rack in racks if rack.startswith(block)]
         world.state.on_hyper_node(None, hyper_node(f"spine-{block}", 2, within(*leaves), "spine"))
+    return world
 
 
 @pytest.mark.parametrize(
@@ -237,47 +237,38 @@ def switches(world: Racks) -> None:
 )
 def test_hyper_nodes(pods: int, network: NetworkTopology, racks: int, blocks: int) -> None:
     """As few leaves and spines as the mode allows."""
-    world = Racks(2, 2, 2)
-    switches(world)
+    world = switched(2, 2, 2)
     nodes = world.workers("a", pods, network=network)
     assert (len(set(racks_of(nodes))), len({node[:2] for node in nodes})) == (racks, blocks)
 
 
-@pytest.mark.parametrize(
-    ("network", "words"),
-    [
-        (NetworkTopology(highest_tier_allowed=0), "no HyperNode has a tier of at most 0; there are tier 2, tier 1"),
-        (NetworkTopology(highest_tier_name="x"), "topology 'hypernodes' has no level 'x'; its levels are"),
-        (NetworkTopology(highest_tier_allowed=1), "must be in one domain of level tier 1; leaf-b0r0, the closest of 4"),
-    ],
-)
+@pytest.mark.parametrize(("network", "words"), [
+    (NetworkTopology(highest_tier_allowed=0), "no HyperNode has a tier of at most 0; there are tier 2, tier 1"),
+    (NetworkTopology(highest_tier_name="x"), "topology 'hypernodes' has no level 'x'; its levels are"),
+    (NetworkTopology(highest_tier_allowed=1), "must be in one domain of level tier 1; leaf-b0r0, the closest of 4"),
+])  # fmt: skip
 def test_what_no_hyper_node_can_hold_waits_and_is_told(network: NetworkTopology, words: str) -> None:
     """Volcano drops a constraint that it cannot read; here the gang says why it waits."""
-    world = Racks(2, 2, 2)
-    switches(world)
+    world = switched(2, 2, 2)
     world.asks("a", 3, network=network)
-    (why,) = of(world.plan(), decisions.Unschedulable)
-    assert words in why.message
+    assert words in only(world.plan(), decisions.Unschedulable).message
 
 
 def test_a_gang_that_waits_starts_when_hyper_nodes_allow_it() -> None:
     """Who did not fit is tried again once HyperNodes change."""
-    world = Racks(1, 2, 2)
-    switches(world)
+    world = switched(1, 2, 2)
     key = world.asks("a", 3, network=NetworkTopology(highest_tier_allowed=1))
     enqueue, allocate = Enqueue(), Allocate()
     assert not of(world.session(enqueue, allocate), decisions.Place)
     old = world.state.hyper_nodes["leaf-b0r0"]
     world.state.on_hyper_node(world.state.hyper_nodes["leaf-b0r1"], None)
     world.state.on_hyper_node(old, hyper_node("leaf-b0r0", 1, matching("^b0")))
-    (place,) = of(world.session(enqueue, allocate), decisions.Place)
-    assert place.gang.key == key
+    assert only(world.session(enqueue, allocate), decisions.Place).gang.key == key
 
 
 def test_partitions_are_each_in_one_domain() -> None:
     """A task's partitions are sub-groups: each under a leaf, whatever the gang is under; and they start in any room."""
-    world = Racks(2, 2, 3)
-    switches(world)
+    world = switched(2, 2, 3)
     policy = SubGroupPolicy(name="worker", sub_group_size=2, network_topology=NetworkTopology(highest_tier_allowed=1))
     nodes = world.workers("a", 4, network=NetworkTopology(highest_tier_allowed=2), policies=[policy])
     assert len({node[:2] for node in nodes}) == 1
@@ -286,8 +277,7 @@ def test_partitions_are_each_in_one_domain() -> None:
 
 def test_sub_groups_by_labels() -> None:
     """Pods with equal labels sit together, wherever their ranks are."""
-    world = Racks(1, 2, 2)
-    switches(world)
+    world = switched(1, 2, 2)
     policy = SubGroupPolicy(
         name="pairs", match_label_keys=["pair"], network_topology=NetworkTopology(highest_tier_allowed=1)
     )
@@ -323,8 +313,7 @@ def test_scaled_members_stay_in_the_domain() -> None:
     world.members(key, (2, 3), {"nvidia.com/gpu": 8}, gated=True)
     world.plan()
     placed = [node for node in world.placed(key)["worker"] if node]
-    assert len(placed) == 3
-    assert len(set(racks_of(placed))) == 1
+    assert (len(placed), len(set(racks_of(placed)))) == (3, 1)
 
 
 def test_a_running_gang_stays_when_labels_change() -> None:

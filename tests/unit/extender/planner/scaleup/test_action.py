@@ -5,7 +5,7 @@ from math import inf
 from typing import Any
 
 import pytest
-from extender_world import World, of
+from extender_world import World, of, request_of
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.enqueue import Enqueue
@@ -20,7 +20,7 @@ from extender.planner.reasons.scaleup import IN_VAIN, KIND_MISSING, NODES_EXIST
 from extender.planner.scaleup.action import MAX_LOOKED_AT, AskForNodes
 from extender.planner.scaleup.requests import BACK_OFF_S
 from extender.planner.scaleup.voices import SETTLE_S
-from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
+from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.core import Node
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
 from muster.api.muster.placement import (
@@ -86,11 +86,8 @@ class Cluster:
         now = format_time(self.world.now)
         said = [ReportedCondition(kind, status, last_transition_time=now) for kind, status in conditions.items()]
         attempt = {SCALE_UP_ATTEMPT: str(wanted.attempt)}
-        request = ProvisioningRequest(
-            metadata=ObjectMeta(name=wanted.name, uid=wanted.name, creation_timestamp=now, annotations=attempt),
-            spec=ProvisioningRequestSpec(provisioning_class_name=wanted.provisioning_class),
-            status=ProvisioningRequestStatus(conditions=said),
-        )
+        meta = ObjectMeta(name=wanted.name, uid=wanted.name, creation_timestamp=now, annotations=attempt)
+        request = request_of(meta, wanted.provisioning_class, said)
         self.requests = {wanted.gang.uid: request}
         return request
 
@@ -140,8 +137,7 @@ def test_nodes_that_come_and_do_not_hold_the_gang_end_its_try() -> None:
     assert sentence(cluster.cycle(0), key).reason == IN_VAIN
     cluster.node_is_gone("node-1")
     session = cluster.cycle()
-    assert asking(session) == []
-    assert sentence(session, key).reason == IN_VAIN
+    assert (asking(session), sentence(session, key).reason) == ([], IN_VAIN)
     assert asking(cluster.cycle(BACK_OFF_S)) == ["g-w-0", "g-w-1"]
 
 
@@ -214,22 +210,12 @@ def test_the_queues_capability_bounds_what_is_asked_for() -> None:
     assert sentence(session, "ns/large").message.endswith(words)
 
 
-@pytest.mark.parametrize(
-    ("cluster", "reason", "words"),
-    [
-        (
-            Cluster(CONDITION, capability={GPUS: "many"}),
-            NO_ROOM,
-            f"the capability of queue auto cannot be read: {GPUS}",
-        ),
-        (Cluster({SCALE_UP: "please"}), NO_ROOM, "muster.dev/scale-up is 'please'"),
-        (Cluster(REQUEST, served=False), "ProvisioningNotServed", str(KIND_MISSING)),
-    ],
-    ids=["capability", "annotation", "kind"],
-)
-def test_what_cannot_be_read_or_is_not_there_is_told_and_asks_for_nothing(
-    cluster: Cluster, reason: str, words: str
-) -> None:
+@pytest.mark.parametrize(("cluster", "reason", "words"), [
+    (Cluster(CONDITION, capability={GPUS: "many"}), NO_ROOM, f"the capability of queue auto cannot be read: {GPUS}"),
+    (Cluster({SCALE_UP: "please"}), NO_ROOM, "muster.dev/scale-up is 'please'"),
+    (Cluster(REQUEST, served=False), "ProvisioningNotServed", str(KIND_MISSING)),
+], ids=["capability", "annotation", "kind"])  # fmt: skip
+def test_what_cannot_be_read_or_is_not_there_asks_for_nothing(cluster: Cluster, reason: str, words: str) -> None:
     """Admission may have been bypassed, and somebody has to install the kind; the gang is not set aside for it."""
     cluster.gang("g", 2)
     session = cluster.cycle()
@@ -243,14 +229,12 @@ def test_what_a_plugin_refuses_is_not_asked_for() -> None:
     cluster = Cluster(CONDITION)
     cluster.gang("g", 2)
 
-    class Refuses(PlainPlugin):
-        """A plugin."""
+    refusal = QueueRefusal("QueueCapacity", "default", "cpu", 1, 1, 1, "no more for this queue")
 
+    class Refuses(PlainPlugin):
         name = "refuses"
 
         def on_session_open(self, session: Session) -> None:
-            """Registers."""
-            refusal = QueueRefusal("QueueCapacity", "default", "cpu", 1, 1, 1, "no more for this queue")
             session.hooks.is_job_over_queue_capacity.add(lambda *_: refusal)
 
     cluster.world.plugins.append(Refuses({}))
@@ -265,8 +249,7 @@ def test_where_free_nodes_would_satisfy_the_autoscaler_it_is_not_asked() -> None
     key = cluster.gang("g", 1)
     cluster.avoided = {key: {"node-0": inf}}
     session = cluster.cycle()
-    assert asking(session) == []
-    assert sentence(session, key).message.endswith(str(NODES_EXIST))
+    assert (asking(session), sentence(session, key).message.endswith(str(NODES_EXIST))) == ([], True)
 
 
 # -- ProvisioningRequests -------------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 from typing import Any
 
 import pytest
-from extender_world import World
+from extender_world import NOW, World, request_of
 
 from extender.planner.scaleup.requests import BACK_OFF_S, MAX_BACK_OFF_S, answer_to, consumption
 from extender.planner.scaleup.wishes import DEFAULT_CLASS, DEFAULT_TIMEOUT_S, ScaleUpRequest, Wishes, safe_to_evict
-from muster.api.kubernetes.autoscaling import ProvisioningRequest, ProvisioningRequestSpec, ProvisioningRequestStatus
+from muster.api.kubernetes.autoscaling import ProvisioningRequest
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, format_time
 from muster.api.names import (
     SAFE_TO_EVICT,
@@ -19,53 +19,33 @@ from muster.api.names import (
 )
 from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, Queue, QueueSpec
 
-NOW = 1_800_000_000.0
 TIMEOUT_S = 100.0
 LATE = " was not provisioned within 100 s ({})"
 
 
 def request(age_s: float = 10.0, attempt: int = 1, **conditions: str) -> ProvisioningRequest:
     """One of this age, whose conditions have changed a second ago."""
-    said = [
-        ReportedCondition(
-            type=kind, status=status, reason="Why", message="so", last_transition_time=format_time(NOW - 1)
-        )
-        for kind, status in conditions.items()
-    ]
-    meta = ObjectMeta(
-        name="r", creation_timestamp=format_time(NOW - age_s), annotations={SCALE_UP_ATTEMPT: str(attempt)}
-    )
-    spec = ProvisioningRequestSpec(provisioning_class_name="c")
-    return ProvisioningRequest(metadata=meta, spec=spec, status=ProvisioningRequestStatus(conditions=said))
+    told: dict[str, Any] = {"reason": "Why", "message": "so", "last_transition_time": format_time(NOW - 1)}
+    said = [ReportedCondition(type=kind, status=status, **told) for kind, status in conditions.items()]
+    notes = {SCALE_UP_ATTEMPT: str(attempt)}
+    return request_of(ObjectMeta(name="r", creation_timestamp=format_time(NOW - age_s), annotations=notes), "c", said)
 
 
-@pytest.mark.parametrize(
-    ("asked", "reason", "told", "again_at"),
-    [
-        (request(), "", " is not accepted yet", None),
-        (request(Accepted="True"), "", " is accepted", None),
-        (request(Accepted="True", Provisioned="False"), "ProvisioningRefused", " is refused: Why: so", None),
-        (request(Accepted="True", Provisioned="True"), "", " is provisioned, and its nodes are not there yet", None),
-        (request(Accepted="True", Failed="True"), "ProvisioningFailed", ": Failed: Why: so", NOW + 59),
-        (request(Provisioned="True", BookingExpired="True"), "BookingExpired", ": BookingExpired: Why: so", NOW + 59),
-        (
-            request(Provisioned="True", CapacityRevoked="True"),
-            "CapacityRevoked",
-            ": CapacityRevoked: Why: so",
-            NOW + 59,
-        ),
-        (request(Failed="False"), "", " is not accepted yet", None),
-        (request(TIMEOUT_S - 1), "", " is not accepted yet", None),
-        (request(TIMEOUT_S), "ProvisioningTimedOut", LATE.format("no autoscaler has taken it up"), NOW + 60),
-        (
-            request(TIMEOUT_S + 7, Provisioned="False"),
-            "ProvisioningTimedOut",
-            LATE.format("Provisioned is False: Why: so"),
-            NOW + 53,
-        ),
-        (request(TIMEOUT_S, Provisioned="True"), "", " is provisioned, and its nodes are not there yet", None),
-    ],
-)
+@pytest.mark.parametrize(("asked", "reason", "told", "again_at"), [
+    (request(), "", " is not accepted yet", None),
+    (request(Accepted="True"), "", " is accepted", None),
+    (request(Accepted="True", Provisioned="False"), "ProvisioningRefused", " is refused: Why: so", None),
+    (request(Accepted="True", Provisioned="True"), "", " is provisioned, and its nodes are not there yet", None),
+    (request(Accepted="True", Failed="True"), "ProvisioningFailed", ": Failed: Why: so", NOW + 59),
+    (request(Provisioned="True", BookingExpired="True"), "BookingExpired", ": BookingExpired: Why: so", NOW + 59),
+    (request(Provisioned="True", CapacityRevoked="True"), "CapacityRevoked", ": CapacityRevoked: Why: so", NOW + 59),
+    (request(Failed="False"), "", " is not accepted yet", None),
+    (request(TIMEOUT_S - 1), "", " is not accepted yet", None),
+    (request(TIMEOUT_S), "ProvisioningTimedOut", LATE.format("no autoscaler has taken it up"), NOW + 60),
+    (request(TIMEOUT_S + 7, Provisioned="False"), "ProvisioningTimedOut", LATE.format("Provisioned is False: Why: so"),
+     NOW + 53),
+    (request(TIMEOUT_S, Provisioned="True"), "", " is provisioned, and its nodes are not there yet", None),
+])  # fmt: skip
 def test_an_answer_is_read(asked: ProvisioningRequest, reason: str, told: str, again_at: float | None) -> None:
     """What has ended a request comes before what was said earlier; who is provisioned does not time out."""
     answer = answer_to(asked, timeout_s=TIMEOUT_S, now=NOW)
@@ -91,10 +71,8 @@ def test_a_time_that_nobody_can_read_is_now() -> None:
 def test_pods_consume_only_what_is_provisioned() -> None:
     """Both annotations, or none."""
     assert consumption(None) == consumption(request(Accepted="True")) == {}
-    assert consumption(request(Provisioned="True")) == {
-        "autoscaling.x-k8s.io/consume-provisioning-request": "r",
-        "autoscaling.x-k8s.io/provisioning-class-name": "c",
-    }
+    told = {"consume-provisioning-request": "r", "provisioning-class-name": "c"}
+    assert consumption(request(Provisioned="True")) == {f"autoscaling.x-k8s.io/{key}": told[key] for key in told}
 
 
 REQUEST = {SCALE_UP: "provisioning-request"}
@@ -115,17 +93,14 @@ def wish(said: dict[str, Queue], **metadata: Any) -> ScaleUpRequest:
     return Wishes(said).of(world.view(world.change(group, **metadata).metadata.key))
 
 
-@pytest.mark.parametrize(
-    ("said", "mode"),
-    [
-        ({}, "none"),
-        ({"a": ("", {SCALE_UP: "condition"})}, "condition"),
-        ({"a": ("b", {}), "b": ("", {SCALE_UP: "condition"})}, "condition"),
-        ({"a": ("b", {SCALE_UP: "none"}), "b": ("", {SCALE_UP: "condition"})}, "none"),
-        ({"a": ("", {}), "root": ("", {SCALE_UP: "condition"})}, "condition"),
-        ({"a": ("b", {}), "b": ("a", {})}, "none"),
-    ],
-)
+@pytest.mark.parametrize(("said", "mode"), [
+    ({}, "none"),
+    ({"a": ("", {SCALE_UP: "condition"})}, "condition"),
+    ({"a": ("b", {}), "b": ("", {SCALE_UP: "condition"})}, "condition"),
+    ({"a": ("b", {SCALE_UP: "none"}), "b": ("", {SCALE_UP: "condition"})}, "none"),
+    ({"a": ("", {}), "root": ("", {SCALE_UP: "condition"})}, "condition"),
+    ({"a": ("b", {}), "b": ("a", {})}, "none"),
+])  # fmt: skip
 def test_the_nearest_queue_that_says_something_counts(said: dict[str, tuple[str, dict[str, str]]], mode: str) -> None:
     """Root is above all, also where nobody names it; a loop of parents ends."""
     assert wish(queues(**said)).mode == mode
@@ -137,35 +112,24 @@ def test_a_workload_wins_over_its_queue(metadata: dict[str, dict[str, str]]) -> 
     assert wish(queues(a=("", REQUEST)), **metadata).mode == "condition"
 
 
-@pytest.mark.parametrize(
-    ("more", "expected"),
-    [
-        ({}, ScaleUpRequest("provisioning-request", DEFAULT_CLASS, (), DEFAULT_TIMEOUT_S)),
-        (
-            {SCALE_UP_CLASS: "check", SCALE_UP_PARAMETERS: "b=2, a=1,", SCALE_UP_TIMEOUT: "5m"},
-            ScaleUpRequest("provisioning-request", "check", (("a", "1"), ("b", "2")), 300.0),
-        ),
-    ],
-)
+@pytest.mark.parametrize(("more", "expected"), [
+    ({}, ScaleUpRequest("provisioning-request", DEFAULT_CLASS, (), DEFAULT_TIMEOUT_S)),
+    ({SCALE_UP_CLASS: "check", SCALE_UP_PARAMETERS: "b=2, a=1,", SCALE_UP_TIMEOUT: "5m"},
+     ScaleUpRequest("provisioning-request", "check", (("a", "1"), ("b", "2")), 300.0)),
+])  # fmt: skip
 def test_a_request_is_as_the_queue_says(more: dict[str, str], expected: ScaleUpRequest) -> None:
     """Class, parameters and time."""
     assert wish(queues(a=("", REQUEST | more))) == expected
 
 
-@pytest.mark.parametrize(
-    ("notes", "words"),
-    [
-        ({SCALE_UP: "yes"}, "muster.dev/scale-up is 'yes', and can be none, condition, provisioning-request"),
-        (REQUEST | {SCALE_UP_TIMEOUT: "soon"}, "muster.dev/scale-up-timeout: 'soon' is not a duration"),
-        (REQUEST | {SCALE_UP_PARAMETERS: "noRetry"}, "muster.dev/scale-up-parameters has 'noRetry'"),
-        (
-            REQUEST | {SCALE_UP_PARAMETERS: f"a={'x' * 256}"},
-            "muster.dev/scale-up-parameters has a value of 256 characters",
-        ),
-        (REQUEST | {SCALE_UP_CLASS: "Best Effort"}, "muster.dev/scale-up-class is 'Best Effort'"),
-        (REQUEST | {SCALE_UP_CLASS: "a" * 254}, "muster.dev/scale-up-class is 'a"),
-    ],
-)
+@pytest.mark.parametrize(("notes", "words"), [
+    ({SCALE_UP: "yes"}, "muster.dev/scale-up is 'yes', and can be none, condition, provisioning-request"),
+    (REQUEST | {SCALE_UP_TIMEOUT: "soon"}, "muster.dev/scale-up-timeout: 'soon' is not a duration"),
+    (REQUEST | {SCALE_UP_PARAMETERS: "noRetry"}, "muster.dev/scale-up-parameters has 'noRetry'"),
+    (REQUEST | {SCALE_UP_PARAMETERS: f"a={'x' * 256}"}, "muster.dev/scale-up-parameters has a value of 256 characters"),
+    (REQUEST | {SCALE_UP_CLASS: "Best Effort"}, "muster.dev/scale-up-class is 'Best Effort'"),
+    (REQUEST | {SCALE_UP_CLASS: "a" * 254}, "muster.dev/scale-up-class is 'a"),
+])  # fmt: skip
 def test_what_cannot_be_read_is_said_and_asks_for_nothing(notes: dict[str, str], words: str) -> None:
     """The owner of the gang reads it."""
     found = wish(queues(a=("", notes)))
@@ -179,19 +143,16 @@ def test_eviction_is_as_the_queue_says(value: str, told: str) -> None:
     assert safe_to_evict(queues(a=("b", {}), b=("", {SAFE_TO_EVICT: value})), group, {}) == told
 
 
-@pytest.mark.parametrize(
-    ("queue", "group", "labels", "told"),
-    [
-        ({SCALE_UP: "condition"}, {}, {}, "false"),
-        ({}, {SCALE_UP: "provisioning-request"}, {}, "false"),
-        ({}, {}, {SCALE_UP: "condition"}, "false"),
-        ({SCALE_UP: "condition"}, {SCALE_UP: "none"}, {}, ""),
-        ({SCALE_UP: "sometimes"}, {}, {}, ""),
-        ({SCALE_UP: "condition", SAFE_TO_EVICT: "on-completion"}, {}, {}, "on-completion"),
-        ({SCALE_UP: "condition", SAFE_TO_EVICT: "never"}, {}, {}, ""),
-        ({}, {}, {}, ""),
-    ],
-)
+@pytest.mark.parametrize(("queue", "group", "labels", "told"), [
+    ({SCALE_UP: "condition"}, {}, {}, "false"),
+    ({}, {SCALE_UP: "provisioning-request"}, {}, "false"),
+    ({}, {}, {SCALE_UP: "condition"}, "false"),
+    ({SCALE_UP: "condition"}, {SCALE_UP: "none"}, {}, ""),
+    ({SCALE_UP: "sometimes"}, {}, {}, ""),
+    ({SCALE_UP: "condition", SAFE_TO_EVICT: "on-completion"}, {}, {}, "on-completion"),
+    ({SCALE_UP: "condition", SAFE_TO_EVICT: "never"}, {}, {}, ""),
+    ({}, {}, {}, ""),
+])  # fmt: skip
 def test_who_asks_for_nodes_keeps_them(
     queue: dict[str, str], group: dict[str, str], labels: dict[str, str], told: str
 ) -> None:

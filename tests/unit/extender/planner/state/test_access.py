@@ -13,21 +13,12 @@ from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.volcano.access import barrier, locked_to, pool_of_queue, restricts
 
 QUEUES, POOLS = ("root", "default", "a", "b", "c"), ("", "p")
-STEPS = st.lists(
-    st.one_of(
-        st.tuples(
-            st.just("queue"),
-            st.sampled_from(QUEUES),
-            st.none() | st.tuples(st.sampled_from(["", *QUEUES]), st.sampled_from(POOLS), st.booleans()),
-        ),
-        st.tuples(
-            st.just("namespace"),
-            st.sampled_from(["x", "y"]),
-            st.none() | st.tuples(st.sampled_from(["", "a", "b"]), st.booleans(), st.booleans()),
-        ),
-    ),
-    max_size=20,
+QUEUE = st.tuples(st.sampled_from(["", *QUEUES]), st.sampled_from(POOLS), st.booleans())
+NAMESPACE = st.tuples(st.sampled_from(["", "a", "b"]), st.booleans(), st.booleans())
+STEP = st.tuples(st.just("queue"), st.sampled_from(QUEUES), st.none() | QUEUE) | st.tuples(
+    st.just("namespace"), st.sampled_from(["x", "y"]), st.none() | NAMESPACE
 )
+STEPS = st.lists(STEP, max_size=20)
 
 
 def queue_of(name: str, parent: str, pool: str, chosen: bool) -> Queue:  # noqa: FBT001 - drawn by hypothesis
@@ -70,8 +61,7 @@ def test_access_follows_queues_and_namespaces(steps: list[tuple[str, str, Any]],
             namespaces |= {name: known} if known else {}
             assert bool(access.on_namespace(before, known)) is expected
         own = {each: queue for each, queue in queues.items() if pool_of_queue(each, queues.get) == pool}
-        assert access.queues == own
-        assert access.left == left
+        assert (access.queues, access.left) == (own, left)
         assert access.ending == {each for each, one in namespaces.items() if one.metadata.deletion_timestamp}
         some_locked = any(locked_to(one.metadata.labels) for one in namespaces.values())
         assert access.restricted is (len(own) < len(queues) or some_locked or any(map(restricts, own.values())))
@@ -81,7 +71,6 @@ def test_access_follows_queues_and_namespaces(steps: list[tuple[str, str, Any]],
             for queue in QUEUES:
                 found = access.barrier(queue, namespace)
                 if queue in queues and queue not in own:
-                    assert found is not None
                     assert found.pools == (pool_of_queue(queue, queues.get), pool)
                 else:
                     assert found == barrier(queue, namespace, labels, queues.get)

@@ -55,20 +55,14 @@ def world() -> World:
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_bound_pod_is_charged_what_it_was_bound_with(world: World, lie: str) -> None:
-    """Its queue, its part of a GPU and which one: nothing of it comes free."""
+def test_a_bound_pod_is_charged_what_it_was_bound_with_until_it_ends(world: World, lie: str) -> None:
+    """Its queue, its part of a GPU and which one: nothing of it comes free before."""
     before, used = entry(world), world.state.nodes.used.copy()
     assert (before.queue, before.devices) == ("mine", (0,))
     world.state.on_pod(None, pod(world, LIES[lie]))
     assert entry(world) == before
     assert (world.state.nodes.used == used).all()
     assert world.state.ledger.queues.queues["mine"].staying["nvidia.com/gpu"] == 900
-
-
-@pytest.mark.parametrize("lie", LIES)
-def test_it_counts_until_it_ends(world: World, lie: str) -> None:
-    """Whatever it says then."""
-    world.state.on_pod(None, pod(world, LIES[lie]))
     world.state.on_pod(None, pod(world, LIES[lie], phase="Succeeded"))
     assert "uid-lone" not in world.state.ledger.entries
     assert "mine" not in world.state.ledger.queues.queues
@@ -106,8 +100,7 @@ def test_a_bound_pod_stays_in_its_gang_and_in_its_slot() -> None:
     bound = world.pod(one, "worker", 0, {"cpu": 1}, node="node-0", phase="Running")
     moved = {**bound.metadata.annotations, names.GROUP_NAME: "two", names.TASK_INDEX: "1"}
     world.pod(one, "worker", 0, {"cpu": 1}, node="node-0", phase="Running", annotations=moved)
-    view = world.view(one)
-    assert [taken for pod_set in view.pod_sets for taken in pod_set.taken] == [0]
+    assert [taken for pod_set in world.view(one).pod_sets for taken in pod_set.taken] == [0]
     assert not world.view("ns/two").taken
     assert "theirs" not in world.state.ledger.queues.queues
 

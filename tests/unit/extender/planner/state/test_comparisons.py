@@ -83,8 +83,7 @@ def test_a_term_with_a_label_is_not_compared_with_pods_that_lack_it(looks: list[
     crowd(world, "ns")
     selectors = [{"matchLabels": {"app": "app-7"}}, {"matchExpressions": [{"key": "other", "operator": "Exists"}]}]
     pod(world, "asks", far=[{"topologyKey": "zone", "labelSelector": each} for each in selectors])
-    assert len(looks) == 1
-    assert len(world.state.pods["uid-ns-7"].cls.matched) == 1
+    assert (len(looks), len(world.state.pods["uid-ns-7"].cls.matched)) == (1, 1)
 
 
 def test_only_what_a_pod_of_another_scheduler_keeps_away_counts(looks: list[str]) -> None:
@@ -92,11 +91,9 @@ def test_only_what_a_pod_of_another_scheduler_keeps_away_counts(looks: list[str]
     world = World(checked=False)
     crowd(world, "ns")
     waiting = pod(world, "other", far=terms(3), near=terms(3, first=10), scheduler="default-scheduler")
-    assert waiting is not None
     assert not waiting.cls.neighbours
     assert looks == []
     bound = pod(world, "other", far=terms(3), near=terms(3, first=10), scheduler="default-scheduler", node="node-0")
-    assert bound is not None
     assert (len(bound.cls.neighbours.apart), bound.cls.neighbours.together) == (3, None)
 
 
@@ -105,9 +102,7 @@ def test_a_pod_with_too_many_terms_is_set_aside_until_it_is_on_a_node() -> None:
     world = World(checked=False).nodes(1)
     assert pod(world, "greedy", far=terms(TERMS.value + 1)) is None
     assert "at most 64 are allowed" in world.state.aside.pods["uid-greedy"]
-    bound = pod(world, "greedy", far=terms(TERMS.value + 1), node="node-0")
-    assert bound is not None
-    assert len(bound.cls.neighbours.apart) == TERMS.value
+    assert len(pod(world, "greedy", far=terms(TERMS.value + 1), node="node-0").cls.neighbours.apart) == TERMS.value
     assert world.state.nodes.used[world.state.nodes.axis["cpu"], 0] == 1000
     assert not world.state.aside.pods
 
@@ -130,22 +125,17 @@ def test_the_terms_of_a_namespace_are_limited(*, everywhere: bool, limit: int) -
     victim = world.state.pods["uid-victim"]
     assert len(victim.cls.matched) == limit
     assert not world.state.pods[f"uid-greedy-{number}"].cls.neighbours
-    elsewhere = pod(world, "modest", "third", far=terms(1, everywhere=True))
-    assert elsewhere is not None
-    assert elsewhere.cls.neighbours
+    assert pod(world, "modest", "third", far=terms(1, everywhere=True)).cls.neighbours
     for each in range(number):
         world.state.on_pod(Pod(metadata=world.meta(f"greedy-{each}", uid=f"uid-greedy-{each}")), None)
     world.state.settle()
-    again = pod(world, "greedy", far=terms(1, first=10_000, everywhere=everywhere))
-    assert again is not None
-    assert len(again.cls.neighbours.apart) == 1
+    assert len(pod(world, "greedy", far=terms(1, first=10_000, everywhere=everywhere)).cls.neighbours.apart) == 1
     assert len(world.state.pods["uid-victim"].cls.matched) == 2, "it forgets those that are gone"
 
 
 def test_equal_terms_have_a_limit_of_topology_keys() -> None:
     """Pods are counted for each on every node."""
     record = pod(World(checked=False), "greedy", far=[term(0, key=f"key-{number}") for number in range(20)])
-    assert record is not None
     assert len(record.cls.neighbours.apart) == TOPOLOGY_KEYS.value
 
 
@@ -213,8 +203,6 @@ def test_marks_take_little_memory() -> None:
     for number in range(count // TERMS.value):
         pod(world, f"greedy-{number}", far=terms(TERMS.value, first=TERMS.value * number))
     first, other = (pod(world, f"none-{number}", app=f"none-{number}") for number in range(2))
-    assert first is not None
-    assert other is not None
     for cls, lacks in ((first.cls, 1), (other.cls, 2)):
         assert len(cls.matched) == count - 1
         assert ("all", lacks) not in cls.matched

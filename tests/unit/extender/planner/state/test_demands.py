@@ -11,18 +11,13 @@ from muster.api.kubernetes.core import PodSpec
 from muster.api.limits import CONDITIONS, TERMS, TOPOLOGY_KEYS, LimitError
 
 JSON = dict[str, Any]
-REQUIRED, PREFERRED = (
-    "requiredDuringSchedulingIgnoredDuringExecution",
-    "preferredDuringSchedulingIgnoredDuringExecution",
-)
+REQUIRED, PREFERRED = (f"{each}DuringSchedulingIgnoredDuringExecution" for each in ("required", "preferred"))
 APP = {"matchLabels": {"app": "a"}}
 PODS = {
-    "itself": ("ns", {"app": "a", "tier": "web"}),
-    "same app": ("ns", {"app": "a"}),
-    "same tier": ("ns", {"app": "b", "tier": "web"}),
-    "in red": ("red", {"app": "a", "tier": "web"}),
+    "itself": ("ns", {"app": "a", "tier": "web"}), "same app": ("ns", {"app": "a"}),
+    "same tier": ("ns", {"app": "b", "tier": "web"}), "in red": ("red", {"app": "a", "tier": "web"}),
     "in blue": ("blue", {"app": "a", "tier": "db"}),
-}
+}  # fmt: skip
 RED = {"matchLabels": {"team": "red"}}
 
 
@@ -57,33 +52,26 @@ def demands(spec: JSON, *, rules: bool = False) -> tuple[Neighbours, QueryTable]
 
 def matched(query: Query | None, queries: QueryTable) -> set[str]:
     """The pods that a query matches; the table finds it by namespace and label for just those."""
-    assert query is not None
     named = {name for name, pod in PODS.items() if query.matches(*pod, queries.namespaces.get(pod[0], {}))}
     assert {name for name, pod in PODS.items() if query.mark in queries.matching(*pod)} == named
     return named
 
 
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        (term(labelSelector=APP), {"itself", "same app"}),
-        (term(labelSelector={}), {"itself", "same app", "same tier"}),
-        (term(), set()),
-        (term(labelSelector=APP, namespaces=["red", "blue"]), {"in red", "in blue"}),
-        (term(labelSelector=APP, namespaceSelector={}), {"itself", "same app", "in red", "in blue"}),
-        (term(labelSelector=APP, namespaceSelector=RED), {"in red"}),
-        (term(labelSelector=APP, namespaceSelector=RED, namespaces=["blue"]), {"in red", "in blue"}),
-        (term(labelSelector=APP, matchLabelKeys=["tier", "none"]), {"itself"}),
-        (term(labelSelector=APP, mismatchLabelKeys=["tier"]), {"same app"}),
-        (term(labelSelector={}, mismatchLabelKeys=["app"]), {"same tier"}),
-        (term(labelSelector={"matchExpressions": [{"key": "tier", "operator": "Exists"}]}), {"itself", "same tier"}),
-        (term(labelSelector={"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}), {"same app"}),
-        (
-            term(labelSelector={"matchExpressions": [{"key": "app", "operator": "In", "values": ["b", "c"]}]}),
-            {"same tier"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("asked", "expected"), [
+    (term(labelSelector=APP), {"itself", "same app"}),
+    (term(labelSelector={}), {"itself", "same app", "same tier"}),
+    (term(), set()),
+    (term(labelSelector=APP, namespaces=["red", "blue"]), {"in red", "in blue"}),
+    (term(labelSelector=APP, namespaceSelector={}), {"itself", "same app", "in red", "in blue"}),
+    (term(labelSelector=APP, namespaceSelector=RED), {"in red"}),
+    (term(labelSelector=APP, namespaceSelector=RED, namespaces=["blue"]), {"in red", "in blue"}),
+    (term(labelSelector=APP, matchLabelKeys=["tier", "none"]), {"itself"}),
+    (term(labelSelector=APP, mismatchLabelKeys=["tier"]), {"same app"}),
+    (term(labelSelector={}, mismatchLabelKeys=["app"]), {"same tier"}),
+    (term(labelSelector={"matchExpressions": [{"key": "tier", "operator": "Exists"}]}), {"itself", "same tier"}),
+    (term(labelSelector={"matchExpressions": [{"key": "tier", "operator": "DoesNotExist"}]}), {"same app"}),
+    (term(labelSelector={"matchExpressions": [{"key": "app", "operator": "In", "values": ["b", "c"]}]}), {"same tier"}),
+])  # fmt: skip
 def test_which_pods_a_term_is_about(asked: JSON, expected: set[str]) -> None:
     """Affinity, anti-affinity and preferences alike; without a selector no pod at all."""
     together, queries = demands(affinity("podAffinity", asked))
@@ -113,16 +101,13 @@ def test_affinity_terms_hold_together_and_anti_affinity_terms_one_by_one() -> No
     assert demands({})[0] is NONE
 
 
-@pytest.mark.parametrize(
-    ("constraint", "expected", "empty"),
-    [
-        (spread(labelSelector=APP), {"itself", "same app"}, False),
-        (spread(labelSelector=APP, matchLabelKeys=["tier"]), {"itself"}, False),
-        (spread(labelSelector={}, matchLabelKeys=["tier"]), {"itself", "same tier"}, False),
-        (spread(labelSelector={}), None, True),
-        (spread(), None, False),
-    ],
-)
+@pytest.mark.parametrize(("constraint", "expected", "empty"), [
+    (spread(labelSelector=APP), {"itself", "same app"}, False),
+    (spread(labelSelector=APP, matchLabelKeys=["tier"]), {"itself"}, False),
+    (spread(labelSelector={}, matchLabelKeys=["tier"]), {"itself", "same tier"}, False),
+    (spread(labelSelector={}), None, True),
+    (spread(), None, False),
+])  # fmt: skip
 def test_which_pods_a_spread_constraint_counts(constraint: JSON, expected: set[str] | None, *, empty: bool) -> None:
     """Those of its namespace; a selector that is missing or empty counts none that exists."""
     found, queries = demands(constraint)
@@ -139,10 +124,8 @@ def test_which_pods_a_spread_constraint_counts(constraint: JSON, expected: set[s
 @pytest.mark.parametrize("over", [0, 1])
 def test_the_limits_of_terms_and_conditions_hold_for_all_kinds_together(over: int) -> None:
     """A pod on a node keeps as many of its rules as they allow, and is not refused."""
-    terms = [
-        {"topologyKey": f"key-{number % TOPOLOGY_KEYS.value}", "labelSelector": APP}
-        for number in range(TERMS.value - 2 + over)
-    ]
+    keys = [f"key-{number % TOPOLOGY_KEYS.value}" for number in range(TERMS.value - 2 + over)]
+    terms = [{"topologyKey": key, "labelSelector": APP} for key in keys]
     wish = {PREFERRED: [{"weight": 1, "podAffinityTerm": term()}]}
     many = {"affinity": {"podAntiAffinity": {REQUIRED: terms}, "podAffinity": wish}, **spread(labelSelector=APP)}
     wide = affinity("podAntiAffinity", term(namespaces=[f"n{number}" for number in range(CONDITIONS.value - 1 + over)]))

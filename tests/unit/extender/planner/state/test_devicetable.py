@@ -147,17 +147,15 @@ def test_which_changes_matter_to_scheduling(world: Devices) -> None:
     assert on.on_claim(objects[ResourceClaim, "has"], None) is True
     assert on.on_claim(None, objects[ResourceClaim, "has"]) is True
     world.claim("other", ONE)
-    with_devices = objects[ResourceClaim, "mine-has"]
-    moved = structs.replace(with_devices, metadata=objects[ResourceClaim, "other"].metadata)
+    moved = structs.replace(objects[ResourceClaim, "mine-has"], metadata=objects[ResourceClaim, "other"].metadata)
     assert on.on_claim(objects[ResourceClaim, "other"], moved) is True
     known = objects[ResourceSlice, "node-0-slice"]
     assert on.on_slice(known, known) is False
     assert on.on_slice(known, None) is True
     assert on.on_class(objects[DeviceClass, "gpu"], objects[DeviceClass, "gpu"]) is False
     assert on.on_class(objects[DeviceClass, "gpu"], None) is True
-    rule = msgspec.convert(
-        {"spec": {"deviceSelector": {}, "taint": {"key": "sick", "effect": "NoSchedule"}}}, DeviceTaintRule
-    )
+    spec = {"deviceSelector": {}, "taint": {"key": "sick", "effect": "NoSchedule"}}
+    rule = msgspec.convert({"spec": spec}, DeviceTaintRule)
     assert on.on_rule(None, rule) is True
     assert on.on_rule(rule, rule) is False
     one = objects[ResourceClaimTemplate, "one"]
@@ -173,9 +171,7 @@ def test_what_a_pod_names() -> None:
     expected = (ref("c", alone=True), ref("", "t", alone=True), ref("", "u", alone=True))
     assert claim_refs(pod.spec, "ns", pod) == claim_refs(pod.spec, "ns") == expected
     made = Pod(spec=pod.spec)
-    made.status.resource_claim_statuses = [
-        PodResourceClaimStatus(name="b", resource_claim_name="t-x"),
-        PodResourceClaimStatus(name="d"),
-    ]
+    named = PodResourceClaimStatus(name="b", resource_claim_name="t-x"), PodResourceClaimStatus(name="d")
+    made.status.resource_claim_statuses = [*named]
     assert claim_refs(made.spec, "ns", made) == (ref("c", alone=True), ref("t-x", "t", alone=True))
     assert claim_refs(PodSpec(), "ns", pod) == ()

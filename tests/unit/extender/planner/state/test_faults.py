@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from extender_world import World, of, slots
+from extender_world import GPU8, World, of, only, slots
 
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
@@ -16,7 +16,6 @@ from muster.api.kubernetes.core import Node, NodeCondition, NodeSpec, NodeStatus
 from muster.api.muster import node_faults
 from muster.api.muster.node_faults import CONDITIONS, DEFAULT_RULES, TAINTS, fault_of, rules_of, suspect
 
-GPU8 = {"cpu": 4, "nvidia.com/gpu": 8}
 XID = {"SysLogsXIDError": "True"}
 
 
@@ -76,8 +75,7 @@ def test_a_pod_that_tolerates_everything_gets_no_node_that_does_not_answer() -> 
     """Its toleration would have kube-scheduler put it on a dead machine."""
     world = World().nodes(1, conditions={"Ready": "Unknown"})
     world.gang("a", {"worker": (1, GPU8)}, spec={"tolerations": [{"operator": "Exists"}]})
-    [why] = of(world.session(Allocate()), decisions.Unschedulable)
-    assert "1 not ready (condition Ready=Unknown)" in why.message
+    assert "1 not ready (condition Ready=Unknown)" in only(world.session(Allocate()), decisions.Unschedulable).message
 
 
 def test_a_placement_is_given_up_when_its_node_becomes_suspect_before_the_pod_is_there() -> None:

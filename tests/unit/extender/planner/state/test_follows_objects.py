@@ -25,39 +25,23 @@ COPIED = (
 LICENCE = "example.com/licence"
 APPS, NODES, NAMESPACES = ("web", "db"), ("n0", "n1", "n2"), ("ns", "other")
 app = st.sampled_from(APPS)
-term = st.builds(
-    lambda name, key, everywhere: {
-        "topologyKey": key,
-        "labelSelector": {"matchLabels": {"app": name}},
-        **({"namespaceSelector": {"matchLabels": {"team": "red"}}} if everywhere else {}),
-    },
-    app,
-    st.sampled_from(("zone", "host")),
-    st.booleans(),
+selector = st.builds(lambda name: {"matchLabels": {"app": name}}, app)
+term = st.fixed_dictionaries(
+    {"topologyKey": st.sampled_from(("zone", "host")), "labelSelector": selector},
+    optional={"namespaceSelector": st.just({"matchLabels": {"team": "red"}})},
 )
-spread = st.builds(
-    lambda name: [
-        {
-            "maxSkew": 1,
-            "topologyKey": "zone",
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchLabels": {"app": name}},
-        }
-    ],
-    app,
-)
-demands = st.fixed_dictionaries(
-    {},
-    optional={
-        "affinity": st.one_of(
-            st.builds(lambda one: {"podAffinity": {REQUIRED: [one]}}, term),
-            st.builds(lambda one: {"podAntiAffinity": {REQUIRED: [one]}}, term),
-        ),
-        "topologySpreadConstraints": spread,
-        "volumes": st.just([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]),
-        "schedulerName": st.just("muster"),
-    },
-)
+spread = st.fixed_dictionaries(
+    {"maxSkew": st.just(1), "topologyKey": st.just("zone"), "whenUnsatisfiable": st.just("DoNotSchedule"),
+     "labelSelector": selector}
+)  # fmt: skip
+demands = st.fixed_dictionaries({}, optional={
+    "affinity": st.builds(
+        lambda kind, one: {kind: {REQUIRED: [one]}}, st.sampled_from(("podAffinity", "podAntiAffinity")), term
+    ),
+    "topologySpreadConstraints": spread.map(lambda one: [one]),
+    "volumes": st.just([{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]),
+    "schedulerName": st.just("muster"),
+})  # fmt: skip
 pod_event = st.tuples(
     st.just("pod"), st.integers(0, 5), st.sampled_from(NAMESPACES), app, st.sampled_from(("", *NODES)),
     st.sampled_from(("Pending", "Running", "Succeeded")), st.booleans(), st.booleans(), demands,
@@ -84,9 +68,8 @@ def tell(world: World, what: str, *details: Any) -> None:
         gone = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if leaving else {}
         known = state.pods.get(f"p{number}")
         node = node or (known.node if known else "")  # the API server has nobody take a pod from its node
-        meta = msgspec.to_builtins(
-            world.meta(f"p{number}", uid=f"p{number}", namespace=namespace, labels={"app": label})
-        )
+        named = {"uid": f"p{number}", "namespace": namespace, "labels": {"app": label}}
+        meta = msgspec.to_builtins(world.meta(f"p{number}", **named))
         container = {"name": "main", "resources": {"requests": {"cpu": 1}}}
         if ports:
             container["resources"]["requests"][LICENCE] = 1  # type: ignore[index]
@@ -119,16 +102,11 @@ def tell(world: World, what: str, *details: Any) -> None:
 
 @settings(max_examples=settings().max_examples * 2)
 @given(events=st.lists(event, max_size=30))
-@example(
-    events=[
-        ("queue", "default", LIMITS[2]),
-        *(
-            ("pod", 0, "ns", "web", "n0", "Running", leaving, False, {"schedulerName": "muster"})
-            for leaving in (False, True)
-        ),
-        ("gone", 0),
-    ]
-)
+@example(events=[
+    ("queue", "default", LIMITS[2]),
+    *(("pod", 0, "ns", "web", "n0", "Running", leaves, False, {"schedulerName": "muster"}) for leaves in (False, True)),
+    ("gone", 0),
+])  # fmt: skip
 def test_after_any_events_the_state_is_what_its_objects_say(events: list[tuple[Any, ...]]) -> None:
     """Arrays, entries of the ledger, limits of queues, ports, claims, and the pods that each demand counts."""
     world = World()
@@ -175,9 +153,8 @@ def test_what_a_statement_takes_back_changes_no_answer(events: list[tuple[Any, .
     world = World()
     for node in NODES:
         tell(world, "node", node, "a", 1)
-    tell(
-        world, "gang", 0, {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": {}}]}}}
-    )
+    apart = {"podAntiAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": {}}]}}
+    tell(world, "gang", 0, {"affinity": apart})
     for one in events:
         tell(world, *one)
     session = Session(CycleInputs(snapshot=take(world.state), now=world.now))

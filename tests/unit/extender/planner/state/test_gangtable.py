@@ -38,12 +38,7 @@ def placement(epoch: int = 1, group_uid: str = "u", version: int = 1, uid: str =
 
 @pytest.mark.parametrize(
     ("new", "news"),
-    [
-        (group(5, least=3), False),
-        (group(4), False),
-        (group(6, least=3), True),
-        (group(4, uid="another"), True),
-    ],
+    [(group(5, least=3), False), (group(4), False), (group(6, least=3), True), (group(4, uid="another"), True)],
     ids=["the same", "an older one", "a newer one", "another of its name"],
 )
 def test_what_is_known_already_is_no_news(new: PodGroup, *, news: bool) -> None:
@@ -60,24 +55,19 @@ def test_what_is_known_already_is_no_news(new: PodGroup, *, news: bool) -> None:
     assert gangs.groups == {}
 
 
-@pytest.mark.parametrize(
-    ("note", "objects", "counts"),
-    [
-        (0, [placement(3)], 3),
-        (2, [], 2),
-        (2, [placement(3)], 3),
-        (3, [placement(3)], 3),
-        (4, [placement(3)], 4),
-        (4, [placement(9, group_uid="before")], 4),
-        (0, [placement(9, group_uid="before")], None),
-        (4, [placement(9), None], 4),
-        (0, [placement(9), None], None),
-        (0, [placement(9, version=2), placement(8)], 9),
-    ],
-)
-def test_the_later_one_of_an_object_and_a_note_counts(
-    note: int, objects: list[Placement | None], counts: int | None
-) -> None:
+@pytest.mark.parametrize(("note", "objects", "counts"), [
+    (0, [placement(3)], 3),
+    (2, [], 2),
+    (2, [placement(3)], 3),
+    (3, [placement(3)], 3),
+    (4, [placement(3)], 4),
+    (4, [placement(9, group_uid="before")], 4),
+    (0, [placement(9, group_uid="before")], None),
+    (4, [placement(9), None], 4),
+    (0, [placement(9), None], None),
+    (0, [placement(9, version=2), placement(8)], 9),
+])  # fmt: skip
+def test_the_later_of_object_and_note_counts(note: int, objects: list[Placement | None], counts: int | None) -> None:
     """Of this PodGroup; of equal ones the object, which was made of the note."""
     gangs, known = table(), objects[0] if objects else None
     gangs.on_group(None, group(note=note))

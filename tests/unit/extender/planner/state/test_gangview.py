@@ -58,20 +58,17 @@ def owned(kind: str, api_version: str = "batch/v1") -> dict[str, Any]:
     return {"owner_references": [owner]}
 
 
-@pytest.mark.parametrize(
-    ("gang", "minimums", "certain"),
-    [
-        (view(pod_set("a", 2, 1), pod_set("b", 2, 2), least=3), {"a": 1, "b": 2}, {"a": 1, "b": 2}),
-        (view(pod_set("a", 2, 1), pod_set("b", 2, 2), least=4), {"a": 1, "b": 2}, {"a": 1, "b": 2}),
-        (view(pod_set("a", 2, 1), pod_set("b", 2, 2), least=2), {"a": 0, "b": 0}, {"a": 0, "b": 0}),
-        (view(pod_set("a", 0, 1), pod_set("b", 2, 2), least=3), {"a": 1, "b": 2}, {"a": 0, "b": 2}),
-        (view(pod_set("a", 2, 1), least=5), {"a": 1}, {"a": 2}),
-        (view(pod_set("a", 9, 1), least=5), {"a": 1}, {"a": 5}),
-        (view(pod_set("a", 2, 1), least=5, **owned("Job")), {"a": 1}, {"a": 5}),
-        (view(pod_set("a", 2, 1, mixed=True), least=5, **owned("Job")), {"a": 1}, {"a": 2}),
-        (view(pod_set("a", 2, 1), least=5, **owned("JobSet", "jobset.x-k8s.io/v1alpha2")), {"a": 1}, {"a": 2}),
-    ],
-)
+@pytest.mark.parametrize(("gang", "minimums", "certain"), [
+    (view(pod_set("a", 2, 1), pod_set("b", 2, 2), least=3), {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+    (view(pod_set("a", 2, 1), pod_set("b", 2, 2), least=4), {"a": 1, "b": 2}, {"a": 1, "b": 2}),
+    (view(pod_set("a", 2, 1), pod_set("b", 2, 2), least=2), {"a": 0, "b": 0}, {"a": 0, "b": 0}),
+    (view(pod_set("a", 0, 1), pod_set("b", 2, 2), least=3), {"a": 1, "b": 2}, {"a": 0, "b": 2}),
+    (view(pod_set("a", 2, 1), least=5), {"a": 1}, {"a": 2}),
+    (view(pod_set("a", 9, 1), least=5), {"a": 1}, {"a": 5}),
+    (view(pod_set("a", 2, 1), least=5, **owned("Job")), {"a": 1}, {"a": 5}),
+    (view(pod_set("a", 2, 1, mixed=True), least=5, **owned("Job")), {"a": 1}, {"a": 2}),
+    (view(pod_set("a", 2, 1), least=5, **owned("JobSet", "jobset.x-k8s.io/v1alpha2")), {"a": 1}, {"a": 2}),
+])  # fmt: skip
 def test_minimums_per_pod_set(gang: GangView, minimums: dict[str, int], certain: dict[str, int]) -> None:
     """They count where minMember covers them all; of a single pod set all of it, as far as its pods will come."""
     assert (gang.minimums, gang.certainly_needed()) == (minimums, certain)
@@ -80,19 +77,16 @@ def test_minimums_per_pod_set(gang: GangView, minimums: dict[str, int], certain:
 TODAY = least(4, a=2, b=2)
 
 
-@pytest.mark.parametrize(
-    ("taken", "recorded", "started_with", "kept", "outgrew"),
-    [
-        ((2, 2), None, TODAY, TODAY, False),
-        ((1, 2), None, least(3, a=1, b=2), TODAY, False),
-        ((3, 0), None, least(3, a=2, b=0), TODAY, False),
-        ((2, 1), least(2, a=1, b=1), least(2, a=1, b=1), least(2, a=1, b=1), False),
-        ((1, 1), least(2, a=1), least(2, a=1, b=0), least(2, a=1, b=0), True),
-        ((2, 2), least(2, a=1, b=1), TODAY, least(2, a=1, b=1), True),
-        ((2, 1), least(9, a=9, b=9), TODAY, TODAY, True),
-        ((2, 1), least(9, a=1, b=9), least(4, a=1, b=2), least(4, a=1, b=2), True),
-    ],
-)
+@pytest.mark.parametrize(("taken", "recorded", "started_with", "kept", "outgrew"), [
+    ((2, 2), None, TODAY, TODAY, False),
+    ((1, 2), None, least(3, a=1, b=2), TODAY, False),
+    ((3, 0), None, least(3, a=2, b=0), TODAY, False),
+    ((2, 1), least(2, a=1, b=1), least(2, a=1, b=1), least(2, a=1, b=1), False),
+    ((1, 1), least(2, a=1), least(2, a=1, b=0), least(2, a=1, b=0), True),
+    ((2, 2), least(2, a=1, b=1), TODAY, least(2, a=1, b=1), True),
+    ((2, 1), least(9, a=9, b=9), TODAY, TODAY, True),
+    ((2, 1), least(9, a=1, b=9), least(4, a=1, b=2), least(4, a=1, b=2), True),
+])  # fmt: skip
 def test_a_gang_goes_on_with_the_minimum_that_it_started_with(
     taken: tuple[int, int], recorded: StartedWith | None, started_with: StartedWith, kept: StartedWith, *, outgrew: bool
 ) -> None:
@@ -110,17 +104,14 @@ def test_a_gang_goes_on_with_the_minimum_that_it_started_with(
     assert view(pod_set("a", 3, 2), pod_set("b", 3, 2), least=4, placement=status).floor == TODAY
 
 
-@pytest.mark.parametrize(
-    ("runtimes", "declared", "expected"),
-    [
-        ([(1, Runtime(declared_s=5.0)), (1, Runtime(deadline_s=7.0))], "", 7.0),
-        ([(1, Runtime(declared_s=5.0)), (1, UNKNOWN)], "", None),
-        ([(1, Runtime(declared_s=5.0)), (1, UNKNOWN)], "90s", 90.0),
-        ([(1, Runtime(declared_s=5.0)), (0, UNKNOWN)], "", 5.0),
-        ([(0, UNKNOWN)], "90s", None),
-        ([(1, Runtime(declared_s=900.0, deadline_s=60.0))], "90s", 60.0),
-    ],
-)
+@pytest.mark.parametrize(("runtimes", "declared", "expected"), [
+    ([(1, Runtime(declared_s=5.0)), (1, Runtime(deadline_s=7.0))], "", 7.0),
+    ([(1, Runtime(declared_s=5.0)), (1, UNKNOWN)], "", None),
+    ([(1, Runtime(declared_s=5.0)), (1, UNKNOWN)], "90s", 90.0),
+    ([(1, Runtime(declared_s=5.0)), (0, UNKNOWN)], "", 5.0),
+    ([(0, UNKNOWN)], "90s", None),
+    ([(1, Runtime(declared_s=900.0, deadline_s=60.0))], "90s", 60.0),
+])  # fmt: skip
 def test_the_expected_runtime_is_that_of_the_longest_pod(
     runtimes: list[tuple[int, Runtime]], declared: str, expected: float | None
 ) -> None:
@@ -132,8 +123,7 @@ def test_the_expected_runtime_is_that_of_the_longest_pod(
     sets[0].waiting = {0: pod}
     assert view(*sets, annotations=annotations).runtime_s in {1000.0, None}
     runs = record(node="n", annotations={names.EXPECTED_RUNTIME: "1000s"})
-    known = [view(*sets, pods=(one,)).ends for one in (runs, pod, record(node="n"))]
-    assert known == [True, False, False]
+    assert [view(*sets, pods=(one,)).ends for one in (runs, pod, record(node="n"))] == [True, False, False]
     assert view(*sets, pods=(record(node="n"),), annotations=annotations).ends is bool(declared)
     assert view(*sets, placement={"phase": "Planned"}).ends
 
@@ -150,8 +140,7 @@ def test_open_slots_are_ranks_without_members() -> None:
         (pod_set(replicas=4, template=True, taken=3, waiting={3: waits, 1: waits, 2: gated}), True, [3]),
         (pod_set(replicas=4, waiting={3: waits, 1: gated, 0: waits}), False, [0, 3]),
     ):
-        gang = view(sets, placement={"phase": "Bound"} if started else None)
-        assert list(gang.open_slots["a"]) == expected
+        assert list(view(sets, placement={"phase": "Bound"} if started else None).open_slots["a"]) == expected
     assert view(pod_set(waiting={0: waits}), pods=(waits, gated)).gated_by_others == [gated]
 
 
@@ -220,16 +209,13 @@ def test_the_next_epoch_is_later_than_all_that_were() -> None:
     assert placed.next_epoch() == 8
 
 
-@pytest.mark.parametrize(
-    ("gang", "independent"),
-    [
-        (view(pod_set(), least=1, annotations={names.INDEPENDENT: "true"}), True),
-        (view(least=0, annotations={names.INDEPENDENT: "true"}), True),
-        (view(pod_set(), least=2, annotations={names.INDEPENDENT: "true"}), False),
-        (view(pod_set(), pod_set("b"), least=1, annotations={names.INDEPENDENT: "true"}), False),
-        (view(pod_set(), least=1, annotations={names.INDEPENDENT: "false"}), False),
-    ],
-)
+@pytest.mark.parametrize(("gang", "independent"), [
+    (view(pod_set(), least=1, annotations={names.INDEPENDENT: "true"}), True),
+    (view(least=0, annotations={names.INDEPENDENT: "true"}), True),
+    (view(pod_set(), least=2, annotations={names.INDEPENDENT: "true"}), False),
+    (view(pod_set(), pod_set("b"), least=1, annotations={names.INDEPENDENT: "true"}), False),
+    (view(pod_set(), least=1, annotations={names.INDEPENDENT: "false"}), False),
+])  # fmt: skip
 def test_pods_that_are_together_in_name_only(gang: GangView, *, independent: bool) -> None:
     """As the PodGroup says, of one pod set that starts with one pod."""
     assert gang.independent is independent
@@ -270,6 +256,5 @@ def test_its_life_begins_when_it_was_whole_or_its_first_pod_was_bound() -> None:
         return record_of(pod, CLASSES.of_pod(pod), "")
 
     pods = bound("2027-01-15T08:00:07Z"), bound("2027-01-15T08:00:05Z"), bound("2027-01-15T08:00:01Z", phase="Failed")
-    assert view(pods=pods, placement=told).started_s == NOW
-    assert view(pods=pods).started_s == NOW + 5
+    assert (view(pods=pods, placement=told).started_s, view(pods=pods).started_s) == (NOW, NOW + 5)
     assert view(pods=(record(),)).started_s is None

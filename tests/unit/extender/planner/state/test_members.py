@@ -11,7 +11,6 @@ from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubernetes.core import Pod, PodSpec, PodStatus
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.muster.gang import DEFAULT_POD_SET, Slot
-from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 
 KEY = "ns/g"
 
@@ -20,14 +19,6 @@ def owner(kind: str, name: str, uid: str) -> list[OwnerReference]:
     """The reference to a controller."""
     api_version = JOB_SETS.api_version if kind == JOB_SETS.kind else "batch/v1"
     return [OwnerReference(api_version=api_version, kind=kind, name=name, uid=uid, controller=True)]
-
-
-def group_of(world: World, **meta: Any) -> PodGroup:
-    """A gang of two pods without tasks."""
-    spec, status = PodGroupSpec(min_member=2, queue="default"), PodGroupStatus(phase="Inqueue")
-    group = PodGroup(metadata=world.meta("g", **meta), spec=spec, status=status)
-    world.state.on_pod_group(None, group)
-    return group
 
 
 def join(world: World, name: str, *, node: str = "", annotations: Any = (), phase: str = "", **meta: Any) -> Pod:
@@ -66,7 +57,7 @@ def slots(world: World) -> dict[str, int]:
 def test_members_that_join_one_by_one(order: tuple[str, ...]) -> None:
     """The gang is looked at in between, as in a cluster; nobody takes the slot of one who was there before."""
     world = World()
-    group_of(world)
+    world.pod_group("g", 2)
     before: dict[str, int] = {}
     for number, name in enumerate(order, start=1):
         join(world, name)
@@ -78,7 +69,7 @@ def test_members_that_join_one_by_one(order: tuple[str, ...]) -> None:
 def test_indexes_of_several_jobs() -> None:
     """The index counts in each Job: in a gang of both, those of the second follow, and nobody with a node moves."""
     world = World()
-    group_of(world)
+    world.pod_group("g", 2)
     join(world, "node-0", node="node-1", **indexed("node", 0))
     join(world, "launcher-0", **indexed("launcher", 0))
     join(world, "node-1", **indexed("node", 1))
@@ -89,7 +80,7 @@ def test_indexes_of_several_jobs() -> None:
 def test_a_successor_waits_for_the_slot_of_its_predecessor() -> None:
     """A Job of the same name takes over the indexes: a pod of the old one that is still there is in the way."""
     world = World()
-    group_of(world)
+    world.pod_group("g", 2)
     join(world, "old", node="node-1", **indexed("node", 0))
     join(world, "new", **indexed("node", 0))
     assert (world.view(KEY).pod_sets[0].taken, slots(world)) == ({0: "node-1"}, {"new": 0})
@@ -99,7 +90,7 @@ def test_a_successor_waits_for_the_slot_of_its_predecessor() -> None:
 def test_of_two_waiting_pods_with_one_index_the_pinned_one_keeps_it_else_the_oldest(*, pinned: bool) -> None:
     """A pin cannot be changed any more."""
     world = World()
-    group_of(world)
+    world.pod_group("g", 2)
     join(world, "first", creation_timestamp="2026-01-01T00:00:00Z", **indexed("one", 0))
     later = indexed("two", 0)
     later["annotations"] |= {names.EPOCH: "1", names.NODE: "node-1"} if pinned else {}
@@ -115,7 +106,7 @@ def test_of_two_waiting_pods_with_one_index_the_pinned_one_keeps_it_else_the_old
 def test_the_slot_of_a_member_that_is_over_is_the_next_ones(gone: dict[str, Any], rank: int) -> None:
     """Unless it has succeeded: nobody does that part again."""
     world = World()
-    group_of(world)
+    world.pod_group("g", 2)
     join(world, "a")
     world.view(KEY)
     join(world, "a", **gone)
@@ -126,12 +117,10 @@ def test_the_slot_of_a_member_that_is_over_is_the_next_ones(gone: dict[str, Any]
 def test_slots_are_given_by_a_refresh_and_not_by_looking() -> None:
     """Whoever looks sees the gang as it was refreshed last."""
     world = World()
-    group_of(world)
+    world.pod_group("g", 2)
     world.state.refresh()
     join(world, "a")
-    gang = world.state.gang(KEY)
-    assert gang is not None
-    assert gang.pods == []
+    assert world.state.gang(KEY).pods == []
     assert world.state.pods["a"].slot is None
     world.state.refresh()
     assert world.state.pods["a"].slot == Slot(DEFAULT_POD_SET, 0)
@@ -149,18 +138,13 @@ def test_gangs_are_in_the_order_in_which_they_were_seen() -> None:
 def test_pods_of_a_successor_wait_for_their_own_gang(kind: str, made: Any) -> None:
     """They are no members of the gang of an owner that is gone, nor are the old ones members of theirs."""
     world = World()
-    old = group_of(world, owner_references=owner(kind, "train", "first"))
-    for name, node, uid in (
-        ("a", "node-1", "first"),
-        ("b", "node-2", "first"),
-        ("c", "", "second"),
-        ("d", "", "second"),
-    ):
-        join(world, name, node=node, **made(uid))
+    world.pod_group("g", 2, owner_references=owner(kind, "train", "first"))
+    for name, node in zip("abcd", ("node-1", "node-2", "", ""), strict=True):
+        join(world, name, node=node, **made("first" if node else "second"))
     assert [pod.name for pod in world.view(KEY).pods] == ["a", "b"]
     assert world.view(KEY).started
-    world.state.on_pod_group(old, None)
-    group_of(world, owner_references=owner(kind, "train", "second"))
+    world.state.on_pod_group(world.state.groups[KEY], None)
+    world.pod_group("g", 2, owner_references=owner(kind, "train", "second"))
     assert [pod.name for pod in world.view(KEY).pods] == ["c", "d"]
     assert not world.state.started(KEY)
 
@@ -168,7 +152,7 @@ def test_pods_of_a_successor_wait_for_their_own_gang(kind: str, made: Any) -> No
 def test_pods_that_do_not_say_whose_they_are_are_members() -> None:
     """Such as those without a controller, and those of a controller of another name."""
     world = World()
-    group_of(world, owner_references=owner("JobSet", "train", "first"))
+    world.pod_group("g", 2, owner_references=owner("JobSet", "train", "first"))
     join(world, "a")
     join(world, "b", owner_references=owner("Job", "other", "second"))
     assert [pod.name for pod in world.view(KEY).pods] == ["a", "b"]

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from extender_world import World, of, slots
+from extender_world import World, of, only, slots
 from msgspec import structs
 
 from extender.planner.framework import decisions
@@ -102,8 +102,7 @@ def test_pods_of_a_basic_group_start_one_by_one(world: Natives) -> None:
     world.native(schedulingPolicy={"basic": {}})
     for index in range(20):
         world.member(index)
-    [place] = of(world.plan(), decisions.Place)
-    assert sum(map(len, slots(place).values())) == 16
+    assert sum(map(len, slots(only(world.plan(), decisions.Place)).values())) == 16
 
 
 def test_an_older_version_is_ignored_and_another_group_of_the_name_is_another_gang(world: Natives) -> None:
@@ -247,8 +246,7 @@ def test_a_topology_key_keeps_the_gang_in_one_domain() -> None:
     world.native(schedulingConstraints={"topology": [{"key": "example.com/rack"}]})
     world.member(0)
     world.member(1)
-    [place] = of(world.plan(), decisions.Place)
-    assert sorted(slots(place)["pods"]) == ["node-1", "node-2"]
+    assert sorted(slots(only(world.plan(), decisions.Place))["pods"]) == ["node-1", "node-2"]
 
 
 def test_what_muster_said_of_a_group_keeps_it_musters_without_pods(world: Natives) -> None:
@@ -279,8 +277,7 @@ def test_a_gang_that_nobody_sees_for_a_while_goes_on_where_it_was(world: Natives
     group = world.native()
     world.member(0)
     world.member(1)
-    [place] = of(world.plan(), decisions.Place)
-    nodes = [node for found in slots(place).values() for node in found]
+    nodes = [node for found in slots(only(world.plan(), decisions.Place)).values() for node in found]
     lost, _ = (world.member(index, node=node) for index, node in enumerate(nodes))
     world.state.native.on_group(group, None)
     world.state.on_pod(lost, None)

@@ -5,13 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 from builders import pod
-from extender_world import NOW, World
+from extender_world import CPU, NOW, World
 
 from muster.api import names
 from muster.api.kubernetes.core import Namespace, Pod
 from muster.api.kubernetes.meta import ObjectMeta
-
-CPU = {"cpu": 1}
 
 
 @pytest.fixture
@@ -49,18 +47,15 @@ def test_members_that_we_bind_are_news_when_the_gang_can_start_and_when_all_are_
     assert world.state.assume("uid-gone", "node-0") is False
 
 
-@pytest.mark.parametrize(
-    ("change", "news"),
-    [
-        ({}, False),
-        ({"bound": NOW}, False),
-        ({"phase": "Running", "since": NOW}, False),
-        ({"phase": "Succeeded"}, True),
-        ({"phase": "Failed"}, True),
-        ({"deletion_timestamp": "2030-01-01T00:00:00Z"}, True),
-        ({"labels": {"team": "another"}}, False),
-    ],
-)
+@pytest.mark.parametrize(("change", "news"), [
+    ({}, False),
+    ({"bound": NOW}, False),
+    ({"phase": "Running", "since": NOW}, False),
+    ({"phase": "Succeeded"}, True),
+    ({"phase": "Failed"}, True),
+    ({"deletion_timestamp": "2030-01-01T00:00:00Z"}, True),
+    ({"labels": {"team": "another"}}, False),
+])  # fmt: skip
 def test_pods_that_go_on_where_they_are_bound_are_no_news(world: World, change: dict[str, Any], *, news: bool) -> None:
     """Room is given back when a pod ends, or is about to."""
     world.state.on_pod(None, made(world, 0, pin="node-0", epoch=1))
@@ -96,7 +91,6 @@ def test_what_we_have_written_of_an_object_that_is_gone_is_nothing(world: World)
 def test_a_node_that_cannot_be_read_is_gone_until_it_can(world: World) -> None:
     """It is set aside with the reason; what is there of it counts no more."""
     node = world.state.nodes.nodes[0]
-    assert node is not None
     odd = msgspec.structs.replace(node, status=msgspec.structs.replace(node.status, allocatable={"cpu": "much"}))
     assert world.state.on_node(node, odd) is True
     assert (world.state.nodes.index, [*world.state.aside.nodes]) == ({}, ["node-0"])
@@ -108,20 +102,11 @@ def test_a_node_that_cannot_be_read_is_gone_until_it_can(world: World) -> None:
     assert world.state.aside.nodes == {}
 
 
-@pytest.mark.parametrize(
-    ("change", "again"),
-    [
-        ({}, False),
-        ({"weight": 7}, False),
-        ({"capability": {"cpu": 9}}, True),
-        ({"parent": "root"}, True),
-        ({"max-per-user": "cpu=9"}, True),
-        ({"colour": "red"}, False),
-    ],
-)
-def test_limits_are_added_up_again_where_a_queue_says_others(
-    world: World, change: dict[str, Any], *, again: bool
-) -> None:
+@pytest.mark.parametrize(("change", "again"), [
+    ({}, False), ({"weight": 7}, False), ({"capability": {"cpu": 9}}, True), ({"parent": "root"}, True),
+    ({"max-per-user": "cpu=9"}, True), ({"colour": "red"}, False),
+])  # fmt: skip
+def test_limits_are_added_up_again_if_a_queue_says_others(world: World, change: dict[str, Any], *, again: bool) -> None:
     """Its own, and whom it is below; and where it comes or goes."""
     world.queue("q")
     before = world.state.ledger.queues.limited
@@ -153,15 +138,10 @@ def test_labels_of_a_namespace_are_news_where_something_goes_by_them(world: Worl
 def test_pods_whose_end_is_known_are_those_on_a_node_that_declare_it(world: World) -> None:
     """Of no gang; also one that is just being bound."""
     declared = {names.EXPECTED_RUNTIME: "5m"}
-    for name, node, notes in (
-        ("runs", "node-0", declared),
-        ("waits", "", declared),
-        ("for-ever", "node-0", {}),
-        ("binds", "", declared),
-    ):
+    for name, node in (("runs", "node-0"), ("waits", ""), ("for-ever", "node-0"), ("binds", "")):
+        notes = {} if name == "for-ever" else declared
         world.state.on_pod(None, pod(name, uid=name, node=node, annotations=notes))
     world.pod("ns/a", "worker", 0, CPU, node="node-0", phase="Running")
     for name in ("binds", "for-ever"):
-        record = world.state.pods[name]
-        world.state.ledger.assume(name, "default", record.cls, node="node-0")
+        world.state.ledger.assume(name, "default", world.state.pods[name].cls, node="node-0")
     assert [(each.name, each.node) for each in world.state.ending()] == [("runs", "node-0"), ("binds", "node-0")]

@@ -52,17 +52,10 @@ def test_the_table_grows_with_all_that_is_on_its_nodes(first: int) -> None:
     assert len(table.order()) == 150
 
 
-@pytest.mark.parametrize(
-    ("more", "news"),
-    [
-        ({}, False),
-        ({"labels": {"zone": "b"}}, True),
-        ({"unschedulable": True}, True),
-        ({"cpu": 33}, True),
-        ({"conditions": {"Ready": "False"}}, True),
-        ({"conditions": {"Ready": "True"}}, False),
-    ],
-)
+@pytest.mark.parametrize(("more", "news"), [
+    ({}, False), ({"labels": {"zone": "b"}}, True), ({"unschedulable": True}, True), ({"cpu": 33}, True),
+    ({"conditions": {"Ready": "False"}}, True), ({"conditions": {"Ready": "True"}}, False),
+])  # fmt: skip
 def test_which_changes_of_a_node_are_news(more: dict[str, Any], *, news: bool) -> None:
     """Its labels, its spec, its amounts and its faults; they change its generation, a heartbeat does not."""
     world = World().nodes(2)
@@ -73,7 +66,6 @@ def test_which_changes_of_a_node_are_news(more: dict[str, Any], *, news: bool) -
     assert (table.version > version) is news
     assert table.generation - before.max() == news
     known = table.nodes[0]
-    assert known is not None
     assert world.state.on_node(None, known) is False
     other = structs.replace(known, metadata=structs.replace(known.metadata, uid="another"))
     assert world.state.on_node(None, other) is True

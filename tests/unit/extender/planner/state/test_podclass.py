@@ -17,18 +17,17 @@ NEAR = [{"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "a"}}, 
 SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "matchLabelKeys": ["app"]}
 ON_DISK = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "disk", "operator": "Exists"}]}]}
 PIN = {"nodeSelectorTerms": [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]}]}
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ON_HOST, ASIDE = {"containerPort": 80, "hostPort": 80}, {"cpu": "4"}
 ASKS = {"requests": {"cpu": "1"}}
 HAS = {"requests": {"cpu": "500m", "memory": "3Gi"}}
 PLAIN: JSON = {
     "metadata": {"name": "p", "namespace": "one", "uid": "u", "labels": {"app": "a"}, "annotations": {}},
-    "spec": {
-        "containers": [{"name": "main", "resources": ASKS}],
-        "initContainers": [{"name": "first", "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}],
-        "nodeName": "node-1",
-        "schedulerName": "muster",
-    },
+    "spec": {"containers": [{"name": "main", "resources": ASKS}],
+             "initContainers": [{"name": "first", "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}],
+             "nodeName": "node-1", "schedulerName": "muster"},
     "status": {},
-}
+}  # fmt: skip
 CHANGES: dict[str, tuple[str, JSON]] = {
     "name": ("metadata", {"name": "q", "uid": "v"}),
     "namespace": ("metadata", {"namespace": "two"}),
@@ -40,10 +39,7 @@ CHANGES: dict[str, tuple[str, JSON]] = {
     "requests": ("spec", {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2"}}}]}),
     "limits": ("spec", {"containers": [{"name": "main", "resources": {"limits": {"cpu": "2"}}}]}),
     "container's name": ("spec", {"containers": [{"name": "other", "resources": ASKS}]}),
-    "host port": (
-        "spec",
-        {"containers": [{"name": "main", "resources": ASKS, "ports": [{"containerPort": 80, "hostPort": 80}]}]},
-    ),
+    "host port": ("spec", {"containers": [{"name": "main", "resources": ASKS, "ports": [ON_HOST]}]}),
     "port": ("spec", {"containers": [{"name": "main", "resources": ASKS, "ports": [{"containerPort": 80}]}]}),
     "host network": ("spec", {"hostNetwork": True}),
     "sidecar": ("spec", {"initContainers": [{"name": "first", "resources": ASKS, "restartPolicy": "Always"}]}),
@@ -52,13 +48,10 @@ CHANGES: dict[str, tuple[str, JSON]] = {
     "overhead": ("spec", {"overhead": {"cpu": "1"}}),
     "selector": ("spec", {"nodeSelector": {"disk": "fast"}}),
     "toleration": ("spec", {"tolerations": [{"key": "a", "operator": "Exists"}]}),
-    "node affinity": (
-        "spec",
-        {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": ON_DISK}}},
-    ),
-    "pin": ("spec", {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": PIN}}}),
-    "near": ("spec", {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": NEAR}}}),
-    "far": ("spec", {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": NEAR}}}),
+    "node affinity": ("spec", {"affinity": {"nodeAffinity": {REQUIRED: ON_DISK}}}),
+    "pin": ("spec", {"affinity": {"nodeAffinity": {REQUIRED: PIN}}}),
+    "near": ("spec", {"affinity": {"podAffinity": {REQUIRED: NEAR}}}),
+    "far": ("spec", {"affinity": {"podAntiAffinity": {REQUIRED: NEAR}}}),
     "spread": ("spec", {"topologySpreadConstraints": [{**SPREAD, "labelSelector": {"matchLabels": {"app": "a"}}}]}),
     "claim": ("spec", {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}),
     "own claim": ("spec", {"volumes": [{"name": "v", "ephemeral": {}}]}),
@@ -66,10 +59,7 @@ CHANGES: dict[str, tuple[str, JSON]] = {
     "no node": ("spec", {"nodeName": ""}),
     "another's": ("spec", {"schedulerName": "default-scheduler"}),
     "resized": ("status", {"containerStatuses": [{"name": "main", "resources": HAS}]}),
-    "set aside": (
-        "status",
-        {"containerStatuses": [{"name": "main", "resources": HAS, "allocatedResources": {"cpu": "4"}}]},
-    ),
+    "set aside": ("status", {"containerStatuses": [{"name": "main", "resources": HAS, "allocatedResources": ASIDE}]}),
     "sidecar resized": ("status", {"initContainerStatuses": [{"name": "first", "resources": HAS}]}),
     "pod resized": ("status", {"resources": HAS}),
     "pod's set aside": ("status", {"resources": HAS, "allocatedResources": {"cpu": "6"}}),
@@ -78,19 +68,10 @@ CHANGES: dict[str, tuple[str, JSON]] = {
 
 
 BESIDE = {
-    "namespace": "far",
-    "labels": "spread",
-    "pinned": "pin",
-    "container's name": "resized",
-    "port": "host network",
-    "host network": "port",
-    "no node": "resized",
-    "another's": "fraction",
-    "sidecar resized": "sidecar",
-    "infeasible": "resized",
-    "pod resized": "of the pod",
-    "pod's set aside": "of the pod",
-}
+    "namespace": "far", "labels": "spread", "pinned": "pin", "container's name": "resized", "port": "host network",
+    "host network": "port", "no node": "resized", "another's": "fraction", "sidecar resized": "sidecar",
+    "infeasible": "resized", "pod resized": "of the pod", "pod's set aside": "of the pod",
+}  # fmt: skip
 """Changes that matter only beside another one."""
 
 
@@ -124,8 +105,7 @@ def test_each_change_but_these_makes_another_class() -> None:
     """Else the test above would not see it left out."""
     table = ClassTable()
     plain = table.of_pod(changed()).shape
-    same = {part for part in CHANGES if table.of_pod(changed(part)).shape == plain}
-    assert same == {"name", "no claim", *BESIDE}
+    assert {part for part in CHANGES if table.of_pod(changed(part)).shape == plain} == {"name", "no claim", *BESIDE}
     for part, other in BESIDE.items():
         assert table.of_pod(changed(part, other)).shape != table.of_pod(changed(other)).shape, part
 
@@ -136,20 +116,12 @@ def test_pods_of_one_template_are_found_by_the_same_key() -> None:
     assert raw_key(changed("pin", "pinned")) == raw_key(changed())
 
 
-@pytest.mark.parametrize("amount", [10**30, -(10**30)])
-def test_a_number_that_no_key_can_hold_has_its_class_nevertheless(amount: int) -> None:
-    """It is made anew each time."""
+@pytest.mark.parametrize(("amount", "text"), [(10**30, ""), (-(10**30), ""), (1, "x" * 1_000_000)])
+def test_a_pod_that_has_no_key_has_its_class_nevertheless(amount: int, text: str) -> None:
+    """No key can hold the number, or it would be a million bytes: the class is made anew each time."""
     pod = changed()
     pod.spec.containers[0].resources.requests["cpu"] = amount
-    assert raw_key(pod) is None
-    table = ClassTable()
-    assert table.of_pod(pod) is table.worked_out(pod)
-
-
-def test_a_pod_of_a_million_bytes_has_no_key_that_is_kept() -> None:
-    """Somebody may make many of them, and all different; each is worked out as if there were no keys."""
-    pod = changed()
-    pod.spec.node_selector["disk"] = "x" * 1_000_000
+    pod.spec.node_selector["disk"] = text
     assert raw_key(pod) is None
     table = ClassTable()
     assert table.of_pod(pod) is table.worked_out(pod)

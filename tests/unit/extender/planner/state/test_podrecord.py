@@ -105,15 +105,12 @@ def test_what_a_pod_says_is_in_its_record(what: str) -> None:
     assert {name: value for name, value in record.items() if value != bare[name]} == expected
 
 
-@pytest.mark.parametrize(
-    ("containers", "expected"),
-    [
-        ([{}], False),
-        ([{"limits": {names.MEMBER_MARKER: "1"}}], False),
-        ([{"limits": {names.MEMBER_MARKER: "1", names.BINDING_MARKER: "1"}}], True),
-        ([{"limits": {names.MEMBER_MARKER: "1"}}, {"requests": {names.BINDING_MARKER: "1"}}], True),
-    ],
-)
+@pytest.mark.parametrize(("containers", "expected"), [
+    ([{}], False),
+    ([{"limits": {names.MEMBER_MARKER: "1"}}], False),
+    ([{"limits": {names.MEMBER_MARKER: "1", names.BINDING_MARKER: "1"}}], True),
+    ([{"limits": {names.MEMBER_MARKER: "1"}}, {"requests": {names.BINDING_MARKER: "1"}}], True),
+])  # fmt: skip
 def test_both_markers(containers: list[JSON], expected: bool) -> None:  # noqa: FBT001 - a parameter of the table
     """Wherever in the pod they are."""
     spec = {"containers": [{"name": f"c{at}", "resources": each} for at, each in enumerate(containers)]}

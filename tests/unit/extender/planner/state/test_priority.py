@@ -9,7 +9,6 @@ from msgspec import structs
 from extender.planner.plugins.protection import needed_by_the_cluster
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import ObjectMeta
-from muster.api.volcano.scheduling import PodGroup, PodGroupSpec, PodGroupStatus
 
 ONE = {"cpu": 1}
 VALUES = {"low": -5, "usual": 7, "high": 100, "system-node-critical": 2_000_001_000}
@@ -19,10 +18,8 @@ def a_world(*, default: str = "") -> World:
     """A world with these classes, one of them the default of pods."""
     world = World(checked=False)
     for name, value in VALUES.items():
-        policy = "Never" if name == "low" else ""
-        known = PriorityClass(
-            metadata=ObjectMeta(name=name), value=value, global_default=name == default, preemption_policy=policy
-        )
+        known = PriorityClass(metadata=ObjectMeta(name=name), value=value, global_default=name == default)
+        known.preemption_policy = "Never" if name == "low" else ""
         world.state.on_priority_class(None, known)
     return world
 
@@ -33,15 +30,12 @@ def says(world: World, key: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(("default", "wanted"), [("", 0), ("usual", 7)])
-def test_a_pod_group_with_neither_pods_nor_templates_has_no_more_than_pods_of_no_class(
-    default: str, wanted: int
-) -> None:
+def test_a_pod_group_with_neither_pods_nor_templates_has_what_pods_of_no_class_have(default: str, wanted: int) -> None:
     """Nobody has checked its class."""
     world = a_world(default=default)
-    spec = PodGroupSpec(min_member=1, priority_class_name="system-node-critical")
-    group = PodGroup(metadata=world.meta("g"), spec=spec, status=PodGroupStatus(phase="Inqueue"))
-    world.state.on_pod_group(None, group)
-    assert world.view(group.metadata.key).priority == wanted
+    key = world.pod_group("g")
+    says(world, key, "system-node-critical")
+    assert world.view(key).priority == wanted
 
 
 def test_before_the_pods_exist_the_class_of_the_job_counts() -> None:

@@ -80,10 +80,9 @@ def test_a_gang_that_is_made_again_keeps_its_seats_under_its_new_uid() -> None:
     assert [entry.node for entry in ledger.entries.values()] == ["n0"]
 
 
-@pytest.mark.parametrize(
-    ("phase", "alive", "count"),
-    [("Planned", 0, 1), ("Binding", 0, 1), ("Bound", 1, 1), ("Bound", 0, 0), ("Abandoned", 0, 0)],
-)
+@pytest.mark.parametrize(("phase", "alive", "count"), [
+    ("Planned", 0, 1), ("Binding", 0, 1), ("Bound", 1, 1), ("Bound", 0, 0), ("Abandoned", 0, 0),
+])  # fmt: skip
 def test_seats_count_for_as_long_as_the_gang_may_need_them(phase: str, alive: int, count: int) -> None:
     """While it is placed, and while it runs; loans too."""
     found = gang("g", [("a", "n0", 2)], [("x", "a", "n0", 1)], phase=phase, alive=alive)
@@ -96,5 +95,4 @@ def test_seats_that_cannot_be_are_none() -> None:
     seats = [("b", "n0", 1), ("c", "n0", 1), ("a", "", 1), ("a", "n0", PODS.value + 1), ("a", "n1", PODS.value)]
     assert [(each.node, each.count, cls) for each, cls in seats_of(gang("g", seats))] == [("n1", PODS.value, CPU)]
     assert len(seats_of(gang("g", [("a", f"n{number}", 1) for number in range(SPARES.value + 1)]))) == SPARES.value
-    many = gang("g", [], [("x", "a", "n0", 1)] * (MOST_LOANS + 1))
-    assert lent(loans_of(many)) == {("x", "a", "n0"): MOST_LOANS}
+    assert lent(loans_of(gang("g", [], [("x", "a", "n0", 1)] * (MOST_LOANS + 1)))) == {("x", "a", "n0"): MOST_LOANS}

@@ -1,10 +1,14 @@
-"""`State.started` says at once what a view would say; it makes one only where the numbers leave it open."""
+"""How far a gang is, by its members and its placement; `State.started` says at once what a view would."""
 
 from typing import Any
 
-from extender_world import World
+import pytest
+from extender_world import GPU8, World
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+from extender.planner.state.gangphase import GangPhase
+from extender.planner.state.gangs import GangView
 
 CPU: dict[str, Any] = {"cpu": 1}
 TASKS = ("worker", "ps")
@@ -15,11 +19,10 @@ LIVES = st.tuples(st.sampled_from(TASKS), st.integers(0, 2), st.booleans(), st.s
 
 @settings(max_examples=settings().max_examples * 3)
 @given(
-    replicas=st.tuples(st.integers(0, 3), st.integers(0, 3)),
-    least=st.integers(0, 4),
+    replicas=st.tuples(st.integers(0, 3), st.integers(0, 3)), least=st.integers(0, 4),
     minimums=st.dictionaries(st.sampled_from([*TASKS, "nobody"]), st.integers(0, 2)),
     lives=st.lists(LIVES, max_size=12),
-)
+)  # fmt: skip
 def test_the_numbers_and_the_view_agree(
     replicas: tuple[int, int], least: int, minimums: dict[str, int], lives: list[tuple[str, int, bool, str]]
 ) -> None:
@@ -52,3 +55,49 @@ def test_a_gang_with_enough_members_is_not_looked_at_again_for_each_of_the_other
         world.pod(key, "worker", rank, CPU, node="node-0", phase="Running")
         assert world.state.started(key)
         assert world.state.gang(key) is before
+
+
+ANSWERS = {
+    GangPhase.WAITING: (False, False, False), GangPhase.STARTING: (True, False, False),
+    GangPhase.ARRIVING: (True, True, False), GangPhase.STRANDED: (False, True, False),
+    GangPhase.WHOLE: (False, False, True), GangPhase.GROWING: (True, False, True),
+}  # fmt: skip
+"""Phase → whether the gang carries a placement out in it, lacks members in it, and has started in it."""
+
+
+def gang(bound: int, placement: str, *, started: bool) -> GangView:
+    """A gang of three that starts with two; so many are bound, and its placement (if any) is in this phase."""
+    world = World().nodes(3)
+    key = world.gang("a", {"worker": (3, GPU8)}, min_member=2, min_task_member={"worker": 2})
+    if placement:
+        world.plan()
+        world.change(world.state.placements[key], status={"phase": placement, "started": started})
+    world.members(key, bound, GPU8, node="node-{}", phase="Running")
+    return world.view(key)
+
+
+@pytest.mark.parametrize(("bound", "placement", "started", "phase"), [
+    (0, "", False, GangPhase.WAITING),
+    (0, "Abandoned", False, GangPhase.WAITING),
+    (0, "Planned", False, GangPhase.STARTING),
+    (1, "Planned", False, GangPhase.ARRIVING),
+    (1, "Binding", False, GangPhase.ARRIVING),
+    (1, "Abandoned", False, GangPhase.STRANDED),
+    (1, "", False, GangPhase.STRANDED),
+    (2, "", False, GangPhase.WHOLE),
+    (2, "Planned", False, GangPhase.GROWING),
+    (0, "Bound", False, GangPhase.WAITING),
+    (1, "Bound", False, GangPhase.WHOLE),
+    (1, "Abandoned", True, GangPhase.WHOLE),
+    (1, "Planned", True, GangPhase.GROWING),
+    (0, "Abandoned", True, GangPhase.WAITING),
+    (0, "Planned", True, GangPhase.STARTING),
+])  # fmt: skip
+def test_the_phase_follows_the_members_and_the_placement(
+    bound: int, placement: str, phase: GangPhase, *, started: bool
+) -> None:
+    """Two of three are enough; a gang that had them stays whole while one member holds a node."""
+    view = gang(bound, placement, started=started)
+    assert view.phase is phase
+    assert (view.active, view.incomplete, view.started) == ANSWERS[phase]
+    assert view.begun == (bound > 0 or started or placement == "Bound")

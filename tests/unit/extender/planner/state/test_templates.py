@@ -20,17 +20,14 @@ from muster.volcano.manifests import claim_names
 
 
 @pytest.mark.parametrize("on_the_node", [False, True])
-@pytest.mark.parametrize(
-    "plugins",
-    [
-        {},
-        {"mpi": ["--port=2222"]},
-        {"pytorch": []},
-        {"pytorch": ["--master=nobody"]},
-        {"ray": ["--head=master", "--headContainer=main", "--port=7000"]},
-        {"mpi": [], "pytorch": ["--port=2345"], "svc": [], "env": []},
-    ],
-)
+@pytest.mark.parametrize("plugins", [
+    {},
+    {"mpi": ["--port=2222"]},
+    {"pytorch": []},
+    {"pytorch": ["--master=nobody"]},
+    {"ray": ["--head=master", "--headContainer=main", "--port=7000"]},
+    {"mpi": [], "pytorch": ["--port=2345"], "svc": [], "env": []},
+])  # fmt: skip
 def test_ports_of_plugins(plugins: dict[str, list[str]], on_the_node: bool) -> None:  # noqa: FBT001 - a parameter of a table
     """On the network of the node they are taken there, by each pod of the task that opens them."""
     of = job({"master": 1, "worker": 2}, **plugins)
@@ -50,8 +47,7 @@ def test_claims_of_the_job() -> None:
         VolumeSpec(mount_path="/b", volume_claim={}),
     ]
     (template,) = Templates(ClassTable(), DeviceTable()).of(of)
-    manifest = shaped(of, "w", 0)
-    mounted = [volume["persistentVolumeClaim"]["claimName"] for volume in manifest["spec"]["volumes"]]
+    mounted = [volume["persistentVolumeClaim"]["claimName"] for volume in shaped(of, "w", 0)["spec"]["volumes"]]
     assert sorted(mounted) == sorted(claim_names(of))
     assert sorted(use.key for use in template.cls.claims) == sorted(f"n/{name}" for name in mounted)
 
@@ -81,9 +77,8 @@ def test_a_claim_concerns_only_templates_that_name_it(monkeypatch: pytest.Monkey
     for number in range(20):
         of = job({"w": 1})
         of.metadata.uid = f"uid-{number}"
-        of.spec.tasks[0].template["spec"]["resourceClaims"] = [
-            {"name": "c", "resourceClaimName": f"claim-{number % 10}"}
-        ]
+        uses = [{"name": "c", "resourceClaimName": f"claim-{number % 10}"}]
+        of.spec.tasks[0].template["spec"]["resourceClaims"] = uses
         known.of(of)
     equipped: list[str] = []
     monkeypatch.setattr(Templates, "_equipped", _counted(Templates._equipped, equipped))
@@ -108,18 +103,15 @@ def test_a_template_of_the_limit_is_planned_by_and_a_larger_one_is_not(
     assert planned_job(planned) == planned
 
 
-@pytest.mark.parametrize(
-    ("policies", "whole"),
-    [
-        ([], False),
-        ([LifecyclePolicy(action="RestartJob", event="PodEvicted")], True),
-        ([LifecyclePolicy(action="RestartJob", event="*")], True),
-        ([LifecyclePolicy(action="RestartJob", events=["PodFailed", "PodEvicted"])], True),
-        ([LifecyclePolicy(action="RestartJob", event="PodFailed")], False),
-        ([LifecyclePolicy(action="RestartTask", event="PodEvicted")], False),
-        ([LifecyclePolicy(action="AbortJob", event="*"), LifecyclePolicy(action="RestartJob", event="*")], True),
-    ],
-)
+@pytest.mark.parametrize(("policies", "whole"), [
+    ([], False),
+    ([LifecyclePolicy(action="RestartJob", event="PodEvicted")], True),
+    ([LifecyclePolicy(action="RestartJob", event="*")], True),
+    ([LifecyclePolicy(action="RestartJob", events=["PodFailed", "PodEvicted"])], True),
+    ([LifecyclePolicy(action="RestartJob", event="PodFailed")], False),
+    ([LifecyclePolicy(action="RestartTask", event="PodEvicted")], False),
+    ([LifecyclePolicy(action="AbortJob", event="*"), LifecyclePolicy(action="RestartJob", event="*")], True),
+])  # fmt: skip
 def test_a_job_restarts_whole_by_its_policies(policies: list[LifecyclePolicy], *, whole: bool) -> None:
     """When a pod is evicted, or at any event."""
     of = job({"w": 1})

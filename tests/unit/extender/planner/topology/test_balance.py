@@ -88,15 +88,13 @@ def test_the_block_with_equal_racks_comes_before_the_tighter_one() -> None:
     """Ten pods could be eight and two, or five and five."""
     placed = {}
     for profile in ("best-fit", "balanced"):
-        world = racks([[8, 2], [6, 6]], profile)
-        placed[profile] = Counter(racks_of(world.workers("a", 10, 1, required="block")))
+        placed[profile] = Counter(racks_of(racks([[8, 2], [6, 6]], profile).workers("a", 10, 1, required="block")))
     assert placed == {"best-fit": {"b0r0": 8, "b0r1": 2}, "balanced": {"b1r0": 5, "b1r1": 5}}
 
 
 def test_a_rack_with_little_room_is_left_out() -> None:
     """Of three racks two can have six each, and of those with more room the ones that just fit."""
-    world = racks([[9, 6, 7, 2]])
-    assert Counter(racks_of(world.workers("a", 12, 1, required="block"))) == {"b0r1": 6, "b0r2": 6}
+    assert Counter(racks_of(racks([[9, 6, 7, 2]]).workers("a", 12, 1, required="block"))) == {"b0r1": 6, "b0r2": 6}
 
 
 @pytest.mark.parametrize("leader", [1, 2])

@@ -20,16 +20,10 @@ from muster.kube.codec import decoder
 NODES = [f"n{number}" for number in range(8)]
 NAMES = [f"h{number}" for number in range(7)]
 PATTERNS = ["n", "n[0-3]", "^n5$", "[02468]", "x"]
-MEMBERS = st.lists(
-    st.one_of(
-        st.sampled_from([*NODES, "gone"]).map(named),
-        st.sampled_from(PATTERNS).map(matching),
-        st.sampled_from("abc").map(lambda value: labelled(rack=value)),
-        st.sampled_from([*NAMES, "gone"]).map(within),
-    ),
-    min_size=1,
-    max_size=4,
-).map(lambda several: [member for each in several for member in each])
+MEMBERS = st.lists(st.one_of(
+    st.sampled_from([*NODES, "gone"]).map(named), st.sampled_from(PATTERNS).map(matching),
+    st.sampled_from("abc").map(lambda value: labelled(rack=value)), st.sampled_from([*NAMES, "gone"]).map(within),
+), min_size=1, max_size=4).map(lambda several: [member for each in several for member in each])  # fmt: skip
 HYPER_NODES = st.builds(hyper_node, st.sampled_from(NAMES), st.integers(0, 3), MEMBERS, st.sampled_from(["", "r", "s"]))
 LABELLED = st.builds(lambda name, rack: node(name, rack=rack), st.sampled_from(NODES), st.sampled_from("abc"))
 
@@ -122,39 +116,22 @@ TEXTS = st.sampled_from(
     ["", "a", "mine", "node-0", "(", "[", "x{999}", ".{0,999}", "\\", "\u0000", "é", "$^", "a" * 5_000]
 )
 TIERS_WRITTEN = st.sampled_from([0, 1, 2, 7, 2**31 - 1, 2**31, 2**62, 2**63, 2**64, 10**30, -1, "1", None, 1.5])
-SELECTORS = st.fixed_dictionaries(
-    {},
-    optional={
-        "exactMatch": st.one_of(st.none(), st.fixed_dictionaries({"name": TEXTS})),
-        "regexMatch": st.one_of(st.none(), st.fixed_dictionaries({"pattern": TEXTS})),
-        "labelMatch": st.one_of(
-            st.none(),
-            st.fixed_dictionaries(
-                {},
-                optional={
-                    "matchLabels": st.dictionaries(TEXTS, TEXTS, max_size=70),
-                    "matchExpressions": st.lists(
-                        st.fixed_dictionaries(
-                            {"key": TEXTS, "operator": TEXTS | st.just("In"), "values": st.lists(TEXTS)}
-                        ),
-                        max_size=3,
-                    ),
-                },
-            ),
-        ),
-    },
-)
-WRITTEN_MEMBERS = st.fixed_dictionaries(
-    {"type": st.sampled_from(["Node", "HyperNode", "x"])}, optional={"selector": SELECTORS}
-)
-SPECS = st.fixed_dictionaries(
-    {"tier": TIERS_WRITTEN},
-    optional={
-        "tierName": TEXTS,
-        "members": st.lists(WRITTEN_MEMBERS, max_size=5)
-        | st.lists(WRITTEN_MEMBERS, min_size=1, max_size=1).map(lambda one: one * 10_001),
-    },
-)
+SELECTORS = st.fixed_dictionaries({}, optional={
+    "exactMatch": st.none() | st.fixed_dictionaries({"name": TEXTS}),
+    "regexMatch": st.none() | st.fixed_dictionaries({"pattern": TEXTS}),
+    "labelMatch": st.none() | st.fixed_dictionaries({}, optional={
+        "matchLabels": st.dictionaries(TEXTS, TEXTS, max_size=70),
+        "matchExpressions": st.lists(st.fixed_dictionaries(
+            {"key": TEXTS, "operator": TEXTS | st.just("In"), "values": st.lists(TEXTS)}), max_size=3),
+    }),
+})  # fmt: skip
+TYPES = st.sampled_from(["Node", "HyperNode", "x"])
+WRITTEN_MEMBERS = st.fixed_dictionaries({"type": TYPES}, optional={"selector": SELECTORS})
+SPECS = st.fixed_dictionaries({"tier": TIERS_WRITTEN}, optional={
+    "tierName": TEXTS,
+    "members": st.lists(WRITTEN_MEMBERS, max_size=5)
+    | st.lists(WRITTEN_MEMBERS, min_size=1, max_size=1).map(lambda one: one * 10_001),
+})  # fmt: skip
 
 
 @settings(max_examples=settings().max_examples * 2)

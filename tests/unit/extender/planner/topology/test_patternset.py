@@ -25,12 +25,10 @@ def test_a_set_finds_what_single_patterns_find(parts: list[list[tuple[str, str]]
 
 def test_more_patterns_than_fit_into_one_set() -> None:
     """They are spread over several, by their number and by their steps."""
-    patterns = [f"^n{number}$" for number in range(2 * members.MOST_PATTERNS + 5)]
-    one = PatternSet(patterns)
+    one = PatternSet([f"^n{number}$" for number in range(2 * members.MOST_PATTERNS + 5)])
     assert [one.found_in(f"n{number}") for number in (0, 255, 256, 516)] == [[0], [255], [256], [516]]
     assert one.found_in(f"n7\n{members._CANARY}") == []
-    large = [f"x{{900}}{number}" for number in range(100)]
-    assert PatternSet(large).found_in("x" * 900 + "77") == [7, 77]
+    assert PatternSet([f"x{{900}}{number}" for number in range(100)]).found_in("x" * 900 + "77") == [7, 77]
 
 
 def test_a_set_that_lacks_memory_is_divided(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,18 +42,14 @@ def half_used(world: Racks) -> Racks:
     return world
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        PAIRS,
-        PAIRS | REQUIRED,
-        PAIRS | {"muster.dev/topology": "pod", "muster.dev/topology-required": "block"},
-        PAIRS | {"muster.dev/topology": "pod"} | {f"{KUEUE}-required-topology": "block"},
-        REQUIRED | {f"{KUEUE}-slice-required-topology": "cable", f"{KUEUE}-slice-size": "2"},
-        {f"{KUEUE}-slice-required-topology-constraints": json.dumps([{"topology": "host", "size": 2}])} | REQUIRED,
-    ],
-    ids=["alone", "in a rack", "a level of another tree", "Kueue's level there", "a label outside", "as layers"],
-)
+@pytest.mark.parametrize("said", [
+    PAIRS,
+    PAIRS | REQUIRED,
+    PAIRS | {"muster.dev/topology": "pod", "muster.dev/topology-required": "block"},
+    PAIRS | {"muster.dev/topology": "pod"} | {f"{KUEUE}-required-topology": "block"},
+    REQUIRED | {f"{KUEUE}-slice-required-topology": "cable", f"{KUEUE}-slice-size": "2"},
+    {f"{KUEUE}-slice-required-topology-constraints": json.dumps([{"topology": "host", "size": 2}])} | REQUIRED,
+], ids=["alone", "in a rack", "a level of another tree", "Kueue's there", "a label outside", "as layers"])  # fmt: skip
 def test_pairs_share_a_node(said: dict[str, str]) -> None:
     """The level of a slice is in the part's own tree, in another one, or in none; a pair is never split."""
     world = Racks(1, 1, 0, topologies=OTHER)
@@ -156,9 +152,8 @@ def test_sub_groups_by_labels_and_slices_that_may_cross_are_told() -> None:
 
 NAMES = ("gang", "priority", "proportion", "predicates", "topology", "network-topology-aware", "binpack", "nodeorder")
 SWITCHED = ("enablePredicate", "enableNodeOrder", "enableJobOrder")
-PLUGINS = st.lists(
-    st.tuples(st.sampled_from(NAMES), st.dictionaries(st.sampled_from(SWITCHED), st.booleans())), max_size=5
-)
+OFF = st.dictionaries(st.sampled_from(SWITCHED), st.booleans())
+PLUGINS = st.lists(st.tuples(st.sampled_from(NAMES), OFF), max_size=5)
 """Names and switches of plugins."""
 WISHES: dict[str, tuple[dict[str, Any], str, int]] = {
     "rack": ({"required": "rack"}, "rack", 0),
@@ -181,10 +176,8 @@ def test_no_configuration_drops_a_requirement(
     """Either the gang has the nodes that it requires, or it waits and is told why."""
     world = Racks(1, 2, 2, checked=False)
     switches(world)
-    uses = [{"name": name, **off} for name, off in plugins]
-    _, world.plugins = parts_of(
-        config.parse(json.dumps({"actions": "enqueue, allocate", "tiers": [{"plugins": uses}]}))
-    )
+    tiers = [{"plugins": [{"name": name, **off} for name, off in plugins]}]
+    _, world.plugins = parts_of(config.parse(json.dumps({"actions": "enqueue, allocate", "tiers": tiers})))
     cordoned = {f"b0r{place // 2}n{place % 2}" for place in closed}
     for name in cordoned:
         world.node(name, gpus=8, cpu=64, unschedulable=True, labels={"block": "b0", "rack": name[2:4], "host": name})

@@ -25,19 +25,15 @@ KEYS = ("a", "b")
 VALUES = ("0", "1", "2")
 LABELS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES))
 CONDITIONS = st.builds(
-    LabelSelectorRequirement,
-    key=st.sampled_from(KEYS),
+    LabelSelectorRequirement, key=st.sampled_from(KEYS),
     operator=st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist"]),
     values=st.lists(st.sampled_from(VALUES), min_size=1, max_size=2),
-)
+)  # fmt: skip
+WANTS = st.builds(LabelSelector, match_labels=LABELS, match_expressions=st.lists(CONDITIONS, max_size=2))
 POLICIES = st.builds(
-    SubGroupPolicy,
-    name=st.sampled_from(["p", "q"]),
-    label_selector=st.none()
-    | st.builds(LabelSelector, match_labels=LABELS, match_expressions=st.lists(CONDITIONS, max_size=2)),
-    match_label_keys=st.lists(st.sampled_from(KEYS), max_size=2, unique=True),
-    network_topology=st.just(TIER),
-)
+    SubGroupPolicy, name=st.sampled_from(["p", "q"]), label_selector=st.none() | WANTS,
+    match_label_keys=st.lists(st.sampled_from(KEYS), max_size=2, unique=True), network_topology=st.just(TIER),
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -65,35 +61,28 @@ def gang_of(policies: list[SubGroupPolicy], labels: list[dict[str, str]]) -> tup
 
 def test_a_policy_looks_only_at_pods_with_its_label(looks: list[str]) -> None:
     """As many policies as pods, each with a label of one pod."""
-    selectors = [LabelSelector(match_labels={"all": "yes", "role": f"r{number}"}) for number in range(PODS)]
-    policies = [
-        SubGroupPolicy(name=f"p{number}", label_selector=each, network_topology=TIER)
-        for number, each in enumerate(selectors)
-    ]
-    world, key = gang_of(policies, [{"all": "yes", "role": f"r{number}"} for number in range(PODS)])
+    labels = [{"all": "yes", "role": f"r{number}"} for number in range(PODS)]
+    wants = [LabelSelector(match_labels=each) for each in labels]
+    policies = [SubGroupPolicy(f"p{at}", label_selector=each, network_topology=TIER) for at, each in enumerate(wants)]
+    world, key = gang_of(policies, labels)
     gang = world.view(key)
     request = request_of(gang)
-    assert request is not None
     assert [dict(sets) for _, _, sets in request.sub_groups] == [{"worker": {rank}} for rank in range(PODS)]
     assert len(looks) <= 2 * PODS
-    assert [part.slots for part in part_of(gang, request, gang.open_slots).children] == [
-        {"worker": [rank]} for rank in range(PODS)
-    ]
+    parts = part_of(gang, request, gang.open_slots).children
+    assert [part.slots for part in parts] == [{"worker": [rank]} for rank in range(PODS)]
 
 
 def test_too_many_looks_are_refused_once_for_a_view(looks: list[str]) -> None:
     """Policies that demand no label are compared with all pods, up to a limit; a cycle asks for the request often."""
-    other = [LabelSelectorRequirement(key="role", operator="NotIn", values=["none"])]
-    policies = [
-        SubGroupPolicy(name=f"p{each}", label_selector=LabelSelector(match_expressions=other), network_topology=TIER)
-        for each in range(1_000)
-    ]
+    other = LabelSelectorRequirement(key="role", operator="NotIn", values=["none"])
+    wants = LabelSelector(match_expressions=[other])
+    policies = [SubGroupPolicy(f"p{each}", label_selector=wants, network_topology=TIER) for each in range(1_000)]
     world, key = gang_of(policies, [{"role": str(rank)} for rank in range(PODS)])
     asked = 0
     for _ in range(2):
         session = world.session()
         gang = session.gang(key)
-        assert gang is not None
         with pytest.raises(LimitError, match="too many pods"):
             _ = session.ask(gang).request
         asked = asked or len(looks)
@@ -119,19 +108,23 @@ def _naive(pods: list[PodRecord], policy: SubGroupPolicy) -> list[tuple[str, dic
     return [("/".join((policy.name, *values)), {"worker": ranks}) for values, ranks in sorted(found.items())]
 
 
-@pytest.mark.parametrize(
-    ("template", "pods", "kinds"),
-    [
-        pytest.param("rack", ["", "", ""], [("rack", None)], id="the template alone"),
-        pytest.param("rack", ["rack", "rack", "rack"], [("rack", None)], id="pods like their template"),
-        pytest.param("rack", ["host", "host", "host"], [("host", None)], id="all pods otherwise"),
-        pytest.param("rack", ["host", "rack", "rack"], [("host", {0}), ("rack", {1, 2})], id="one pod otherwise"),
-        pytest.param("rack", ["host", "host", ""], [("host", {0, 1}), ("rack", {2})], id="one that does not exist"),
-        pytest.param("rack", ["host", "no", "no"], [("host", {0}), (None, {1, 2})], id="pods that ask for nothing"),
-        pytest.param("", ["host", "host", ""], [("host", {0, 1}), (None, {2})], id="a template that asks for nothing"),
-        pytest.param("", ["no", "no", "no"], None, id="nobody asks"),
-    ],
-)
+def pod_with(world: Racks, key: str, rank: int, level: str) -> None:
+    """A worker that requires this level, or asks for nothing."""
+    notes = {names.GROUP_NAME: "a", names.TASK_SPEC: "worker", names.TASK_INDEX: str(rank)}
+    notes |= {names.TOPOLOGY_REQUIRED: level} if level != "no" else {}
+    world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, gated=True, annotations=notes)
+
+
+@pytest.mark.parametrize(("template", "pods", "kinds"), [
+    pytest.param("rack", ["", "", ""], [("rack", None)], id="the template alone"),
+    pytest.param("rack", ["rack", "rack", "rack"], [("rack", None)], id="pods like their template"),
+    pytest.param("rack", ["host", "host", "host"], [("host", None)], id="all pods otherwise"),
+    pytest.param("rack", ["host", "rack", "rack"], [("host", {0}), ("rack", {1, 2})], id="one pod otherwise"),
+    pytest.param("rack", ["host", "host", ""], [("host", {0, 1}), ("rack", {2})], id="one that does not exist"),
+    pytest.param("rack", ["host", "no", "no"], [("host", {0}), (None, {1, 2})], id="pods that ask for nothing"),
+    pytest.param("", ["host", "host", ""], [("host", {0, 1}), (None, {2})], id="a template that asks for nothing"),
+    pytest.param("", ["no", "no", "no"], None, id="nobody asks"),
+])  # fmt: skip
 def test_pods_of_a_set_are_of_a_kind_for_each_thing_that_they_ask_for(
     template: str, pods: list[str], kinds: list[tuple[str | None, set[int] | None]] | None
 ) -> None:
@@ -139,10 +132,8 @@ def test_pods_of_a_set_are_of_a_kind_for_each_thing_that_they_ask_for(
     world = Racks(1, 1, 1, checked=False)
     key = world.asks("a", len(pods), template={names.TOPOLOGY_REQUIRED: template} if template else None)
     for rank, level in enumerate(pods):
-        notes = {names.GROUP_NAME: "a", names.TASK_SPEC: "worker", names.TASK_INDEX: str(rank)}
-        notes |= {names.TOPOLOGY_REQUIRED: level} if level != "no" else {}
         if level:
-            world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, gated=True, annotations=notes)
+            pod_with(world, key, rank, level)
     request = request_of(world.view(key))
     found = request and [(kind.topology.near.required, kind.ranks) for kind in request.kinds]
     assert found == kinds
@@ -154,9 +145,7 @@ def test_a_pod_set_asks_for_64_different_things_at_most(different: int, *, refus
     world = Racks(1, 1, 1, checked=False)
     key = world.asks("a", different)
     for rank in range(different):
-        notes = {names.GROUP_NAME: "a", names.TASK_SPEC: "worker", names.TASK_INDEX: str(rank)}
-        notes[names.TOPOLOGY_REQUIRED] = f"level-{rank}"
-        world.pod(key, "worker", rank, {"nvidia.com/gpu": 8}, gated=True, annotations=notes)
+        pod_with(world, key, rank, f"level-{rank}")
     with pytest.raises(LimitError, match="say 65 different things") if refused else nullcontext():
         request_of(world.view(key))
 
@@ -177,17 +166,14 @@ def sliced(*ranks: set[int] | None) -> Units:
     return Units(frozenset({"worker"}), {"worker": kinds} if kinds else {})
 
 
-@pytest.mark.parametrize(
-    ("units", "unit", "ranks", "found"),
-    [
-        pytest.param(sliced(), 1, [0, 1, 3], [[0], [1], [3]], id="singly"),
-        pytest.param(sliced(), 2, [0, 1, 3, 4, 5], [[0, 1], [3], [4, 5]], id="partitions"),
-        pytest.param(sliced(None), 1, [0, 1, 3, 4], [[0, 1], [3], [4]], id="slices"),
-        pytest.param(sliced(None), 3, [0, 1, 2, 3], [[0, 1, 2], [3]], id="partitions around slices"),
-        pytest.param(sliced({1, 3, 5}), 1, [*range(6)], [[0], [1, 3], [2], [4], [5]], id="slices by place"),
-        pytest.param(sliced({4, 5}, {2, 3}), 1, [*range(6)], [[0], [1], [2, 3], [4, 5]], id="slices of two kinds"),
-    ],
-)
+@pytest.mark.parametrize(("units", "unit", "ranks", "found"), [
+    pytest.param(sliced(), 1, [0, 1, 3], [[0], [1], [3]], id="singly"),
+    pytest.param(sliced(), 2, [0, 1, 3, 4, 5], [[0, 1], [3], [4, 5]], id="partitions"),
+    pytest.param(sliced(None), 1, [0, 1, 3, 4], [[0, 1], [3], [4]], id="slices"),
+    pytest.param(sliced(None), 3, [0, 1, 2, 3], [[0, 1, 2], [3]], id="partitions around slices"),
+    pytest.param(sliced({1, 3, 5}), 1, [*range(6)], [[0], [1, 3], [2], [4], [5]], id="slices by place"),
+    pytest.param(sliced({4, 5}, {2, 3}), 1, [*range(6)], [[0], [1], [2, 3], [4, 5]], id="slices of two kinds"),
+])  # fmt: skip
 def test_units_of_ranks(units: Units, unit: int, ranks: list[int], found: list[list[int]]) -> None:
     """In their order; ranks that ask for nothing are placed singly."""
     assert units.of(PodSetView("worker", None, 6, 6, unit=unit), ranks) == found

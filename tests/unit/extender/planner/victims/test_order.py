@@ -29,30 +29,26 @@ def piece(
     saved = {} if saved_s is None else {names.CHECKPOINT: f"at={format_time(world.now - saved_s)}"}
     world.change(world.state.groups[key], annotations={**(notes or {}), **saved}, labels=labels or {})
     gang = world.view(key)
-    cls = gang.pods[0].cls
-    given = (SpareSeats("worker", "node-0", 1), cls) if seats else None
+    given = (SpareSeats("worker", "node-0", 1), gang.pods[0].cls) if seats else None
     none = np.zeros(0, dtype=np.int64)
     return EvictableUnit(gang, () if seats else tuple(gang.pods), rest, none, none, given)
 
 
-@pytest.mark.parametrize(
-    ("cheap", "dear"),
-    [
-        pytest.param({"seats": True, "priority_class": "high"}, {"priority_class": "low"}, id="spares"),
-        pytest.param({"age_s": 900}, {"priority_class": "high"}, id="priority"),
-        pytest.param({"rest": False, "age_s": 900}, {"rest": True}, id="above the minimum"),
-        pytest.param({"notes": {names.REVOCABLE_ZONE: "*"}, "age_s": 900}, {}, id="zone"),
-        pytest.param({"notes": {names.PREEMPTABLE: "true"}, "age_s": 900}, {}, id="annotation"),
-        pytest.param({"labels": {names.PREEMPTABLE: "true"}, "age_s": 900}, {}, id="label"),
-        pytest.param({}, {"notes": {names.REVOCABLE_ZONE: "a"}, "age_s": 900}, id="another zone is none"),
-        pytest.param({"pods": 3, "age_s": 90}, {"pods": 2, "age_s": 900}, id="work since the start"),
-        pytest.param({"age_s": 900, "saved_s": 50}, {"age_s": 100}, id="work since the checkpoint"),
-        pytest.param({"age_s": 200, "saved_s": 300}, {"age_s": 250}, id="no checkpoint of an earlier life"),
-        pytest.param({"pods": 1, "age_s": 150}, {"pods": 2, "age_s": 100}, id="work of all pods"),
-        pytest.param({"pods": 1, "saved_s": 0}, {"pods": 2, "saved_s": 0}, id="pods"),
-        pytest.param({"born_s": 5.0}, {}, id="younger"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("cheap", "dear"), [
+    pytest.param({"seats": True, "priority_class": "high"}, {"priority_class": "low"}, id="spares"),
+    pytest.param({"age_s": 900}, {"priority_class": "high"}, id="priority"),
+    pytest.param({"rest": False, "age_s": 900}, {"rest": True}, id="above the minimum"),
+    pytest.param({"notes": {names.REVOCABLE_ZONE: "*"}, "age_s": 900}, {}, id="zone"),
+    pytest.param({"notes": {names.PREEMPTABLE: "true"}, "age_s": 900}, {}, id="annotation"),
+    pytest.param({"labels": {names.PREEMPTABLE: "true"}, "age_s": 900}, {}, id="label"),
+    pytest.param({}, {"notes": {names.REVOCABLE_ZONE: "a"}, "age_s": 900}, id="another zone is none"),
+    pytest.param({"pods": 3, "age_s": 90}, {"pods": 2, "age_s": 900}, id="work since the start"),
+    pytest.param({"age_s": 900, "saved_s": 50}, {"age_s": 100}, id="work since the checkpoint"),
+    pytest.param({"age_s": 200, "saved_s": 300}, {"age_s": 250}, id="no checkpoint of an earlier life"),
+    pytest.param({"pods": 1, "age_s": 150}, {"pods": 2, "age_s": 100}, id="work of all pods"),
+    pytest.param({"pods": 1, "saved_s": 0}, {"pods": 2, "saved_s": 0}, id="pods"),
+    pytest.param({"born_s": 5.0}, {}, id="younger"),
+])  # fmt: skip
 def test_the_cheapest_goes_first(cheap: dict[str, Any], dear: dict[str, Any]) -> None:
     """In whatever order they came."""
     for names_ in (("cheap", "dear"), ("dear", "cheap")):
@@ -75,14 +71,11 @@ QUEUES = st.dictionaries(st.sampled_from("abc"), st.lists(st.integers(1, 5), max
 
 
 @given(gives=QUEUES, has=st.dictionaries(st.sampled_from("abc"), st.integers(0, 12)))
-def test_the_queue_furthest_above_its_share_gives_the_next_piece(
-    gives: dict[str, list[int]], has: dict[str, int]
-) -> None:
+def test_the_queue_furthest_above_its_share_gives_the_next(gives: dict[str, list[int]], has: dict[str, int]) -> None:
     """As a walk says that compares all queues for each piece; its own pieces stay in their order."""
     left = {queue: has.get(queue, 0) for queue in gives}
-    pieces: list[Any] = [
-        SimpleNamespace(gang=SimpleNamespace(queue=queue), gpus=gpus) for queue, each in gives.items() for gpus in each
-    ]
+    pairs = [(queue, gpus) for queue, each in gives.items() for gpus in each]
+    pieces: list[Any] = [SimpleNamespace(gang=SimpleNamespace(queue=queue), gpus=gpus) for queue, gpus in pairs]
     expected, rest, now = [], {queue: list(each) for queue, each in gives.items() if each}, dict(left)
     while rest:
         queue = min(rest, key=lambda name: (-now[name], name))

@@ -21,14 +21,11 @@ def parts(minimum: int = 1, *, gone: int = 0, pods: int = 4, **annotations: str)
     return [([pod.slot.rank for pod in each.pods if pod.slot], each.rest) for each in found]
 
 
-@pytest.mark.parametrize(
-    ("minimum", "expected"),
-    [
-        (1, [([3], False), ([2], False), ([1], False), ([0], True)]),
-        (3, [([3], False), ([0, 1, 2], True)]),
-        (4, [([0, 1, 2, 3], True)]),
-    ],
-)
+@pytest.mark.parametrize(("minimum", "expected"), [
+    (1, [([3], False), ([2], False), ([1], False), ([0], True)]),
+    (3, [([3], False), ([0, 1, 2], True)]),
+    (4, [([0, 1, 2, 3], True)]),
+])  # fmt: skip
 def test_pods_above_the_minimum_go_one_by_one_and_the_rest_together(
     minimum: int, expected: list[tuple[list[int], bool]]
 ) -> None:
@@ -41,17 +38,13 @@ def test_a_gang_that_may_not_be_preempted_has_none() -> None:
     assert parts(**{PREEMPTABLE: "false"}) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "gone", "pods"),
-    [
-        (JDB_MIN_AVAILABLE, "0", 0, 4), (JDB_MIN_AVAILABLE, "1", 0, 3), (JDB_MIN_AVAILABLE, "1", 1, 2),
-        (JDB_MIN_AVAILABLE, "50%", 0, 2), (JDB_MIN_AVAILABLE, "30%", 0, 2), (JDB_MIN_AVAILABLE, "101%", 0, 0),
-        (JDB_MIN_AVAILABLE, "100%", 0, 0), (JDB_MIN_AVAILABLE, "two", 0, 0),
-        (JDB_MAX_UNAVAILABLE, "0", 0, 0), (JDB_MAX_UNAVAILABLE, "1", 0, 1), (JDB_MAX_UNAVAILABLE, "3", 1, 2),
-        (JDB_MAX_UNAVAILABLE, "50%", 0, 2), (JDB_MAX_UNAVAILABLE, "30%", 0, 1), (JDB_MAX_UNAVAILABLE, "100%", 0, 4),
-        (JDB_MAX_UNAVAILABLE, "two", 0, 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "value", "gone", "pods"), [
+    (JDB_MIN_AVAILABLE, "0", 0, 4), (JDB_MIN_AVAILABLE, "1", 0, 3), (JDB_MIN_AVAILABLE, "1", 1, 2),
+    (JDB_MIN_AVAILABLE, "50%", 0, 2), (JDB_MIN_AVAILABLE, "30%", 0, 2), (JDB_MIN_AVAILABLE, "101%", 0, 0),
+    (JDB_MIN_AVAILABLE, "100%", 0, 0), (JDB_MIN_AVAILABLE, "two", 0, 0), (JDB_MAX_UNAVAILABLE, "0", 0, 0),
+    (JDB_MAX_UNAVAILABLE, "1", 0, 1), (JDB_MAX_UNAVAILABLE, "3", 1, 2), (JDB_MAX_UNAVAILABLE, "50%", 0, 2),
+    (JDB_MAX_UNAVAILABLE, "30%", 0, 1), (JDB_MAX_UNAVAILABLE, "100%", 0, 4), (JDB_MAX_UNAVAILABLE, "two", 0, 0),
+])  # fmt: skip
 def test_a_gangs_own_budget_bounds_what_goes(name: str, value: str, gone: int, pods: int) -> None:
     """Percentages are of all its pods and protect more rather than less; what cannot be read protects everybody."""
     assert sum(len(ranks) for ranks, _ in parts(gone=gone, **{name: value})) == pods
