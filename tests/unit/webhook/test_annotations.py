@@ -23,21 +23,12 @@ KQ = "kueue.x-k8s.io/podset"
 ON_FAULT, GRACE, AVOID = "muster.dev/on-node-fault", "muster.dev/node-fault-grace", "muster.dev/avoid-failed-node"
 
 
-@pytest.mark.parametrize(
-    ("own", "templates", "paths"),
-    [
-        (
-            {"muster.dev/topology-required": "a b"},
-            ({}, {f"{KQ}-slice-required-topology": "rack", f"{KQ}-slice-size": "3"}),
-            [
-                "metadata.annotations[muster.dev/topology-required]",
-                f"spec.tasks[1].template.metadata.annotations[{KQ}-slice-size]",
-            ],
-        ),
-        ({ON_FAULT: "repair"}, ({},), [f"metadata.annotations[{ON_FAULT}]"]),
-    ],
-    ids=["topology", "faults"],
-)
+@pytest.mark.parametrize(("own", "templates", "paths"), [
+    ({"muster.dev/topology-required": "a b"}, ({}, {f"{KQ}-slice-required-topology": "rack", f"{KQ}-slice-size": "3"}),
+        ["metadata.annotations[muster.dev/topology-required]",
+        f"spec.tasks[1].template.metadata.annotations[{KQ}-slice-size]"]),
+    ({ON_FAULT: "repair"}, ({},), [f"metadata.annotations[{ON_FAULT}]"]),
+], ids=["topology", "faults"])  # fmt: skip
 def test_each_mistake_in_a_volcano_job_has_its_path(own: JSON, templates: tuple[JSON, ...], paths: list[str]) -> None:
     """That of its template, or of the Job's own annotations, which are those of its gang."""
     document = vcjob(*[task(f"t{number}", 2) for number in range(len(templates))])
@@ -66,15 +57,12 @@ def test_what_can_be_kept_passes(text: str) -> None:
     assert not list(check_annotations({KEY: text}, [({KEY: text}, "spec.template.metadata.annotations", 1)]))
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("61m", "must be at most 3600 (seconds; limit 'eviction notice')"),
-        ("3600.5s", "must be at most 3600 (seconds; limit 'eviction notice')"),
-        ("soon", "'soon' is not a duration; write it like 30s, 5m or 1h30m"),
-        ("-5s", "'-5s' is not a duration; write it like 30s, 5m or 1h30m"),
-    ],
-)
+@pytest.mark.parametrize(("text", "why"), [
+    ("61m", "must be at most 3600 (seconds; limit 'eviction notice')"),
+    ("3600.5s", "must be at most 3600 (seconds; limit 'eviction notice')"),
+    ("soon", "'soon' is not a duration; write it like 30s, 5m or 1h30m"),
+    ("-5s", "'-5s' is not a duration; write it like 30s, 5m or 1h30m"),
+])  # fmt: skip
 def test_the_rest_is_refused_with_its_place(text: str, why: str) -> None:
     """On the workload and on its template."""
     errors = list(check_annotations({KEY: text}, [({KEY: text}, "spec.template.metadata.annotations", 1)]))
@@ -93,11 +81,9 @@ def test_where_admission_was_bypassed_the_limit_counts(text: str | None, seconds
 
 REPLICATED = {
     "name": "node",
-    "template": {
-        "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
-        "spec": {"template": {"spec": {"containers": [{"name": "node", "image": "i"}]}}},
-    },
-}
+    "template": {"metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+        "spec": {"template": {"spec": {"containers": [{"name": "node", "image": "i"}]}}}},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("policy", ["wait", "replace", "restart"])
@@ -172,14 +158,9 @@ def test_what_muster_writes_is_known() -> None:
 
 
 OF_QUEUES = {
-    names.NAMESPACE_SELECTOR,
-    names.QUEUE_WEIGHTS,
-    names.QUEUE_LOCKED,
-    names.PREEMPT_MIN_RUNTIME,
-    names.RECLAIM_MIN_RUNTIME,
-    names.MAX_EVICT_NOTICE,
-    *names.QUEUE_LIMIT_KEYS,
-}
+    names.NAMESPACE_SELECTOR, names.QUEUE_WEIGHTS, names.QUEUE_LOCKED, names.PREEMPT_MIN_RUNTIME,
+    names.RECLAIM_MIN_RUNTIME, names.MAX_EVICT_NOTICE, *names.QUEUE_LIMIT_KEYS
+}  # fmt: skip
 ELSEWHERE = OF_QUEUES | names.MARKERS | {names.ROTATE}
 
 

@@ -117,27 +117,20 @@ def test_an_error_that_is_too_long_is_cut() -> None:
     assert response["status"]["message"].startswith("xxx")
 
 
-@pytest.mark.parametrize(
-    ("body", "content_type", "code", "words"),
-    [
-        (b"{}", "text/plain", 415, "application/json"),
-        (b"{}", "", 415, "application/json"),
-        (b"", "application/json", 400, "not an AdmissionReview"),
-        (b"{", "application/json", 400, "not an AdmissionReview"),
-        (b"[]", "application/json", 400, "not an AdmissionReview"),
-        (b'{"request": {"uid": 7}}', "application/json", 400, "request.uid"),
-        (b"[" * 200_000, "application/json", 400, "not an AdmissionReview"),
-        (b'{"request":{"uid":"\xff"}}', "application/json", 400, "not an AdmissionReview"),
-        (
-            b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{"uid":"u"}}',
-            "application/json",
-            400,
-            "v1beta1",
-        ),
-        (b'{"apiVersion":"v1","kind":"Pod"}', "application/json", 400, "expected admission.k8s.io/v1"),
-        (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "application/json", 400, "no request"),
-    ],
-)
+@pytest.mark.parametrize(("body", "content_type", "code", "words"), [
+    (b"{}", "text/plain", 415, "application/json"),
+    (b"{}", "", 415, "application/json"),
+    (b"", "application/json", 400, "not an AdmissionReview"),
+    (b"{", "application/json", 400, "not an AdmissionReview"),
+    (b"[]", "application/json", 400, "not an AdmissionReview"),
+    (b'{"request": {"uid": 7}}', "application/json", 400, "request.uid"),
+    (b"[" * 200_000, "application/json", 400, "not an AdmissionReview"),
+    (b'{"request":{"uid":"\xff"}}', "application/json", 400, "not an AdmissionReview"),
+    (b'{"apiVersion":"admission.k8s.io/v1beta1","kind":"AdmissionReview","request":{"uid":"u"}}', "application/json",
+        400, "v1beta1"),
+    (b'{"apiVersion":"v1","kind":"Pod"}', "application/json", 400, "expected admission.k8s.io/v1"),
+    (b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview"}', "application/json", 400, "no request"),
+])  # fmt: skip
 def test_what_is_no_review(body: bytes, content_type: str, code: int, words: str) -> None:
     """Wrong types and malformed bodies are refused with a status and a sentence, never a stack trace."""
     before = counted("reviews_total", route="/mutate/pod", outcome="malformed")
@@ -206,22 +199,13 @@ def counted(name: str, **labels: str) -> float:
 LIMITED = TooManyRequests("wait", status=429, reason="TooManyRequests", where="review")
 
 
-@pytest.mark.parametrize(
-    ("failure", "code", "reason", "outcome", "words"),
-    [
-        (
-            RuntimeError("secret"),
-            500,
-            "InternalError",
-            "error",
-            "Muster's webhook failed on this request; its log says",
-        ),
-        (MalformedError("at spec"), 400, "BadRequest", "denied", "the object can not be read: at spec"),
-        (ValueError("'x' is not"), 400, "BadRequest", "denied", "the object can not be read: 'x' is not"),
-        (LIMITED, 429, "TooManyRequests", "limited", "looks nothing up for the moment (review u-1): wait"),
-        (Unreachable("secret"), 503, "ServiceUnavailable", "error", "could not look up what it needs to decide"),
-    ],
-)
+@pytest.mark.parametrize(("failure", "code", "reason", "outcome", "words"), [
+    (RuntimeError("secret"), 500, "InternalError", "error", "Muster's webhook failed on this request; its log says"),
+    (MalformedError("at spec"), 400, "BadRequest", "denied", "the object can not be read: at spec"),
+    (ValueError("'x' is not"), 400, "BadRequest", "denied", "the object can not be read: 'x' is not"),
+    (LIMITED, 429, "TooManyRequests", "limited", "looks nothing up for the moment (review u-1): wait"),
+    (Unreachable("secret"), 503, "ServiceUnavailable", "error", "could not look up what it needs to decide"),
+])  # fmt: skip
 def test_failing_handler_refuses(failure: Exception, code: int, reason: str, outcome: str, words: str) -> None:
     """When a handler fails, the object is refused with a message, which has no secret; it is counted and timed."""
 
@@ -242,10 +226,7 @@ def test_failing_handler_refuses(failure: Exception, code: int, reason: str, out
     assert counted("review_seconds_count", route="/x") == timed + 1
 
 
-@pytest.mark.parametrize(
-    ("route", "obj"),
-    [("/validate/job", vcjob()), ("/mutate/pod", pod_of(indexed_job()))],
-)
+@pytest.mark.parametrize(("route", "obj"), [("/validate/job", vcjob()), ("/mutate/pod", pod_of(indexed_job()))])
 def test_look_up_without_answer_refuses(route: str, obj: dict[str, Any]) -> None:
     """While the API server does not answer a look-up, objects are refused as unavailable, so clients try again."""
     answer = client(DownWorld(), DownWorld()).post(route, json=review(obj)).get_json()["response"]

@@ -20,8 +20,7 @@ def mutated(workload: JSON) -> ReviewVerdict:
 
 def errors(job: JSON) -> dict[str, str]:
     """Field path → message of each error."""
-    verdict = reviewer(lookups(), FRAMEWORK)(request(job))
-    return {error.path: error.cause for error in verdict.errors}
+    return {error.path: error.cause for error in reviewer(lookups(), FRAMEWORK)(request(job)).errors}
 
 
 @pytest.mark.parametrize("template", [{}, {"metadata": None}, {"metadata": {}}, {"metadata": {"labels": {"app": "x"}}}])
@@ -49,56 +48,31 @@ def test_label_of_the_template_wins() -> None:
 def annotated(**annotations: Any) -> JSON:
     """An Indexed Job with annotations on itself."""
     job = indexed_job()
-    job["metadata"]["annotations"] = {
-        f"muster.dev/{key.replace('_', '-')}": value for key, value in annotations.items()
-    }
+    job["metadata"]["annotations"] = {f"muster.dev/{key.replace('_', '-')}": each for key, each in annotations.items()}
     return job
 
 
 BAD = {
-    "reserved env": (
-        indexed_job(container(env=[{"name": "PET_NNODES", "value": "4"}])),
+    "reserved env": (indexed_job(container(env=[{"name": "PET_NNODES", "value": "4"}])),
         "spec.template.spec.containers[0].env[0].name",
-        'Invalid value: "PET_NNODES": is set by Muster for framework torch; remove it',
-    ),
-    "no index": (
-        indexed_job(completionMode="NonIndexed"),
-        "spec.completionMode",
-        '"NonIndexed": must be Indexed for muster.dev/framework, because the index of a pod is its rank',
-    ),
+        'Invalid value: "PET_NNODES": is set by Muster for framework torch; remove it'),
+    "no index": (indexed_job(completionMode="NonIndexed"), "spec.completionMode",
+        '"NonIndexed": must be Indexed for muster.dev/framework, because the index of a pod is its rank'),
     "fewer pods than ranks": (indexed_job(parallelism=2), "spec.parallelism", "2: must equal completions (4)"),
     "no number of pods": (indexed_job(completions=None), "spec.completions", "Required value"),
-    "unknown framework": (
-        indexed_job(labels={"muster.dev/framework": "torhc"}),
-        "metadata.labels[muster.dev/framework]",
-        'Unsupported value: "torhc": must be one of: ',
-    ),
-    "unknown queue": (
-        indexed_job(labels={"muster.dev/queue": "nowhere"}),
-        "metadata.labels[muster.dev/queue]",
-        "usable queues are: default",
-    ),
-    "processes that are none": (
-        annotated(nproc_per_node="many"),
-        "metadata.annotations[muster.dev/nproc-per-node]",
-        '"many": must be auto, cpu, gpu or a number of processes from 1 to 4096',
-    ),
-    "processes in the template": (
-        indexed_job(annotations={"muster.dev/nproc-per-node": "0"}),
-        "spec.template.metadata.annotations[muster.dev/nproc-per-node]",
-        "must be auto, cpu, gpu or a number",
-    ),
-    "GPUs that were not asked for": (
-        annotated(nproc_per_node="gpu"),
-        "metadata.annotations[muster.dev/nproc-per-node]",
-        "container node asks for no GPU: add one to its resources, or use cpu",
-    ),
-    "minimum above parallelism": (
-        annotated(min_member="5"),
-        "metadata.annotations[muster.dev/min-member]",
-        '"5": must be a number from 1 to 4 (spec.parallelism)',
-    ),
-}
+    "unknown framework": (indexed_job(labels={"muster.dev/framework": "torhc"}),
+        "metadata.labels[muster.dev/framework]", 'Unsupported value: "torhc": must be one of: '),
+    "unknown queue": (indexed_job(labels={"muster.dev/queue": "nowhere"}), "metadata.labels[muster.dev/queue]",
+        "usable queues are: default"),
+    "processes that are none": (annotated(nproc_per_node="many"), "metadata.annotations[muster.dev/nproc-per-node]",
+        '"many": must be auto, cpu, gpu or a number of processes from 1 to 4096'),
+    "processes in the template": (indexed_job(annotations={"muster.dev/nproc-per-node": "0"}),
+        "spec.template.metadata.annotations[muster.dev/nproc-per-node]", "must be auto, cpu, gpu or a number"),
+    "GPUs that were not asked for": (annotated(nproc_per_node="gpu"), "metadata.annotations[muster.dev/nproc-per-node]",
+        "container node asks for no GPU: add one to its resources, or use cpu"),
+    "minimum above parallelism": (annotated(min_member="5"), "metadata.annotations[muster.dev/min-member]",
+        '"5": must be a number from 1 to 4 (spec.parallelism)'),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("job", "path", "words"), BAD.values(), ids=BAD.keys())
@@ -189,17 +163,13 @@ def test_nor_do_those_of_a_job_that_has_a_known_owner(known: tuple[str, str]) ->
     assert not warnings
 
 
-@pytest.mark.parametrize(
-    ("spec", "metadata"),
-    [
-        ({"podFailurePolicy": {"rules": [{"action": "Count"}]}}, {}),
-        ({"managedBy": "example.com/other"}, {}),
-        ({}, owner("example.com/v1", "Pipeline")),
-        ({}, {"labels": {"muster.dev/managed": "false"}}),
-        ({}, {"labels": {}}),
-    ],
-    ids=["its user's policy", "another controller's", "an unknown owner's", "opted out", "not Muster's"],
-)
+@pytest.mark.parametrize(("spec", "metadata"), [
+    ({"podFailurePolicy": {"rules": [{"action": "Count"}]}}, {}),
+    ({"managedBy": "example.com/other"}, {}),
+    ({}, owner("example.com/v1", "Pipeline")),
+    ({}, {"labels": {"muster.dev/managed": "false"}}),
+    ({}, {"labels": {}}),
+], ids=["its user's policy", "another controller's", "an unknown owner's", "opted out", "not Muster's"])  # fmt: skip
 def test_a_job_that_is_left_as_it_is(spec: JSON, metadata: JSON) -> None:
     """Its user, its owner or another controller decides."""
     job, warnings = reviewed(dict(spec), **metadata)
@@ -207,15 +177,12 @@ def test_a_job_that_is_left_as_it_is(spec: JSON, metadata: JSON) -> None:
     assert not warnings
 
 
-@pytest.mark.parametrize(
-    ("pods", "spec", "warns"),
-    [
-        ({"restartPolicy": "OnFailure"}, {}, []),
-        ({"restartPolicy": "OnFailure"}, {"backoffLimit": 3}, ["spec.replicatedJobs[0].template.spec.backoffLimit: "]),
-        ({"restartPolicy": "Never"}, {"backoffLimit": 3}, []),
-        ({"restartPolicy": "OnFailure"}, {"backoffLimit": 3, "podFailurePolicy": {"rules": []}}, []),
-    ],
-)
+@pytest.mark.parametrize(("pods", "spec", "warns"), [
+    ({"restartPolicy": "OnFailure"}, {}, []),
+    ({"restartPolicy": "OnFailure"}, {"backoffLimit": 3}, ["spec.replicatedJobs[0].template.spec.backoffLimit: "]),
+    ({"restartPolicy": "Never"}, {"backoffLimit": 3}, []),
+    ({"restartPolicy": "OnFailure"}, {"backoffLimit": 3, "podFailurePolicy": {"rules": []}}, []),
+])  # fmt: skip
 def test_a_job_set_that_one_eviction_would_fail(pods: JSON, spec: JSON, warns: list[str]) -> None:
     """It is warned of where the user sees it: at the JobSet; one of nobody's queue is not."""
     job = indexed_job(template={"metadata": {}, "spec": pods}, **spec)
@@ -225,8 +192,7 @@ def test_a_job_set_that_one_eviction_would_fail(pods: JSON, spec: JSON, warns: l
         "metadata": {"name": "set", "labels": {"muster.dev/queue": "default"}},
         "spec": {"replicatedJobs": [{"name": "node", "template": {"spec": job["spec"]}}]},
     }
-    told = mutated(one).warnings
-    assert [each[: len(start)] for each, start in zip(told, warns, strict=True)] == warns
+    assert [each[: len(start)] for each, start in zip(mutated(one).warnings, warns, strict=True)] == warns
     one["metadata"]["labels"] = {}
     assert list(mutated(one).warnings) == []
 

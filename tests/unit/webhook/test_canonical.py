@@ -14,15 +14,11 @@ from webhook.validate.volcano_job.job import check_update
 
 CONTAINER = {
     "name": "main", "image": "none", "args": ["", "run"], "tty": False, "workingDir": "",
-    "env": [
-        {"name": "EMPTY", "value": ""},
-        {"name": "CPU", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}},
-    ],
+    "env": [{"name": "EMPTY", "value": ""}, {"name": "CPU",
+        "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu"}}}],
     "ports": [{"containerPort": 80, "hostPort": 0}],
-    "resources": {
-        "limits": {"nvidia.com/gpu": 1, "cpu": "1000m", "memory": "1024Mi"},
-        "requests": {"cpu": 0.5, "memory": "9Pi"},
-    },
+    "resources": {"limits": {"nvidia.com/gpu": 1, "cpu": "1000m", "memory": "1024Mi"},
+        "requests": {"cpu": 0.5, "memory": "9Pi"}},
     "securityContext": {"runAsUser": 0, "allowPrivilegeEscalation": False, "capabilities": {}},
     "volumeMounts": [{"name": "scratch", "mountPath": "/scratch", "readOnly": False, "subPath": ""}],
     "livenessProbe": {"tcpSocket": {"port": 80}, "initialDelaySeconds": 0},
@@ -130,32 +126,29 @@ def test_a_change_is_one_in_all_words(path: tuple[Any, ...], data: Any) -> None:
     assert str(path[0]) in error.path
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ({"emptyDir": {}}, {}),
-        ({"namespaceSelector": {}}, {}),
-        ({"labelSelector": {}}, {}),
-        ({"volumeClaim": {}}, {}),
-        ({"storageClassName": ""}, {}),
-        ({"runAsUser": 0}, {}),
-        ({"ttlSecondsAfterFinished": 0}, {}),
-        ({"terminationGracePeriodSeconds": 0}, {}),
-        ({"defaultMode": 0}, {}),
-        ({"automountServiceAccountToken": False}, {}),
-        ({"allowPrivilegeEscalation": False}, {}),
-        ({"enableServiceLinks": False}, {}),
-        ({"plugins": {"svc": []}}, {}),
-        ({"labels": {"a": ""}}, {}),
-        ({"labels": {"timeout": "60s"}}, {"labels": {"timeout": "1m"}}),
-        ({"args": [""]}, {"args": []}),
-        ({"timeout": "1h"}, {"timeout": "1h0m1s"}),
-        ({"timeout": "0s"}, {}),
-        ({"limits": {"memory": "9Pi"}}, {"limits": {"memory": "10Pi"}}),
-        ({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1001m"}}),
-        ({"divisor": "1"}, {}),
-    ],
-)
+@pytest.mark.parametrize(("old", "new"), [
+    ({"emptyDir": {}}, {}),
+    ({"namespaceSelector": {}}, {}),
+    ({"labelSelector": {}}, {}),
+    ({"volumeClaim": {}}, {}),
+    ({"storageClassName": ""}, {}),
+    ({"runAsUser": 0}, {}),
+    ({"ttlSecondsAfterFinished": 0}, {}),
+    ({"terminationGracePeriodSeconds": 0}, {}),
+    ({"defaultMode": 0}, {}),
+    ({"automountServiceAccountToken": False}, {}),
+    ({"allowPrivilegeEscalation": False}, {}),
+    ({"enableServiceLinks": False}, {}),
+    ({"plugins": {"svc": []}}, {}),
+    ({"labels": {"a": ""}}, {}),
+    ({"labels": {"timeout": "60s"}}, {"labels": {"timeout": "1m"}}),
+    ({"args": [""]}, {"args": []}),
+    ({"timeout": "1h"}, {"timeout": "1h0m1s"}),
+    ({"timeout": "0s"}, {}),
+    ({"limits": {"memory": "9Pi"}}, {"limits": {"memory": "10Pi"}}),
+    ({"limits": {"cpu": "1"}}, {"limits": {"cpu": "1001m"}}),
+    ({"divisor": "1"}, {}),
+])  # fmt: skip
 def test_what_has_a_meaning_of_its_own(old: JSON, new: JSON) -> None:
     """Nothing and zero are not always the same, nor are amounts that are nearly so."""
     assert canonical(old) != canonical(new)

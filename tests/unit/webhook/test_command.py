@@ -41,13 +41,10 @@ def a_command(target: JSON | None, action: str = "CloseQueue", **metadata: Any) 
     return {"metadata": {"name": "c", **metadata}, "action": action, **({"target": target} if target else {})}
 
 
-@pytest.mark.parametrize(
-    ("target", "question", "line"),
-    [
-        (QUEUE, MAY_QUEUE, "`kubectl auth can-i update queues.scheduling.volcano.sh/prod`"),
-        (JOB, MAY_JOB, "`kubectl auth can-i update jobs.batch.volcano.sh/train -n team`"),
-    ],
-)
+@pytest.mark.parametrize(("target", "question", "line"), [
+    (QUEUE, MAY_QUEUE, "`kubectl auth can-i update queues.scheduling.volcano.sh/prod`"),
+    (JOB, MAY_JOB, "`kubectl auth can-i update jobs.batch.volcano.sh/train -n team`"),
+])  # fmt: skip
 def test_the_right_to_change_the_target(target: JSON, question: ResourceAttributes, line: str) -> None:
     """With it the Command passes; without, the refusal says which right it is and how to see whether one has it."""
     sent = request(a_command(target), user_info=ANNE)

@@ -26,8 +26,7 @@ MANY = {f"example.com/r{number}": "1" for number in range(17)}
 @cache
 def program(expression: str) -> Any:
     """An expression that is ready to be evaluated."""
-    kinds = dict.fromkeys(("object", "oldObject", "request"), cel.Type.DYN)
-    return cel.NewEnv(variables=kinds).compile(expression)
+    return cel.NewEnv(variables=dict.fromkeys(("object", "oldObject", "request"), cel.Type.DYN)).compile(expression)
 
 
 def sent(plural: str, obj: JSON, old: JSON | None = None, *, namespace: str = "n", user: str = "eve") -> set[str]:
@@ -146,18 +145,15 @@ def test_workloads(plural: str, obj: JSON, webhooks: set[str]) -> None:
 BEFORE = workload(QUEUED, QUEUED, other="1", **{"muster.dev/min-member": "2"})
 
 
-@pytest.mark.parametrize(
-    ("change", "checked"),
-    [
-        ({}, False),
-        ({"annotations": {"other": "2", "muster.dev/min-member": "2"}}, False),
-        ({"annotations": {"other": "1"}}, False),
-        ({"annotations": {"muster.dev/min-member": "3"}}, True),
-        ({"annotations": {"muster.dev/min-member": "2", "muster.dev/rank": "1"}}, True),
-        ({"labels": {**QUEUED, "app": "x"}}, True),
-        ({"spec": {"suspend": True}}, True),
-    ],
-)
+@pytest.mark.parametrize(("change", "checked"), [
+    ({}, False),
+    ({"annotations": {"other": "2", "muster.dev/min-member": "2"}}, False),
+    ({"annotations": {"other": "1"}}, False),
+    ({"annotations": {"muster.dev/min-member": "3"}}, True),
+    ({"annotations": {"muster.dev/min-member": "2", "muster.dev/rank": "1"}}, True),
+    ({"labels": {**QUEUED, "app": "x"}}, True),
+    ({"spec": {"suspend": True}}, True),
+])  # fmt: skip
 def test_updates_of_workloads(change: JSON, *, checked: bool) -> None:
     """What Muster reads has changed: spec, labels, or an annotation of its own."""
     new = deepcopy(BEFORE)
@@ -166,16 +162,13 @@ def test_updates_of_workloads(change: JSON, *, checked: bool) -> None:
     assert sent("statefulsets", new, BEFORE) == ({"statefulsets.apps"} | ({"!statefulsets.apps"} if checked else set()))
 
 
-@pytest.mark.parametrize(
-    ("labels", "old", "checked"),
-    [
-        (QUEUED, None, True),
-        ({"app": "x"}, None, False),
-        (QUEUED, {}, True),
-        (QUEUED, QUEUED, False),
-        ({"muster.io/queue": "a"}, {"muster.io/queue": "b"}, True),
-    ],
-)
+@pytest.mark.parametrize(("labels", "old", "checked"), [
+    (QUEUED, None, True),
+    ({"app": "x"}, None, False),
+    (QUEUED, {}, True),
+    (QUEUED, QUEUED, False),
+    ({"muster.io/queue": "a"}, {"muster.io/queue": "b"}, True),
+])  # fmt: skip
 def test_namespaces(labels: JSON, old: JSON | None, *, checked: bool) -> None:
     """Labels that may be Muster's are checked when they are new."""
     before = None if old is None else {"metadata": {"labels": old} if old else {}}
@@ -188,21 +181,18 @@ def group(queue: str | None = "a", pool: str = "", **metadata: Any) -> JSON:
     return {"metadata": {"labels": labels, **metadata}, **({"spec": {"queue": queue}} if queue else {})}
 
 
-@pytest.mark.parametrize(
-    ("obj", "old", "user", "webhooks"),
-    [
-        (group(), None, "eve", {"podgroups", "!podgroups"}),
-        (group(**OF_JOB), None, "eve", {"!podgroups"}),
-        (group(**OF_JOB), None, CONTROLLER, set()),
-        (group(), None, CONTROLLER, {"podgroups", "!podgroups"}),
-        (group(), group(), "eve", {"podgroups"}),
-        (group("b"), group(), "eve", {"podgroups", "!podgroups"}),
-        (group(None), group(), "eve", {"podgroups", "!podgroups"}),
-        (group(None), group(None), "eve", {"podgroups"}),
-        (group(pool="x"), group(), "eve", {"podgroups", "!podgroups"}),
-        (group("b", **OF_JOB), group(**OF_JOB), CONTROLLER, {"!podgroups"}),
-    ],
-)
+@pytest.mark.parametrize(("obj", "old", "user", "webhooks"), [
+    (group(), None, "eve", {"podgroups", "!podgroups"}),
+    (group(**OF_JOB), None, "eve", {"!podgroups"}),
+    (group(**OF_JOB), None, CONTROLLER, set()),
+    (group(), None, CONTROLLER, {"podgroups", "!podgroups"}),
+    (group(), group(), "eve", {"podgroups"}),
+    (group("b"), group(), "eve", {"podgroups", "!podgroups"}),
+    (group(None), group(), "eve", {"podgroups", "!podgroups"}),
+    (group(None), group(None), "eve", {"podgroups"}),
+    (group(pool="x"), group(), "eve", {"podgroups", "!podgroups"}),
+    (group("b", **OF_JOB), group(**OF_JOB), CONTROLLER, {"!podgroups"}),
+])  # fmt: skip
 def test_pod_groups(obj: JSON, old: JSON | None, user: str, webhooks: set[str]) -> None:
     """One is checked when it is new or moves, unless Muster's controller has computed it from a Job."""
     assert sent("podgroups", obj, old, user=user) == webhooks

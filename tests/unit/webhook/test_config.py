@@ -96,71 +96,59 @@ def test_no_groups(text: str) -> None:
     assert parse(text) == ()
 
 
-@pytest.mark.parametrize(
-    ("wrong", "sentence"),
-    [
-        (
-            group(label={}),
-            '[0].label: Unsupported value: "label": there is no such field; there are resourceGroup, obj',
-        ),
-        ({"labels": {"x": "y"}}, "[0].resourceGroup: Required value: it is missing"),
-        (group(resourceGroup=""), "[0].resourceGroup: Required value: the group needs a name"),
-        (group(resourceGroup=7), "[0].resourceGroup: Invalid value: 7: should be text (in quotes"),
-        (group(object={"value": ["a"]}), "[0].object.key: Required value: it is missing"),
-        (group(object={"key": "label", "value": ["a"]}), '"label": should be one of namespace, annotation'),
-        (group(object={"key": "namespace", "value": []}), "[0].object.value: Invalid value: []: name at least one"),
-        (group(object={"key": "annotation", "value": ["a"]}), '[0].object.value[0]: Invalid value: "a": should be an'),
-        (group(object={"key": "annotation", "value": ["a: b: c"]}), 'should be an annotation, as "key: value"'),
-        (group(object={"key": "annotation", "value": [{"a": "b"}]}), "[0].object.value[0]: Invalid value: "),
-        (group(labels=None), '[0]: Invalid value: "a": the group changes nothing; give it schedulerName'),
-        (group(labels=None, affinity="{}"), "the group changes nothing"),
-        (group(labels={"x": True}), "[0].labels[x]: Invalid value: true: should be text"),
-        (group(schedulerName=["volcano"]), "[0].schedulerName: Invalid value: "),
-        (group(tolerations={"key": "a"}), "[0].tolerations: Invalid value: "),
-        (group(tolerations=[{"key": "a", "efect": "b"}]), "[0].tolerations[0].efect: Unsupported value"),
-        (group(tolerations=[{"key": "a", "operator": "In"}]), "should be one of Equal, Exists"),
-        (group(tolerations=[{"key": "a", "effect": "Never"}]), "should be one of NoSchedule, PreferNoSchedule, NoExec"),
-        (group(tolerations=[{"value": "a"}]), "[0].tolerations[0].key: Required value: only with operator Exists"),
-        (group(tolerations=[{"operator": "Exists", "value": "a"}]), "[0].tolerations[0].value: Invalid value"),
-        (group(tolerations=[{"key": "a", "tolerationSeconds": 3}]), "goes with effect NoExecute"),
-        (group(tolerations=[{"key": "a", "tolerationSeconds": True}]), "should be a whole number"),
-        (group(affinity=3), "[0].affinity: Invalid value: 3: should be a mapping"),
-        (
-            group(affinity="{"),
-            "should be an affinity as a mapping, or one as JSON or YAML; it is not YAML: while parsing",
-        ),
-        (group(affinity="nodeAffinity: 3"), "[0].affinity.nodeAffinity: Invalid value: 3: should be a mapping"),
-        (group(affinity={"node": {}}), "there are nodeAffinity, podAffinity, podAntiAffinity"),
-        (group(**{"a.b": 3}), '[0][a.b]: Unsupported value: "a.b": there is no such field'),
-        (group(affinity={"a.b": {}}), '[0].affinity[a.b]: Unsupported value: "a.b": there is no such field'),
-        (group(affinity="&a {nodeAffinity: *a}"), "[0].affinity: Invalid value: "),
-        (group(affinity="2026-02-30"), "it is not YAML: day is out of range for month"),
-        (group(labels={"a b": ""}), '[0].labels[a b]: Invalid value: "a b": should be a key: at most 63 characters'),
-        (group(labels={"A/b": ""}), '[0].labels[A/b]: Invalid value: "A/b": should be a key'),
-        (group(labels={"/b": ""}), '[0].labels[/b]: Invalid value: "/b": should be a key'),
-        (group(labels={"x" * 64: ""}), "should be a key"),
-        (group(labels={"x": "-a"}), '[0].labels[x]: Invalid value: "-a": should be empty, or at most 63 characters'),
-        (group(labels={"x": "y" * 64}), "should be empty, or at most 63 characters"),
-        (group(schedulerName="My Scheduler"), '[0].schedulerName: Invalid value: "My Scheduler": should be the name'),
-        (
-            group(object={"key": "namespace", "value": ["a", "kube-system"]}),
-            '[0].object.value[1]: Invalid value: "kube',
-        ),
-        (group(tolerations=[{"key": "a b"}]), '[0].tolerations[0].key: Invalid value: "a b": should be a key'),
-        (group(tolerations=[{"key": "a", "value": "b c"}]), "[0].tolerations[0].value: Invalid value"),
-        (by_nodes(operator="Is", values=["a"]), '.operator: Invalid value: "Is": should be one of In, NotIn, Exists, '),
-        (by_nodes(operator="in", values=["a"]), "DoesNotExist, Gt, Lt"),
-        (by_nodes(operator="In"), ".values: Required value: operator In needs at least one"),
-        (by_nodes(operator="NotIn", values=["a b"]), '.values[0]: Invalid value: "a b": should be empty, or'),
-        (by_nodes(operator="Exists", values=["a"]), '.values: Invalid value: ["a"]: operator Exists looks at the key'),
-        (by_nodes(operator="Gt", values=["a"]), '.values: Invalid value: ["a"]: operator Gt compares with one whole'),
-        (by_nodes(key="", operator="Exists"), '[0].matchExpressions[0].key: Invalid value: "": should be a key'),
-        (group(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}), ".nodeSelectorTerms: Required value"),
-        (group(affinity={"nodeAffinity": {PREFERRED: [{"weight": 0, "preference": {}}]}}), "should be from 1 to 100"),
-        (group(affinity={"podAffinity": {REQUIRED: [{"topologyKey": ""}]}}), "[0].topologyKey: Invalid value"),
-        (by_pods(operator="Gt", values=["1"]), '"Gt": should be one of In, NotIn, Exists, DoesNotExist'),
-    ],
-)
+@pytest.mark.parametrize(("wrong", "sentence"), [
+    (group(label={}), '[0].label: Unsupported value: "label": there is no such field; there are resourceGroup, obj'),
+    ({"labels": {"x": "y"}}, "[0].resourceGroup: Required value: it is missing"),
+    (group(resourceGroup=""), "[0].resourceGroup: Required value: the group needs a name"),
+    (group(resourceGroup=7), "[0].resourceGroup: Invalid value: 7: should be text (in quotes"),
+    (group(object={"value": ["a"]}), "[0].object.key: Required value: it is missing"),
+    (group(object={"key": "label", "value": ["a"]}), '"label": should be one of namespace, annotation'),
+    (group(object={"key": "namespace", "value": []}), "[0].object.value: Invalid value: []: name at least one"),
+    (group(object={"key": "annotation", "value": ["a"]}), '[0].object.value[0]: Invalid value: "a": should be an'),
+    (group(object={"key": "annotation", "value": ["a: b: c"]}), 'should be an annotation, as "key: value"'),
+    (group(object={"key": "annotation", "value": [{"a": "b"}]}), "[0].object.value[0]: Invalid value: "),
+    (group(labels=None), '[0]: Invalid value: "a": the group changes nothing; give it schedulerName'),
+    (group(labels=None, affinity="{}"), "the group changes nothing"),
+    (group(labels={"x": True}), "[0].labels[x]: Invalid value: true: should be text"),
+    (group(schedulerName=["volcano"]), "[0].schedulerName: Invalid value: "),
+    (group(tolerations={"key": "a"}), "[0].tolerations: Invalid value: "),
+    (group(tolerations=[{"key": "a", "efect": "b"}]), "[0].tolerations[0].efect: Unsupported value"),
+    (group(tolerations=[{"key": "a", "operator": "In"}]), "should be one of Equal, Exists"),
+    (group(tolerations=[{"key": "a", "effect": "Never"}]), "should be one of NoSchedule, PreferNoSchedule, NoExec"),
+    (group(tolerations=[{"value": "a"}]), "[0].tolerations[0].key: Required value: only with operator Exists"),
+    (group(tolerations=[{"operator": "Exists", "value": "a"}]), "[0].tolerations[0].value: Invalid value"),
+    (group(tolerations=[{"key": "a", "tolerationSeconds": 3}]), "goes with effect NoExecute"),
+    (group(tolerations=[{"key": "a", "tolerationSeconds": True}]), "should be a whole number"),
+    (group(affinity=3), "[0].affinity: Invalid value: 3: should be a mapping"),
+    (group(affinity="{"), "should be an affinity as a mapping, or one as JSON or YAML; it is not YAML: while parsing"),
+    (group(affinity="nodeAffinity: 3"), "[0].affinity.nodeAffinity: Invalid value: 3: should be a mapping"),
+    (group(affinity={"node": {}}), "there are nodeAffinity, podAffinity, podAntiAffinity"),
+    (group(**{"a.b": 3}), '[0][a.b]: Unsupported value: "a.b": there is no such field'),
+    (group(affinity={"a.b": {}}), '[0].affinity[a.b]: Unsupported value: "a.b": there is no such field'),
+    (group(affinity="&a {nodeAffinity: *a}"), "[0].affinity: Invalid value: "),
+    (group(affinity="2026-02-30"), "it is not YAML: day is out of range for month"),
+    (group(labels={"a b": ""}), '[0].labels[a b]: Invalid value: "a b": should be a key: at most 63 characters'),
+    (group(labels={"A/b": ""}), '[0].labels[A/b]: Invalid value: "A/b": should be a key'),
+    (group(labels={"/b": ""}), '[0].labels[/b]: Invalid value: "/b": should be a key'),
+    (group(labels={"x" * 64: ""}), "should be a key"),
+    (group(labels={"x": "-a"}), '[0].labels[x]: Invalid value: "-a": should be empty, or at most 63 characters'),
+    (group(labels={"x": "y" * 64}), "should be empty, or at most 63 characters"),
+    (group(schedulerName="My Scheduler"), '[0].schedulerName: Invalid value: "My Scheduler": should be the name'),
+    (group(object={"key": "namespace", "value": ["a", "kube-system"]}), '[0].object.value[1]: Invalid value: "kube'),
+    (group(tolerations=[{"key": "a b"}]), '[0].tolerations[0].key: Invalid value: "a b": should be a key'),
+    (group(tolerations=[{"key": "a", "value": "b c"}]), "[0].tolerations[0].value: Invalid value"),
+    (by_nodes(operator="Is", values=["a"]), '.operator: Invalid value: "Is": should be one of In, NotIn, Exists, '),
+    (by_nodes(operator="in", values=["a"]), "DoesNotExist, Gt, Lt"),
+    (by_nodes(operator="In"), ".values: Required value: operator In needs at least one"),
+    (by_nodes(operator="NotIn", values=["a b"]), '.values[0]: Invalid value: "a b": should be empty, or'),
+    (by_nodes(operator="Exists", values=["a"]), '.values: Invalid value: ["a"]: operator Exists looks at the key'),
+    (by_nodes(operator="Gt", values=["a"]), '.values: Invalid value: ["a"]: operator Gt compares with one whole'),
+    (by_nodes(key="", operator="Exists"), '[0].matchExpressions[0].key: Invalid value: "": should be a key'),
+    (group(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": []}}}), ".nodeSelectorTerms: Required value"),
+    (group(affinity={"nodeAffinity": {PREFERRED: [{"weight": 0, "preference": {}}]}}), "should be from 1 to 100"),
+    (group(affinity={"podAffinity": {REQUIRED: [{"topologyKey": ""}]}}), "[0].topologyKey: Invalid value"),
+    (by_pods(operator="Gt", values=["1"]), '"Gt": should be one of In, NotIn, Exists, DoesNotExist'),
+])  # fmt: skip
 def test_a_mistake(wrong: JSON, sentence: str) -> None:
     """It is told with its path, and what would be right."""
     [message] = told(wrong)
@@ -194,35 +182,29 @@ def test_all_mistakes_are_told_together() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "right",
-    [
-        group(labels={"x": "", "example.com/A_b.c": "A_b.c", "y" * 63: "z" * 63}),
-        group(schedulerName="a-b.c", tolerations=[{"operator": "Exists"}, {"key": "example.com/a", "value": "B_1"}]),
-        by_nodes(operator="In", values=["a", ""]),
-        by_nodes(operator="DoesNotExist"),
-        by_nodes(operator="Lt", values=["-5"]),
-        by_pods(key="example.com/x", operator="NotIn", values=["a"]),
-        group(affinity={"nodeAffinity": {PREFERRED: [{"weight": 100, "preference": {}}]}}),
-    ],
-)
+@pytest.mark.parametrize("right", [
+    group(labels={"x": "", "example.com/A_b.c": "A_b.c", "y" * 63: "z" * 63}),
+    group(schedulerName="a-b.c", tolerations=[{"operator": "Exists"}, {"key": "example.com/a", "value": "B_1"}]),
+    by_nodes(operator="In", values=["a", ""]),
+    by_nodes(operator="DoesNotExist"),
+    by_nodes(operator="Lt", values=["-5"]),
+    by_pods(key="example.com/x", operator="NotIn", values=["a"]),
+    group(affinity={"nodeAffinity": {PREFERRED: [{"weight": 100, "preference": {}}]}}),
+])  # fmt: skip
 def test_what_the_api_server_takes(right: JSON) -> None:
     """It is no mistake."""
     assert len(parse(yaml.safe_dump({"resourceGroups": [right]}))) == 1
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "resourceGroups: [",
-        "- a",
-        "7",
-        "a: 2026-02-30",
-        "a: &a [*a]",
-        "resourceGroups: &a [{resourceGroup: *a}]",
-        "[" * 2000,
-    ],
-)
+@pytest.mark.parametrize("text", [
+    "resourceGroups: [",
+    "- a",
+    "7",
+    "a: 2026-02-30",
+    "a: &a [*a]",
+    "resourceGroups: &a [{resourceGroup: *a}]",
+    "[" * 2000,
+])  # fmt: skip
 def test_what_is_no_configuration_at_all(text: str) -> None:
     """The sentence stands on one line, as it goes into a log."""
     sentences = r"admission configuration: (it is not YAML|there should be a map|it cannot be read, because an alias)"

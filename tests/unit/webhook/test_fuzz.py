@@ -1,7 +1,4 @@
-"""Reviews that are broken in every possible way get a clean answer: never a 5xx, never a failing handler.
-
-Some hundred run with all tests, a hundred thousand with `make storm`.
-"""
+"""Reviews that are broken in every possible way get a clean answer: never a 5xx, never a failing handler."""
 
 import copy
 import json

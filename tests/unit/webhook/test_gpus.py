@@ -44,19 +44,16 @@ def test_mistakes(annotations: dict[str, str], limits: dict[str, Any], paths: li
     assert [error.path for error in share_errors(annotations, spec_of(limits), "a", "s")] == paths
 
 
-@pytest.mark.parametrize(
-    ("annotations", "requests", "share"),
-    [
-        ({"gpu-fraction": "0.5"}, {}, GpuShare(portion=500)),
-        ({"gpu-fraction": ".25", "gpu-fraction-num-devices": "2"}, {}, GpuShare(portion=250, devices=2)),
-        ({"gpu-memory": "2000"}, {}, GpuShare(memory=2000)),
-        ({"gpu-memory": "2Gi"}, {}, GpuShare(memory=2048)),
-        ({"gpu-memory": "1.5M"}, {}, GpuShare(memory=2)),
-        ({}, {"volcano.sh/gpu-memory": 1024}, GpuShare(memory=1024, by_resource=True)),
-        ({}, {"volcano.sh/gpu-number": 1}, None),
-        ({}, {}, None),
-    ],
-)
+@pytest.mark.parametrize(("annotations", "requests", "share"), [
+    ({"gpu-fraction": "0.5"}, {}, GpuShare(portion=500)),
+    ({"gpu-fraction": ".25", "gpu-fraction-num-devices": "2"}, {}, GpuShare(portion=250, devices=2)),
+    ({"gpu-memory": "2000"}, {}, GpuShare(memory=2000)),
+    ({"gpu-memory": "2Gi"}, {}, GpuShare(memory=2048)),
+    ({"gpu-memory": "1.5M"}, {}, GpuShare(memory=2)),
+    ({}, {"volcano.sh/gpu-memory": 1024}, GpuShare(memory=1024, by_resource=True)),
+    ({}, {"volcano.sh/gpu-number": 1}, None),
+    ({}, {}, None),
+])  # fmt: skip
 def test_what_is_asked_for(annotations: dict[str, str], requests: dict[str, int], share: GpuShare | None) -> None:
     """In KAI-Scheduler's words and Volcano's."""
     assert share_of(annotations, requests) == share

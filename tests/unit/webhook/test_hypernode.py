@@ -24,39 +24,21 @@ def errors(*members: JSON) -> list[str]:
     return [str(error) for error in review(request(hyper_node(*members))).errors]
 
 
-@pytest.mark.parametrize(
-    ("members", "path", "phrase"),
-    [
-        ([], "spec.members", "member must have at least one member"),
-        ([member()], "spec.members[0].selector", "exactly one of exactMatch, regexMatch, or labelMatch"),
-        (
-            [member(exactMatch={"name": "a"}, labelMatch={"matchLabels": {"a": "b"}})],
-            "spec.members[0].selector",
-            "exactly one of exactMatch, regexMatch, or labelMatch",
-        ),
-        (
-            [member(exactMatch={"name": ""})],
-            "spec.members[0].selector.exactMatch.name",
-            "member exactMatch name is requ",
-        ),
-        ([member(regexMatch={"pattern": ""})], "spec.members[0].selector.regexMatch.pattern", "pattern is required"),
-        (
-            [member(regexMatch={"pattern": "a(b"})],
-            "spec.members[0].selector.regexMatch.pattern",
-            "member regexMatch pattern is invalid: missing ): a(b",
-        ),
-        (
-            [member("HyperNode", exactMatch={"name": "rack-1"})],
-            "spec.members[0].selector.exactMatch.name",
-            "can not be a member of itself",
-        ),
-        (
-            [member(labelMatch={"matchExpressions": [{"key": "a", "operator": "Like"}]})],
-            "spec.members[0].selector.labelMatch.matchExpressions[0].operator",
-            "should be one of In, NotIn, Exists, DoesNotExist",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("members", "path", "phrase"), [
+    ([], "spec.members", "member must have at least one member"),
+    ([member()], "spec.members[0].selector", "exactly one of exactMatch, regexMatch, or labelMatch"),
+    ([member(exactMatch={"name": "a"}, labelMatch={"matchLabels": {"a": "b"}})], "spec.members[0].selector",
+        "exactly one of exactMatch, regexMatch, or labelMatch"),
+    ([member(exactMatch={"name": ""})], "spec.members[0].selector.exactMatch.name", "member exactMatch name is requ"),
+    ([member(regexMatch={"pattern": ""})], "spec.members[0].selector.regexMatch.pattern", "pattern is required"),
+    ([member(regexMatch={"pattern": "a(b"})], "spec.members[0].selector.regexMatch.pattern",
+        "member regexMatch pattern is invalid: missing ): a(b"),
+    ([member("HyperNode", exactMatch={"name": "rack-1"})], "spec.members[0].selector.exactMatch.name",
+        "can not be a member of itself"),
+    ([member(labelMatch={"matchExpressions": [{"key": "a", "operator": "Like"}]})],
+        "spec.members[0].selector.labelMatch.matchExpressions[0].operator",
+        "should be one of In, NotIn, Exists, DoesNotExist"),
+])  # fmt: skip
 def test_each_refusal(members: list[JSON], path: str, phrase: str) -> None:
     """With the field's path, and the phrase that tools look for."""
     [error] = errors(*members)
@@ -74,8 +56,7 @@ def test_patterns_that_cost_too_much_or_are_not_re2_are_refused(pattern: str) ->
 @pytest.mark.parametrize(("more", "refused"), [(0, 0), (1, 1)])
 def test_the_largest_pattern_is_one_of_as_many_steps_as_are_allowed(more: int, refused: int) -> None:
     """RE2's program has four steps more than the pattern has characters."""
-    pattern = f"a{{{PATTERN_STEPS.value - 4 + more}}}"
-    assert len(errors(member(regexMatch={"pattern": pattern}))) == refused
+    assert len(errors(member(regexMatch={"pattern": f"a{{{PATTERN_STEPS.value - 4 + more}}}"}))) == refused
 
 
 def test_a_pattern_that_keeps_other_engines_busy_is_taken() -> None:

@@ -245,16 +245,13 @@ class TestQueueOfTheNamespace:
         """The schema writes the default queue where nothing is said; any other is the user's."""
         assert self.mutated(vcjob(queue=queue))["spec"]["queue"] == expected
 
-    @pytest.mark.parametrize(
-        ("before", "queue", "expected"),
-        [
-            ("a", "default", "a"),
-            ("default", "default", "default"),
-            ("b", "default", "b"),
-            ("b", "", "b"),
-            ("a", "b", "b"),
-        ],
-    )
+    @pytest.mark.parametrize(("before", "queue", "expected"), [
+        ("a", "default", "a"),
+        ("default", "default", "default"),
+        ("b", "default", "b"),
+        ("b", "", "b"),
+        ("a", "b", "b"),
+    ])  # fmt: skip
     def test_update(self, before: str, queue: str, expected: str) -> None:
         """A manifest without a queue can be applied again, whatever the namespace names by now; the Job stays there."""
         old = defaulted(vcjob(queue=before))

@@ -12,8 +12,7 @@ QUEUES = QueueWorld(fresh=("root", ""), closed=("root", "Closed"), parent=("root
 
 def errors(job: JSON) -> dict[str, str]:
     """Field path → message of each error."""
-    verdict = reviewer(lookups(QUEUES), FRAMEWORK)(request(job))
-    return {error.path: error.cause for error in verdict.errors}
+    return {error.path: error.cause for error in reviewer(lookups(QUEUES), FRAMEWORK)(request(job)).errors}
 
 
 def policy(**fields: Any) -> JSON:
@@ -48,238 +47,111 @@ BOTH_TIERS = {"networkTopology": {"highestTierAllowed": 1, "highestTierName": "r
 BAD = {
     "no tasks": ({**vcjob(), "spec": {"queue": "default"}}, "spec.tasks", "No task specified in job spec"),
     "70 characters": (vcjob(name=LONG), "metadata.name", "at most 63 characters (it has 70)"),
-    "name of a job": (
-        vcjob(name="A"),
-        "metadata.name",
-        '"A": create job with name A validate failed: must be a DNS label',
-    ),
+    "name of a job": (vcjob(name="A"), "metadata.name",
+        '"A": create job with name A validate failed: must be a DNS label'),
     "dots in the name": (vcjob(name="a.b"), "metadata.name", "must be a DNS label"),
-    "last pod's name too long": (
-        vcjob(task(replicas=1001), name="x" * 52),
-        "spec.tasks[0].name",
-        "-worker-1000 validate failed: it would have 64 characters, and 63 are allowed; shorten the name of the job",
-    ),
-    "task minimum": (
-        vcjob(task(minAvailable=3)),
-        "spec.tasks[0].minAvailable",
-        "3: 'minAvailable' is greater than 'replicas' in task: worker, job: train; at most 2",
-    ),
-    "job minimum": (
-        vcjob(minAvailable=3),
-        "spec.minAvailable",
-        "3: job 'minAvailable' should not be greater than total replicas in tasks; at most 2",
-    ),
+    "last pod's name too long": (vcjob(task(replicas=1001), name="x" * 52), "spec.tasks[0].name",
+        "-worker-1000 validate failed: it would have 64 characters, and 63 are allowed; shorten the name of the job"),
+    "task minimum": (vcjob(task(minAvailable=3)), "spec.tasks[0].minAvailable",
+        "3: 'minAvailable' is greater than 'replicas' in task: worker, job: train; at most 2"),
+    "job minimum": (vcjob(minAvailable=3), "spec.minAvailable",
+        "3: job 'minAvailable' should not be greater than total replicas in tasks; at most 2"),
     "duplicate task": (vcjob(task("a"), task("a")), "spec.tasks[1].name", '"a": duplicated task name a'),
-    "both tiers": (
-        vcjob(**BOTH_TIERS),
-        "spec.networkTopology.highestTierName",
-        "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously",
-    ),
-    "both tiers of a partition": (
-        partitioned(1, 2, BOTH_TIERS),
-        "spec.tasks[0].partitionPolicy.networkTopology.highestTierName",
-        "simultaneously",
-    ),
-    "unknown plugin": (
-        vcjob(plugins={"scv": []}),
-        "spec.plugins[scv]",
-        "unable to find job plugin: scv; the plugins are env, svc, ssh, pytorch, tensorflow, mpi, ray, hcclrank",
-    ),
-    "mpi without master": (
-        vcjob(plugins={"mpi": ["--master=boss"]}),
-        "spec.plugins[mpi]",
-        "The specified mpi master task was not found",
-    ),
-    "ray without head": (
-        vcjob(task("leader"), plugins={"ray": []}),
-        "spec.plugins[ray]",
-        "The specified ray head task was not found: it must be one of the tasks leader, for example --head=leader",
-    ),
-    "pytorch without the master that it names": (
-        vcjob(plugins={"pytorch": ["--master=chief"]}),
+    "both tiers": (vcjob(**BOTH_TIERS), "spec.networkTopology.highestTierName",
+        "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"),
+    "both tiers of a partition": (partitioned(1, 2, BOTH_TIERS),
+        "spec.tasks[0].partitionPolicy.networkTopology.highestTierName", "simultaneously"),
+    "unknown plugin": (vcjob(plugins={"scv": []}), "spec.plugins[scv]",
+        "unable to find job plugin: scv; the plugins are env, svc, ssh, pytorch, tensorflow, mpi, ray, hcclrank"),
+    "mpi without master": (vcjob(plugins={"mpi": ["--master=boss"]}), "spec.plugins[mpi]",
+        "The specified mpi master task was not found"),
+    "ray without head": (vcjob(task("leader"), plugins={"ray": []}), "spec.plugins[ray]",
+        "The specified ray head task was not found: it must be one of the tasks leader, for example --head=leader"),
+    "pytorch without the master that it names": (vcjob(plugins={"pytorch": ["--master=chief"]}),
         "spec.plugins[pytorch]",
-        "The specified pytorch master task was not found: it must be one of the tasks worker, for example --master=",
-    ),
-    "two masters of pytorch": (
-        vcjob(task("master", replicas=2), task("worker"), plugins={"pytorch": []}),
-        "spec.tasks[0].replicas",
-        "must be 1, as each pod of the master task of plugin pytorch has rank 0",
-    ),
-    "a name that is too long for ray's Service": (
-        vcjob(task("head", replicas=1), name="n" * 55, plugins={"ray": []}),
-        "metadata.name",
-        "must have at most 54 characters, as plugin ray makes a Service <name>-head-svc",
-    ),
-    "unknown queue": (
-        vcjob(queue="nowhere"),
-        "spec.queue",
-        "Not found: \"nowhere\": unable to find job queue: 'nowhere'; usable queues are: default, fresh, parent, leaf",
-    ),
-    "closed queue": (
-        vcjob(queue="closed"),
-        "spec.queue",
-        "can only submit job to queue with state `Open`, queue `closed` status is `Closed`",
-    ),
+        "The specified pytorch master task was not found: it must be one of the tasks worker, for example --master="),
+    "two masters of pytorch": (vcjob(task("master", replicas=2), task("worker"), plugins={"pytorch": []}),
+        "spec.tasks[0].replicas", "must be 1, as each pod of the master task of plugin pytorch has rank 0"),
+    "a name that is too long for ray's Service": (vcjob(task("head", replicas=1), name="n" * 55, plugins={"ray": []}),
+        "metadata.name", "must have at most 54 characters, as plugin ray makes a Service <name>-head-svc"),
+    "unknown queue": (vcjob(queue="nowhere"), "spec.queue",
+        "Not found: \"nowhere\": unable to find job queue: 'nowhere'; usable queues are: default, fresh, parent, leaf"),
+    "closed queue": (vcjob(queue="closed"), "spec.queue",
+        "can only submit job to queue with state `Open`, queue `closed` status is `Closed`"),
     "root queue": (vcjob(queue="root"), "spec.queue", "can not submit job to root queue"),
     "queue with children": (vcjob(queue="parent"), "spec.queue", "can only submit job to leaf queue"),
-    "event and exit code": (
-        vcjob(policies=[policy(event="PodFailed", exitCode=3)]),
-        "spec.policies[0].exitCode",
-        "must not specify event and exitCode simultaneously",
-    ),
-    "neither event nor exit code": (
-        vcjob(policies=[policy()]),
-        "spec.policies[0]",
-        "either event and exitCode should be specified",
-    ),
-    "internal event": (
-        vcjob(policies=[policy(event="OutOfSync")]),
-        "spec.policies[0].event",
-        "invalid policy event; must be one of: *, PodFailed",
-    ),
-    "internal event in a list": (
-        vcjob(policies=[policy(events=["PodFailed", "CommandIssued"])]),
-        "spec.policies[0].events",
-        "invalid policy event",
-    ),
-    "unknown action": (
-        vcjob(policies=[policy(event="PodFailed", action="Explode")]),
-        "spec.policies[0].action",
-        '"Explode": invalid policy action; must be one of: AbortJob',
-    ),
-    "unknown action for an exit code": (
-        vcjob(policies=[policy(exitCode=3, action="SyncJob")]),
-        "spec.policies[0].action",
-        "invalid policy action",
-    ),
-    "duplicate event": (
-        vcjob(policies=[policy(event="PodFailed"), policy(events=["PodEvicted", "PodFailed"])]),
-        "spec.policies[1]",
-        "duplicate event PodFailed across different policy; spec.policies[0] has it already",
-    ),
+    "event and exit code": (vcjob(policies=[policy(event="PodFailed", exitCode=3)]), "spec.policies[0].exitCode",
+        "must not specify event and exitCode simultaneously"),
+    "neither event nor exit code": (vcjob(policies=[policy()]), "spec.policies[0]",
+        "either event and exitCode should be specified"),
+    "internal event": (vcjob(policies=[policy(event="OutOfSync")]), "spec.policies[0].event",
+        "invalid policy event; must be one of: *, PodFailed"),
+    "internal event in a list": (vcjob(policies=[policy(events=["PodFailed", "CommandIssued"])]),
+        "spec.policies[0].events", "invalid policy event"),
+    "unknown action": (vcjob(policies=[policy(event="PodFailed", action="Explode")]), "spec.policies[0].action",
+        '"Explode": invalid policy action; must be one of: AbortJob'),
+    "unknown action for an exit code": (vcjob(policies=[policy(exitCode=3, action="SyncJob")]),
+        "spec.policies[0].action", "invalid policy action"),
+    "duplicate event": (vcjob(policies=[policy(event="PodFailed"), policy(events=["PodEvicted", "PodFailed"])]),
+        "spec.policies[1]", "duplicate event PodFailed across different policy; spec.policies[0] has it already"),
     "exit code 0": (vcjob(policies=[policy(exitCode=0)]), "spec.policies[0].exitCode", "0 is not a valid error code"),
-    "duplicate exit code": (
-        vcjob(policies=[policy(exitCode=3), policy(exitCode=3)]),
-        "spec.policies[1].exitCode",
-        "duplicate exitCode 3",
-    ),
-    "any event and another": (
-        vcjob(policies=[policy(event="*"), policy(event="PodFailed")]),
-        "spec.policies[0]",
-        "if there's * here, no other policy should be here",
-    ),
-    "timeout without a unit": (
-        vcjob(policies=[policy(event="PodFailed", timeout="30")]),
-        "spec.policies[0].timeout",
-        "'30' is not a duration; write it like 30s, 5m or 1h30m",
-    ),
-    "timeout before now": (
-        vcjob(policies=[policy(event="PodFailed", timeout="-5m")]),
-        "spec.policies[0].timeout",
-        "'-5m' is not a duration",
-    ),
-    "policies of a task": (
-        vcjob(task(), task("b", policies=[policy()])),
-        "spec.tasks[1].policies[0]",
-        "either event and exitCode should be specified",
-    ),
-    "no partitions": (
-        partitioned(0, 2),
-        "spec.tasks[0].partitionPolicy.totalPartitions",
-        "'TotalPartitions' must be greater than 0 in task: worker",
-    ),
-    "empty partitions": (
-        partitioned(2, 0),
-        "spec.tasks[0].partitionPolicy.partitionSize",
-        "'PartitionSize' must be greater than 0 in task: worker",
-    ),
-    "partitions that don't fit": (
-        partitioned(2, 4, replicas=7),
-        "spec.tasks[0].replicas",
-        "7: 'Replicas' are not equal to TotalPartitions*PartitionSize in task: worker; 2*4 is 8",
-    ),
-    "too many minimum partitions": (
-        partitioned(1, 2, {"minPartitions": 2}),
-        "spec.tasks[0].partitionPolicy.minPartitions",
-        "must not be greater than totalPartitions (1)",
-    ),
-    "minimum between partitions": (
-        partitioned(1, 2, {"minPartitions": 1}, minAvailable=1),
+    "duplicate exit code": (vcjob(policies=[policy(exitCode=3), policy(exitCode=3)]), "spec.policies[1].exitCode",
+        "duplicate exitCode 3"),
+    "any event and another": (vcjob(policies=[policy(event="*"), policy(event="PodFailed")]), "spec.policies[0]",
+        "if there's * here, no other policy should be here"),
+    "timeout without a unit": (vcjob(policies=[policy(event="PodFailed", timeout="30")]), "spec.policies[0].timeout",
+        "'30' is not a duration; write it like 30s, 5m or 1h30m"),
+    "timeout before now": (vcjob(policies=[policy(event="PodFailed", timeout="-5m")]), "spec.policies[0].timeout",
+        "'-5m' is not a duration"),
+    "policies of a task": (vcjob(task(), task("b", policies=[policy()])), "spec.tasks[1].policies[0]",
+        "either event and exitCode should be specified"),
+    "no partitions": (partitioned(0, 2), "spec.tasks[0].partitionPolicy.totalPartitions",
+        "'TotalPartitions' must be greater than 0 in task: worker"),
+    "empty partitions": (partitioned(2, 0), "spec.tasks[0].partitionPolicy.partitionSize",
+        "'PartitionSize' must be greater than 0 in task: worker"),
+    "partitions that don't fit": (partitioned(2, 4, replicas=7), "spec.tasks[0].replicas",
+        "7: 'Replicas' are not equal to TotalPartitions*PartitionSize in task: worker; 2*4 is 8"),
+    "too many minimum partitions": (partitioned(1, 2, {"minPartitions": 2}),
+        "spec.tasks[0].partitionPolicy.minPartitions", "must not be greater than totalPartitions (1)"),
+    "minimum between partitions": (partitioned(1, 2, {"minPartitions": 1}, minAvailable=1),
         "spec.tasks[0].minAvailable",
-        "'MinAvailable' is not equal to MinPartitions*PartitionSize in task: worker; 1*2 is 2",
-    ),
-    "half a CPU with a topology policy": (
-        aligned("single-numa-node", containers=[cpus("1500m")]),
+        "'MinAvailable' is not equal to MinPartitions*PartitionSize in task: worker; 1*2 is 2"),
+    "half a CPU with a topology policy": (aligned("single-numa-node", containers=[cpus("1500m")]),
         "spec.tasks[0].template.spec.containers[0].resources.requests[cpu]",
-        '"1500m": the cpu request isn\'t an integer',
-    ),
-    "half a CPU of an init container with a topology policy": (
-        aligned("restricted", containers=[cpus("1", "limits")], initContainers=[cpus("1"), cpus(0.5)]),
-        "spec.tasks[0].template.spec.initContainers[1].resources.requests[cpu]",
-        "0.5: the cpu request isn't an integer, and topologyPolicy restricted needs whole CPUs",
-    ),
-    "framework without names for the pods": (
-        vcjob(task(template=labelled("torch"))),
-        "spec.plugins",
-        "must hold svc for muster.dev/framework",
-    ),
-    "unknown framework": (
-        vcjob(task(template=labelled("torhc")), plugins={"svc": []}),
-        "spec.tasks[0].template.metadata.labels[muster.dev/framework]",
-        '"torhc": must be one of: ',
-    ),
-    "a reserved variable": (
-        vcjob(task(template=labelled("torch", env=[{"name": "PET_NNODES", "value": "2"}])), plugins={"svc": []}),
-        "spec.tasks[0].template.spec.containers[0].env[0].name",
-        "is set by Muster for framework torch; remove it",
-    ),
-    "unknown dependency": (
-        vcjob(task("a", dependsOn={"name": ["c"]})),
-        "spec.tasks[0].dependsOn.name[0]",
-        "doesn't form a directed acyclic graph(DAG): must be the name of another task of this job: a",
-    ),
-    "circle of dependencies": (
-        vcjob(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]})),
-        "spec.tasks[0].dependsOn",
-        "doesn't form a directed acyclic graph(DAG): a needs b needs a; remove one of them",
-    ),
+        '"1500m": the cpu request isn\'t an integer'),
+    "half a CPU of an init container with a topology policy": (aligned("restricted", containers=[cpus("1", "limits")],
+        initContainers=[cpus("1"), cpus(0.5)]), "spec.tasks[0].template.spec.initContainers[1].resources.requests[cpu]",
+        "0.5: the cpu request isn't an integer, and topologyPolicy restricted needs whole CPUs"),
+    "framework without names for the pods": (vcjob(task(template=labelled("torch"))), "spec.plugins",
+        "must hold svc for muster.dev/framework"),
+    "unknown framework": (vcjob(task(template=labelled("torhc")), plugins={"svc": []}),
+        "spec.tasks[0].template.metadata.labels[muster.dev/framework]", '"torhc": must be one of: '),
+    "a reserved variable": (vcjob(task(template=labelled("torch", env=[{"name": "PET_NNODES", "value": "2"}])),
+        plugins={"svc": []}), "spec.tasks[0].template.spec.containers[0].env[0].name",
+        "is set by Muster for framework torch; remove it"),
+    "unknown dependency": (vcjob(task("a", dependsOn={"name": ["c"]})), "spec.tasks[0].dependsOn.name[0]",
+        "doesn't form a directed acyclic graph(DAG): must be the name of another task of this job: a"),
+    "circle of dependencies": (vcjob(task("a", dependsOn={"name": ["b"]}), task("b", dependsOn={"name": ["a"]})),
+        "spec.tasks[0].dependsOn", "doesn't form a directed acyclic graph(DAG): a needs b needs a; remove one of them"),
     "task that waits for itself": (vcjob(task("a", dependsOn={"name": ["a"]})), "spec.tasks[0].dependsOn", "a needs a"),
-    "volume without a place": (
-        vcjob(volumes=[{"volumeClaimName": "data"}]),
-        "spec.volumes[0].mountPath",
-        "mountPath is required",
-    ),
-    "two volumes in one place": (
-        vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "x"}, {"mountPath": "/a", "volumeClaimName": "y"}]),
-        "spec.volumes[1].mountPath",
-        '"/a": duplicated mountPath',
-    ),
-    "volume without a source": (
-        vcjob(volumes=[{"mountPath": "/a"}]),
-        "spec.volumes[0]",
-        "either VolumeClaim or VolumeClaimName must be specified",
-    ),
-    "volume with two sources": (
-        vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "x", "volumeClaim": {}}]),
+    "volume without a place": (vcjob(volumes=[{"volumeClaimName": "data"}]), "spec.volumes[0].mountPath",
+        "mountPath is required"),
+    "two volumes in one place": (vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "x"},
+        {"mountPath": "/a", "volumeClaimName": "y"}]), "spec.volumes[1].mountPath", '"/a": duplicated mountPath'),
+    "volume without a source": (vcjob(volumes=[{"mountPath": "/a"}]), "spec.volumes[0]",
+        "either VolumeClaim or VolumeClaimName must be specified"),
+    "volume with two sources": (vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "x", "volumeClaim": {}}]),
         "spec.volumes[0].volumeClaimName",
-        "conflict: If you want to use an existing PVC, just specify VolumeClaimName",
-    ),
-    "bad claim name": (
-        vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "A_b"}]),
-        "spec.volumes[0].volumeClaimName",
-        "invalid VolumeClaimName",
-    ),
-    "disruption budget": (
-        {**vcjob(), "metadata": {"name": "train", "annotations": {"volcano.sh/jdb-min-available": "0"}}},
-        "metadata.annotations[volcano.sh/jdb-min-available]",
-        'invalid value <"0"> for volcano.sh/jdb-min-available, it must be a positive integer',
-    ),
-    "two disruption budgets of one pod": (
-        vcjob(task(template={"metadata": {"annotations": dict.fromkeys(BUDGETS, "1")}})),
-        f"spec.tasks[0].template.metadata.annotations[{BUDGETS[1]}]",
-        f"not allow configure multiple annotations <[{BUDGETS[0]} {BUDGETS[1]}]> at",
-    ),
-}
+        "conflict: If you want to use an existing PVC, just specify VolumeClaimName"),
+    "bad claim name": (vcjob(volumes=[{"mountPath": "/a", "volumeClaimName": "A_b"}]),
+        "spec.volumes[0].volumeClaimName", "invalid VolumeClaimName"),
+    "disruption budget": ({**vcjob(), "metadata": {"name": "train",
+        "annotations": {"volcano.sh/jdb-min-available": "0"}}}, "metadata.annotations[volcano.sh/jdb-min-available]",
+        'invalid value <"0"> for volcano.sh/jdb-min-available, it must be a positive integer'),
+    "two disruption budgets of one pod": (vcjob(task(template={"metadata": {"annotations": dict.fromkeys(BUDGETS,
+        "1")}})), f"spec.tasks[0].template.metadata.annotations[{BUDGETS[1]}]",
+        f"not allow configure multiple annotations <[{BUDGETS[0]} {BUDGETS[1]}]> at"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("job", "path", "words"), BAD.values(), ids=BAD.keys())
@@ -297,23 +169,17 @@ GOOD = {
     "leaf below another queue": vcjob(queue="leaf"),
     "one policy repeats an event": vcjob(policies=[policy(event="PodFailed", events=["PodFailed"])]),
     "any event and an exit code": vcjob(policies=[policy(event="*"), policy(exitCode=3)]),
-    "chain of dependencies": vcjob(
-        task("a"), task("b", dependsOn={"name": ["a"]}), task("c", dependsOn={"name": ["a", "b"]})
-    ),
-    "mpi with its own master name": vcjob(
-        task("boss", 1), task("w"), plugins={"mpi": ["--master=boss", "--unknown"], "ssh": ["--no-root"]}
-    ),
+    "chain of dependencies": vcjob(task("a"), task("b", dependsOn={"name": ["a"]}),
+        task("c", dependsOn={"name": ["a", "b"]})),
+    "mpi with its own master name": vcjob(task("boss", 1), task("w"),
+        plugins={"mpi": ["--master=boss", "--unknown"], "ssh": ["--no-root"]}),
     "mpi flag with one dash": vcjob(task("boss", 1), plugins={"mpi": ["-master", "boss"]}),
-    "timeouts": vcjob(
-        policies=[
-            policy(event=event, timeout=timeout)
-            for event, timeout in (("PodFailed", "1h30m"), ("PodEvicted", "0"), ("Unknown", ".5s"))
-        ]
-    ),
+    "timeouts": vcjob(policies=[policy(event=event, timeout=timeout) for event,
+        timeout in (("PodFailed", "1h30m"), ("PodEvicted", "0"), ("Unknown", ".5s"))]),
     "timeout with a sign": vcjob(policies=[policy(event="PodFailed", timeout="+5m")]),
     "an empty name beside a tier": vcjob(networkTopology={"highestTierAllowed": 1, "highestTierName": ""}),
     "whole CPUs by limit": aligned("restricted", containers=[cpus(2, "limits")]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("job", GOOD.values(), ids=GOOD.keys())
@@ -336,20 +202,14 @@ def test_all_errors_come_together() -> None:
 
 
 FLAG_WARNINGS = {
-    "unknown": (
-        {"mpi": ["--no-root", "--port=2222"]},
-        "spec.plugins[mpi]: unknown flag no-root is ignored; its flags are master, worker, port",
-    ),
+    "unknown": ({"mpi": ["--no-root", "--port=2222"]},
+        "spec.plugins[mpi]: unknown flag no-root is ignored; its flags are master, worker, port"),
     "no flags at all": ({"env": ["-x", "y"]}, "spec.plugins[env]: unknown flag x is ignored; it has no flags"),
-    "a switch that is neither": (
-        {"svc": ["--inject-hosts-env=maybe"]},
-        "spec.plugins[svc]: the value of flag inject-hosts-env does not fit; its default true holds",
-    ),
-    "a port that is none": (
-        {"pytorch": ["--port=99999"]},
-        "spec.plugins[pytorch]: the value of flag port does not fit; its default 23456 holds",
-    ),
-}
+    "a switch that is neither": ({"svc": ["--inject-hosts-env=maybe"]},
+        "spec.plugins[svc]: the value of flag inject-hosts-env does not fit; its default true holds"),
+    "a port that is none": ({"pytorch": ["--port=99999"]},
+        "spec.plugins[pytorch]: the value of flag port does not fit; its default 23456 holds"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("plugins", "words"), FLAG_WARNINGS.values(), ids=FLAG_WARNINGS.keys())

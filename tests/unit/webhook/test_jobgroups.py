@@ -26,12 +26,9 @@ resourceGroups:
 LATER = parse("resourceGroups: [{resourceGroup: gpu, labels: {zone: c, disk: ssd}, schedulerName: muster}]")
 GPU = {
     "metadata": {"annotations": {"volcano.sh/resource-group": "gpu"}},
-    "spec": {
-        "containers": [{"name": "main"}],
-        "nodeSelector": {"zone": "b", "own": "1"},
-        "tolerations": [{"key": "x"}],
-    },
-}
+    "spec": {"containers": [{"name": "main"}], "nodeSelector": {"zone": "b", "own": "1"},
+        "tolerations": [{"key": "x"}]},
+}  # fmt: skip
 MANIFEST = vcjob(task("a", template=GPU), {"replicas": 1, "template": {"spec": {"containers": [{"name": "main"}]}}})
 
 
@@ -147,16 +144,13 @@ def test_a_foreign_note(note: str) -> None:
     assert updated({**old, "status": {}}, old, LATER) == {**old, "status": {}}
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        {"spec": {"containers": [], "nodeSelector": "x"}},
-        {"spec": {"containers": [], "tolerations": [None]}},
-        {"spec": {"containers": []}, "metadata": {"annotations": []}},
-        {"metadata": {"labels": 7}},
-        {"metadata": True, "spec": True},
-    ],
-)
+@pytest.mark.parametrize("template", [
+    {"spec": {"containers": [], "nodeSelector": "x"}},
+    {"spec": {"containers": [], "tolerations": [None]}},
+    {"spec": {"containers": []}, "metadata": {"annotations": []}},
+    {"metadata": {"labels": 7}},
+    {"metadata": True, "spec": True},
+])  # fmt: skip
 def test_a_template_of_another_shape(template: JSON) -> None:
     """It is the API server's to refuse."""
     job = vcjob(task(template=template))

@@ -12,11 +12,7 @@ from webhook.validate.jobtemplates import cron_reviewer, review_flow, template_r
 
 TASK: JSON = {"name": "t", "replicas": 2, "template": {"spec": {"containers": [{"name": "main", "image": "none"}]}}}
 UNNAMED = {key: value for key, value in TASK.items() if key != "name"}
-REVIEWS = {
-    "JobFlow": review_flow,
-    "JobTemplate": template_reviewer(FRAMEWORK),
-    "CronJob": cron_reviewer(FRAMEWORK),
-}
+REVIEWS = {"JobFlow": review_flow, "JobTemplate": template_reviewer(FRAMEWORK), "CronJob": cron_reviewer(FRAMEWORK)}
 
 
 def made(kind: str, name: str, **spec: Any) -> JSON:
@@ -60,31 +56,16 @@ WRONG: list[tuple[JSON, str, str]] = [
     ),
     (job_flow(step("B")), "spec.flows[0].name", "must be a DNS label"),
     (job_flow(step("b" * 60)), "spec.flows[0].name", "at most 63 characters"),
-    (
-        job_flow(step("a", httpGetList=[{"port": 80}])),
-        "spec.flows[0].dependsOn.probe.httpGetList",
-        "connects to no pods",
-    ),
-    (
-        job_flow(step("a"), step("b", "a", tcpSocketList=[{"port": 80}])),
-        "spec.flows[1].dependsOn.probe.tcpSocketList",
-        "connects to no pods",
-    ),
-    (
-        job_flow(step("a", taskStatusList=[{"taskName": "t", "phase": "Running"}])),
-        "spec.flows[0].dependsOn.probe.taskStatusList",
-        "name the steps of these tasks",
-    ),
-    (
-        job_flow(step("a"), step("b", "a", taskStatusList=[{"taskName": "t", "phase": "Ready"}])),
-        "spec.flows[1].dependsOn.probe.taskStatusList[0].phase",
-        "must be one of Pending, Running",
-    ),
-    (
-        job_flow(step("a"), step("b", "a", taskStatusList=[{"phase": "Running"}])),
-        "spec.flows[1].dependsOn.probe.taskStatusList[0].taskName",
-        "must be the name of a task",
-    ),
+    (job_flow(step("a", httpGetList=[{"port": 80}])), "spec.flows[0].dependsOn.probe.httpGetList",
+        "connects to no pods"),
+    (job_flow(step("a"), step("b", "a", tcpSocketList=[{"port": 80}])), "spec.flows[1].dependsOn.probe.tcpSocketList",
+        "connects to no pods"),
+    (job_flow(step("a", taskStatusList=[{"taskName": "t", "phase": "Running"}])),
+        "spec.flows[0].dependsOn.probe.taskStatusList", "name the steps of these tasks"),
+    (job_flow(step("a"), step("b", "a", taskStatusList=[{"taskName": "t", "phase": "Ready"}])),
+        "spec.flows[1].dependsOn.probe.taskStatusList[0].phase", "must be one of Pending, Running"),
+    (job_flow(step("a"), step("b", "a", taskStatusList=[{"phase": "Running"}])),
+        "spec.flows[1].dependsOn.probe.taskStatusList[0].taskName", "must be the name of a task"),
     (job_flow(*(step(f"s{index}") for index in range(STEPS.value + 1))), "spec.flows", STEPS.name),
     (job_flow(step("a", *["a"] * (STEP_NEEDS.value + 1))), "spec.flows", STEP_NEEDS.name),
     (job_template(), "spec.tasks", "No task specified"),
@@ -101,7 +82,7 @@ WRONG: list[tuple[JSON, str, str]] = [
     (cron_job("c" * 52, {**TASK, "name": "t" * 9}), "spec.jobTemplate.spec.tasks[0].name", "63 are allowed"),
     (cron_job(startingDeadlineSeconds=10**10), "spec.startingDeadlineSeconds", "seconds"),
     (cron_job(jobTemplate={"spec": {}}), "spec.jobTemplate.spec.tasks", "No task specified"),
-]
+]  # fmt: skip
 
 
 def errors(document: JSON, old: JSON | None = None) -> list[str]:

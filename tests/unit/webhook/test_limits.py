@@ -76,40 +76,31 @@ def test_a_pod_group_is_at_most_as_long_as_is_read(tasks: int, told: list[str]) 
     """Else it would be admitted, and left out by all who plan it."""
     minimums = {f"worker-with-a-longer-name-{number:04}": 1 for number in range(tasks)}
     group = {"metadata": {"name": "g"}, "spec": {"queue": "free", "minTaskMember": minimums}}
-    review = podgroup.reviewer(lookups(QueueWorld(free=("root", "Open"))))
-    errors = review(request(group)).errors
+    errors = podgroup.reviewer(lookups(QueueWorld(free=("root", "Open"))))(request(group)).errors
     assert [error.path for error in errors if 'limit "bytes of a PodGroup\'s spec"' in error.message] == told
     assert len(errors) == len(told)
 
 
-def test_a_task_over_the_limit_is_told_instead_of_the_sum() -> None:
-    """Beside one that is not."""
-    tasks = [{"name": f"t{number}", "replicas": number, "template": TEMPLATE} for number in (1, 20_001)]
-    assert list(refused(job(tasks=tasks))) == ["spec.tasks[1].replicas"]
+def of(*replicas: int) -> Job:
+    """A Job whose tasks have so many pods."""
+    return job(tasks=[{"name": f"t{n}", "replicas": each, "template": TEMPLATE} for n, each in enumerate(replicas)])
 
 
-def test_tasks_count_together() -> None:
-    """Each may be under the limit."""
-    tasks = [{"name": f"t{number}", "replicas": 10_001, "template": TEMPLATE} for number in range(2)]
-    assert refused(job(tasks=tasks)) == {"spec.tasks": "must have at most 20000 pods (limit 'pods per gang')"}
-
-
-def test_a_job_of_too_many_tasks_is_refused() -> None:
-    """Also where each has one pod."""
-    tasks = [{"name": f"t{number}", "replicas": 1, "template": TEMPLATE} for number in range(TASKS.value + 1)]
-    assert refused(job(tasks=tasks)) == {"spec.tasks": f"must have at most {TASKS.value} tasks (limit 'tasks per Job')"}
-
-
-def test_a_job_at_the_limits_is_taken() -> None:
-    """The limit is allowed."""
-    tasks = [{"name": "w", "replicas": PODS.value, "template": TEMPLATE}]
-    assert refused(job(tasks=tasks)) == {}
-    assert over_limits(job(tasks=tasks)) is None
+@pytest.mark.parametrize(("replicas", "told"), [
+    ([1, 20_001], {"spec.tasks[1].replicas": "must be at most 20000 (pods; limit 'pods per gang')"}),
+    ([10_001] * 2, {"spec.tasks": "must have at most 20000 pods (limit 'pods per gang')"}),
+    ([1] * (TASKS.value + 1), {"spec.tasks": f"must have at most {TASKS.value} tasks (limit 'tasks per Job')"}),
+    ([PODS.value], {}),
+], ids=["one task", "all together", "too many tasks", "at the limit"])  # fmt: skip
+def test_pods_of_tasks(replicas: list[int], told: dict[str, str]) -> None:
+    """A task that is over the limit alone is told instead of the sum."""
+    assert refused(of(*replicas)) == told
 
 
 def test_the_controller_makes_nothing_for_a_job_over_the_limits() -> None:
     """Admission was bypassed."""
-    failure = over_limits(job(tasks=[{"name": "w", "replicas": 10**9, "template": TEMPLATE}]))
+    assert over_limits(of(PODS.value)) is None
+    failure = over_limits(of(10**9))
     assert failure is not None
     assert not failure.transient
     assert "asks for 1000000000; at most 20000 pods are allowed" in failure.message

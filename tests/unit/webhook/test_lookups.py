@@ -69,15 +69,12 @@ class Server:
         return SubjectAccessReview(spec=what.spec, status=SubjectAccessReviewStatus(allowed=allowed))
 
 
-@pytest.mark.parametrize(
-    ("user", "namespace", "allowed"),
-    [
-        (UserInfo(username="eve"), "a", True),
-        (UserInfo(username="eve"), "b", False),
-        (UserInfo(username="bob"), "a", False),
-        (UserInfo(username="bob", groups=["admins"]), "b", True),
-    ],
-)
+@pytest.mark.parametrize(("user", "namespace", "allowed"), [
+    (UserInfo(username="eve"), "a", True),
+    (UserInfo(username="eve"), "b", False),
+    (UserInfo(username="bob"), "a", False),
+    (UserInfo(username="bob", groups=["admins"]), "b", True),
+])  # fmt: skip
 def test_a_right_is_that_of_its_user(user: UserInfo, namespace: str, *, allowed: bool) -> None:
     """Whoever was asked about a moment ago, with whatever groups, and for whatever namespace."""
     rights = Rights(Server(), lambda: 100.0)  # type: ignore[arg-type]  # all that is called

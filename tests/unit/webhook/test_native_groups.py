@@ -57,8 +57,7 @@ def admitted(workload: JSON) -> JSON:
 
 def errors(workload: JSON) -> dict[str, str]:
     """Field path → message of each error."""
-    verdict = reviewer(lookups(), FRAMEWORK)(request(workload))
-    return {error.path: error.cause for error in verdict.errors}
+    return {error.path: error.cause for error in reviewer(lookups(), FRAMEWORK)(request(workload)).errors}
 
 
 def reviewed(pod: JSON) -> JSON:
@@ -83,18 +82,15 @@ def test_a_job_that_asks_has_its_native_group_as_its_gang(scheduling: JSON) -> N
     assert names.GANG not in pod["metadata"]["labels"]
 
 
-def test_a_job_that_asks_for_nothing_is_a_gang_as_muster_reads_it() -> None:
-    """Also where the Job controller makes a native PodGroup for every Job."""
+@pytest.mark.parametrize(("spec", "asks", "gang"), [
+    ({}, False, "podgroup-job-uid"), ({"schedulingGroup": {"podGroupName": "train-group"}}, True, None),
+])  # fmt: skip
+def test_a_job_that_asks_for_nothing_is_a_gang_as_muster_reads_it(spec: JSON, gang: str | None, *, asks: bool) -> None:
+    """Also where the Job controller makes a native PodGroup for every Job; a template with a group asks for it."""
     workload = job(None)
-    assert names.NATIVE_GROUP not in admitted(workload)["spec"]["template"]["metadata"]["annotations"]
-    assert reviewed(member(admitted(workload)))["metadata"]["labels"][names.GANG] == "podgroup-job-uid"
-
-
-def test_a_template_that_names_a_group_has_it_as_its_gang() -> None:
-    """The Job controller makes none then."""
-    workload = job(None)
-    workload["spec"]["template"]["spec"]["schedulingGroup"] = {"podGroupName": "train-group"}
-    assert names.GANG not in reviewed(member(admitted(workload)))["metadata"]["labels"]
+    workload["spec"]["template"]["spec"] |= spec
+    assert (names.NATIVE_GROUP in admitted(workload)["spec"]["template"]["metadata"]["annotations"]) == asks
+    assert reviewed(member(admitted(workload)))["metadata"]["labels"].get(names.GANG) == gang
 
 
 def test_a_job_of_another_scheduler_is_not_marked() -> None:
@@ -143,37 +139,21 @@ def test_what_agrees_is_admitted(workload: JSON) -> None:
 
 MIN_COUNT = "spec.scheduling.schedulingPolicy.gang.minCount"
 DIFFER: dict[str, tuple[JSON, str, str, str]] = {
-    "annotation": (
-        job(gang(), own={names.MIN_MEMBER: "3"}),
-        f"metadata.annotations[{names.MIN_MEMBER}]", '"3"', f"{MIN_COUNT} is 4",
-    ),
-    "Volcano's annotation of the template": (
-        indexed_job(
-            labels=QUEUED, annotations={names.VOLCANO_GROUP_MIN_MEMBER: "2"}, scheduling=gang()
-        ), f"spec.template.metadata.annotations[{names.VOLCANO_GROUP_MIN_MEMBER}]", '"2"', f"{MIN_COUNT} is 4",
-    ),
-    "left out": (
-        job(gang(None), min_member="3"),
-        f"spec.template.metadata.annotations[{names.MIN_MEMBER}]", '"3"', "spec.parallelism 4",
-    ),
-    "basic": (
-        job(BASIC, min_member="4"),
-        f"spec.template.metadata.annotations[{names.MIN_MEMBER}]", '"4"', "must be 1 or left out",
-    ),
-    "framework": (
-        job(gang(2), labels={"muster.dev/framework": "torch"}), MIN_COUNT, "2", "has 4 pods start together",
-    ),
-    "framework and basic": (
-        job(BASIC, labels={"muster.dev/framework": "torch"}),
-        "spec.scheduling.schedulingPolicy", "1", "has 4 pods start together",
-    ),
-    "topology": (
-        job(gang(key="rack"), topology_required="zone"),
-        f"spec.template.metadata.annotations[{names.TOPOLOGY_REQUIRED}]", '"zone"', "topology[0].key is 'rack'",
-    ),
-    "another gang": (
-        job(gang(), labels={names.GANG: "mine"}), "spec.scheduling", "4", "are to be in PodGroup mine",
-    ),
+    "annotation": (job(gang(), own={names.MIN_MEMBER: "3"}), f"metadata.annotations[{names.MIN_MEMBER}]", '"3"',
+        f"{MIN_COUNT} is 4"),
+    "Volcano's annotation of the template": (indexed_job(labels=QUEUED,
+        annotations={names.VOLCANO_GROUP_MIN_MEMBER: "2"}, scheduling=gang()),
+        f"spec.template.metadata.annotations[{names.VOLCANO_GROUP_MIN_MEMBER}]", '"2"', f"{MIN_COUNT} is 4"),
+    "left out": (job(gang(None), min_member="3"), f"spec.template.metadata.annotations[{names.MIN_MEMBER}]", '"3"',
+        "spec.parallelism 4"),
+    "basic": (job(BASIC, min_member="4"), f"spec.template.metadata.annotations[{names.MIN_MEMBER}]", '"4"',
+        "must be 1 or left out"),
+    "framework": (job(gang(2), labels={"muster.dev/framework": "torch"}), MIN_COUNT, "2", "has 4 pods start together"),
+    "framework and basic": (job(BASIC, labels={"muster.dev/framework": "torch"}), "spec.scheduling.schedulingPolicy",
+        "1", "has 4 pods start together"),
+    "topology": (job(gang(key="rack"), topology_required="zone"),
+        f"spec.template.metadata.annotations[{names.TOPOLOGY_REQUIRED}]", '"zone"', "topology[0].key is 'rack'"),
+    "another gang": (job(gang(), labels={names.GANG: "mine"}), "spec.scheduling", "4", "are to be in PodGroup mine"),
 }  # fmt: skip
 
 
@@ -274,12 +254,7 @@ def test_the_group_that_every_job_has_makes_way() -> None:
 
 
 def test_nothing_is_said_where_nothing_is_published() -> None:
-    """The API server does not serve the kind, or the settings say no."""
+    """The API server does not serve the kind, or settings say no; a pod whose owner cannot be read goes by itself."""
     assert named(pod(MINIMUM), served=False) is None
     assert "schedulingGroup" not in str(mutate(pod(MINIMUM), "team", lookups(QUEUES, workload()), FRAMEWORK).patch)
-
-
-def test_an_owner_that_cannot_be_read_is_no_obstacle() -> None:
-    """Such a pod goes by its own annotations."""
-    assert named(pod(MINIMUM), DownWorld()) == GROUP
-    assert named(pod(), DownWorld()) is None
+    assert (named(pod(MINIMUM), DownWorld()), named(pod(), DownWorld())) == (GROUP, None)

@@ -15,7 +15,7 @@ from muster.workloads.sample import SamplePod
 from webhook.config import ResourceGroup
 from webhook.offline.admission import OfflineAdmission, admit_all
 from webhook.offline.lookups import Documents
-from webhook.offline.manifests import ManifestError, documents_in, yaml_lines
+from webhook.offline.manifests import yaml_lines
 
 QUEUED = {"muster.dev/queue": "default"}
 BOTH = {**QUEUED, "muster.dev/framework": "torch"}
@@ -67,14 +67,11 @@ def test_the_configuration_stays_as_it_is() -> None:
     assert (group.affinity, group.labels) == ({"nodeAffinity": {}}, {"a": "b"})
 
 
-@pytest.mark.parametrize(
-    ("obj", "words"),
-    [
-        ({**pod(), "metadata": {"name": "a", "labels": [1]}}, "the object can not be read"),
-        (vcjob(task(topologyPolicy="best-effort", policies=7)), "the object can not be read"),
-        ({**vcjob(task(minAvailable=9)), "metadata": {"name": "train"}}, "'minAvailable' is greater than 'replicas'"),
-    ],
-)
+@pytest.mark.parametrize(("obj", "words"), [
+    ({**pod(), "metadata": {"name": "a", "labels": [1]}}, "the object can not be read"),
+    (vcjob(task(topologyPolicy="best-effort", policies=7)), "the object can not be read"),
+    ({**vcjob(task(minAvailable=9)), "metadata": {"name": "train"}}, "'minAvailable' is greater than 'replicas'"),
+])  # fmt: skip
 def test_what_would_be_refused(obj: JSON, words: str) -> None:
     """It is an error of the object and never an exception."""
     assert words in " ".join(map(str, admission().admit(obj).errors))
@@ -166,60 +163,3 @@ def test_each_line_knows_what_it_shows() -> None:
         ("    a", ("spec", "script")),
         ("    b", ("spec", "script")),
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("1e3", 1000), ("0x1F", 31), ("010", 8), ("-017", -15), ("0o17", 15), ("0b11", 3), ("1_000", 1000), ("+7", 7),
-        ("1.5", 1.5), (".5", 0.5), ("18446744073709551615", 2**64 - 1), ("-9223372036854775808", -(2**63)),
-        ("18446744073709551616", 18446744073709551616), ("36893488147419103233", 36893488147419103232),
-        ("2e30", 2e30), ("1e400", "1e400"), ("0x", "0x"), ("yes", True), ("n", False), ("Off", False), ("~", None),
-        ("", None), ("2026-01-01", "2026-01-01"), ("10:30", "10:30"), ("1.2.3", "1.2.3"), ("'1'", "1"),
-    ],
-)  # fmt: skip
-def test_words_are_read_as_kubectl_reads_them(text: str, value: Any) -> None:
-    """Octal numbers, numbers beyond 64 bits, truth values of YAML 1.1; times are texts."""
-    [document] = documents_in(f"kind: X\nvalue: {text}\n", "file")
-    assert (document["value"], type(document["value"])) == (value, type(value))
-
-
-@pytest.mark.parametrize(("key", "name"), [("1", "1"), ("true", "true"), ("No", "false"), ("1.5", "1.5"), ("a", "a")])
-def test_keys_are_texts(key: str, name: str) -> None:
-    """Also those that look like something else."""
-    [document] = documents_in(f"kind: X\nvalue:\n  {key}: 1\n", "file")
-    assert document["value"] == {name: 1}
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("[", "cannot read file: while parsing"),
-        ("? [a]\n: b", "a key must be a text, a number or a truth value"),
-        ("- a", "there should be Kubernetes objects, and there is ['a']"),
-        ("metadata: text", "there should be Kubernetes objects"),
-        ("items: [7]", "there should be Kubernetes objects, and there is 7"),
-        ("a: &a [*a]", "it is nested too deeply, or an alias holds itself"),
-        ("a: !!set {b}", "JSON has no set"),
-    ],
-)
-def test_what_is_no_manifest(text: str, words: str) -> None:
-    """The message names the file."""
-    with pytest.raises(ManifestError, match="file: ") as error:
-        list(documents_in(text, "file"))
-    assert words in str(error.value)
-
-
-def test_lists_json_and_nothing() -> None:
-    """The objects of a List are read one by one; JSON may be indented with tabs; an empty document is none."""
-    assert list(documents_in("items: [{kind: A}, {kind: B}]\n---\n# none\n---\nkind: C", "")) == [
-        {"kind": "A"}, {"kind": "B"}, {"kind": "C"},
-    ]  # fmt: skip
-    assert list(documents_in('{\n\t"kind": "A"\n}', "")) == [{"kind": "A"}]
-    assert list(documents_in("{kind: A}", "")) == [{"kind": "A"}]
-
-
-@pytest.mark.parametrize("word", ["y", "no", "1e3", "0o10", "null", "~", "2026-01-01"])
-def test_texts_that_kubectl_would_take_for_something_else(word: str) -> None:
-    """They are in quotes."""
-    assert yaml_text({"key": word}) == f"key: '{word}'\n"

@@ -14,12 +14,9 @@ from webhook.mutate.pod import mutate
 QUEUE, MANAGED = "muster.dev/queue", "muster.dev/managed"
 QUEUES = QueueWorld(**dict.fromkeys(("pod", "job", "ns"), ("root", "Open")))
 SAYS: dict[str, JSON] = {
-    "nothing": {},
-    "queue": {QUEUE: "?"},
-    "leave": {MANAGED: "false"},
-    "both": {QUEUE: "?", MANAGED: "false"},
-    "managed": {MANAGED: "true"},
-}
+    "nothing": {}, "queue": {QUEUE: "?"}, "leave": {MANAGED: "false"}, "both": {QUEUE: "?", MANAGED: "false"},
+    "managed": {MANAGED: "true"}
+}  # fmt: skip
 """Labels of an object; `?` becomes the name of the object's own queue."""
 
 
@@ -92,18 +89,14 @@ def test_a_namespace_is_enough() -> None:
     assert result["spec"]["schedulingGates"] == [{"name": "muster.dev/gang"}]
 
 
-@pytest.mark.parametrize(
-    "obj",
-    [
-        pod(owner="DaemonSet"),
-        pod(owner="Node"),
-        pod(nodeName="node-1"),
-        pod(schedulerName="foreign"),
-        pod({"scheduling.x-k8s.io/pod-group": "theirs"}),
-        {**pod(), "metadata": {"annotations": {"scheduling.k8s.io/group-name": "theirs"}}},
-    ],
-    ids=["DaemonSet", "static", "has a node", "other scheduler", "coscheduling", "Volcano"],
-)
+@pytest.mark.parametrize("obj", [
+    pod(owner="DaemonSet"),
+    pod(owner="Node"),
+    pod(nodeName="node-1"),
+    pod(schedulerName="foreign"),
+    pod({"scheduling.x-k8s.io/pod-group": "theirs"}),
+    {**pod(), "metadata": {"annotations": {"scheduling.k8s.io/group-name": "theirs"}}},
+], ids=["DaemonSet", "static", "has a node", "other scheduler", "coscheduling", "Volcano"])  # fmt: skip
 def test_a_namespace_leaves_alone_what_is_placed_by_others(obj: JSON) -> None:
     """A pod with a node, another scheduler or a gang does not take the queue of its namespace."""
     assert admitted(obj, {QUEUE: "ns"}) == obj
@@ -144,16 +137,12 @@ class Behind(NamespaceWorld):
 BEHIND = Behind(team={QUEUE: "ns"})
 
 
-@pytest.mark.parametrize(
-    ("obj", "queued"),
-    [
-        (pod(), True),
-        (pod({"muster.dev/framework": "torch"}, owner="ReplicaSet"), False),
-        ({**pod(), "metadata": {"annotations": {"scheduling.volcano.sh/queue-allocation-gate": "true"}}}, False),
-        (pod(schedulingGroup={"podGroupName": "g"}, schedulerName="muster"), False),
-    ],
-    ids=["for its namespace", "for its framework", "for its gate", "for its native group"],
-)
+@pytest.mark.parametrize(("obj", "queued"), [
+    (pod(), True),
+    (pod({"muster.dev/framework": "torch"}, owner="ReplicaSet"), False),
+    ({**pod(), "metadata": {"annotations": {"scheduling.volcano.sh/queue-allocation-gate": "true"}}}, False),
+    (pod(schedulingGroup={"podGroupName": "g"}, schedulerName="muster"), False),
+], ids=["for its namespace", "for its framework", "for its gate", "for its native group"])  # fmt: skip
 def test_a_pod_that_is_sent_for_its_namespace_has_its_queue(obj: JSON, *, queued: bool) -> None:
     """The API server has just read the label; a pod that is sent for itself need not be in such a namespace."""
     verdict = mutate(obj, "team", lookups(QUEUES, namespaces=BEHIND), FRAMEWORK)
@@ -170,29 +159,17 @@ def test_a_workload_that_is_sent_for_its_namespace_has_its_queue(labels: JSON, *
     assert ("namespace" in {why.source for why in verdict.reasons}) == queued
 
 
-@pytest.mark.parametrize(
-    ("api_version", "kind", "spec", "places"),
-    [
-        ("apps/v1", "Deployment", {"template": {}}, [("template",)]),
-        ("apps/v1", "StatefulSet", {"template": {"metadata": {}}}, [("template",)]),
-        ("batch/v1", "CronJob", {"jobTemplate": {"spec": {"template": {}}}}, [("jobTemplate", "spec", "template")]),
-        (
-            "jobset.x-k8s.io/v1alpha2",
-            "JobSet",
-            {"replicatedJobs": [{"template": {"spec": {"template": {}}}}, {"template": {"spec": {"template": {}}}}]},
-            [
-                ("replicatedJobs", 0, "template", "spec", "template"),
-                ("replicatedJobs", 1, "template", "spec", "template"),
-            ],
-        ),
-        (
-            "leaderworkerset.x-k8s.io/v1",
-            "LeaderWorkerSet",
-            {"leaderWorkerTemplate": {"size": 2, "leaderTemplate": {}, "workerTemplate": {}}},
-            [("leaderWorkerTemplate", "leaderTemplate"), ("leaderWorkerTemplate", "workerTemplate")],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("api_version", "kind", "spec", "places"), [
+    ("apps/v1", "Deployment", {"template": {}}, [("template",)]),
+    ("apps/v1", "StatefulSet", {"template": {"metadata": {}}}, [("template",)]),
+    ("batch/v1", "CronJob", {"jobTemplate": {"spec": {"template": {}}}}, [("jobTemplate", "spec", "template")]),
+    ("jobset.x-k8s.io/v1alpha2", "JobSet", {"replicatedJobs": [{"template": {"spec": {"template": {}}}},
+        {"template": {"spec": {"template": {}}}}]}, [("replicatedJobs", 0, "template", "spec", "template"),
+        ("replicatedJobs", 1, "template", "spec", "template")]),
+    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet",
+        {"leaderWorkerTemplate": {"size": 2, "leaderTemplate": {}, "workerTemplate": {}}},
+        [("leaderWorkerTemplate", "leaderTemplate"), ("leaderWorkerTemplate", "workerTemplate")]),
+])  # fmt: skip
 def test_labels_of_other_workloads(api_version: str, kind: str, spec: JSON, places: list[tuple[Any, ...]]) -> None:
     """Queue and framework go to each template, wherever the kind has it; the namespace is left to the pods."""
     labels = {QUEUE: "job", "muster.dev/framework": "torch"}

@@ -17,16 +17,13 @@ def test_pointer_escapes(parts: list[str]) -> None:
     assert jsonpointer.JsonPointer(pointer(*parts)).parts == parts
 
 
-@pytest.mark.parametrize(
-    ("document", "expected"),
-    [
-        ({}, {"metadata": {"labels": {"muster.dev/gang": "g"}}}),
-        ({"metadata": {}}, {"metadata": {"labels": {"muster.dev/gang": "g"}}}),
-        ({"metadata": {"labels": None}}, {"metadata": {"labels": {"muster.dev/gang": "g"}}}),
-        ({"metadata": {"labels": {"a/b": "c"}}}, {"metadata": {"labels": {"a/b": "c", "muster.dev/gang": "g"}}}),
-        ({"metadata": {"labels": {"muster.dev/gang": "old"}}}, {"metadata": {"labels": {"muster.dev/gang": "g"}}}),
-    ],
-)
+@pytest.mark.parametrize(("document", "expected"), [
+    ({}, {"metadata": {"labels": {"muster.dev/gang": "g"}}}),
+    ({"metadata": {}}, {"metadata": {"labels": {"muster.dev/gang": "g"}}}),
+    ({"metadata": {"labels": None}}, {"metadata": {"labels": {"muster.dev/gang": "g"}}}),
+    ({"metadata": {"labels": {"a/b": "c"}}}, {"metadata": {"labels": {"a/b": "c", "muster.dev/gang": "g"}}}),
+    ({"metadata": {"labels": {"muster.dev/gang": "old"}}}, {"metadata": {"labels": {"muster.dev/gang": "g"}}}),
+])  # fmt: skip
 def test_set_makes_missing_parents(document: dict[str, Any], expected: dict[str, Any]) -> None:
     """A member is set whatever is missing above it; null counts as missing."""
     patch = Patch(document)

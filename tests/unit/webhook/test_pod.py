@@ -93,14 +93,11 @@ def test_pod_without_owner_is_scheduled_without_a_gang() -> None:
     assert admitted(pod)["metadata"]["labels"] == QUEUED
 
 
-@pytest.mark.parametrize(
-    ("metadata", "gang"),
-    [
-        ({"annotations": {"scheduling.k8s.io/group-name": "own"}}, None),
-        ({"labels": {**QUEUED, "scheduling.x-k8s.io/pod-group": "own"}}, None),
-        ({"labels": {**QUEUED, "muster.dev/gang": "own"}}, "own"),
-    ],
-)
+@pytest.mark.parametrize(("metadata", "gang"), [
+    ({"annotations": {"scheduling.k8s.io/group-name": "own"}}, None),
+    ({"labels": {**QUEUED, "scheduling.x-k8s.io/pod-group": "own"}}, None),
+    ({"labels": {**QUEUED, "muster.dev/gang": "own"}}, "own"),
+])  # fmt: skip
 def test_a_gang_that_the_user_made_stays(metadata: JSON, gang: str | None) -> None:
     """A pod that belongs to a gang already keeps it, and waits for its placement."""
     pod = pod_of(indexed_job(labels=QUEUED))
@@ -112,8 +109,7 @@ def test_a_gang_that_the_user_made_stays(metadata: JSON, gang: str | None) -> No
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"spec": {"nodeName": "n1"}}, {"metadata": {"annotations": {"muster.dev/node": "n1"}}}],
+    "change", [{"spec": {"nodeName": "n1"}}, {"metadata": {"annotations": {"muster.dev/node": "n1"}}}]
 )
 def test_no_gate_for_a_pod_that_has_its_node(change: JSON) -> None:
     """A pod that is bound or pinned already must not wait."""
@@ -161,20 +157,16 @@ def test_reserved_env_is_refused() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("containers", "annotations", "target"),
-    [
-        (["main", "sidecar"], {}, "main"),
-        (["sidecar", "node"], {}, "node"),
-        (["node", "main"], {"kubectl.kubernetes.io/default-container": "main"}, "main"),
-        (["a", "b"], {"kubectl.kubernetes.io/default-container": "gone"}, "a"),
-    ],
-)
+@pytest.mark.parametrize(("containers", "annotations", "target"), [
+    (["main", "sidecar"], {}, "main"),
+    (["sidecar", "node"], {}, "node"),
+    (["node", "main"], {"kubectl.kubernetes.io/default-container": "main"}, "main"),
+    (["a", "b"], {"kubectl.kubernetes.io/default-container": "gone"}, "a"),
+])  # fmt: skip
 def test_which_container_is_shaped(containers: list[str], annotations: JSON, target: str) -> None:
     """The annotated one, else `node`, else the first."""
     job = indexed_job(*map(container, containers), annotations=annotations)
-    pod = admitted(pod_of(job), job)
-    assert [each["name"] for each in pod["spec"]["containers"] if "env" in each] == [target]
+    assert [each["name"] for each in admitted(pod_of(job), job)["spec"]["containers"] if "env" in each] == [target]
 
 
 def test_sidecar_put_in_front_by_another_webhook() -> None:
@@ -278,19 +270,14 @@ def limits(pod: JSON) -> list[Any]:
     return [(each.get("resources") or {}).get("limits") for each in pod["spec"]["containers"]]
 
 
-@pytest.mark.parametrize(
-    ("containers", "expected"),
-    [
-        ([{"name": "a"}], [MARKERS]),
-        ([{"name": "a"}, {"name": "b", "resources": {"limits": {"cpu": "1"}}}], [None, {"cpu": "1", **MARKERS}]),
-        ([{"name": "a", "resources": {}}, {"name": "b", "resources": {"limits": {}}}], [MARKERS, {}]),
-        (
-            [{"name": "a"}, {"name": "b", "resources": {"limits": {"muster.dev/member": 1}}}],
-            [None, {"muster.dev/member": 1, "muster.dev/binding": "1"}],
-        ),
-        ([], []),
-    ],
-)
+@pytest.mark.parametrize(("containers", "expected"), [
+    ([{"name": "a"}], [MARKERS]),
+    ([{"name": "a"}, {"name": "b", "resources": {"limits": {"cpu": "1"}}}], [None, {"cpu": "1", **MARKERS}]),
+    ([{"name": "a", "resources": {}}, {"name": "b", "resources": {"limits": {}}}], [MARKERS, {}]),
+    ([{"name": "a"}, {"name": "b", "resources": {"limits": {"muster.dev/member": 1}}}],
+        [None, {"muster.dev/member": 1, "muster.dev/binding": "1"}]),
+    ([], []),
+])  # fmt: skip
 def test_where_markers_go(containers: list[JSON], expected: list[Any]) -> None:
     """To the first container that has limits, else to the first; one that is there already is not added again."""
     pod = {"metadata": {"name": "a", "labels": QUEUED}, "spec": {"containers": containers}}
@@ -317,8 +304,7 @@ def test_pods_that_muster_does_not_place() -> None:
 
 def test_tasks_of_a_volcano_job() -> None:
     """Their pods do not pass the webhook, so the templates are marked, where Muster places their pods."""
-    other = {"spec": {"schedulerName": "other", "containers": [{"name": "main"}]}}
-    job = vcjob(task("a"), task("b", template=other))
+    job = vcjob(task("a"), task("b", template={"spec": {"schedulerName": "other", "containers": [{"name": "main"}]}}))
     after = apply(job, job_defaults(marks=True)(request(job)).patch)
     assert [limits({"spec": each["template"]["spec"]}) for each in after["spec"]["tasks"]] == [[MARKERS], [None]]
     assert not job_defaults(marks=True)(request(after)).patch

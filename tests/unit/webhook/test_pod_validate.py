@@ -29,16 +29,13 @@ def test_what_is_no_amount(amount: str) -> None:
     assert refused(most=amount) == [f"metadata.annotations[{MAX}]"]
 
 
-@pytest.mark.parametrize(
-    ("annotations", "phrase"),
-    [
-        ({MIN: "-1"}, f'invalid value <"-1"> for {MIN}, it must be a positive integer'),
-        ({MAX: "0"}, f'invalid value <"0"> for {MAX}, it must be a positive integer'),
-        ({MIN: "0%"}, f'invalid value <"0%"> for {MIN}, it must be a valid percentage which between 1% ~ 99%'),
-        ({MAX: "100%"}, f'invalid value <"100%"> for {MAX}, it must be a valid percentage which between 1% ~ 99%'),
-        ({MIN: "1", MAX: "50%"}, f"not allow configure multiple annotations <[{MIN} {MAX}]> at same time"),
-    ],
-)
+@pytest.mark.parametrize(("annotations", "phrase"), [
+    ({MIN: "-1"}, f'invalid value <"-1"> for {MIN}, it must be a positive integer'),
+    ({MAX: "0"}, f'invalid value <"0"> for {MAX}, it must be a positive integer'),
+    ({MIN: "0%"}, f'invalid value <"0%"> for {MIN}, it must be a valid percentage which between 1% ~ 99%'),
+    ({MAX: "100%"}, f'invalid value <"100%"> for {MAX}, it must be a valid percentage which between 1% ~ 99%'),
+    ({MIN: "1", MAX: "50%"}, f"not allow configure multiple annotations <[{MIN} {MAX}]> at same time"),
+])  # fmt: skip
 def test_phrases_of_volcano(annotations: JSON, phrase: str) -> None:
     """Tools look for them; of two annotations the second is refused, whatever they say."""
     [error] = review(request({"metadata": {"name": "p", "annotations": annotations}})).errors

@@ -3,18 +3,7 @@
 from typing import Any
 
 import pytest
-from webhook_world import (
-    FRAMEWORK,
-    JSON,
-    NamespaceWorld,
-    QueueTree,
-    apply,
-    job_defaults,
-    lookups,
-    request,
-    task,
-    vcjob,
-)
+from webhook_world import FRAMEWORK, JSON, NamespaceWorld, QueueTree, apply, job_defaults, lookups, request, task, vcjob
 
 from muster.api.names import NODE_POOL
 from webhook.mutate import pod
@@ -79,8 +68,7 @@ def test_a_job_of_another_pool_is_refused() -> None:
     """The message has both pools, for the Job and for a template."""
     given = vcjob(task(replicas=1, template={"spec": {"schedulerName": "muster-c", "containers": []}}), queue="b1")
     given["spec"]["schedulerName"] = "muster-c"
-    verdict = validate_job(lookups(QUEUES), FRAMEWORK)(request(given))
-    told = {error.path: error.message for error in verdict.errors}
+    told = {error.path: error.message for error in validate_job(lookups(QUEUES), FRAMEWORK)(request(given)).errors}
     for path in ("spec.schedulerName", "spec.tasks[0].template.spec.schedulerName"):
         assert "node pool 'c'" in told[path]
         assert "queue 'b1' is of node pool 'b'" in told[path]

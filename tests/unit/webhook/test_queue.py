@@ -28,35 +28,25 @@ BAD = {
     "bad quantity": (a_queue(capability={"cpu": "many"}), "spec.capability[cpu]", "is not a quantity"),
     "negative": (a_queue(deserved={"cpu": "-1"}), "spec.deserved[cpu]", "must not be negative"),
     "guarantee over deserved": (a_queue(deserved={"cpu": "1"}, guarantee={"resource": {"cpu": "1500m"}}),
-                                "spec.guarantee.resource[cpu]",
-                                '"1500m": deserved[cpu]=1000m must be >= guarantee[cpu]=1500m'),
-    "guarantee without deserved": (
-        a_queue(guarantee={"resource": {"memory": "1Gi"}}),
+        "spec.guarantee.resource[cpu]", '"1500m": deserved[cpu]=1000m must be >= guarantee[cpu]=1500m'),
+    "guarantee without deserved": (a_queue(guarantee={"resource": {"memory": "1Gi"}}),
         "spec.guarantee.resource[memory]",
-        "deserved[memory] must be >= guarantee[memory]=1073741824; set spec.deserved[memory] too",
-    ),
-    "guarantee within capability only": (
-        a_queue(capability={"cpu": 1}, guarantee={"resource": {"cpu": 2}}),
-        "spec.guarantee.resource[cpu]",
-        "deserved[cpu] must be >= guarantee[cpu]=2000m",
-    ),
+        "deserved[memory] must be >= guarantee[memory]=1073741824; set spec.deserved[memory] too"),
+    "guarantee within capability only": (a_queue(capability={"cpu": 1}, guarantee={"resource": {"cpu": 2}}),
+        "spec.guarantee.resource[cpu]", "deserved[cpu] must be >= guarantee[cpu]=2000m"),
     "CPUs over capability": (a_queue(deserved={"cpu": 8, "memory": 1}, capability={"cpu": 4}), "spec.deserved[cpu]",
                              "deserved[cpu]=8000m must be <= capability[cpu]=4000m"),
     "deserved over capability": (a_queue(deserved={"nvidia.com/gpu": 9}, capability={"nvidia.com/gpu": 8}),
-                                 "spec.deserved[nvidia.com/gpu]",
-                                 "deserved[nvidia.com/gpu]=9 must be <= capability[nvidia.com/gpu]=8"),
+        "spec.deserved[nvidia.com/gpu]", "deserved[nvidia.com/gpu]=9 must be <= capability[nvidia.com/gpu]=8"),
     "own parent": (a_queue(parent="new"), "spec.parent",
                    "cannot use itself as parent: a queue can not be its own ancestor: new is below new"),
     "circle": (a_queue("a", parent="b"), "spec.parent", "a is below b is below a"),
     "unknown parent": (a_queue(parent="nowhere"), "spec.parent", "queue nowhere does not exist; create it first"),
     "too long a notice": (a_queue(annotations={"muster.dev/max-evict-notice": "2h"}),
-                          "metadata.annotations[muster.dev/max-evict-notice]",
-                          "must be at most 3600 (seconds; limit 'eviction notice')"),
-    "weights": (
-        a_queue(annotations={"muster.dev/weights": "nvidia.com/gpu=-1"}),
+        "metadata.annotations[muster.dev/max-evict-notice]", "must be at most 3600 (seconds; limit 'eviction notice')"),
+    "weights": (a_queue(annotations={"muster.dev/weights": "nvidia.com/gpu=-1"}),
         "metadata.annotations[muster.dev/weights]",
-        "'nvidia.com/gpu=-1' is no resource with a weight from 0 to 65535; write it like nvidia.com/gpu=0,cpu=2.5",
-    ),
+        "'nvidia.com/gpu=-1' is no resource with a weight from 0 to 65535; write it like nvidia.com/gpu=0,cpu=2.5"),
     "too deep": (a_queue(parent="e"), "spec.parent", "exceeds the maximum allowed depth of 5: at most 5 levels"),
 }  # fmt: skip
 
@@ -118,15 +108,12 @@ def test_a_null_is_a_field_that_is_absent() -> None:
     assert [each.path for each in queue.reviewer(QUEUES)(request(bad)).errors] == ["spec.capability[cpu]"]
 
 
-@pytest.mark.parametrize(
-    ("name", "phrases"),
-    [
-        ("root", ["`root` queue can not be deleted", "has 5 child queues"]),
-        ("default", ["`default` queue can not be deleted"]),
-        ("a", ["has 1 child queues"]),
-        ("e", []),
-    ],
-)
+@pytest.mark.parametrize(("name", "phrases"), [
+    ("root", ["`root` queue can not be deleted", "has 5 child queues"]),
+    ("default", ["`default` queue can not be deleted"]),
+    ("a", ["has 1 child queues"]),
+    ("e", []),
+])  # fmt: skip
 def test_deletion(name: str, phrases: list[str]) -> None:
     """The two built-in queues and queues with children stay, in the words that tools look for."""
     errors = queue.reviewer(QUEUES)(request(a_queue(name), "DELETE")).errors
@@ -147,26 +134,23 @@ def test_deletion_of_a_parent_whose_child_is_gone(now: Queue | None, monkeypatch
     assert not list(queue.check_delete("a", QUEUES))
 
 
-@pytest.mark.parametrize(
-    ("name", "owner", "refused"),
-    [
-        ("a", "", True),
-        ("e", "", False),
-        ("shut", "", True),
-        ("shut", "batch.volcano.sh/v1alpha1", False),
-        ("nowhere", "batch.volcano.sh/v1alpha1", True),
-        ("shut", "batch/v1", True),
-        ("root", "batch/v1", True),
-        ("a", "batch/v1", True),
-        ("e", "batch/v1", False),
-        ("closing", "", True),
-        ("closing", "apps/v1", False),
-        ("closing", "batch.volcano.sh/v1alpha1", False),
-        ("leaf", "apps/v1", False),
-        ("parent", "apps/v1", True),
-        ("nowhere", "apps/v1", True),
-    ],
-)
+@pytest.mark.parametrize(("name", "owner", "refused"), [
+    ("a", "", True),
+    ("e", "", False),
+    ("shut", "", True),
+    ("shut", "batch.volcano.sh/v1alpha1", False),
+    ("nowhere", "batch.volcano.sh/v1alpha1", True),
+    ("shut", "batch/v1", True),
+    ("root", "batch/v1", True),
+    ("a", "batch/v1", True),
+    ("e", "batch/v1", False),
+    ("closing", "", True),
+    ("closing", "apps/v1", False),
+    ("closing", "batch.volcano.sh/v1alpha1", False),
+    ("leaf", "apps/v1", False),
+    ("parent", "apps/v1", True),
+    ("nowhere", "apps/v1", True),
+])  # fmt: skip
 def test_pod_group(name: str, owner: str, refused: bool) -> None:  # noqa: FBT001 - a column of the table
     """A user's needs an open leaf, a controller's may enter a closing one; a Volcano Job, which was asked, any."""
     reference = {"apiVersion": owner, "kind": "Job", "name": "x", "uid": "u", "controller": True}
@@ -186,23 +170,20 @@ def a_group(name: str, *owners: JSON, **metadata: object) -> JSON:
     return {"metadata": {"name": "g", "ownerReferences": [*owners], **metadata}, "spec": {"queue": name}}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        (a_group("e"), a_group("shut"), "`shut` status is `Closed`"),
-        (a_group("e"), a_group("a"), "can only submit job to leaf queue"),
-        (a_group("e"), a_group("nowhere"), "unable to find job queue"),
-        (a_group("e"), a_group("default"), ""),
-        (a_group("shut"), a_group("shut", finalizers=["x"]), ""),
-        (a_group("e"), a_group("shut", deletionTimestamp="2026-01-01T00:00:00Z"), ""),
-        (a_group(""), a_group("default"), ""),
-        (a_group("e", OF_THE_JOB), a_group("default", OF_THE_JOB), "must stay 'e'"),
-        (a_group("e", OF_THE_JOB), a_group("default"), "must stay 'e'"),
-        (a_group("e"), a_group("default", OF_THE_JOB), "must stay 'e'"),
-        (a_group("default", OF_THE_JOB), a_group("e", OF_THE_JOB), ""),
-        (a_group("e", {**OF_THE_JOB, "uid": "other"}), a_group("default"), "must stay 'e'"),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "words"), [
+    (a_group("e"), a_group("shut"), "`shut` status is `Closed`"),
+    (a_group("e"), a_group("a"), "can only submit job to leaf queue"),
+    (a_group("e"), a_group("nowhere"), "unable to find job queue"),
+    (a_group("e"), a_group("default"), ""),
+    (a_group("shut"), a_group("shut", finalizers=["x"]), ""),
+    (a_group("e"), a_group("shut", deletionTimestamp="2026-01-01T00:00:00Z"), ""),
+    (a_group(""), a_group("default"), ""),
+    (a_group("e", OF_THE_JOB), a_group("default", OF_THE_JOB), "must stay 'e'"),
+    (a_group("e", OF_THE_JOB), a_group("default"), "must stay 'e'"),
+    (a_group("e"), a_group("default", OF_THE_JOB), "must stay 'e'"),
+    (a_group("default", OF_THE_JOB), a_group("e", OF_THE_JOB), ""),
+    (a_group("e", {**OF_THE_JOB, "uid": "other"}), a_group("default"), "must stay 'e'"),
+])  # fmt: skip
 def test_a_pod_group_that_moves(old: JSON, new: JSON, words: str) -> None:
     """It needs what a new one needs; that of a Volcano Job is in the Job's queue or on its way back there."""
     errors = podgroup.reviewer(lookups(QUEUES, OwnerWorld(JOB)))(request(new, "UPDATE", old)).errors
@@ -366,21 +347,17 @@ def test_defaults(given: JSON, spec: JSON, annotations: JSON) -> None:
 VCJOB = {"kind": "Job", "apiVersion": "batch.volcano.sh/v1alpha1", "name": "train", "uid": "u"}
 
 
-@pytest.mark.parametrize(
-    ("group", "expected"),
-    [
-        ({"spec": {}}, "a"),
-        ({"spec": {"queue": "default"}}, "a"),
-        ({"spec": {"queue": "b"}}, "b"),
-        ({"metadata": {"ownerReferences": [{**VCJOB, "apiVersion": "batch/v1", "controller": True}]}, "spec": {}}, "a"),
-        ({"metadata": {"ownerReferences": [VCJOB]}, "spec": {"queue": "default"}}, "a"),
-        ({"metadata": {"ownerReferences": [{**VCJOB, "controller": True}]}, "spec": {"queue": "default"}}, "default"),
-    ],
-)
+@pytest.mark.parametrize(("group", "expected"), [
+    ({"spec": {}}, "a"),
+    ({"spec": {"queue": "default"}}, "a"),
+    ({"spec": {"queue": "b"}}, "b"),
+    ({"metadata": {"ownerReferences": [{**VCJOB, "apiVersion": "batch/v1", "controller": True}]}, "spec": {}}, "a"),
+    ({"metadata": {"ownerReferences": [VCJOB]}, "spec": {"queue": "default"}}, "a"),
+    ({"metadata": {"ownerReferences": [{**VCJOB, "controller": True}]}, "spec": {"queue": "default"}}, "default"),
+])  # fmt: skip
 def test_the_namespace_names_the_queue(group: JSON, expected: str) -> None:
     """Of a PodGroup that names none; that of which a Volcano Job is the controller is where its Job is."""
-    verdict = mutate_queues.reviewer(lookups(TREE))(request(group))
-    assert apply(group, verdict.patch)["spec"]["queue"] == expected
+    assert apply(group, mutate_queues.reviewer(lookups(TREE))(request(group)).patch)["spec"]["queue"] == expected
 
 
 def test_a_namespace_that_cannot_be_read_changes_no_group() -> None:

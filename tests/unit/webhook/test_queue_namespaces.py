@@ -17,14 +17,10 @@ from webhook.validate.volcano_job import job as volcano_job
 
 QUEUE, LOCKED = "muster.dev/queue", "muster.dev/queue-locked"
 QUEUES = QueueWorld(
-    {"research": "team in (vision, speech)", "theirs": "team=vision", "broken": "team in ("},
-    research=("root", "Open"),
-    theirs=("research", "Open"),
-    ours=("research", "Open"),
-    free=("root", "Open"),
-    broken=("root", "Open"),
-    closing=("root", "Closing"),
-)
+    {"research": "team in (vision, speech)", "theirs": "team=vision", "broken": "team in ("}, research=("root", "Open"),
+    theirs=("research", "Open"), ours=("research", "Open"), free=("root", "Open"), broken=("root", "Open"),
+    closing=("root", "Closing")
+)  # fmt: skip
 Ask = Callable[[str, NamespaceWorld], ReviewVerdict]
 
 
@@ -69,14 +65,12 @@ ENTERS: dict[str, Ask] = {
     "PodGroup of a Job": ask_group("batch.volcano.sh/v1alpha1"),
     "workload": lambda name, seen: workload.reviewer(seen_by(seen), FRAMEWORK)(request(a_deployment(name))),
     "TrainJob": lambda name, seen: trainjob.reviewer(seen_by(seen), FRAMEWORK)(request(a_train_job(name))),
-    "moved TrainJob": lambda name, seen: trainjob.reviewer(seen_by(seen), FRAMEWORK)(
-        request(a_train_job(name), "UPDATE", a_train_job("free"))
-    ),
-    "moved PodGroup": lambda name, seen: podgroup.reviewer(seen_by(seen))(
-        request(a_group(name), "UPDATE", a_group("free"))
-    ),
+    "moved TrainJob": lambda name, seen: trainjob.reviewer(seen_by(seen),
+        FRAMEWORK)(request(a_train_job(name), "UPDATE", a_train_job("free"))),
+    "moved PodGroup": lambda name, seen: podgroup.reviewer(seen_by(seen))(request(a_group(name), "UPDATE",
+        a_group("free"))),
     "pod": lambda name, seen: mutate_pod.reviewer(seen_by(seen), FRAMEWORK)(request(a_pod(name))),
-}
+}  # fmt: skip
 
 
 def refusals(verdict: ReviewVerdict) -> list[str]:
@@ -166,8 +160,7 @@ def test_a_train_job_in_a_locked_namespace_is_set_back() -> None:
     after = apply(obj, verdict.patch)
     assert after["metadata"]["labels"][QUEUE] == "free"
     assert len(verdict.warnings) == 1
-    review = trainjob.reviewer(seen_by(HELD), FRAMEWORK)
-    assert refusals(review(request(obj, "UPDATE", after)))
+    assert refusals(trainjob.reviewer(seen_by(HELD), FRAMEWORK)(request(obj, "UPDATE", after)))
 
 
 @pytest.mark.parametrize("kind", ["Job", "PodGroup", "PodGroup of a workload", "PodGroup of a Job", "moved PodGroup"])

@@ -55,17 +55,14 @@ def admitted(pod: JSON, namespace: str = "team", **more: Any) -> JSON:
     return spec
 
 
-@pytest.mark.parametrize(
-    ("namespace", "annotations", "name"),
-    [
-        ("team", {}, "gpu"),
-        ("team", {"volcano.sh/resource-group": "cpu"}, "gpu"),
-        ("x", {"volcano.sh/resource-group": "cpu", "team": "ops"}, "cpu"),
-        ("x", {"team": "ops"}, "ops"),
-        ("x", {"team": "dev", "volcano.sh/resource-group": "gpu"}, None),
-        ("", {}, None),
-    ],
-)
+@pytest.mark.parametrize(("namespace", "annotations", "name"), [
+    ("team", {}, "gpu"),
+    ("team", {"volcano.sh/resource-group": "cpu"}, "gpu"),
+    ("x", {"volcano.sh/resource-group": "cpu", "team": "ops"}, "cpu"),
+    ("x", {"team": "ops"}, "ops"),
+    ("x", {"team": "dev", "volcano.sh/resource-group": "gpu"}, None),
+    ("", {}, None),
+])  # fmt: skip
 def test_the_first_group_that_takes_a_pod(namespace: str, annotations: dict[str, str], name: str | None) -> None:
     """By its namespace or one of its annotations; the order of the file decides."""
     found = group_of(GROUPS, namespace, annotations)
@@ -189,15 +186,12 @@ def test_a_member_of_a_gang_has_both_gates() -> None:
     assert admitted(member, "x")["schedulingGates"] == [{"name": "muster.dev/gang"}, {"name": GATE}]
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"metadata": {"annotations": {GATE: "false"}}},
-        {"metadata": {"annotations": {**HELD, "muster.dev/node": "n1"}}},
-        {"spec": {"nodeName": "n1"}},
-        {"spec": {"schedulingGates": [{"name": GATE}]}},
-    ],
-)
+@pytest.mark.parametrize("change", [
+    {"metadata": {"annotations": {GATE: "false"}}},
+    {"metadata": {"annotations": {**HELD, "muster.dev/node": "n1"}}},
+    {"spec": {"nodeName": "n1"}},
+    {"spec": {"schedulingGates": [{"name": GATE}]}},
+])  # fmt: skip
 def test_no_gate(change: JSON) -> None:
     """For a pod that does not ask for it, or has its node or its gate already."""
     member = pod(annotations=HELD, schedulerName="volcano")
@@ -209,14 +203,11 @@ def test_no_gate(change: JSON) -> None:
 LABEL_IT = ", or label the pod or its namespace muster.dev/queue"
 
 
-@pytest.mark.parametrize(
-    ("spec", "named", "advice"),
-    [
-        ({}, "default-scheduler", LABEL_IT),
-        ({"schedulerName": "default-scheduler"}, "default-scheduler", LABEL_IT),
-        ({"schedulerName": "mine"}, "mine", ""),
-    ],
-)
+@pytest.mark.parametrize(("spec", "named", "advice"), [
+    ({}, "default-scheduler", LABEL_IT),
+    ({"schedulerName": "default-scheduler"}, "default-scheduler", LABEL_IT),
+    ({"schedulerName": "mine"}, "mine", ""),
+])  # fmt: skip
 def test_the_gate_of_a_pod_of_another_scheduler(spec: JSON, named: str, advice: str) -> None:
     """No scheduler would lift it, so it is not added, and the user is told what would help."""
     verdict = reviewed(pod(annotations=HELD, **spec), "x")

@@ -87,17 +87,12 @@ def test_so_many_addresses_are_remembered() -> None:
     assert len(budgets._left) == MOST_PEERS
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        lambda client, number: DryRuns(client).attempt({"spec": {"hostname": str(number)}}, "theirs"),
-        lambda client, number: Rights(client).allows(
-            UserInfo(username=f"user-{number}"), ResourceAttributes(verb="get", resource="secrets")
-        ),
-        lambda client, number: Cached(client, JOBS).live(f"name-{number}", "theirs"),
-    ],
-    ids=["dry runs", "rights", "owners"],
-)
+@pytest.mark.parametrize("question", [
+    lambda client, number: DryRuns(client).attempt({"spec": {"hostname": str(number)}}, "theirs"),
+    lambda client, number: Rights(client).allows(UserInfo(username=f"user-{number}"),
+        ResourceAttributes(verb="get", resource="secrets")),
+    lambda client, number: Cached(client, JOBS).live(f"name-{number}", "theirs"),
+], ids=["dry runs", "rights", "owners"])  # fmt: skip
 def test_every_question_to_the_api_server_is_counted(question: Callable[[Any, int], Any]) -> None:
     """Those of a sender that is not known; an API server's are not."""
     client, budgets = Refuses(), Budgets(Clock(0.0))

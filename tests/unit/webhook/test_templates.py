@@ -134,16 +134,13 @@ def test_a_refusal_has_no_name_that_is_another_one_each_time() -> None:
     assert 'pods "t0" is forbidden: no' in said[0][0]
 
 
-@pytest.mark.parametrize(
-    ("refusal", "errors", "warnings"),
-    [
-        (Forbidden('violates PodSecurity "restricted:latest"'), 1, 0),
-        (BadRequest("Pod in version v1 cannot be handled as a Pod"), 1, 0),
-        (Forbidden("failed quota: q: must specify limits.cpu"), 1, 0),
-        (Forbidden("exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5"), 0, 1),
-        (BadRequest('admission webhook "x" does not support dry run'), 0, 0),
-    ],
-)
+@pytest.mark.parametrize(("refusal", "errors", "warnings"), [
+    (Forbidden('violates PodSecurity "restricted:latest"'), 1, 0),
+    (BadRequest("Pod in version v1 cannot be handled as a Pod"), 1, 0),
+    (Forbidden("failed quota: q: must specify limits.cpu"), 1, 0),
+    (Forbidden("exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5"), 0, 1),
+    (BadRequest('admission webhook "x" does not support dry run'), 0, 0),
+])  # fmt: skip
 def test_refusals_as_a_whole(refusal: APIError, errors: int, warnings: int) -> None:
     """Policies refuse; a quota that is used up now, or a webhook without dry runs, does not."""
     found = check_templates(decoded(a_job()), "n", Verdicts(t0=refusal))
@@ -151,15 +148,12 @@ def test_refusals_as_a_whole(refusal: APIError, errors: int, warnings: int) -> N
     assert all(refusal.message in words for words in [*map(str, found.errors), *found.warnings])
 
 
-@pytest.mark.parametrize(
-    ("refusal", "kept_back"),
-    [
-        (Forbidden('violates PodSecurity "restricted:latest"'), True),
-        (Forbidden("exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5"), True),
-        (Forbidden("no PriorityClass with name high was found"), False),
-        (Invalid("spec.containers[0].image: Required value"), False),
-    ],
-)
+@pytest.mark.parametrize(("refusal", "kept_back"), [
+    (Forbidden('violates PodSecurity "restricted:latest"'), True),
+    (Forbidden("exceeded quota: q, requested: pods=1, used: pods=5, limited: pods=5"), True),
+    (Forbidden("no PriorityClass with name high was found"), False),
+    (Invalid("spec.containers[0].image: Required value"), False),
+])  # fmt: skip
 def test_users_without_the_right_to_pods_get_no_quotes(refusal: APIError, kept_back: bool) -> None:  # noqa: FBT001 - a column of the table
     """Its policies and quotas are quoted to users who may create pods there; the refusal itself is for all."""
     told = check_templates(decoded(a_job()), "n", Verdicts(t0=refusal), lambda: False)
@@ -178,8 +172,7 @@ def test_the_sender_is_asked_for() -> None:
             return False
 
     def review(refusal: APIError) -> str:
-        world = lookups(dry_runs=Verdicts(t0=refusal), rights=NoRights())
-        handler = validate_job.reviewer(world, FRAMEWORK)
+        handler = validate_job.reviewer(lookups(dry_runs=Verdicts(t0=refusal), rights=NoRights()), FRAMEWORK)
         [error] = handler(request(a_job(), user_info=UserInfo(username="anne"))).errors
         return str(error)
 
@@ -246,16 +239,12 @@ def test_templates_are_tried_once_on_create_and_not_on_update() -> None:
 NO_CLASS = 'pods "t0-x" is forbidden: no PriorityClass with name high was found'
 
 
-@pytest.mark.parametrize(
-    ("changes", "refusal", "paths", "asked"),
-    [
-        ({"priorityClassName": "high"}, NO_CLASS, ["spec.priorityClassName"], 1),
-        ({"priorityClassName": "high"}, 'violates PodSecurity "restricted:latest"', [], 1),
-        ({"priorityClassName": "low", "minAvailable": 1}, NO_CLASS, [], 0),
-        ({}, NO_CLASS, [], 0),
-    ],
-    ids=["unknown", "refused for something else", "the same", "none any more"],
-)
+@pytest.mark.parametrize(("changes", "refusal", "paths", "asked"), [
+    ({"priorityClassName": "high"}, NO_CLASS, ["spec.priorityClassName"], 1),
+    ({"priorityClassName": "high"}, 'violates PodSecurity "restricted:latest"', [], 1),
+    ({"priorityClassName": "low", "minAvailable": 1}, NO_CLASS, [], 0),
+    ({}, NO_CLASS, [], 0),
+], ids=["unknown", "refused for something else", "the same", "none any more"])  # fmt: skip
 def test_a_new_priority_is_tried(changes: JSON, refusal: str, paths: list[str], asked: int) -> None:
     """On UPDATE one pod shows whether the class exists; templates may have a class of their own."""
     template = {"spec": {"priorityClassName": "own"}}

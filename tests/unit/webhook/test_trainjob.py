@@ -52,14 +52,10 @@ def said(verdict: ReviewVerdict) -> list[str]:
 
 
 NEW: dict[str, tuple[JSON, str]] = {
-    "api group": (
-        train_job(runtimeRef={"name": "r", "kind": "ClusterTrainingRuntime", "apiGroup": "x"}),
-        'spec.runtimeRef.apiGroup: Unsupported value: "x": must be trainer.kubeflow.org',
-    ),
-    "kind": (
-        train_job(runtimeRef={"name": "r", "kind": "Runtime"}),
-        'spec.runtimeRef.kind: Unsupported value: "Runtime": must be ClusterTrainingRuntime or TrainingRuntime',
-    ),
+    "api group": (train_job(runtimeRef={"name": "r", "kind": "ClusterTrainingRuntime", "apiGroup": "x"}),
+        'spec.runtimeRef.apiGroup: Unsupported value: "x": must be trainer.kubeflow.org'),
+    "kind": (train_job(runtimeRef={"name": "r", "kind": "Runtime"}),
+        'spec.runtimeRef.kind: Unsupported value: "Runtime": must be ClusterTrainingRuntime or TrainingRuntime'),
     "no such runtime": (
         train_job(runtimeRef={"name": "x", "kind": "TrainingRuntime"}),
         ('spec.runtimeRef: Invalid value: "x": specified trainingRuntime must be created before the TrainJob is '
@@ -238,11 +234,8 @@ UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
             )
         ],
     ),
-    "a mistake that was there": (
-        train_job(trainer={"env": [{"name": "PET_NNODES"}]}),
-        train_job(trainer={"env": [{"name": "PET_NNODES"}], "numNodes": 3}),
-        [],
-    ),
+    "a mistake that was there": (train_job(trainer={"env": [{"name": "PET_NNODES"}]}),
+        train_job(trainer={"env": [{"name": "PET_NNODES"}], "numNodes": 3}), []),
     "another mistake beside it": (
         train_job(trainer={"env": [{"name": "PET_NNODES"}]}),
         train_job(trainer={"env": [{"name": "PET_NNODES"}, {"name": "PET_NODE_RANK"}]}),
@@ -264,17 +257,11 @@ UPDATES: dict[str, tuple[JSON, JSON, list[str]]] = {
         ],
     ),
     "nothing that matters": (train_job(), train_job(suspend=True), []),
-    "only the time of a patch": (
-        train_job(runtimePatches=[patch()]),
-        train_job(runtimePatches=[{**patch(), "time": "2026-01-01T00:00:00Z"}]),
-        [],
-    ),
-    "on its way out": (
-        train_job(),
-        {**train_job(runtimePatches=[patch()]), "metadata": {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}},
-        [],
-    ),
-}
+    "only the time of a patch": (train_job(runtimePatches=[patch()]),
+        train_job(runtimePatches=[{**patch(), "time": "2026-01-01T00:00:00Z"}]), []),
+    "on its way out": (train_job(), {**train_job(runtimePatches=[patch()]),
+        "metadata": {"name": "a", "deletionTimestamp": "2026-01-01T00:00:00Z"}}, []),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("old", "new", "messages"), UPDATES.values(), ids=UPDATES.keys())
@@ -305,10 +292,7 @@ NO_CONTAINER = (
 )
 RUNTIMES: dict[str, tuple[JSON, list[str]]] = {
     "replicas": (runtime(step(replicas=2)), [f"{R}[0].replicas: Invalid value: 2: always must be 1 for a trainer"]),
-    "container": (
-        runtime(step(container="main")),
-        [NO_CONTAINER],
-    ),
+    "container": (runtime(step(container="main")), [NO_CONTAINER]),
     "order": (runtime(step(dependsOn=[{"name": "later", "status": "Ready"}])),
               [(f'{R}[0].dependsOn[0].name: Not found: "later": must be the name of a replicated job that stands '
                 "before it: none")]),
@@ -316,13 +300,8 @@ RUNTIMES: dict[str, tuple[JSON, list[str]]] = {
               ["spec.mlPolicy.numNodes: Invalid value: -1: must be a number from 0 to 20000"]),
     "two gangs": (runtime(podGroupPolicy={"coscheduling": {}, "volcano": {}}),
                   ["spec.podGroupPolicy: Forbidden: must have either coscheduling or volcano, not both"]),
-    "two at once": (
-        runtime(step(replicas=2, container="main")),
-        [
-            f"{R}[0].replicas: Invalid value: 2: always must be 1 for a trainer",
-            NO_CONTAINER,
-        ],
-    ),
+    "two at once": (runtime(step(replicas=2, container="main")),
+        [f"{R}[0].replicas: Invalid value: 2: always must be 1 for a trainer", NO_CONTAINER]),
 }  # fmt: skip
 
 
@@ -354,8 +333,7 @@ def test_an_unchanged_spec_is_not_looked_at_again() -> None:
     """A runtime from before Muster can be labelled, and freed of a finalizer."""
     old = runtime(mlPolicy={"ray": {}}, template={"spec": {"managedBy": "a.io/b"}})
     review = runtime_reviewer(ClusterTrainingRuntime)
-    labelled = {**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}
-    assert not review(request(labelled, "UPDATE", old)).errors
+    assert not review(request({**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}, "UPDATE", old)).errors
     assert review(request(old)).errors
     assert review(request({**old, "spec": {**old["spec"], "mlPolicy": {"ray": {"a": 1}}}}, "UPDATE", old)).errors
 

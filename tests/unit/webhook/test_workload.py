@@ -24,12 +24,7 @@ from muster.kube.errors import APIError, Forbidden
 from webhook.review import MalformedError
 
 JOBSET_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
-UNRANKED = {
-    "Deployment": "apps/v1",
-    "ReplicaSet": "apps/v1",
-    "DaemonSet": "apps/v1",
-    "ReplicationController": "v1",
-}
+UNRANKED = {"Deployment": "apps/v1", "ReplicaSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicationController": "v1"}
 
 
 def errors(document: JSON, old: JSON | None = None) -> dict[str, str]:
