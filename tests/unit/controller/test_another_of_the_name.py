@@ -47,8 +47,7 @@ def made_again(cluster: Cluster, earlier: Job) -> Job:
     """The Job is gone, and another one has its name."""
     cluster.api.remove(JOBS, job(cluster, "j"), at_once=True)
     cluster.api.collect()
-    spec = {"tasks": [], "minAvailable": 0}
-    made: Job = cluster.api.add(JOBS, {"metadata": {"name": "j"}, "spec": spec}, "n")
+    made: Job = cluster.api.add(JOBS, {"metadata": {"name": "j"}, "spec": {"tasks": [], "minAvailable": 0}}, "n")
     assert made.metadata.uid != earlier.metadata.uid
     return made
 
@@ -66,8 +65,7 @@ def test_a_command_for_an_earlier_job_is_dropped(cluster: Cluster) -> None:
 
 def test_a_command_for_a_job_that_is_not_known_yet_waits_for_it(cluster: Cluster) -> None:
     """The cache has the earlier one still, which is not aborted in its place; nor is the Command dropped."""
-    made = made_again(cluster, submit(cluster, "j", 2))
-    order(cluster, "AbortJob", made)
+    order(cluster, "AbortJob", made_again(cluster, submit(cluster, "j", 2)))
     commands_are_told(cluster)
     cluster.work(5)
     assert len(cluster.api.all(COMMANDS)) == 1

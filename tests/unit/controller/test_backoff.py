@@ -43,8 +43,7 @@ def refused_again(cluster: Cluster, *names: str) -> float:
 @pytest.mark.parametrize("action", ["RestartJob", "RestartTask", "RestartPod"])
 def test_restarts_of_refused_pods_come_later_each_time(cluster: Cluster, action: str) -> None:
     """Twice as late, up to a limit; the retries are used up as ever."""
-    policy = {"events": ["PodFailed"], "action": action}
-    add(cluster, "j", task("w", 1), policies=[policy], maxRetry=8)
+    add(cluster, "j", task("w", 1), policies=[{"events": ["PodFailed"], "action": action}], maxRetry=8)
     settle(cluster)
     waits = [refused_again(cluster, "j-w-0") for _ in range(7)]
     assert waits == pytest.approx([10, 20, 40, 80, 160, 300, 300], abs=1)
@@ -149,8 +148,7 @@ def ended_again(cluster: Cluster, name: str, ran_s: float) -> float:
 
 def test_a_job_that_ends_at_once_every_time_comes_back_later(cluster: Cluster) -> None:
     """After three restarts, which are never delayed; a life of a minute ends the row."""
-    policy = {"events": ["PodFailed"], "action": "RestartJob"}
-    add(cluster, "j", task("w", 1), policies=[policy], maxRetry=1_000_000)
+    add(cluster, "j", task("w", 1), policies=[{"events": ["PodFailed"], "action": "RestartJob"}], maxRetry=1_000_000)
     settle(cluster)
     waits = [ended_again(cluster, "j-w-0", 1.0) for _ in range(9)]
     assert (waits[:3], waits[3:]) == ([0.0] * 3, pytest.approx([5, 10, 20, 40, 40, 40], abs=1))

@@ -17,19 +17,11 @@ SEEDS = pytest.mark.parametrize("cluster", range(8), indirect=True)
 PARTITIONS = {"totalPartitions": 4, "partitionSize": 2, "minPartitions": 2}
 
 
-@pytest.mark.parametrize(
-    ("action", "tasks", "least", "failed"),
-    [
-        pytest.param("RestartTask", [task("w", 10), task("v", 10)], 5, range(10), id="of a task, in an elastic Job"),
-        pytest.param(
-            "RestartPartition",
-            [task("w", 8, minAvailable=4, partitionPolicy=PARTITIONS)],
-            4,
-            (2, 3),
-            id="of a partition",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("action", "tasks", "least", "failed"), [
+    pytest.param("RestartTask", [task("w", 10), task("v", 10)], 5, range(10), id="of a task, in an elastic Job"),
+    pytest.param("RestartPartition", [task("w", 8, minAvailable=4, partitionPolicy=PARTITIONS)], 4, (2, 3),
+        id="of a partition"),
+])  # fmt: skip
 @SEEDS
 def test_pods_that_fail_together_are_one_restart(
     cluster: Cluster, action: str, tasks: list[dict[str, Any]], least: int, failed: Sequence[int]
@@ -202,8 +194,7 @@ def test_what_was_done_for_a_job_that_is_gone_is_forgotten(cluster: Cluster) -> 
 
 def test_an_eviction_of_a_pending_job_that_nobody_saw(cluster: Cluster) -> None:
     """Some of its pods ran already."""
-    policy = {"events": ["PodEvicted"], "action": "TerminateJob"}
-    add(cluster, "j", task("w", 2), task("x", 1), policies=[policy])
+    add(cluster, "j", task("w", 2), task("x", 1), policies=[{"events": ["PodEvicted"], "action": "TerminateJob"}])
     turn(cluster)
     cluster._plan_group(cluster.api.all(POD_GROUPS)[0], everything=True)
     turn(cluster, 2)
@@ -280,8 +271,7 @@ def test_a_timer_of_an_evicted_pod_is_noted_at_once(cluster: Cluster) -> None:
 
 def test_counters_of_a_restart_of_two_tasks(cluster: Cluster) -> None:
     """What is published while pods go is what will be."""
-    policy = {"events": ["PodFailed"], "action": "RestartTask"}
-    add(cluster, "j", task("w", 3), task("v", 3), policies=[policy])
+    add(cluster, "j", task("w", 3), task("v", 3), policies=[{"events": ["PodFailed"], "action": "RestartTask"}])
     assert cluster.converge()
     fail(cluster, "j-w-0", "j-v-0")
     seen: list[tuple[int, int, int]] = []

@@ -34,19 +34,16 @@ def job(name: str, phase: Phase = "Running", at: str = CREATED) -> Job:
     return Job(metadata=metadata, status=JobStatus(state=JobState(phase=phase, last_transition_time=at)))
 
 
-@pytest.mark.parametrize(
-    ("now", "last", "deadline", "expected"),
-    [
-        ("2026-01-01T00:45:00Z", None, None, None),
-        ("2026-01-01T01:00:00Z", None, None, "2026-01-01T01:00:00Z"),
-        ("2026-01-01T05:59:00Z", None, None, "2026-01-01T05:00:00Z"),
-        ("2026-01-01T05:59:00Z", "2026-01-01T05:00:00Z", None, None),
-        ("2026-01-01T05:59:00Z", "2026-01-01T03:00:00Z", None, "2026-01-01T05:00:00Z"),
-        ("2026-01-01T05:59:00Z", None, 60, None),
-        ("2026-01-01T05:00:30Z", None, 60, "2026-01-01T05:00:00Z"),
-        ("2036-01-01T05:00:30Z", None, None, "2036-01-01T05:00:00Z"),
-    ],
-)
+@pytest.mark.parametrize(("now", "last", "deadline", "expected"), [
+    ("2026-01-01T00:45:00Z", None, None, None),
+    ("2026-01-01T01:00:00Z", None, None, "2026-01-01T01:00:00Z"),
+    ("2026-01-01T05:59:00Z", None, None, "2026-01-01T05:00:00Z"),
+    ("2026-01-01T05:59:00Z", "2026-01-01T05:00:00Z", None, None),
+    ("2026-01-01T05:59:00Z", "2026-01-01T03:00:00Z", None, "2026-01-01T05:00:00Z"),
+    ("2026-01-01T05:59:00Z", None, 60, None),
+    ("2026-01-01T05:00:30Z", None, 60, "2026-01-01T05:00:00Z"),
+    ("2036-01-01T05:00:30Z", None, None, "2036-01-01T05:00:00Z"),
+])  # fmt: skip
 def test_the_latest_missed_time_is_due(now: str, last: str | None, deadline: int | None, expected: str | None) -> None:
     """Once, and not after its deadline."""
     found = due_s(cron_job(last, startingDeadlineSeconds=deadline), HOURLY, parse_time(now) or 0.0)

@@ -52,14 +52,11 @@ def test_a_task_follows_when_the_minimum_of_the_other_is_ready(cluster: Cluster)
     assert least(cluster) == [3]
 
 
-@pytest.mark.parametrize(
-    ("action", "left", "minimum"),
-    [
-        ("RestartJob", ["j-a-0", "j-a-1"], 2),
-        ("RestartTask", ["j-a-0", "j-a-1", "j-b-0"], 3),
-        ("RestartPod", ["j-a-0", "j-a-1", "j-b-0"], 3),
-    ],
-)
+@pytest.mark.parametrize(("action", "left", "minimum"), [
+    ("RestartJob", ["j-a-0", "j-a-1"], 2),
+    ("RestartTask", ["j-a-0", "j-a-1", "j-b-0"], 3),
+    ("RestartPod", ["j-a-0", "j-a-1", "j-b-0"], 3),
+])  # fmt: skip
 @pytest.mark.parametrize("died", [False, True])
 def test_after_a_restart(cluster: Cluster, action: str, left: list[str], minimum: int, *, died: bool) -> None:
     """Of the whole Job the order begins again; of what others waited for, those that have started stay, and count."""
@@ -81,8 +78,7 @@ def test_after_a_restart(cluster: Cluster, action: str, left: list[str], minimum
 
 def test_a_dependent_that_is_lost_waits_for_what_it_depends_on(cluster: Cluster) -> None:
     """Evicted while the others are not ready, it comes when they are again; its gang misses it meanwhile."""
-    tasks = [task("a", 2), task("b", 1, **AFTER_A)]
-    submit(cluster, "j", 0, tasks=tasks, minAvailable=3)
+    submit(cluster, "j", 0, tasks=[task("a", 2), task("b", 1, **AFTER_A)], minAvailable=3)
     fail(cluster, "j-a-1")
     cluster.api.remove(PODS, cluster.api.find(PODS, "j-b-0", "n"), at_once=True)
     settle(cluster)
@@ -126,16 +122,13 @@ def chain(min_available: int, *tasks: tuple[str, int, int | None, str]) -> Job:
 CHAIN = chain(4, ("a", 2, 2, ""), ("b", 1, 1, "a"), ("c", 1, 1, "b"))
 
 
-@pytest.mark.parametrize(
-    ("of", "later", "least", "tasks"),
-    [
-        (CHAIN, ("b", "c"), 2, {"a": 2}),
-        (CHAIN, ("c",), 3, {"a": 2, "b": 1}),
-        (CHAIN, (), 4, {"a": 2, "b": 1, "c": 1}),
-        (chain(3, ("worker", 10, 10, ""), ("master", 1, 1, "worker")), ("master",), 3, {"worker": 10}),
-        (chain(6, ("a", 4, 2, ""), ("b", 2, 1, "a")), ("b",), 4, {"a": 2}),
-    ],
-)
+@pytest.mark.parametrize(("of", "later", "least", "tasks"), [
+    (CHAIN, ("b", "c"), 2, {"a": 2}),
+    (CHAIN, ("c",), 3, {"a": 2, "b": 1}),
+    (CHAIN, (), 4, {"a": 2, "b": 1, "c": 1}),
+    (chain(3, ("worker", 10, 10, ""), ("master", 1, 1, "worker")), ("master",), 3, {"worker": 10}),
+    (chain(6, ("a", 4, 2, ""), ("b", 2, 1, "a")), ("b",), 4, {"a": 2}),
+])  # fmt: skip
 def test_the_minimum_counts_what_can_exist(of: Job, later: tuple[str, ...], least: int, tasks: dict[str, int]) -> None:
     """Members, per task and in resources; never more than there can be pods."""
     made = group(of, {}, later)
@@ -144,36 +137,28 @@ def test_the_minimum_counts_what_can_exist(of: Job, later: tuple[str, ...], leas
     assert made.metadata.annotations.get(names.LATER_TASKS, "") == ",".join(sorted(later))
 
 
-@pytest.mark.parametrize(
-    ("pods", "later"),
-    [
-        ([], {"b", "c"}),
-        ([member("a", 0), member("a", 1)], {"c"}),
-        ([member("a", 0), member("a", 1), member("b", 0, "Pending", node="")], {"c"}),
-        ([member("a", 0, "Succeeded"), member("a", 1), member("b", 0)], set()),
-        ([member("b", 0)], set()),
-    ],
-)
+@pytest.mark.parametrize(("pods", "later"), [
+    ([], {"b", "c"}),
+    ([member("a", 0), member("a", 1)], {"c"}),
+    ([member("a", 0), member("a", 1), member("b", 0, "Pending", node="")], {"c"}),
+    ([member("a", 0, "Succeeded"), member("a", 1), member("b", 0)], set()),
+    ([member("b", 0)], set()),
+])  # fmt: skip
 def test_a_new_group_holds_back_what_is_not_ready(pods: list[Pod], later: set[str]) -> None:
     """As far as its pods, those of a resumed Job for example, do not say otherwise."""
     assert not_counted_yet(CHAIN, pods, None) == later
 
 
-@pytest.mark.parametrize(
-    ("listed", "pods", "later"),
-    [
-        (("b", "c"), [member("a", 0), member("a", 1)], {"b", "c"}),
-        (("b", "c"), [member("a", 0), member("a", 1), member("b", 0, "Pending", node="")], {"b", "c"}),
-        (("b", "c"), [member("b", 0, "Pending")], {"c"}),
-        (("b", "c"), [member("b", 0, going=True)], {"b", "c"}),
-        (("c",), [], {"c"}),
-        ((), [], set()),
-        (("gone",), [], set()),
-    ],
-)
-def test_a_task_is_counted_when_it_has_started_and_from_then_on(
-    listed: tuple[str, ...], pods: list[Pod], later: set[str]
-) -> None:
+@pytest.mark.parametrize(("listed", "pods", "later"), [
+    (("b", "c"), [member("a", 0), member("a", 1)], {"b", "c"}),
+    (("b", "c"), [member("a", 0), member("a", 1), member("b", 0, "Pending", node="")], {"b", "c"}),
+    (("b", "c"), [member("b", 0, "Pending")], {"c"}),
+    (("b", "c"), [member("b", 0, going=True)], {"b", "c"}),
+    (("c",), [], {"c"}),
+    ((), [], set()),
+    (("gone",), [], set()),
+])  # fmt: skip
+def test_a_task_is_counted_once_it_has_started(listed: tuple[str, ...], pods: list[Pod], later: set[str]) -> None:
     """A task that waits for a place is not missed by those that run; one that ran once is."""
     of = group(CHAIN, {}, ())
     if listed:

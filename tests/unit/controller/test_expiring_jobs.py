@@ -27,9 +27,7 @@ ENDS = [(("Succeeded", "Succeeded"), "Completed"), (("Succeeded", "Failed"), "Fa
 
 @pytest.mark.parametrize(("ends", "phase"), ENDS)
 @pytest.mark.parametrize("died", [False, True])
-def test_pods_that_have_stayed_go_with_their_job_and_no_earlier(
-    cluster: Cluster, ends: tuple[str, ...], phase: str, *, died: bool
-) -> None:
+def test_pods_that_stay_go_with_their_job(cluster: Cluster, ends: tuple[str, ...], phase: str, *, died: bool) -> None:
     """Each Job after its own time from its own end, whoever controls it then; one without a time stays."""
     times = {"j": 20, "late": 90, "stays": None}
     for name, ttl_s in times.items():

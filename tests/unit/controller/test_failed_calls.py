@@ -42,9 +42,7 @@ def effects(desk: Desk) -> Iterator[PodEffects]:
 
 @failing
 @pytest.mark.parametrize("failed", range(3))
-def test_a_pod_that_was_not_created_is_not_expected(
-    desk: Desk, effects: PodEffects, error: APIError, failed: int
-) -> None:
+def test_a_pod_that_is_not_created_is_unexpected(desk: Desk, effects: PodEffects, error: APIError, failed: int) -> None:
     """The others of its gang are; the next pass creates it."""
     manifests = [desk.pod(rank) for rank in range(3)]
     desk.api.fails(error, "create", only=f"w-{failed}")
@@ -58,7 +56,7 @@ def test_a_pod_that_was_not_created_is_not_expected(
 
 @failing
 @pytest.mark.parametrize("verb", ["merge_patch", "delete"])
-def test_a_pod_that_was_not_deleted_is_not_thought_to_go(
+def test_a_pod_that_is_not_deleted_is_thought_to_stay(
     desk: Desk, effects: PodEffects, error: APIError, verb: str
 ) -> None:
     """Neither when its mark failed nor when its deletion did; its end would be taken for this controller's."""

@@ -13,14 +13,7 @@ from controller.flow.rules import LATEST, MOST_TASKS, due, is_forgotten, job_man
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.names import CREATED_BY
 from muster.api.volcano.batch import Job, JobSpec, JobState, JobStatus, Phase, TaskState
-from muster.api.volcano.flow import (
-    MADE_FOR,
-    MADE_OF,
-    JobFlow,
-    JobPatch,
-    JobTemplate,
-    job_name,
-)
+from muster.api.volcano.flow import MADE_FOR, MADE_OF, JobFlow, JobPatch, JobTemplate, job_name
 
 JSON = dict[str, Any]
 NOW = "2026-01-01T00:00:00Z"
@@ -110,18 +103,15 @@ def test_nothing_more_is_made_after_a_failure(lost: Phase) -> None:
     assert (phase(after, {}), names(after, {})) == ("Failed", [])
 
 
-@pytest.mark.parametrize(
-    ("jobs", "expected"),
-    [
-        ({}, "Pending"),
-        ({"a": ""}, "Pending"),
-        ({"a": "Aborted"}, "Pending"),
-        ({"a": "Running"}, "Running"),
-        ({"a": "Completed"}, "Running"),
-        ({"a": "Completed", "b": "Completed", "c": "Completed", "d": "Completed"}, "Succeed"),
-        ({"a": "Completed", "b": "Failed", "c": "Running"}, "Failed"),
-    ],
-)
+@pytest.mark.parametrize(("jobs", "expected"), [
+    ({}, "Pending"),
+    ({"a": ""}, "Pending"),
+    ({"a": "Aborted"}, "Pending"),
+    ({"a": "Running"}, "Running"),
+    ({"a": "Completed"}, "Running"),
+    ({"a": "Completed", "b": "Completed", "c": "Completed", "d": "Completed"}, "Succeed"),
+    ({"a": "Completed", "b": "Failed", "c": "Running"}, "Failed"),
+])  # fmt: skip
 def test_the_phase_follows_from_the_jobs(jobs: dict[str, Phase], expected: str) -> None:
     """As Volcano's documentation says; a JobFlow that is being deleted makes nothing."""
     made = {step: job(step, each) for step, each in jobs.items()}
@@ -130,17 +120,14 @@ def test_the_phase_follows_from_the_jobs(jobs: dict[str, Phase], expected: str) 
     assert (phase(going, made), names(going, made)) == ("Terminating", [])
 
 
-@pytest.mark.parametrize(
-    ("wanted", "counts", "met"),
-    [
-        ([("t", "Running")], {"Running": 2}, True),
-        ([("t", "Running")], {"Running": 1}, False),
-        ([("t", "Running")], {"Running": 1, "Succeeded": 1}, True),
-        ([("t", "Failed")], {"Failed": 1}, True),
-        ([("t", "Running"), ("t", "Failed")], {"Running": 2}, False),
-        ([("other", "Running")], {"Running": 2}, False),
-    ],
-)
+@pytest.mark.parametrize(("wanted", "counts", "met"), [
+    ([("t", "Running")], {"Running": 2}, True),
+    ([("t", "Running")], {"Running": 1}, False),
+    ([("t", "Running")], {"Running": 1, "Succeeded": 1}, True),
+    ([("t", "Failed")], {"Failed": 1}, True),
+    ([("t", "Running"), ("t", "Failed")], {"Running": 2}, False),
+    ([("other", "Running")], {"Running": 2}, False),
+])  # fmt: skip
 def test_a_probe_of_tasks_is_enough(wanted: list[tuple[str, str]], counts: dict[str, int], *, met: bool) -> None:
     """Instead of the end of the target: as many pods as the task needs have the phase."""
     probe = {"taskStatusList": [{"taskName": task, "phase": each} for task, each in wanted]}

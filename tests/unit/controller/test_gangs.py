@@ -109,15 +109,12 @@ def test_others_have_their_services(world: World) -> None:
     assert not world.made(SERVICES)
 
 
-@pytest.mark.parametrize(
-    ("owner", "label", "of"),
-    [
-        (INDEXED_JOBS, "", INDEXED_JOBS),
-        (STATEFUL_SETS, "", STATEFUL_SETS),
-        (INDEXED_JOBS, JOBSET_NAME, JOB_SET.resource),
-        (STATEFUL_SETS, LWS_NAME, LEADER_WORKER_SET.resource),
-    ],
-)
+@pytest.mark.parametrize(("owner", "label", "of"), [
+    (INDEXED_JOBS, "", INDEXED_JOBS),
+    (STATEFUL_SETS, "", STATEFUL_SETS),
+    (INDEXED_JOBS, JOBSET_NAME, JOB_SET.resource),
+    (STATEFUL_SETS, LWS_NAME, LEADER_WORKER_SET.resource),
+])  # fmt: skip
 def test_keys_belong_to_the_workload(world: World, owner: Resource[Any], label: str, of: Resource[Any]) -> None:
     """To the highest owner that the pod names: all pods of a world have the same keys."""
     if label:
@@ -247,15 +244,12 @@ def test_somebody_elses_service_is_told(world: World) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("resource", "change", "phase"),
-    [
-        (INDEXED_JOBS, {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, "Completed"),
-        (INDEXED_JOBS, {"spec": {"suspend": True}}, None),
-        (STATEFUL_SETS, {"spec": {"replicas": 0}}, None),
-        (STATEFUL_SETS, {}, "Pending"),
-    ],
-)
+@pytest.mark.parametrize(("resource", "change", "phase"), [
+    (INDEXED_JOBS, {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, "Completed"),
+    (INDEXED_JOBS, {"spec": {"suspend": True}}, None),
+    (STATEFUL_SETS, {"spec": {"replicas": 0}}, None),
+    (STATEFUL_SETS, {}, "Pending"),
+])  # fmt: skip
 def test_the_end_of_a_gang(world: World, resource: Resource[Any], change: JSON, phase: str | None) -> None:
     """Without pods a gang is complete with its Job, and gone while its owner wants none; else it waits for pods."""
     owner = world.owner(resource)
@@ -267,18 +261,12 @@ def test_the_end_of_a_gang(world: World, resource: Resource[Any], change: JSON, 
     assert (group.status.phase if group else None) == phase
 
 
-@pytest.mark.parametrize(
-    ("reason", "message", "ending"),
-    [
-        (
-            "BackoffLimitExceeded",
-            "Job has reached the specified backoff limit",
-            "more of its pods failed than backoffLimit 6 allows",
-        ),
-        ("DeadlineExceeded", "Job was active too long", "Job was active too long"),
-        ("", "", "the Job says no more"),
-    ],
-)
+@pytest.mark.parametrize(("reason", "message", "ending"), [
+    ("BackoffLimitExceeded", "Job has reached the specified backoff limit",
+        "more of its pods failed than backoffLimit 6 allows"),
+    ("DeadlineExceeded", "Job was active too long", "Job was active too long"),
+    ("", "", "the Job says no more"),
+])  # fmt: skip
 def test_the_group_of_a_failed_job_says_why(world: World, reason: str, message: str, ending: str) -> None:
     """Its pods are gone, and the PodGroup has what is left to read."""
     owner = world.owner(INDEXED_JOBS)

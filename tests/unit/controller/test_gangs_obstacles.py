@@ -181,13 +181,11 @@ def test_keys_that_are_there_already(world: World, of: str) -> None:
 
 
 WITHOUT: dict[str, Callable[[World, OwnerReference], object]] = {
-    "keys that the user names": lambda world, owner: world.meet(
-        owner, volumes=[{"name": "mpi-ssh-auth", "secret": {"secretName": "mine"}}]
-    ),
-    "an owner that is gone": lambda world, owner: world.meet(
-        msgspec.structs.replace(owner, uid="gone"), volumes=KEYS, subdomain="train"
-    ),
-}
+    "keys that the user names": lambda world, owner: world.meet(owner,
+        volumes=[{"name": "mpi-ssh-auth", "secret": {"secretName": "mine"}}]),
+    "an owner that is gone": lambda world, owner: world.meet(msgspec.structs.replace(owner, uid="gone"), volumes=KEYS,
+        subdomain="train"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("act", WITHOUT.values(), ids=WITHOUT)

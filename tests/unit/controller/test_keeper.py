@@ -100,8 +100,7 @@ def test_a_first_start() -> None:
     ]
     assert all(kept.leaf.signed_by(bundle[0]) for bundle in kept.bundles())
     kept.rest()
-    secret = kept.api.find(CERTIFICATE_SECRETS, "certs", "n")
-    assert secret.metadata.labels == {names.MANAGED_BY: names.MANAGER}
+    assert kept.api.find(CERTIFICATE_SECRETS, "certs", "n").metadata.labels == {names.MANAGED_BY: names.MANAGER}
     assert {"tls.crt", "tls.key", "reports.crt", "reports.key"} <= kept.data.keys()
     assert (metric("_authorities"), metric("_problems")) == (1, 0)
     assert metric("_expiry_timestamp_seconds", name="tls") == kept.leaf.ends_s
@@ -239,8 +238,7 @@ def test_another_write_at_the_same_time_is_no_problem() -> None:
 
 def test_an_authority_that_is_not_trusted_any_more_is_told_of() -> None:
     """By its name."""
-    old = Authority.create("old").pair
-    step = Drop((Pair.of(old).certificate,))
+    step = Drop((Pair.of(Authority.create("old").pair).certificate,))
     assert told(step, Content()) == ("Normal", "AuthorityDropped", "old: no replica shows a certificate of it any more")
 
 

@@ -69,9 +69,7 @@ def events(cluster: Cluster) -> list[str]:
 
 def counted() -> Counter[str]:
     """The controller's counters of what it did, by their labels."""
-    metrics = (
-        each for each in REGISTRY.collect() if each.name.startswith("muster_controller") and each.type == "counter"
-    )
+    metrics = (one for one in REGISTRY.collect() if one.name.startswith("muster_controller") and one.type == "counter")
     samples = (sample for metric in metrics for sample in metric.samples if sample.name.endswith("_total"))
     return Counter({f"{each.name} {' '.join(each.labels.values())}": each.value for each in samples})
 

@@ -35,10 +35,7 @@ def indexed(number: int) -> JSON:
     return {"metadata": metadata(number), "spec": {"template": TEMPLATE}}
 
 
-@pytest.mark.parametrize(
-    ("cache", "make"),
-    [("jobs", job), ("pods", pod), ("jobs of trainjobs", indexed)],
-)
+@pytest.mark.parametrize(("cache", "make"), [("jobs", job), ("pods", pod), ("jobs of trainjobs", indexed)])
 def test_a_cache_keeps_the_text_of_templates(cache: str, make: Callable[[int], JSON]) -> None:
     """At most; of pods, even less."""
     client = Client(ClientConfig("http://127.0.0.1:1"))

@@ -59,24 +59,12 @@ def test_jobs_of_a_schedule() -> None:
     assert world.acts(600.0) == [f"create Job {SECOND}", CRON]
 
 
-@pytest.mark.parametrize(
-    ("policy", "acts", "listed", "event"),
-    [
-        ("Forbid", [], [FIRST], f"Normal JobAlreadyActive: the next Job waits, as {FIRST} has not ended"),
-        (
-            "Replace",
-            [f"delete Job {FIRST}", f"create Job {SECOND}", CRON],
-            [SECOND],
-            f"Normal Replaced: deleted Job {FIRST}, as its successor is due",
-        ),
-        (
-            "Allow",
-            [f"create Job {SECOND}", CRON],
-            [FIRST, SECOND],
-            f"Normal SuccessfulCreate: made Job {SECOND}",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("policy", "acts", "listed", "event"), [
+    ("Forbid", [], [FIRST], f"Normal JobAlreadyActive: the next Job waits, as {FIRST} has not ended"),
+    ("Replace", [f"delete Job {FIRST}", f"create Job {SECOND}", CRON], [SECOND],
+        f"Normal Replaced: deleted Job {FIRST}, as its successor is due"),
+    ("Allow", [f"create Job {SECOND}", CRON], [FIRST, SECOND], f"Normal SuccessfulCreate: made Job {SECOND}"),
+])  # fmt: skip
 def test_the_last_one_has_not_ended(policy: str, acts: list[str], listed: list[str], event: str) -> None:
     """The policy says what becomes of both."""
     world = cron(concurrencyPolicy=policy)
@@ -101,11 +89,7 @@ def test_jobs_of_the_past_go() -> None:
 
 
 @pytest.mark.parametrize(
-    ("spec", "event"),
-    [
-        ({"suspend": True}, ""),
-        ({"schedule": "no"}, "Warning InvalidSchedule: no Jobs are made: "),
-    ],
+    ("spec", "event"), [({"suspend": True}, ""), ({"schedule": "no"}, "Warning InvalidSchedule: no Jobs are made: ")]
 )
 def test_no_jobs_are_made(spec: dict[str, Any], event: str) -> None:
     """While it is suspended, or its schedule cannot be read."""

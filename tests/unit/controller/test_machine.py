@@ -51,9 +51,7 @@ def test_table(phase: str, action: str, cell: str) -> None:
 def test_table_is_complete() -> None:
     """There is a cell for each of 11 phases (with none yet) and 9 actions, and no other."""
     assert len(CELLS) == 99
-    assert {(phase, action) for phase, action, _ in CELLS} == {
-        (phase, each) for phase in TABLE for each in TABLE[phase]
-    }
+    assert {(phase, action) for phase, action, _ in CELLS} == {(row, each) for row in TABLE for each in TABLE[row]}
 
 
 @pytest.mark.parametrize("phase", ["", "Pending", "Running", "Restarting", "Aborted", "Failed"])

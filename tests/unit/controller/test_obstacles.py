@@ -81,6 +81,8 @@ def test_a_job_of_somebody_else_has_the_name_of_a_step() -> None:
     world.settle()
     why = "step a: Job f-a exists already and has no owner; delete it, or rename the JobFlow"
     assert f"Warning CreationFailed: {why}" in world.told()
+    world.api.remove(JOBS, world.api.find(JOBS, "f-a", "n"), at_once=True)
+    assert "create Job f-a" in world.acts(10.1)
     world = flow({"name": "a"})
     foreign(world, JOBS, "f-a", manifests.owner("f", "JobFlow", JOB_FLOWS.api_version, "earlier"))
     world.settle(60.0)
@@ -193,16 +195,13 @@ def test_a_command_to_a_queue_that_is_not_known_yet_waits_for_it() -> None:
     assert world.api.all(COMMANDS) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "counted"),
-    [
-        ("gone", ["gone"]),
-        ("", ["root"]),
-        ("low", ["low", "root", "top"]),
-        ("a", ["a", "b"]),
-        ("lost", ["lost", "none"]),
-    ],
-)
+@pytest.mark.parametrize(("name", "counted"), [
+    ("gone", ["gone"]),
+    ("", ["root"]),
+    ("low", ["low", "root", "top"]),
+    ("a", ["a", "b"]),
+    ("lost", ["lost", "none"]),
+])  # fmt: skip
 def test_queues_above_one_that_changes_are_counted(name: str, counted: list[str]) -> None:
     """As far as they are known; parents may form a circle."""
     world = Settled()
@@ -239,24 +238,16 @@ def gone(world: Settled) -> None:
 
 
 BLOCKED = {
-    "it does not fit": Blocked(
-        lambda world: world.api.change(
-            CLUSTER_TRAINING_RUNTIMES,
-            "runtime",
-            {"spec": {"mlPolicy": {"numNodes": 1, "torch": {"numProcPerNode": "x"}}}},
-        ),
-        "this TrainJob does not fit its runtime: spec.runtimeRef: Invalid value: ",
-    ),
+    "it does not fit": Blocked(lambda world: world.api.change(CLUSTER_TRAINING_RUNTIMES, "runtime",
+        {"spec": {"mlPolicy": {"numNodes": 1, "torch": {"numProcPerNode": "x"}}}}),
+        "this TrainJob does not fit its runtime: spec.runtimeRef: Invalid value: "),
     "no runtime": Blocked(gone, "ClusterTrainingRuntime runtime, to which spec.runtimeRef refers, is gone"),
-    "its runtime is not valid": Blocked(
-        lambda world: world.api.change(CLUSTER_TRAINING_RUNTIMES, "runtime", {"spec": {"mlPolicy": {"numNodes": -1}}}),
-        "ClusterTrainingRuntime runtime is not valid: spec.mlPolicy.numNodes",
-    ),
-    "a foreign snapshot": Blocked(
-        lambda world: foreign(world, CONFIG_MAPS, "t-runtime-snapshot"),
-        "ConfigMap t-runtime-snapshot exists already and has no owner, so it is not changed",
-    ),
-}
+    "its runtime is not valid": Blocked(lambda world: world.api.change(CLUSTER_TRAINING_RUNTIMES, "runtime",
+        {"spec": {"mlPolicy": {"numNodes": -1}}}),
+        "ClusterTrainingRuntime runtime is not valid: spec.mlPolicy.numNodes"),
+    "a foreign snapshot": Blocked(lambda world: foreign(world, CONFIG_MAPS, "t-runtime-snapshot"),
+        "ConfigMap t-runtime-snapshot exists already and has no owner, so it is not changed"),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("blocked", BLOCKED.values(), ids=BLOCKED)

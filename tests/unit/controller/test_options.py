@@ -56,13 +56,10 @@ def test_every_field_of_certificates() -> None:
     assert given.terms == Terms(authority_life_s=261000, life_s=86400, trust_wait_s=30, load_wait_s=3600)
 
 
-@pytest.mark.parametrize(
-    ("asked", "name", "hosts"),
-    [
-        pytest.param({"report_port": 1, "report_url": "https://b.svc:1/path"}, "reports", {"b.svc"}, id="reports"),
-        pytest.param({"web_dns_name": ("w.svc", "localhost")}, "web", {"w.svc", "localhost"}, id="page"),
-    ],
-)
+@pytest.mark.parametrize(("asked", "name", "hosts"), [
+    pytest.param({"report_port": 1, "report_url": "https://b.svc:1/path"}, "reports", {"b.svc"}, id="reports"),
+    pytest.param({"web_dns_name": ("w.svc", "localhost")}, "web", {"w.svc", "localhost"}, id="page"),
+])  # fmt: skip
 def test_a_certificate_for_another_server(asked: dict[str, Any], name: str, hosts: set[str]) -> None:
     """For its hosts, beside the webhook's in the same Secret; another issuer has a Secret for it."""
     webhook, other = certificates(cert_dns_name=("a.svc",), **asked).wanted

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from contextlib import suppress
 
+import pytest
+
 from controller.job.pending_events import PendingEvents
 from controller.job.rules.events import COMMAND_ISSUED, SYNC, JobEvent
 from muster.api.kubernetes.meta import ObjectMeta
@@ -58,11 +60,16 @@ def test_jobs_have_batches_of_their_own() -> None:
     assert pending(events) == [A]
 
 
-def test_a_pass_that_fails_leaves_what_it_had_not_dealt_with() -> None:
-    """The request in work counts as not dealt with, and what has come meanwhile comes after it."""
-    events = noted(A, B, C)
-    cut_pass(events, at=B)
-    assert pending(events) == [B, C, LATER]
+@pytest.mark.parametrize(("requests", "at", "left"), [
+    ([A, B, C], B, [B, C, LATER]), ([STOP, RESUME], RESUME, [LATER, STOP, RESUME]),
+], ids=["events", "commands"])  # fmt: skip
+def test_a_pass_that_fails_leaves_what_it_had_not_dealt_with(
+    requests: list[JobEvent], at: JobEvent, left: list[JobEvent]
+) -> None:
+    """Before what has come meanwhile; Commands stay until they are deleted, behind what is none."""
+    events = noted(*requests)
+    cut_pass(events, at=at)
+    assert pending(events) == left
 
 
 def test_a_pass_that_fails_before_its_first_request_loses_none() -> None:
@@ -83,15 +90,8 @@ def test_what_a_pass_has_found_itself_comes_first() -> None:
     assert pending(events) == []
 
 
-def test_commands_carried_out_are_kept_until_they_are_deleted() -> None:
-    """A pass that fails after it carried one out has not deleted it; what is no Command still comes before it."""
-    events = noted(STOP, RESUME)
-    cut_pass(events, at=RESUME)
-    assert pending(events) == [LATER, STOP, RESUME]
-
-
-def test_a_deletion_that_fails_leaves_its_command_and_the_next() -> None:
-    """Those that are deleted are not deleted again."""
+def test_a_command_is_through_when_it_is_gone() -> None:
+    """A deletion that fails leaves it and the next one; so does a pass that deletes nothing, also without an error."""
     events = noted(A, STOP, RESUME)
     with suppress(Cut), events.batch(KEY) as batch:
         assert list(batch) == [A, STOP, RESUME]
@@ -99,14 +99,9 @@ def test_a_deletion_that_fails_leaves_its_command_and_the_next() -> None:
             if request == RESUME:
                 raise Cut
     assert pending(events) == [RESUME]
-
-
-def test_a_pass_that_deletes_nothing_leaves_its_commands() -> None:
-    """Also when it ends without an error: a Command is through when it is gone."""
-    events = noted(STOP)
     with events.batch(KEY) as batch:
-        assert list(batch) == [STOP]
-    assert pending(events) == [STOP]
+        assert list(batch) == [RESUME]
+    assert pending(events) == [RESUME]
 
 
 def test_what_is_not_written_is_put_back_first() -> None:

@@ -51,59 +51,31 @@ PENDING = failed(event="PodPending", exit_codes=())
 CODE, ANY = policy("TerminateJob", exit_code=137), policy("AbortJob", "*")
 
 
-@pytest.mark.parametrize(
-    ("of", "request_", "action"),
-    [
-        pytest.param(with_job_policies(), failed(), "SyncJob", id="no policy is a sync"),
-        pytest.param(
-            with_job_policies(policy("AbortJob", "PodFailed"), task=OWN), failed(), "RestartTask", id="task's first"
-        ),
-        pytest.param(
-            with_job_policies(policy("AbortJob", "PodFailed"), task=OWN),
-            failed(task="x"),
-            "AbortJob",
-            id="another task's",
-        ),
-        pytest.param(with_job_policies(BOTH), failed(), "AbortJob", id="event and events are one list: event"),
-        pytest.param(with_job_policies(BOTH), failed(event="PodEvicted", exit_codes=()), "AbortJob", id="of events"),
-        *[
-            pytest.param(with_job_policies(ANY), failed(event=event), "AbortJob", id=f"any matches {event}")
-            for event in ("PodFailed", "PodEvicted", "Unknown", "TaskCompleted", "TaskFailed")
-        ],
-        *[
-            pytest.param(
-                with_job_policies(policy("AbortJob", "*", event)),
-                failed(event=event),
-                "SyncJob",
-                id=f"{event} is internal",
-            )
-            for event in ("OutOfSync", "CommandIssued", "PodRunning")
-        ],
-        pytest.param(
-            with_job_policies(policy("AbortJob", "PodPending")), PENDING, "SyncJob", id="pending needs a timeout"
-        ),
-        pytest.param(with_job_policies(ANY), PENDING, "SyncJob", id="pending is not any event"),
-        pytest.param(
-            with_job_policies(CODE), failed(exit_codes=(1, 137)), "TerminateJob", id="exit code of any container"
-        ),
-        pytest.param(with_job_policies(CODE), failed(), "SyncJob", id="another exit code"),
-        pytest.param(with_job_policies(ANY, version=1), failed(), "SyncJob", id="stale: an older version"),
-        pytest.param(with_job_policies(ANY), failed(job_uid="other"), "SyncJob", id="stale: another Job of this name"),
-        pytest.param(with_job_policies(ANY, version=1), failed(job_version=1), "AbortJob", id="of this version"),
-        pytest.param(
-            with_job_policies(policy("RestartJob", "Unknown"), version=7),
-            JobEvent(event="Unknown", group_uid="g"),
-            "RestartJob",
-            id="unknown has no version: a gang can become so again",
-        ),
-        pytest.param(
-            with_job_policies(version=3),
-            JobEvent(event="CommandIssued", action="ResumeJob"),
-            "ResumeJob",
-            id="a command needs none",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("of", "request_", "action"), [
+    pytest.param(with_job_policies(), failed(), "SyncJob", id="no policy is a sync"),
+    pytest.param(with_job_policies(policy("AbortJob", "PodFailed"), task=OWN), failed(), "RestartTask",
+        id="task's first"),
+    pytest.param(with_job_policies(policy("AbortJob", "PodFailed"), task=OWN), failed(task="x"), "AbortJob",
+        id="another task's"),
+    pytest.param(with_job_policies(BOTH), failed(), "AbortJob", id="event and events are one list: event"),
+    pytest.param(with_job_policies(BOTH), failed(event="PodEvicted", exit_codes=()), "AbortJob", id="of events"),
+    *[pytest.param(with_job_policies(ANY), failed(event=event), "AbortJob",
+        id=f"any matches {event}") for event in ("PodFailed", "PodEvicted", "Unknown", "TaskCompleted", "TaskFailed")],
+    *[pytest.param(with_job_policies(policy("AbortJob", "*", event)), failed(event=event), "SyncJob",
+        id=f"{event} is internal") for event in ("OutOfSync", "CommandIssued", "PodRunning")],
+    pytest.param(with_job_policies(policy("AbortJob", "PodPending")), PENDING, "SyncJob", id="pending needs a timeout"),
+    pytest.param(with_job_policies(ANY), PENDING, "SyncJob", id="pending is not any event"),
+    pytest.param(with_job_policies(CODE), failed(exit_codes=(1, 137)), "TerminateJob", id="exit code of any container"),
+    pytest.param(with_job_policies(CODE), failed(), "SyncJob", id="another exit code"),
+    pytest.param(with_job_policies(ANY, version=1), failed(), "SyncJob", id="stale: an older version"),
+    pytest.param(with_job_policies(ANY), failed(job_uid="other"), "SyncJob", id="stale: another Job of this name"),
+    pytest.param(with_job_policies(ANY, version=1), failed(job_version=1), "AbortJob", id="of this version"),
+    pytest.param(with_job_policies(policy("RestartJob", "Unknown"), version=7),
+        JobEvent(event="Unknown", group_uid="g"), "RestartJob",
+        id="unknown has no version: a gang can become so again"),
+    pytest.param(with_job_policies(version=3), JobEvent(event="CommandIssued", action="ResumeJob"), "ResumeJob",
+        id="a command needs none"),
+])  # fmt: skip
 def test_what_a_policy_makes_of_an_event(of: Job, request_: JobEvent, action: str) -> None:
     """The task's policies come before the Job's, and the first one that matches counts."""
     assert match(of, request_).action == action
@@ -172,7 +144,7 @@ def test_an_event_that_no_policy_of_the_task_is_for_is_the_jobs(
 
 
 @given(POLICIES, POLICIES, REQUESTS)
-def test_of_one_level_the_first_that_fits_decides(
+def test_the_first_that_fits_decides(
     first: list[LifecyclePolicy], then: list[LifecyclePolicy], request: JobEvent
 ) -> None:
     """Further policies change nothing for events that have one."""
@@ -184,7 +156,7 @@ def test_of_one_level_the_first_that_fits_decides(
 @pytest.mark.parametrize(
     ("event", "phase", "restarted"), [("PodFailed", "Pending", ["j-w-0"]), ("PodEvicted", "Aborted", None)]
 )
-def test_each_event_gets_the_action_of_its_level(
+def test_each_event_has_its_levels_action(
     cluster: Cluster, event: str, phase: str, restarted: list[str] | None
 ) -> None:
     """A task that restarts failed pods leaves the abort after an eviction to its Job."""

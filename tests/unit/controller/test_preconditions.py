@@ -1,7 +1,4 @@
-"""Each write of the controller names the object and the version that it was decided upon, as its table says.
-
-Where another object, or another version, has taken that place meanwhile, the write changes nothing.
-"""
+"""Each write of the controller names the object and the version that it was decided upon, as its table says."""
 
 from collections import Counter
 from collections.abc import Callable

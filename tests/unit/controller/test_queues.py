@@ -62,19 +62,16 @@ def test_root_is_always_open() -> None:
     assert "cannot be closed" in str(asked("CloseQueue", queue("Open", name="root"), None, busy=False))
 
 
-@pytest.mark.parametrize(
-    ("action", "state", "above", "busy", "wanted"),
-    [
-        ("CloseQueue", "Open", "Open", False, CLOSED),
-        ("CloseQueue", "Open", "Open", True, CLOSING),
-        ("CloseQueue", "Closed", "Open", False, CLOSED),
-        ("OpenQueue", "Closed", "Open", False, OPEN),
-        ("OpenQueue", "Closing", "Open", True, OPEN),
-        ("OpenQueue", "Unknown", "Open", False, OPEN),
-        ("OpenQueue", "Closed", "Closing", False, "while its parent p is Closing"),
-        ("Dance", "Open", "Open", False, "unknown action 'Dance'"),
-    ],
-)
+@pytest.mark.parametrize(("action", "state", "above", "busy", "wanted"), [
+    ("CloseQueue", "Open", "Open", False, CLOSED),
+    ("CloseQueue", "Open", "Open", True, CLOSING),
+    ("CloseQueue", "Closed", "Open", False, CLOSED),
+    ("OpenQueue", "Closed", "Open", False, OPEN),
+    ("OpenQueue", "Closing", "Open", True, OPEN),
+    ("OpenQueue", "Unknown", "Open", False, OPEN),
+    ("OpenQueue", "Closed", "Closing", False, "while its parent p is Closing"),
+    ("Dance", "Open", "Open", False, "unknown action 'Dance'"),
+])  # fmt: skip
 def test_commands(action: str, state: str, above: str, busy: bool, wanted: Any) -> None:  # noqa: FBT001 - columns of the table
     """What an action leads to, or why it does not."""
     found = asked(action, queue(state), queue(above, name="p"), busy=busy)
@@ -135,16 +132,13 @@ def test_a_client_writes_the_state(cluster: Cluster) -> None:
     assert [state(cluster, name) for name in ("root", "default", "p", "q")] == ["Open", "Open", "Closed", "Closed*"]
 
 
-@pytest.mark.parametrize(
-    ("change", "at_once"),
-    [
-        ({"status": {"pending": 3}}, False),
-        ({"status": {"state": "Closed"}}, True),
-        ({"spec": {"weight": 3}}, True),
-        ({"metadata": {"annotations": {"a": "b"}}}, True),
-    ],
-)
-def test_a_queue_is_counted_at_once_unless_only_its_counters_changed(
+@pytest.mark.parametrize(("change", "at_once"), [
+    ({"status": {"pending": 3}}, False),
+    ({"status": {"state": "Closed"}}, True),
+    ({"spec": {"weight": 3}}, True),
+    ({"metadata": {"annotations": {"a": "b"}}}, True),
+])  # fmt: skip
+def test_a_queue_whose_counters_changed_is_counted_later(
     cluster: Cluster, change: dict[str, Any], *, at_once: bool
 ) -> None:
     """These are most likely its own: once in half a second is enough."""

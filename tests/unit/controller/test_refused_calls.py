@@ -27,9 +27,7 @@ def refuse(cluster: Cluster, monkeypatch: pytest.MonkeyPatch, verb: str, name: s
     monkeypatch.setattr(cluster.api, verb, refused)
 
 
-def test_one_pod_that_cannot_be_created_does_not_hold_up_the_phase(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_one_pod_that_cannot_be_created_holds_up_no_phase(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """An elastic Job runs, and completes, with the pods that it could get."""
     refuse(cluster, monkeypatch, "create", "j-w-5")
     add(cluster, "j", task("w", 6), minAvailable=3, minSuccess=3)
@@ -45,9 +43,7 @@ def test_one_pod_that_cannot_be_created_does_not_hold_up_the_phase(
     assert brief(cluster) == ("Completed", 0)
 
 
-def test_a_quota_that_is_used_up_costs_few_calls_and_one_event(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_used_up_quota_costs_few_calls_and_one_event(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """A pass gives up pods of these amounts after a few refusals, of all tasks; a task of other pods has its tries."""
     call, asked, events = cluster.api.create, list[str](), told(cluster)
 
@@ -77,9 +73,7 @@ def test_a_quota_that_is_used_up_costs_few_calls_and_one_event(
     assert job(cluster, "j").status.running == 2105
 
 
-def test_a_command_does_not_wait_behind_a_pod_that_cannot_be_deleted(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_command_waits_for_a_pod_that_cannot_be_deleted(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is carried out, and what stays is told."""
     made = submit(cluster, "j", 2, {"events": ["PodFailed"], "action": "RestartPod"})
     refuse(cluster, monkeypatch, "delete", "j-w-0")
@@ -94,9 +88,7 @@ def test_a_command_does_not_wait_behind_a_pod_that_cannot_be_deleted(
     assert brief(cluster) == ("Aborted", 1)
 
 
-def test_an_object_that_cannot_be_changed_does_not_stop_the_job(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_object_that_cannot_be_changed_stops_no_job(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its pods are counted, and end it."""
     submit(cluster, "j", 2, plugins={"svc": []})
     refuse(cluster, monkeypatch, "apply", "j")
@@ -133,9 +125,7 @@ def test_a_plugin_that_fails_at_a_pod_is_told(cluster: Cluster, monkeypatch: pyt
     assert len(events) == told_so_far
 
 
-def test_a_plugin_that_was_uninstalled_does_not_keep_the_job_running(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_uninstalled_plugin_does_not_keep_the_job_running(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The pods that there are end it."""
 
     def missing(_: Any) -> Any:
@@ -182,9 +172,7 @@ def test_a_group_that_cannot_be_deleted_is_told(cluster: Cluster, monkeypatch: p
     assert not cluster.api.all(COMMANDS)
 
 
-def test_a_command_that_cannot_be_deleted_does_not_stop_the_job(
-    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_that_cannot_be_deleted_stops_no_job(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is carried out once, and deleted when that is possible."""
     order(cluster, "RestartJob", submit(cluster, "j", 2), "again")
     with monkeypatch.context() as patched:

@@ -11,16 +11,12 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS
 
 
-@pytest.mark.parametrize(
-    ("phase", "victims", "made_room", "stays"),
-    [
-        ("Planned", ["own"], [], True),
-        ("Planned", [], ["own"], True),
-        ("Planned", ["other"], ["n/other"], False),
-        ("Bound", [], ["own"], False),
-    ],
-    ids=["evicted now", "evicted before", "others were evicted", "over"],
-)
+@pytest.mark.parametrize(("phase", "victims", "made_room", "stays"), [
+    ("Planned", ["own"], [], True),
+    ("Planned", [], ["own"], True),
+    ("Planned", ["other"], ["n/other"], False),
+    ("Bound", [], ["own"], False),
+], ids=["evicted now", "evicted before", "others were evicted", "over"])  # fmt: skip
 def test_a_restart_for_an_eviction_keeps_the_gang_whose_nodes_are_kept(
     cluster: Cluster, phase: str, victims: list[str], made_room: list[str], *, stays: bool
 ) -> None:

@@ -114,9 +114,7 @@ def test_slow_clients_keep_no_trainer_waiting(world: World) -> None:
         client.close()
 
 
-def test_connections_beyond_the_limit_close_those_of_who_has_most(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_connections_beyond_the_limit_close_who_has_most(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trainers that keep their connections are answered over them, while another address opens one after the other."""
     monkeypatch.setattr(bounds, "CONNECTIONS", 20)
     trainers = [world.connect() for _ in range(6)]

@@ -49,20 +49,17 @@ def restarted(of: Job, status: JobStatus, request: JobEvent, now: float) -> JobS
 DISRUPTED = ReportedCondition(type="DisruptionTarget", status="True")
 
 
-@pytest.mark.parametrize(
-    ("pod", "whose"),
-    [
-        pytest.param(failed(1), "user", id="an exit code"),
-        pytest.param(failed(127), "user", id="no such command"),
-        pytest.param(failed(137, "OOMKilled"), "user", id="out of its memory"),
-        pytest.param(failed(128, "StartError"), "user", id="no start"),
-        pytest.param(failed(137), "unknown", id="killed"),
-        pytest.param(failed(139), "unknown", id="a broken pointer or GPU"),
-        pytest.param(failed(1, conditions=[DISRUPTED]), "infrastructure", id="disrupted"),
-        pytest.param(failed(137, reason="Error"), "unknown", id="without a reason"),
-        pytest.param(Pod(status=PodStatus(phase="Failed", reason="OutOfcpu")), "infrastructure", id="refused"),
-    ],
-)
+@pytest.mark.parametrize(("pod", "whose"), [
+    pytest.param(failed(1), "user", id="an exit code"),
+    pytest.param(failed(127), "user", id="no such command"),
+    pytest.param(failed(137, "OOMKilled"), "user", id="out of its memory"),
+    pytest.param(failed(128, "StartError"), "user", id="no start"),
+    pytest.param(failed(137), "unknown", id="killed"),
+    pytest.param(failed(139), "unknown", id="a broken pointer or GPU"),
+    pytest.param(failed(1, conditions=[DISRUPTED]), "infrastructure", id="disrupted"),
+    pytest.param(failed(137, reason="Error"), "unknown", id="without a reason"),
+    pytest.param(Pod(status=PodStatus(phase="Failed", reason="OutOfcpu")), "infrastructure", id="refused"),
+])  # fmt: skip
 def test_whose_fault_it_is(pod: Pod, whose: str) -> None:
     """By exit codes and reasons."""
     assert fault(pod) == whose
@@ -93,8 +90,7 @@ def test_a_job_may_call_exit_codes_the_infrastructures() -> None:
 
 def test_exit_codes_that_are_no_codes_are_left_out() -> None:
     """A code is a number from 1 to 255."""
-    found = infrastructure_codes({"muster.dev/infrastructure-exit-codes": "75, 255,256,0,-1,x,,1"})
-    assert found == {1, 75, 255}
+    assert infrastructure_codes({"muster.dev/infrastructure-exit-codes": "75, 255,256,0,-1,x,,1"}) == {1, 75, 255}
     assert infrastructure_codes({}) == frozenset()
 
 
@@ -120,8 +116,7 @@ def test_the_restart_over_the_budget_ends_the_job() -> None:
 
 def test_restarts_are_noted_to_the_millisecond() -> None:
     """With what was the cause."""
-    status = restarted(job(), JobStatus(), USERS, NOW + 0.12345)
-    assert restarts_of(status).past == [(NOW + 0.123, "exit code 1")]
+    assert restarts_of(restarted(job(), JobStatus(), USERS, NOW + 0.12345)).past == [(NOW + 0.123, "exit code 1")]
 
 
 def test_a_user_who_commands_a_restart_is_obeyed() -> None:
@@ -147,9 +142,7 @@ def test_without_a_budget_every_restart_uses_up_a_retry() -> None:
     within_s=st.integers(1, 100),
     events=st.lists(st.tuples(st.integers(0, 60), st.sampled_from([USERS, SIGNAL, EVICTED])), max_size=40),
 )
-def test_never_more_restarts_than_the_budget_in_any_sliding_time(
-    restarts: int, within_s: int, events: list[tuple[int, JobEvent]]
-) -> None:
+def test_never_more_restarts_than_the_budget(restarts: int, within_s: int, events: list[tuple[int, JobEvent]]) -> None:
     """Only the status outlives a process; evictions are free, and the first one over the budget is the last."""
     one, status, now, counted = job(f"{restarts} in {within_s}s"), JobStatus(), NOW, list[float]()
     for pause_s, request in events:
@@ -167,19 +160,16 @@ def test_never_more_restarts_than_the_budget_in_any_sliding_time(
         assert status.retry_count == len(counted)
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("5 in 1h", RestartBudget(5, 3600.0, "5 in 1h")),
-        ("0 in 2d12h", RestartBudget(0, 216000.0, "0 in 2d12h")),
-        ("101 in 1h", None),
-        ("5 in 0s", None),
-        ("5 per hour", None),
-        ("five in 1h", None),
-        ("5 in 1000w1000w", None),
-        ("", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), [
+    ("5 in 1h", RestartBudget(5, 3600.0, "5 in 1h")),
+    ("0 in 2d12h", RestartBudget(0, 216000.0, "0 in 2d12h")),
+    ("101 in 1h", None),
+    ("5 in 0s", None),
+    ("5 per hour", None),
+    ("five in 1h", None),
+    ("5 in 1000w1000w", None),
+    ("", None),
+])  # fmt: skip
 def test_how_a_budget_is_written(text: str, found: RestartBudget | None) -> None:
     """What cannot be read is refused with how to write it."""
     assert restart_budget({KEY: text}) == found

@@ -93,52 +93,36 @@ def restarts(event: str, action: str = "RestartJob", **more: Any) -> JSON:
 
 TWO = {"queue": "q"}
 STORIES: Mapping[str, Sequence[Act]] = {
-    "failures use up retries": [
-        submit("j", task("w", 2), policies=[restarts("PodFailed")], **TWO), start,
-        fails("j-w-0"), start, fails("j-w-1"), start, fails("j-w-0"), start,
-    ],
-    "tasks, pods and partitions restart alone": [
-        submit(
-            "j", task("a", 2, policies=[restarts("PodFailed", "RestartTask")]), task("b", 2),
-            task("c", 4, partitionPolicy={"totalPartitions": 2, "partitionSize": 2}),
-            policies=[restarts("PodFailed", "RestartPartition"), restarts("PodEvicted", "RestartPod")],
-            maxRetry=9, **TWO,
-        ), start,
-        fails("j-a-0"), start, fails("j-c-3"), start, evicted("j-b-1"), start,
-    ],
-    "a timer of an eviction is due": [
-        submit("j", task("w", 2), policies=[restarts("PodEvicted", "TerminateJob", timeout="60s")],
-               minAvailable=1, **TWO),
-        start, evicted("j-w-1"), passes(30), passes(29), passes(2), start,
-    ],
+    "failures use up retries": [submit("j", task("w", 2), policies=[restarts("PodFailed")], **TWO), start,
+        fails("j-w-0"), start, fails("j-w-1"), start, fails("j-w-0"), start],
+    "tasks, pods and partitions restart alone": [submit("j",
+        task("a", 2, policies=[restarts("PodFailed", "RestartTask")]), task("b", 2),
+        task("c", 4, partitionPolicy={"totalPartitions": 2, "partitionSize": 2}),
+        policies=[restarts("PodFailed", "RestartPartition"), restarts("PodEvicted", "RestartPod")], maxRetry=9, **TWO),
+        start, fails("j-a-0"), start, fails("j-c-3"), start, evicted("j-b-1"), start],
+    "a timer of an eviction is due": [submit("j", task("w", 2),
+        policies=[restarts("PodEvicted", "TerminateJob", timeout="60s")], minAvailable=1, **TWO), start,
+        evicted("j-w-1"), passes(30), passes(29), passes(2), start],
     "a pod is pending for too long": [
         submit("j", task("w", 2), policies=[restarts("PodPending", "AbortJob", timeout="60s")], minAvailable=1, **TWO),
         passes(30), passes(29), passes(3), start,
     ],
-    "pods that are refused come later each time": [
-        submit("j", task("w", 1), policies=[restarts("PodFailed")], maxRetry=5, **TWO),
-        refused("j-w-0"), passes(5), passes(6), refused("j-w-0"), passes(15), passes(6), start,
-    ],
-    "a budget of restarts is spent": [
-        submit("j", task("w", 1), policies=[restarts("PodFailed")], maxRetry=9,
-               annotations={"muster.dev/restart-budget": "2 in 1h"}, **TWO), start,
-        fails("j-w-0"), start, passes(100), fails("j-w-0"), start, passes(100), fails("j-w-0"), start,
-    ],
-    "suspended, resumed and done": [
-        submit("j", task("w", 2), ttlSecondsAfterFinished=50, **TWO), start, succeeds("j-w-0"),
-        asked("AbortJob", "j"), start, passes(20), asked("ResumeJob", "j"), start, succeeds("j-w-1"),
-        passes(49), passes(2), Cluster.deliver,
-    ],
+    "pods that are refused come later each time": [submit("j", task("w", 1), policies=[restarts("PodFailed")],
+        maxRetry=5, **TWO), refused("j-w-0"), passes(5), passes(6), refused("j-w-0"), passes(15), passes(6), start],
+    "a budget of restarts is spent": [submit("j", task("w", 1), policies=[restarts("PodFailed")], maxRetry=9,
+        annotations={"muster.dev/restart-budget": "2 in 1h"}, **TWO), start, fails("j-w-0"), start, passes(100),
+        fails("j-w-0"), start, passes(100), fails("j-w-0"), start],
+    "suspended, resumed and done": [submit("j", task("w", 2), ttlSecondsAfterFinished=50, **TWO), start,
+        succeeds("j-w-0"), asked("AbortJob", "j"), start, passes(20), asked("ResumeJob", "j"), start, succeeds("j-w-1"),
+        passes(49), passes(2), Cluster.deliver],
     "tasks that wait for others": [
         submit("j", task("a", 2), task("b", 1, dependsOn={"name": ["a"]}), policies=[restarts("PodFailed")],
                minAvailable=3, **TWO),
         start, start, fails("j-a-1"), start, start, asked("CompleteJob", "j"), start,
     ],
-    "two Jobs of two queues": [
-        submit("j", task("w", 2), policies=[restarts("PodFailed")], **TWO),
-        submit("k", task("w", 1), policies=[restarts("PodFailed", "AbortJob")], queue="r"), start,
-        fails("j-w-0"), start, fails("k-w-0"), start, asked("ResumeJob", "k"), start, asked("TerminateJob", "j"), start,
-    ],
+    "two Jobs of two queues": [submit("j", task("w", 2), policies=[restarts("PodFailed")], **TWO),
+        submit("k", task("w", 1), policies=[restarts("PodFailed", "AbortJob")], queue="r"), start, fails("j-w-0"),
+        start, fails("k-w-0"), start, asked("ResumeJob", "k"), start, asked("TerminateJob", "j"), start],
 }  # fmt: skip
 _OWN = ("uid", "resourceVersion", "creationTimestamp", "managedFields")
 

@@ -118,19 +118,16 @@ def test_one_that_no_cache_shows_yet_is_found(status: str, nodes: int) -> None:
 
 
 UNUSABLE = {
-    "it comes again and again": (
-        "", text(FORGED), {"delete": lambda *_, **__: None}, "ConfigMap train-runtime-snapshot has another creator"
-    ),
+    "it comes again and again": ("", text(FORGED), {"delete": lambda *_, **__: None},
+        "ConfigMap train-runtime-snapshot has another creator"),
     "no runtime in it": (digest("{"), "{", {}, "TrainingRuntime runtime cannot be read: .*; correct it, and create"),
-    "an unreadable runtime": (
-        "", "", {"get": Undecodable("too deep", status=200, where="GET")},
-        "ClusterTrainingRuntime runtime cannot be read: .*too deep",
-    ),
+    "an unreadable runtime": ("", "", {"get": Undecodable("too deep", status=200, where="GET")},
+        "ClusterTrainingRuntime runtime cannot be read: .*too deep"),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize(("status", "snapshot", "changes", "why"), UNUSABLE.values(), ids=UNUSABLE)
-def test_what_stops_a_train_job(
+def test_obstacles(
     monkeypatch: pytest.MonkeyPatch, status: str, snapshot: str, changes: dict[str, Any], why: str
 ) -> None:
     """The message says what to do about it, unless it may pass by itself."""

@@ -17,24 +17,14 @@ from muster.api.names import (
 from muster.workloads.podgroup import pod_group
 
 
-@pytest.mark.parametrize(
-    ("owner", "pod", "expected"),
-    [
-        ({}, {}, {}),
-        (
-            {"annotations": {SCALE_UP: "condition", SCALE_UP_CLASS: "c"}},
-            {},
-            {SCALE_UP: "condition", SCALE_UP_CLASS: "c"},
-        ),
-        (
-            {"annotations": dict.fromkeys(FAULT_KEYS, "1m")},
-            {"annotations": {ON_NODE_FAULT: "restart"}},
-            {**dict.fromkeys(FAULT_KEYS, "1m"), ON_NODE_FAULT: "restart"},
-        ),
-        ({"labels": {SCALE_UP: "condition"}}, {}, {SCALE_UP: "condition"}),
-        ({"annotations": {SCALE_UP: "condition"}}, {"labels": {SCALE_UP: "none"}}, {SCALE_UP: "none"}),
-    ],
-)
+@pytest.mark.parametrize(("owner", "pod", "expected"), [
+    ({}, {}, {}),
+    ({"annotations": {SCALE_UP: "condition", SCALE_UP_CLASS: "c"}}, {}, {SCALE_UP: "condition", SCALE_UP_CLASS: "c"}),
+    ({"annotations": dict.fromkeys(FAULT_KEYS, "1m")}, {"annotations": {ON_NODE_FAULT: "restart"}},
+        {**dict.fromkeys(FAULT_KEYS, "1m"), ON_NODE_FAULT: "restart"}),
+    ({"labels": {SCALE_UP: "condition"}}, {}, {SCALE_UP: "condition"}),
+    ({"annotations": {SCALE_UP: "condition"}}, {"labels": {SCALE_UP: "none"}}, {SCALE_UP: "none"}),
+])  # fmt: skip
 def test_labels_and_annotations_become_annotations_of_the_group(
     owner: dict[str, dict[str, str]], pod: dict[str, dict[str, str]], expected: dict[str, str]
 ) -> None:

@@ -43,7 +43,6 @@ def test_a_crash_stays_the_users_fault_beside_a_sidecar() -> None:
 
 def test_a_train_job_names_the_program_that_failed() -> None:
     """And not its sidecar, which comes first in the pod's status."""
-    ended = job("j", {"w": 1}, status={"state": {"phase": "Failed"}})
-    found = outcome(Children(job=ended, pods=[failed(3)]))
+    found = outcome(Children(job=job("j", {"w": 1}, status={"state": {"phase": "Failed"}}), pods=[failed(3)]))
     assert found is not None
     assert found.message.endswith("pod j-w-0 failed: container main ended with exit code 3")

@@ -119,16 +119,6 @@ def test_an_evicted_pod_that_is_back_in_time_stops_the_timer(cluster: Cluster) -
     assert "muster.dev/timers" not in status.controlled_resources
 
 
-def test_an_eviction_that_nobody_saw_is_told_by_the_counters(cluster: Cluster) -> None:
-    """A pod goes while no controller runs: the policy acts all the same."""
-    submit(cluster, "j", 2, {"events": ["PodEvicted"], "action": "RestartJob"})
-    cluster.api.remove(PODS, pods(cluster)[0], at_once=True)
-    cluster.restart()
-    assert cluster.converge()
-    status = job(cluster, "j").status
-    assert (status.state.phase, status.retry_count, status.running) == ("Running", 1, 2)
-
-
 def test_a_deletion_that_was_cut_short_is_completed(cluster: Cluster) -> None:
     """The caller died between the two steps in which the API server removes a pod: somebody has to ask again."""
     made = submit(cluster, "j", 2)
@@ -146,26 +136,20 @@ def test_a_deletion_that_was_cut_short_is_completed(cluster: Cluster) -> None:
 COUNTED = {"a": {"Running": 3}, "b": {"Running": 2, "Pending": 1}, "c": {"Running": 3}}
 
 
-@pytest.mark.parametrize(
-    ("phase", "counts", "there", "evicted"),
-    [
-        pytest.param("Running", {"w": 3}, "w0 w1 w2", "", id="all are there"),
-        pytest.param("Running", {"w": 3}, "w0", "w1 w2", id="two of three"),
-        pytest.param("Running", {"w": 1}, "w0", "", id="the others were never counted as running"),
-        pytest.param("Running", {"w": 5}, "w0 w1 w2", "", id="scaled down since"),
-        pytest.param("Pending", {"w": 1}, "", "w0", id="some ran, though not enough"),
-        pytest.param("Restarting", {"w": 3}, "w0", "", id="our own doing"),
-        pytest.param("Running", COUNTED, "a0 a2 b0 b1 c0 c1 c2", "a1", id="of the task that lacks it; b2 was pending"),
-        pytest.param("Running", COUNTED, "b0 b1 c0 c1 c2", "a0 a1 a2", id="each task for itself"),
-    ],
-)
+@pytest.mark.parametrize(("phase", "counts", "there", "evicted"), [
+    pytest.param("Running", {"w": 3}, "w0 w1 w2", "", id="all are there"),
+    pytest.param("Running", {"w": 3}, "w0", "w1 w2", id="two of three"),
+    pytest.param("Running", {"w": 1}, "w0", "", id="the others were never counted as running"),
+    pytest.param("Running", {"w": 5}, "w0 w1 w2", "", id="scaled down since"),
+    pytest.param("Pending", {"w": 1}, "", "w0", id="some ran, though not enough"),
+    pytest.param("Restarting", {"w": 3}, "w0", "", id="our own doing"),
+    pytest.param("Running", COUNTED, "a0 a2 b0 b1 c0 c1 c2", "a1", id="of the task that lacks it; b2 was pending"),
+    pytest.param("Running", COUNTED, "b0 b1 c0 c1 c2", "a0 a1 a2", id="each task for itself"),
+])  # fmt: skip
 def test_unseen_evictions(phase: str, counts: dict[str, Any], there: str, evicted: str) -> None:
     """As many as ran and are not there, and only of slots that are empty."""
     phases = {name: each if isinstance(each, dict) else {"Running": each} for name, each in counts.items()}
-    status = {
-        "state": {"phase": phase},
-        "taskStatusCount": {name: {"phase": each} for name, each in phases.items()},
-    }
+    status = {"state": {"phase": phase}, "taskStatusCount": {name: {"phase": each} for name, each in phases.items()}}
     of = a_job("j", dict.fromkeys(counts, 3), "n", uid="u", status=status)
     found = unseen_evictions(
         of, [a_pod(f"j-{each[0]}-{each[1]}", task=each[0], phase="Running") for each in there.split()]
@@ -231,16 +215,13 @@ def test_what_somebody_asks_for_is_done_at_once(cluster: Cluster) -> None:
     assert job(cluster, "j").status.state.phase == "Aborting"
 
 
-@pytest.mark.parametrize(
-    ("policies", "retries", "new"),
-    [
-        ([], 0, 1),
-        ([{"event": "PodFailed", "action": "RestartJob"}], 0, 1),
-        ([{"event": "PodEvicted", "action": "RestartPod"}], 1, 1),
-        ([{"event": "PodEvicted", "action": "RestartJob"}], 1, 3),
-        ([{"event": "*", "action": "RestartTask"}], 1, 3),
-    ],
-)
+@pytest.mark.parametrize(("policies", "retries", "new"), [
+    ([], 0, 1),
+    ([{"event": "PodFailed", "action": "RestartJob"}], 0, 1),
+    ([{"event": "PodEvicted", "action": "RestartPod"}], 1, 1),
+    ([{"event": "PodEvicted", "action": "RestartJob"}], 1, 3),
+    ([{"event": "*", "action": "RestartTask"}], 1, 3),
+])  # fmt: skip
 @pytest.mark.parametrize("gone", [1, 3])
 @pytest.mark.parametrize("died", [False, True])
 def test_an_evicted_pod_comes_again(

@@ -78,8 +78,7 @@ def test_a_timer_does_not_outlive_a_suspension(cluster: Cluster, *, died: bool) 
 def test_suspensions_leave_a_restart_budget_as_it_is(cluster: Cluster) -> None:
     """Neither do they use it up, nor do they give back what failures have used."""
     made = submit(cluster, "j", 1, {"event": "PodFailed", "action": "RestartJob"})
-    annotations = {"muster.dev/restart-budget": "1 in 1h"}
-    cluster.api.change(JOBS, "j", {"metadata": {"annotations": annotations}}, "n")
+    cluster.api.change(JOBS, "j", {"metadata": {"annotations": {"muster.dev/restart-budget": "1 in 1h"}}}, "n")
     fail(cluster, "j-w-0")
     assert cluster.converge()
     for _ in range(2):
@@ -124,8 +123,7 @@ def test_a_suspension_does_not_shorten_the_delay_after_a_refusal(cluster: Cluste
 
 def test_a_suspended_job_with_dependencies_starts_in_order_again(cluster: Cluster) -> None:
     """The task that waits for others waits again, and its gang counts it when it has started."""
-    tasks = [task("a", 2), task("b", 1, dependsOn={"name": ["a"]})]
-    made = submit(cluster, "j", 0, tasks=tasks, minAvailable=3)
+    made = submit(cluster, "j", 0, tasks=[task("a", 2), task("b", 1, dependsOn={"name": ["a"]})], minAvailable=3)
     assert [group.spec.min_member for group in cluster.api.all(POD_GROUPS)] == [3]
     command(cluster, ABORT, made)
     order(cluster, RESUME, made)

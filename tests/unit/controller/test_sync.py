@@ -44,9 +44,7 @@ def test_creates_what_is_missing_and_deletes_what_is_too_much() -> None:
     assert [slot.name for slot in decision.create] == ["j-w-2"]
     assert [one.metadata.name for one in decision.delete] == ["j-w-7"]
     assert decide(job(), pods, may_create=False).create == []
-    assert [one.metadata.name for one in decide(job(), [pod("j-w-0", marked=True)], may_create=True).delete] == [
-        "j-w-0"
-    ]
+    assert [x.metadata.name for x in decide(job(), [pod("j-w-0", marked=True)], may_create=True).delete] == ["j-w-0"]
 
 
 @given(st.lists(st.sampled_from(range(8)), unique=True), st.integers(0, 6))
@@ -60,16 +58,13 @@ def test_after_a_sync_there_is_exactly_what_is_wanted(present: list[int], replic
     assert not left & {slot.name for slot in decision.create}
 
 
-@pytest.mark.parametrize(
-    ("iteration", "pods", "ready"),
-    [
-        (None, [], False),
-        (None, [pod("j-a-0"), pod("j-b-0", ready=False)], False),
-        (None, [pod("j-a-0"), pod("j-b-0", "Succeeded")], True),
-        ("any", [pod("j-a-0")], True),
-        ("any", [pod("j-a-0", going=True)], False),
-    ],
-)
+@pytest.mark.parametrize(("iteration", "pods", "ready"), [
+    (None, [], False),
+    (None, [pod("j-a-0"), pod("j-b-0", ready=False)], False),
+    (None, [pod("j-a-0"), pod("j-b-0", "Succeeded")], True),
+    ("any", [pod("j-a-0")], True),
+    ("any", [pod("j-a-0", going=True)], False),
+])  # fmt: skip
 def test_dependencies(iteration: Any, pods: list[Pod], ready: bool) -> None:  # noqa: FBT001 - a parameter of a table
     """A task waits for as many ready pods of the others as these need."""
     last = TaskSpec(name="last", replicas=1, depends_on=DependsOn(name=["a", "b"], iteration=iteration))

@@ -130,9 +130,7 @@ def when_listed(monkeypatch: pytest.MonkeyPatch, standby: Standby, cache: str, a
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_a_change_during_a_takeover_is_not_lost(
-    client: Client, monkeypatch: pytest.MonkeyPatch, change: Change
-) -> None:
+def test_no_change_during_a_takeover_is_lost(client: Client, monkeypatch: pytest.MonkeyPatch, change: Change) -> None:
     """Its kind is listed already: it leads to the passes and events of a change afterwards."""
     later = Standby(client, change)
     later.take_over()

@@ -54,9 +54,7 @@ def test_a_pod_of_another_namespace_counts_for_nothing(cluster: Cluster, phase: 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed", "Running"])
 @pytest.mark.parametrize("slot", [{}, {names.TASK_SPEC: "w", names.TASK_INDEX: "0"}])
-def test_a_pod_of_the_same_namespace_that_the_job_does_not_have(
-    cluster: Cluster, phase: str, slot: dict[str, str]
-) -> None:
+def test_a_pod_of_the_namespace_that_the_job_does_not_have(cluster: Cluster, phase: str, slot: dict[str, str]) -> None:
     """One that is not called as the Job would call it is nobody's, though it names the Job as its controller."""
     made = submit(cluster, "j", 1, {"events": ["*"], "action": "AbortJob"})
     before = as_it_was(cluster)

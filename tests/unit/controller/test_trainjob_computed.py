@@ -20,17 +20,14 @@ def counts(name: str, **given: int) -> ReplicatedJobStatus:
     )
 
 
-@pytest.mark.parametrize(
-    ("status", "end"),
-    [
-        (None, None),
-        ({}, None),
-        ({"conditions": [SPENT]}, EndCondition("Failed", "Spent", "nothing is left")),
-        ({"conditions": [{**SPENT, "status": "False"}]}, None),
-        ({"conditions": [{**SPENT, "type": "Other"}]}, None),
-        ({"conditions": [{**SPENT, "type": "Complete"}]}, EndCondition("Complete", "Spent", "nothing is left")),
-    ],
-)
+@pytest.mark.parametrize(("status", "end"), [
+    (None, None),
+    ({}, None),
+    ({"conditions": [SPENT]}, EndCondition("Failed", "Spent", "nothing is left")),
+    ({"conditions": [{**SPENT, "status": "False"}]}, None),
+    ({"conditions": [{**SPENT, "type": "Other"}]}, None),
+    ({"conditions": [{**SPENT, "type": "Complete"}]}, EndCondition("Complete", "Spent", "nothing is left")),
+])  # fmt: skip
 def test_an_end(status: JSON | None, end: EndCondition | None) -> None:
     """Complete and Failed end a TrainJob once they are True; other conditions are nobody's."""
     assert computed(status).end == end

@@ -46,8 +46,7 @@ class World(Settled):
     @property
     def conditions(self) -> list[str]:
         """Type, status and reason of the TrainJob's conditions."""
-        held = self.one(TRAIN_JOBS, "t").status.conditions
-        return [f"{each.type}={each.status} {each.reason}" for each in held]
+        return [f"{each.type}={each.status} {each.reason}" for each in self.one(TRAIN_JOBS, "t").status.conditions]
 
     @property
     def message(self) -> str:
@@ -191,6 +190,7 @@ def test_its_deadline() -> None:
     assert world.conditions == ["Failed=True DeadlineExceeded"]
     assert world.api.all(PODS) == []
     assert "Warning DeadlineExceeded: TrainJob exceeded its active deadline" in world.told()
+    assert not any(each.startswith("create") for each in world.acts(60.0))
 
 
 def test_its_end_stays_although_its_job_may_not_be_deleted() -> None:
@@ -446,13 +446,10 @@ def test_a_snapshot_that_somebody_changed() -> None:
     assert world.message.startswith("ConfigMap t-runtime-snapshot was changed: it has not the digest")
 
 
-@pytest.mark.parametrize(
-    ("ends", "condition", "events"),
-    [
-        ("Completed", "Complete=True AllJobsCompleted", ["Normal AllJobsCompleted: why"]),
-        ("Failed", "Failed=True FailedJobs", ["Warning FailedJobs: why"]),
-    ],
-)
+@pytest.mark.parametrize(("ends", "condition", "events"), [
+    ("Completed", "Complete=True AllJobsCompleted", ["Normal AllJobsCompleted: why"]),
+    ("Failed", "Failed=True FailedJobs", ["Warning FailedJobs: why"]),
+])  # fmt: skip
 def test_a_job_set_in_place_of_a_job(ends: str, condition: str, events: list[str]) -> None:
     """Its counts and its end are the TrainJob's."""
     world = World(target="JobSet")

@@ -173,16 +173,12 @@ def test_nothing_is_noted_without_a_checkpoint(metrics: list[tuple[str, str]], s
     assert bool(api.status) is (status == HTTPStatus.OK)
 
 
-@pytest.mark.parametrize(
-    ("error", "status", "reason", "message"),
-    [
-        (error_of(404, b'{"message": "there is no TrainJob train"}'), 404, "NotFound", "there is no TrainJob train"),
-        (error_of(422, b'{"message": "metrics: too many"}'), 422, "Invalid", "metrics: too many"),
-        (error_of(500, b'{"message": "etcd"}'), 500, "InternalError", "the report cannot be written for now"),
-        (error_of(409, b'{"message": "a conflict"}'), 500, "InternalError", "the report cannot be written for now"),
-    ],
-    ids=["gone", "invalid", "broken", "conflict"],
-)
+@pytest.mark.parametrize(("error", "status", "reason", "message"), [
+    (error_of(404, b'{"message": "there is no TrainJob train"}'), 404, "NotFound", "there is no TrainJob train"),
+    (error_of(422, b'{"message": "metrics: too many"}'), 422, "Invalid", "metrics: too many"),
+    (error_of(500, b'{"message": "etcd"}'), 500, "InternalError", "the report cannot be written for now"),
+    (error_of(409, b'{"message": "a conflict"}'), 500, "InternalError", "the report cannot be written for now"),
+], ids=["gone", "invalid", "broken", "conflict"])  # fmt: skip
 def test_what_a_trainer_hears_of_a_failed_write(
     monkeypatch: pytest.MonkeyPatch, error: APIError, status: int, reason: str, message: str
 ) -> None:

@@ -12,16 +12,7 @@ from kept_train_jobs import COMPLETE, FAILED, INITIALIZER, JSON, NOW, PHASES, ba
 
 from controller.trainjob.obstacle import foreign
 from controller.trainjob.rules.children import Children, covers, intent
-from controller.trainjob.rules.steps import (
-    Clear,
-    Create,
-    Delete,
-    Ensure,
-    PatchJob,
-    SendCommand,
-    Suspend,
-    changes,
-)
+from controller.trainjob.rules.steps import Clear, Create, Delete, Ensure, PatchJob, SendCommand, Suspend, changes
 from muster.api import names
 from muster.api.kubeflow.trainer import TrainJob
 from muster.api.kubernetes.meta import Condition, ObjectMeta

@@ -102,10 +102,7 @@ def test_how_it_ends() -> None:
     assert complete[:2] == ("Complete", "AllJobsCompleted")
     failed = outcome(Children(made(job, "Terminated"), pods("Succeeded", "Failed")))
     assert failed
-    assert failed[1:] == (
-        "FailedJobs",
-        "jobset failed due to one or more job failures: pod train-node-1 failed",
-    )
+    assert failed[1:] == ("FailedJobs", "jobset failed due to one or more job failures: pod train-node-1 failed")
     spent = made(job, "Failed")
     spent.status.state.reason = "MaxRetryReached"
     over = outcome(Children(spent))
@@ -163,15 +160,12 @@ def test_a_job_waits_while_it_is_pending_and_unschedulable(phase: Phase, reason:
     assert why_waiting(Children()) == ""
 
 
-@pytest.mark.parametrize(
-    ("phase", "reason", "told"),
-    [
-        ("Inqueue", "NoRoom", "no room"),
-        ("Pending", "QueueFull", "no room"),
-        ("Inqueue", "NotEnoughPods", ""),
-        ("Running", "NoRoom", ""),
-    ],
-)
+@pytest.mark.parametrize(("phase", "reason", "told"), [
+    ("Inqueue", "NoRoom", "no room"),
+    ("Pending", "QueueFull", "no room"),
+    ("Inqueue", "NotEnoughPods", ""),
+    ("Running", "NoRoom", ""),
+])  # fmt: skip
 def test_a_job_set_waits_as_its_gang_does(phase: PodGroupPhase, reason: str, told: str) -> None:
     """But not while its pods are still being made, as at each start."""
     group = PodGroup()
