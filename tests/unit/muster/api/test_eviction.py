@@ -36,22 +36,19 @@ def test_annotations_that_do_not_agree_are_no_value_of_ours(annotations: dict[st
 AT = 1_800_000_000.0
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        (f"step=1200,at={format_time(AT)}", Checkpoint(AT, 1200)),
-        (f"at={format_time(AT)}, step=0", Checkpoint(AT, 0)),
-        (f"at={format_time(AT)}", Checkpoint(AT)),
-        ("at=2027-01-15T09:00:00+01:00", Checkpoint(AT)),
-        ("step=1200", None),
-        ("at=soon", None),
-        (f"step=-1,at={format_time(AT)}", None),
-        (f"step=1e3,at={format_time(AT)}", None),
-        (f"step=1,at={format_time(AT)},loss=0.1", None),
-        ("", None),
-        (None, None),
-    ],
-)
+@pytest.mark.parametrize(("text", "found"), [
+    (f"step=1200,at={format_time(AT)}", Checkpoint(AT, 1200)),
+    (f"at={format_time(AT)}, step=0", Checkpoint(AT, 0)),
+    (f"at={format_time(AT)}", Checkpoint(AT)),
+    ("at=2027-01-15T09:00:00+01:00", Checkpoint(AT)),
+    ("step=1200", None),
+    ("at=soon", None),
+    (f"step=-1,at={format_time(AT)}", None),
+    (f"step=1e3,at={format_time(AT)}", None),
+    (f"step=1,at={format_time(AT)},loss=0.1", None),
+    ("", None),
+    (None, None),
+])  # fmt: skip
 def test_a_checkpoint_is_a_time_and_maybe_a_step(text: str | None, found: Checkpoint | None) -> None:
     """In any order; nothing else."""
     assert checkpoint_of(text) == found
@@ -60,8 +57,7 @@ def test_a_checkpoint_is_a_time_and_maybe_a_step(text: str | None, found: Checkp
 @given(st.text(max_size=CHECKPOINT_CHARS.value * 2))
 def test_any_text_can_be_read(text: str) -> None:
     """Whoever may write a pod may write anything."""
-    found = checkpoint_of(text)
-    assert found is None or len(text) <= CHECKPOINT_CHARS.value
+    assert checkpoint_of(text) is None or len(text) <= CHECKPOINT_CHARS.value
 
 
 @given(st.lists(st.floats(min_value=0, max_value=100), max_size=5))

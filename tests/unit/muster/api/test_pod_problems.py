@@ -63,17 +63,14 @@ def test_a_pod_that_kubelet_refuses_is_trouble(reason: str) -> None:
         assert refused(one)
 
 
-@pytest.mark.parametrize(
-    "status",
-    [
-        {"phase": "Pending"},
-        {"phase": "Pending", "containerStatuses": [waits("ContainerCreating")]},
-        {"phase": "Pending", "containerStatuses": [waits("PodInitializing")]},
-        {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]},
-        {"phase": "Failed", "containerStatuses": [ended(1)]},
-        {"phase": "Succeeded", "containerStatuses": [ended(0)]},
-    ],
-)
+@pytest.mark.parametrize("status", [
+    {"phase": "Pending"},
+    {"phase": "Pending", "containerStatuses": [waits("ContainerCreating")]},
+    {"phase": "Pending", "containerStatuses": [waits("PodInitializing")]},
+    {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]},
+    {"phase": "Failed", "containerStatuses": [ended(1)]},
+    {"phase": "Succeeded", "containerStatuses": [ended(0)]},
+])  # fmt: skip
 def test_a_pod_that_starts_runs_or_ends_by_itself_is_none(status: dict[str, Any]) -> None:
     """Its exit code is the user's to judge."""
     assert problem(pod(**status)) is None

@@ -19,16 +19,12 @@ def written(reason: Reason) -> Reason:
     return msgspec.json.decode(msgspec.json.encode(reason), type=Reason)
 
 
-@pytest.mark.parametrize(
-    "reason",
-    [
-        EVICTED,
-        queues.reserved(["n1", "n2"], 1_800_000_000.0, ["Job a/b"], 600.0, queues.expired(after_s=3600.0), named=True),
-        queues.reserved(["n1"], None, [], 600.0, NOTHING, named=False),
-        queues.in_the_way([("a gang of queue q", ["n1"], None)]),
-    ],
-    ids=lambda reason: reason.code,
-)
+@pytest.mark.parametrize("reason", [
+    EVICTED,
+    queues.reserved(["n1", "n2"], 1_800_000_000.0, ["Job a/b"], 600.0, queues.expired(after_s=3600.0), named=True),
+    queues.reserved(["n1"], None, [], 600.0, NOTHING, named=False),
+    queues.in_the_way([("a gang of queue q", ["n1"], None)]),
+], ids=lambda reason: reason.code)  # fmt: skip
 def test_a_stored_reason_is_as_it_was(reason: Reason) -> None:
     """With the reasons within it. A merge patch would remove what is null."""
     assert None not in reason.params.values()
@@ -38,16 +34,13 @@ def test_a_stored_reason_is_as_it_was(reason: Reason) -> None:
     assert found.params.get("aside") == reason.params.get("aside")
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        None,
-        Reason(code="of-a-later-version"),
-        Reason(code="eviction-preempted", params={"other": 1}),
-        Reason(code="eviction-preempted", params={"priority": 9, "queue": "default"}),
-        Reason(code="reservation", params={"nodes": 1, "at": "now", "ending": [], "patience_s": {}}),
-    ],
-)
+@pytest.mark.parametrize("data", [
+    None,
+    Reason(code="of-a-later-version"),
+    Reason(code="eviction-preempted", params={"other": 1}),
+    Reason(code="eviction-preempted", params={"priority": 9, "queue": "default"}),
+    Reason(code="reservation", params={"nodes": 1, "at": "now", "ending": [], "patience_s": {}}),
+])  # fmt: skip
 def test_data_that_do_not_make_the_message_are_not_believed(data: Reason | None) -> None:
     """The message is of another version then, or the data are of an older message."""
     message = str(preempted(10, "default"))

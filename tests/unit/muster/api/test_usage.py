@@ -30,22 +30,19 @@ def test_it_is_read() -> None:
     assert read_usage({KEY: '{"until": 1}'.ljust(MOST_CHARS)}) == PublishedUsage(1)
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        {},
-        {KEY: 3},
-        {KEY: "{"},
-        {KEY: "[" * 100_000},
-        {KEY: '{"until": -1}'},
-        {KEY: '{"until": 1, "queues": {"a": {"seconds": {"x": -1}}}}'},
-        {KEY: '{"until": 1, "queues": {"a": {"seconds": {"x": 1e999}}}}'},
-        {KEY: '{"until": 1, "queues": []}'},
-        {KEY: '{"until": 1, "queues": {"a": {"day": {"seconds": {"x": -1}}}}}'},
-        {KEY: '{"until": 1, "queues": {"a": {"week": "x"}}}'},
-        {KEY: "x" * (MOST_CHARS + 1)},
-    ],
-)
+@pytest.mark.parametrize("data", [
+    {},
+    {KEY: 3},
+    {KEY: "{"},
+    {KEY: "[" * 100_000},
+    {KEY: '{"until": -1}'},
+    {KEY: '{"until": 1, "queues": {"a": {"seconds": {"x": -1}}}}'},
+    {KEY: '{"until": 1, "queues": {"a": {"seconds": {"x": 1e999}}}}'},
+    {KEY: '{"until": 1, "queues": []}'},
+    {KEY: '{"until": 1, "queues": {"a": {"day": {"seconds": {"x": -1}}}}}'},
+    {KEY: '{"until": 1, "queues": {"a": {"week": "x"}}}'},
+    {KEY: "x" * (MOST_CHARS + 1)},
+])  # fmt: skip
 def test_anything_else_is_refused(data: dict[str, object]) -> None:
     """With a reason."""
     with pytest.raises(ValueError, match="it"):

@@ -140,12 +140,9 @@ MANY: dict[str, dict[str, Any]] = {
     "tasks": {"spec": {"minTaskMember": {f"{number:x}": number for number in range(10_000)}}},
     "policies": {"spec": {"subGroupPolicy": [{} for _ in range(10_000)]}},
     "finalizers": {"metadata": {"finalizers": [f"{number:x}" for number in range(10_000)]}},
-    "owners": {
-        "metadata": {
-            "ownerReferences": [{"apiVersion": "", "kind": "", "name": "", "uid": f"{n}"} for n in range(5000)]
-        }
-    },
-}
+    "owners": {"metadata": {"ownerReferences": [{"apiVersion": "", "kind": "", "name": "",
+        "uid": f"{n}"} for n in range(5000)]}},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", MANY)

@@ -78,8 +78,7 @@ def test_the_environment_names_the_default(tmp_path: Path, monkeypatch: pytest.M
     """Outside of a pod; a missing file is an error that says what to do."""
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"token": "secret"})))
-    config = load_config()
-    assert header(config) == "Bearer secret"
+    assert header(load_config()) == "Bearer secret"
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "missing"))
     with pytest.raises(ConfigurationError, match=r"kubeconfig .*/missing: "):
         load_config()
@@ -113,15 +112,12 @@ TOKEN = id_token(4_000_000_000)
 LOGIN = {"name": "oidc", "config": {"id-token": TOKEN, "client-id": "c", "idp-issuer-url": "https://127.0.0.1:1"}}
 
 
-@pytest.mark.parametrize(
-    ("user", "sent"),
-    [
-        pytest.param({"token": "secret"}, "Bearer secret", id="token"),
-        pytest.param({}, None, id="nothing, where a client certificate says who we are"),
-        pytest.param({"username": "me", "password": "secret"}, "Basic bWU6c2VjcmV0", id="password, for proxies"),
-        pytest.param({"auth-provider": LOGIN}, f"Bearer {TOKEN}", id="login by OIDC, which the package renews"),
-    ],
-)
+@pytest.mark.parametrize(("user", "sent"), [
+    pytest.param({"token": "secret"}, "Bearer secret", id="token"),
+    pytest.param({}, None, id="nothing, where a client certificate says who we are"),
+    pytest.param({"username": "me", "password": "secret"}, "Basic bWU6c2VjcmV0", id="password, for proxies"),
+    pytest.param({"auth-provider": LOGIN}, f"Bearer {TOKEN}", id="login by OIDC, which the package renews"),
+])  # fmt: skip
 def test_credentials_are_a_header(tmp_path: Path, user: dict[str, Any], sent: str | None) -> None:
     """For every request."""
     config = load_config(kubeconfig(tmp_path, user))

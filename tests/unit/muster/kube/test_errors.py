@@ -17,25 +17,22 @@ def status(code: int, reason: str, message: str = "because") -> bytes:
     return json.dumps({"kind": "Status", "code": code, "reason": reason, "message": message}).encode()
 
 
-@pytest.mark.parametrize(
-    ("code", "reason", "kind"),
-    [
-        (400, "BadRequest", errors.BadRequest),
-        (401, "Unauthorized", errors.Unauthorized),
-        (403, "Forbidden", errors.Forbidden),
-        (404, "NotFound", errors.NotFound),
-        (405, "MethodNotAllowed", errors.APIError),
-        (409, "Conflict", errors.Conflict),
-        (409, "AlreadyExists", errors.AlreadyExists),
-        (410, "Gone", errors.Gone),
-        (410, "Expired", errors.Gone),
-        (422, "Invalid", errors.Invalid),
-        (429, "TooManyRequests", errors.TooManyRequests),
-        (500, "InternalError", errors.ServerError),
-        (503, "ServiceUnavailable", errors.ServerError),
-        (504, "Timeout", errors.ServerError),
-    ],
-)
+@pytest.mark.parametrize(("code", "reason", "kind"), [
+    (400, "BadRequest", errors.BadRequest),
+    (401, "Unauthorized", errors.Unauthorized),
+    (403, "Forbidden", errors.Forbidden),
+    (404, "NotFound", errors.NotFound),
+    (405, "MethodNotAllowed", errors.APIError),
+    (409, "Conflict", errors.Conflict),
+    (409, "AlreadyExists", errors.AlreadyExists),
+    (410, "Gone", errors.Gone),
+    (410, "Expired", errors.Gone),
+    (422, "Invalid", errors.Invalid),
+    (429, "TooManyRequests", errors.TooManyRequests),
+    (500, "InternalError", errors.ServerError),
+    (503, "ServiceUnavailable", errors.ServerError),
+    (504, "Timeout", errors.ServerError),
+])  # fmt: skip
 def test_status_and_reason_choose_the_class(code: int, reason: str, kind: type[errors.APIError]) -> None:
     """And the words stay readable."""
     error = error_of(code, status(code, reason), where="GET /x")
@@ -44,16 +41,12 @@ def test_status_and_reason_choose_the_class(code: int, reason: str, kind: type[e
     assert str(error) == f"GET /x: {code} {reason}: because"
 
 
-@pytest.mark.parametrize(
-    ("code", "cause", "kind"),
-    [
-        (422, {"field": "metadata.uid", "message": "field is immutable"}, errors.Conflict),
-        (422, {"field": "spec.nodeName", "message": "field is immutable"}, errors.Invalid),
-        (403, {"field": "metadata.namespace", "reason": "NamespaceTerminating"}, errors.NamespaceEnds),
-        (403, {"field": "metadata.namespace", "reason": "FieldValueForbidden"}, errors.Forbidden),
-    ],
-    ids=["a patch of another object", "a fixed field", "a namespace that ends", "a right that is missing"],
-)
+@pytest.mark.parametrize(("code", "cause", "kind"), [
+    (422, {"field": "metadata.uid", "message": "field is immutable"}, errors.Conflict),
+    (422, {"field": "spec.nodeName", "message": "field is immutable"}, errors.Invalid),
+    (403, {"field": "metadata.namespace", "reason": "NamespaceTerminating"}, errors.NamespaceEnds),
+    (403, {"field": "metadata.namespace", "reason": "FieldValueForbidden"}, errors.Forbidden),
+], ids=["a patch of another object", "a fixed field", "a namespace that ends", "a right that is missing"])  # fmt: skip
 def test_a_cause_chooses_a_narrower_class(code: int, cause: dict[str, str], kind: type[errors.APIError]) -> None:
     """As client-go's HasStatusCause does; the sentence may change."""
     reason = {403: "Forbidden", 422: "Invalid"}[code]

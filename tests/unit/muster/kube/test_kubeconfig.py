@@ -74,10 +74,8 @@ ONE = "current-context: a\ncontexts: [{name: a, context: {cluster: x, user: u}}]
         (ONE % "{server: 5}" + "users: [{name: u}]", "Expected `str`, got `int`"),
         (ONE % "{}", "the server '' should begin with https://"),
         (ONE % "{server: http://s}" + "users: [{name: u}]", "the entry 'u' of its users has no `user`"),
-        (
-            ONE % "{server: https://s}" + "users: [{name: u, user: {client-certificate-data: geheim}}]",
-            "it cannot be read",
-        ),
+        (ONE % "{server: https://s}" + "users: [{name: u, user: {client-certificate-data: geheim}}]",
+            "it cannot be read"),
         (
             ONE % "{server: https://s}"
             + "users: [{name: u, user: {auth-provider: {name: gcp, config: {cmd-path: cat /geheim}}}}]",

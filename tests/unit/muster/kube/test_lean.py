@@ -26,8 +26,7 @@ def compact(content: Any) -> bytes:
 
 def text(**metadata: Any) -> bytes:
     """A pod as the API server writes it."""
-    content = {"metadata": {"name": "one", **metadata}, "spec": {"nodeName": "node-0"}}
-    return compact(content)
+    return compact({"metadata": {"name": "one", **metadata}, "spec": {"nodeName": "node-0"}})
 
 
 def read(**metadata: Any) -> Pod:
@@ -82,13 +81,11 @@ def test_lists_are_read_so() -> None:
 LONG_TEXTS = [f"{'x' * 100}{number}" for number in range(1000)]
 DEMANDS: dict[str, Any] = {
     "nodeSelector": dict.fromkeys(LONG_TEXTS, ""),
-    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
-        {"weight": 1, "podAffinityTerm": {"topologyKey": text}} for text in LONG_TEXTS
-    ]}},
+    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1,
+        "podAffinityTerm": {"topologyKey": text}} for text in LONG_TEXTS]}},
     "tolerations": [{"key": text} for text in LONG_TEXTS],
-    "topologySpreadConstraints": [
-        {"maxSkew": 1, "topologyKey": text, "whenUnsatisfiable": "DoNotSchedule"} for text in LONG_TEXTS
-    ],
+    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": text,
+        "whenUnsatisfiable": "DoNotSchedule"} for text in LONG_TEXTS],
     "volumes": [{"name": text, "emptyDir": {}} for text in LONG_TEXTS],
     "resourceClaims": [{"name": text, "resourceClaimName": "x"} for text in LONG_TEXTS],
     "schedulingGates": [{"name": f"x/{text}"} for text in LONG_TEXTS],
@@ -138,8 +135,7 @@ def test_a_pod_group_that_is_too_long_is_not_read(part: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=f"{part}: .*at most 65536 bytes"):
         lean(data, "podgroups")
     assert bytes(lean(data)) == data, "of other kinds these fields are others"
-    body = b'{"metadata":{},"items":[' + data + b',{"metadata":{"name":"short"}}]}'
-    page = ListPage.read(POD_GROUPS, body)
+    page = ListPage.read(POD_GROUPS, b'{"metadata":{},"items":[' + data + b',{"metadata":{"name":"short"}}]}')
     assert [group.metadata.name for group in page] == ["short"]
     assert page.left_out == ["here/long"]
 

@@ -119,7 +119,7 @@ def test_leading_ends_by_the_clock(client: Client, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("leading", "level"), [(False, "info"), (True, "warning")])
-def test_to_be_second_is_no_trouble(
+def test_being_second(
     client: Client, clock: Clock, monkeypatch: pytest.MonkeyPatch, *, leading: bool, level: str
 ) -> None:
     """Of two candidates that start at once one makes the lease; a leader to whom that happens has lost it."""
@@ -193,20 +193,15 @@ Step = tuple[float, str, str, list[str]]
 @pytest.mark.parametrize(
     ("holder", "steps"),
     [
-        pytest.param(
-            "old", [(0, "", "old", []), (15, "other", "other", []), (0, "", "other", []), (15, "", "me", ["up"])],
-            id="both have read that it is free, and the second write names a version that is over",
-        ),
+        pytest.param("old", [(0, "", "old", []), (15, "other", "other", []), (0, "", "other", []),
+            (15, "", "me", ["up"])],
+            id="both have read that it is free, and the second write names a version that is over"),
         pytest.param("", [(0, "other", "other", [])], id="of two that make it one leads, as the name is taken then"),
-        pytest.param(
-            "", [(0, "", "me", ["up"]), (9, "other", "other", ["up"]), (1, "", "other", ["up", "down"])],
-            id="who has lost it before a renewal goes on until it knows, or until its deadline",
-        ),
+        pytest.param("", [(0, "", "me", ["up"]), (9, "other", "other", ["up"]), (1, "", "other", ["up", "down"])],
+            id="who has lost it before a renewal goes on until it knows, or until its deadline"),
         pytest.param("", [(0, "", "me", ["up"]), (9, "", "me", ["up"]), (9, "", "me", ["up"])], id="renewed in time"),
-        pytest.param(
-            "", [(0, "", "me", ["up"]), (10, "", "me", ["up", "down"]), (0, "", "me", ["up", "down", "up"])],
-            id="renewed too late, it is won again",
-        ),
+        pytest.param("", [(0, "", "me", ["up"]), (10, "", "me", ["up", "down"]), (0, "", "me", ["up", "down", "up"])],
+            id="renewed too late, it is won again"),
         pytest.param("me-too", [(0, "", "me-too", [])], id="a name that begins alike is another one"),
     ],
 )  # fmt: skip

@@ -54,9 +54,7 @@ class Api(ListWatchApi):
             return 410, {"kind": "Status", "reason": "Expired", "code": 410, "message": "too old"}
         more = {"continue": str(number + 1)} if number + 1 < len(self.pages) else {}
         data = {"data": {"x": "x" * self.object_bytes}}
-        items = [
-            {"metadata": {"name": name, "uid": name, "resourceVersion": "1"}} | data for name in self.pages[number]
-        ]
+        items = [{"metadata": {"name": one, "uid": one, "resourceVersion": "1"}} | data for one in self.pages[number]]
         return 200, {"metadata": {"resourceVersion": "9", **more}, "items": items}
 
     async def until_asked(self, *numbers: int) -> None:

@@ -47,15 +47,12 @@ def sent(call: Call) -> tuple[str, str, Any, dict[str, Any]]:
     return asyncio.run(made())
 
 
-@pytest.mark.parametrize(
-    ("options", "preconditions"),
-    [
-        ({}, None),
-        ({"uid": "u"}, {"uid": "u"}),
-        ({"resource_version": "7"}, {"resourceVersion": "7"}),
-        ({"uid": "u", "resource_version": "7"}, {"uid": "u", "resourceVersion": "7"}),
-    ],
-)
+@pytest.mark.parametrize(("options", "preconditions"), [
+    ({}, None),
+    ({"uid": "u"}, {"uid": "u"}),
+    ({"resource_version": "7"}, {"resourceVersion": "7"}),
+    ({"uid": "u", "resource_version": "7"}, {"uid": "u", "resourceVersion": "7"}),
+])  # fmt: skip
 def test_a_deletion_names_the_object_that_is_meant(options: dict[str, str], preconditions: dict[str, str]) -> None:
     """Another one of its name, or another version, stays."""
     method, path, body, _ = sent(lambda client: client.delete(PODS, "p", "ns", **options))

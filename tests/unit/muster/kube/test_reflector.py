@@ -271,15 +271,12 @@ async def test_a_kind_that_is_not_served_yet_is_looked_for_again_and_told_once(
     assert [(each["log_level"], each["event"]) for each in logs] == [told]
 
 
-@pytest.mark.parametrize(
-    ("kinds", "unfilled", "told"),
-    [
-        ({}, (), None),
-        ({"pods": (True, None)}, (), None),
-        ({"pods": (True, None), "jobs": (False, None)}, ("queues",), "the caches are not filled yet: jobs, queues"),
-        ({"pods": (True, "no pods"), "jobs": (False, None), "nodes": (False, "no nodes")}, (), "no pods; no nodes"),
-    ],
-)
+@pytest.mark.parametrize(("kinds", "unfilled", "told"), [
+    ({}, (), None),
+    ({"pods": (True, None)}, (), None),
+    ({"pods": (True, None), "jobs": (False, None)}, ("queues",), "the caches are not filled yet: jobs, queues"),
+    ({"pods": (True, "no pods"), "jobs": (False, None), "nodes": (False, "no nodes")}, (), "no pods; no nodes"),
+])  # fmt: skip
 def test_a_process_is_not_ready_while_a_kind_is_not_read(
     kinds: dict[str, tuple[bool, str | None]], unfilled: tuple[str, ...], told: str | None
 ) -> None:

@@ -37,16 +37,13 @@ class Server:
         return Served(client, NATIVE_POD_GROUPS, monotonic_s=lambda: self.now_s)
 
 
-@pytest.mark.parametrize(
-    ("answer", "before", "after"),
-    [
-        pytest.param(NotFound("gone"), True, False, id="no such version"),
-        pytest.param(["priorityclasses"], True, False, id="the version without the kind"),
-        pytest.param(["podgroups"], False, True, id="the kind"),
-        pytest.param(Unreachable("starting"), True, True, id="no answer leaves it as it was"),
-        pytest.param(Unreachable("starting"), False, False, id="no answer before any"),
-    ],
-)
+@pytest.mark.parametrize(("answer", "before", "after"), [
+    pytest.param(NotFound("gone"), True, False, id="no such version"),
+    pytest.param(["priorityclasses"], True, False, id="the version without the kind"),
+    pytest.param(["podgroups"], False, True, id="the kind"),
+    pytest.param(Unreachable("starting"), True, True, id="no answer leaves it as it was"),
+    pytest.param(Unreachable("starting"), False, False, id="no answer before any"),
+])  # fmt: skip
 def test_an_answer_holds_for_a_minute(answer: list[str] | APIError, *, before: bool, after: bool) -> None:
     """The list of the kind's own group and version says it."""
     server = Server()

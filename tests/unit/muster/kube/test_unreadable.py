@@ -243,9 +243,7 @@ async def test_a_cache_keeps_what_it_knew_of_one() -> None:
         reflector.start()
         await relisted.wait()
         assert reflector.relists == 1
-        assert [(each.metadata.key, each.metadata.resource_version) for each in reflector.store.list()] == [
-            ("ns/a", "1")
-        ]
+        assert [(one.metadata.key, one.metadata.resource_version) for one in reflector.store.list()] == [("ns/a", "1")]
         await asyncio.to_thread(reflector.stop)
 
 

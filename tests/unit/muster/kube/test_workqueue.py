@@ -77,16 +77,11 @@ def test_delayed_keys_come_when_they_are_due(queue: WorkQueue[str], clock: Clock
     assert drain(queue) == ["late"]
 
 
-@pytest.mark.parametrize(
-    ("delays", "moments"),
-    [
-        pytest.param((5, 1, 3), (1,), id="the earliest of several counts, once"),
-        pytest.param((5, 0), (0, 5), id="one that is added at once comes again when it is due, as in client-go"),
-    ],
-)
-def test_a_key_with_several_delays(
-    queue: WorkQueue[str], clock: Clock, delays: tuple[int, ...], moments: tuple[int, ...]
-) -> None:
+@pytest.mark.parametrize(("delays", "moments"), [
+    pytest.param((5, 1, 3), (1,), id="the earliest of several counts, once"),
+    pytest.param((5, 0), (0, 5), id="one that is added at once comes again when it is due, as in client-go"),
+])  # fmt: skip
+def test_several_delays(queue: WorkQueue[str], clock: Clock, delays: tuple[int, ...], moments: tuple[int, ...]) -> None:
     """It comes at these moments."""
     for delay_s in delays:
         queue.add_after("a", delay_s)

@@ -242,17 +242,14 @@ def encrypted_key(files: Files) -> None:
     files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, protection))
 
 
-@pytest.mark.parametrize(
-    ("spoil", "why"),
-    [
-        (lambda files: files.cert.write_text("nonsense"), r"tls.crt and .*tls.key are not a certificate and its key"),
-        (lambda files: files.key.write_text("nonsense"), r"tls.crt and .*tls.key are not a certificate and its key"),
-        (lambda files: files.cert.unlink(), r"tls.crt and .*tls.key are not .*No such file"),
-        (lambda files: files.client_ca.write_text("nonsense"), r"ca.crt: there is no certificate"),
-        (key_of_another, r"tls.crt and .*tls.key are not .*mismatch"),
-        (encrypted_key, r"tls.crt and .*tls.key are not .*not encrypted"),
-    ],
-)
+@pytest.mark.parametrize(("spoil", "why"), [
+    (lambda files: files.cert.write_text("nonsense"), r"tls.crt and .*tls.key are not a certificate and its key"),
+    (lambda files: files.key.write_text("nonsense"), r"tls.crt and .*tls.key are not a certificate and its key"),
+    (lambda files: files.cert.unlink(), r"tls.crt and .*tls.key are not .*No such file"),
+    (lambda files: files.client_ca.write_text("nonsense"), r"ca.crt: there is no certificate"),
+    (key_of_another, r"tls.crt and .*tls.key are not .*mismatch"),
+    (encrypted_key, r"tls.crt and .*tls.key are not .*not encrypted"),
+])  # fmt: skip
 def test_files_that_never_could_be_used_are_told(world: World, spoil: Callable[[Files], None], why: str) -> None:
     """Each with its name, before anything listens; nothing of the key is in it."""
     spoil(world.files)

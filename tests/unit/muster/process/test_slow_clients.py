@@ -138,9 +138,7 @@ def test_fifty_slow_clients_keep_nobody_waiting(served: Served) -> None:
 
 
 @pytest.mark.parametrize("kind", [slow_header, slow_body])
-def test_whoever_does_not_finish_in_time_is_dropped(
-    short: Served, kind: Callable[..., tuple[socket.socket, bytes]]
-) -> None:
+def test_whoever_does_not_finish_is_dropped(short: Served, kind: Callable[..., tuple[socket.socket, bytes]]) -> None:
     """The time is counted from the start, so that a byte now and then does not help."""
     dropped = DROPPED + '{reason="request"}'
     before = short.metric(dropped)
@@ -171,8 +169,7 @@ def test_a_client_that_takes_its_answer_slowly_gets_all_of_it(served: Served) ->
     client = served.connect()
     client.request("GET", "/big")
     answer = client.getresponse()
-    pieces = iter(lambda: answer.read(1_000_000), b"")
-    assert sum(len(piece) for piece in pieces) == 12_000_000
+    assert sum(len(piece) for piece in iter(lambda: answer.read(1_000_000), b"")) == 12_000_000
     ask(served, client)
 
 
@@ -207,16 +204,12 @@ def test_unfinished_requests_may_not_fill_the_memory(tight: Served) -> None:
         assert answer.result(SOON_S) == b"700000"
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        b"POST /size HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
-        b"POST /size HTTP/1.1\r\nHost: test\r\nContent-Length: x\r\n\r\nx",
-        b"POST /size HTTP/1.1\r\nHost: test\r\nA: " + b"x" * 600_000,
-        b"nonsense\r\n\r\n",
-    ],
-    ids=["two lengths", "no length", "a long header", "no HTTP"],
-)
+@pytest.mark.parametrize("sent", [
+    b"POST /size HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nx",
+    b"POST /size HTTP/1.1\r\nHost: test\r\nContent-Length: x\r\n\r\nx",
+    b"POST /size HTTP/1.1\r\nHost: test\r\nA: " + b"x" * 600_000,
+    b"nonsense\r\n\r\n",
+], ids=["two lengths", "no length", "a long header", "no HTTP"])  # fmt: skip
 def test_what_cannot_be_read_is_refused_and_the_connection_ends(served: Served, sent: bytes) -> None:
     """With a status, although not all of it was read."""
     client = served.connect().sock

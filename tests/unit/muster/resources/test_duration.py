@@ -8,24 +8,21 @@ from muster.resources.delays import doubled_s
 from muster.resources.runtime import parse_days_s, parse_duration_ns, parse_duration_s
 
 
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("30s", 30),
-        ("1h30m", 5400),
-        ("1.5s", 1.5),
-        (".5s", 0.5),
-        ("5.s", 5),
-        ("250ms", 0.25),
-        ("10m0s", 600),
-        ("0", 0),
-        ("+5m", 300),
-        ("+0", 0),
-        ("3us", 3e-6),
-        ("3µs", 3e-6),
-        ("1.9ns", 1e-9),
-    ],
-)
+@pytest.mark.parametrize(("text", "seconds"), [
+    ("30s", 30),
+    ("1h30m", 5400),
+    ("1.5s", 1.5),
+    (".5s", 0.5),
+    ("5.s", 5),
+    ("250ms", 0.25),
+    ("10m0s", 600),
+    ("0", 0),
+    ("+5m", 300),
+    ("+0", 0),
+    ("3us", 3e-6),
+    ("3µs", 3e-6),
+    ("1.9ns", 1e-9),
+])  # fmt: skip
 def test_durations(text: str, seconds: float) -> None:
     """Every form that the schema lets through, except those before now."""
     assert parse_duration_s(text) == seconds

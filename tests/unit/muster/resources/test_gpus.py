@@ -25,20 +25,17 @@ FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devi
 VOLCANO_MEMORY, VOLCANO_NUMBER = "volcano.sh/gpu-memory", "volcano.sh/gpu-number"
 
 
-@pytest.mark.parametrize(
-    ("annotations", "gpus"),
-    [
-        ({}, None),
-        ({"gpu-fraction": "0.25"}, None),
-        ({"gpu-fraction": "0.25", "gpu-fraction-num-devices": "8", "muster.dev/gpu-devices": "all"}, None),
-        ({"gpu-memory": "1000", "muster.dev/gpu-portion": "0.125", "muster.dev/gpu-devices": "0"}, 125),
-        ({"gpu-memory": "1000", "muster.dev/gpu-portion": "1", "muster.dev/gpu-devices": "0"}, 1000),
-        ({"gpu-memory": "1000", "muster.dev/gpu-portion": "all", "muster.dev/gpu-devices": "0"}, 0),
-        ({"gpu-fraction": "0.01", "muster.dev/gpu-portion": "0.9", "muster.dev/gpu-devices": "0"}, 900),
-        ({"muster.dev/gpu-portion": "0.5", "muster.dev/gpu-devices": "0,1"}, 1000),
-        ({"gpu-fraction": "much", "muster.dev/gpu-portion": "0.5", "muster.dev/gpu-devices": "3"}, 500),
-    ],
-)
+@pytest.mark.parametrize(("annotations", "gpus"), [
+    ({}, None),
+    ({"gpu-fraction": "0.25"}, None),
+    ({"gpu-fraction": "0.25", "gpu-fraction-num-devices": "8", "muster.dev/gpu-devices": "all"}, None),
+    ({"gpu-memory": "1000", "muster.dev/gpu-portion": "0.125", "muster.dev/gpu-devices": "0"}, 125),
+    ({"gpu-memory": "1000", "muster.dev/gpu-portion": "1", "muster.dev/gpu-devices": "0"}, 1000),
+    ({"gpu-memory": "1000", "muster.dev/gpu-portion": "all", "muster.dev/gpu-devices": "0"}, 0),
+    ({"gpu-fraction": "0.01", "muster.dev/gpu-portion": "0.9", "muster.dev/gpu-devices": "0"}, 900),
+    ({"muster.dev/gpu-portion": "0.5", "muster.dev/gpu-devices": "0,1"}, 1000),
+    ({"gpu-fraction": "much", "muster.dev/gpu-portion": "0.5", "muster.dev/gpu-devices": "3"}, 500),
+])  # fmt: skip
 def test_a_part_counts_as_it_is(annotations: dict[str, str], gpus: int | None) -> None:
     """By what was noted when it was bound, whatever it asks for."""
     pod = msgspec.convert({"metadata": {"annotations": annotations}, "spec": {"nodeName": "n"}}, Pod)
@@ -60,19 +57,16 @@ def test_memory_is_rounded_up_to_thousandths() -> None:
     assert (GpuShare(portion=250).on(16_384), GpuShare(portion=250).on(0)) == (250, 250)
 
 
-@pytest.mark.parametrize(
-    ("annotations", "requests", "share"),
-    [
-        ({}, {}, None),
-        ({}, {VOLCANO_MEMORY: 1}, GpuShare(memory=1, by_resource=True)),
-        ({FRACTION: "0.5"}, {VOLCANO_MEMORY: 1}, GpuShare(portion=500)),
-        ({FRACTION: ".001"}, {}, GpuShare(portion=1)),
-        ({FRACTION: "0.9990", DEVICES: "8"}, {}, GpuShare(portion=999, devices=8)),
-        ({MEMORY: "2000"}, {}, GpuShare(memory=2000)),
-        ({MEMORY: "2Gi"}, {}, GpuShare(memory=2048)),
-        ({MEMORY: "1048577k", DEVICES: "2"}, {}, GpuShare(memory=1001, devices=2)),
-    ],
-)
+@pytest.mark.parametrize(("annotations", "requests", "share"), [
+    ({}, {}, None),
+    ({}, {VOLCANO_MEMORY: 1}, GpuShare(memory=1, by_resource=True)),
+    ({FRACTION: "0.5"}, {VOLCANO_MEMORY: 1}, GpuShare(portion=500)),
+    ({FRACTION: ".001"}, {}, GpuShare(portion=1)),
+    ({FRACTION: "0.9990", DEVICES: "8"}, {}, GpuShare(portion=999, devices=8)),
+    ({MEMORY: "2000"}, {}, GpuShare(memory=2000)),
+    ({MEMORY: "2Gi"}, {}, GpuShare(memory=2048)),
+    ({MEMORY: "1048577k", DEVICES: "2"}, {}, GpuShare(memory=1001, devices=2)),
+])  # fmt: skip
 def test_what_a_pod_asks_for(annotations: dict[str, str], requests: dict[str, int], share: GpuShare | None) -> None:
     """By annotations, else by Volcano's resource; memory with a unit is rounded up to MiB."""
     assert share_of(annotations, requests) == share
@@ -136,20 +130,17 @@ def test_mistakes_have_their_paths(annotations: dict[str, str], limits: dict[str
     assert [text[: len(wanted)] for text, wanted in zip(found, errors, strict=True)] == errors
 
 
-@pytest.mark.parametrize(
-    ("labels", "amounts", "memory", "divided"),
-    [
-        ({}, {}, 0, False),
-        ({"nvidia.com/gpu.memory": "16384"}, {}, 16384, False),
-        ({"nvidia.com/gpu.memory": "99999999999"}, {}, 2**30, False),
-        ({"nvidia.com/gpu.memory": "much"}, {}, 0, False),
-        ({"nvidia.com/gpu.memory": "7"}, {VOLCANO_NUMBER: 2, VOLCANO_MEMORY: 9}, 4, False),
-        ({"nvidia.com/gpu.memory": "7"}, {VOLCANO_NUMBER: 1, VOLCANO_MEMORY: 9}, 9, False),
-        ({"nvidia.com/gpu.product": "A100-MIG-1g.5gb"}, {}, 0, True),
-        ({}, {"nvidia.com/mig-1g.5gb": 1}, 0, True),
-        ({}, {"nvidia.com/mig-1g.5gb": 0, "cpu": 1}, 0, False),
-    ],
-)
+@pytest.mark.parametrize(("labels", "amounts", "memory", "divided"), [
+    ({}, {}, 0, False),
+    ({"nvidia.com/gpu.memory": "16384"}, {}, 16384, False),
+    ({"nvidia.com/gpu.memory": "99999999999"}, {}, 2**30, False),
+    ({"nvidia.com/gpu.memory": "much"}, {}, 0, False),
+    ({"nvidia.com/gpu.memory": "7"}, {VOLCANO_NUMBER: 2, VOLCANO_MEMORY: 9}, 4, False),
+    ({"nvidia.com/gpu.memory": "7"}, {VOLCANO_NUMBER: 1, VOLCANO_MEMORY: 9}, 9, False),
+    ({"nvidia.com/gpu.product": "A100-MIG-1g.5gb"}, {}, 0, True),
+    ({}, {"nvidia.com/mig-1g.5gb": 1}, 0, True),
+    ({}, {"nvidia.com/mig-1g.5gb": 0, "cpu": 1}, 0, False),
+])  # fmt: skip
 def test_devices_of_a_node(labels: dict[str, str], amounts: dict[str, int], memory: int, *, divided: bool) -> None:
     """Volcano's device plugin knows their memory better than the label; MIG devices cannot be shared."""
     node = msgspec.convert({"metadata": {"labels": labels}}, Node)

@@ -23,18 +23,8 @@ MATCHES = {
     "team=": ({"team": ""}, True),
 }
 MALFORMED = [
-    "team in (a",
-    "team in a",
-    "a b",
-    "=x",
-    ",",
-    "team=a,",
-    "team in (a))",
-    "Q_/x=y",
-    "a=b=c",
-    "team=-x",
-    "(a)",
-]
+    "team in (a", "team in a", "a b", "=x", ",", "team=a,", "team in (a))", "Q_/x=y", "a=b=c", "team=-x", "(a)"
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("text", MATCHES)

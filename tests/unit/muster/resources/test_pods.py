@@ -96,18 +96,15 @@ def has(name: str, cpu: str, allocated: str = "") -> dict[str, Any]:
     return status | ({"allocatedResources": {"cpu": allocated}} if allocated else {})
 
 
-@pytest.mark.parametrize(
-    ("asked", "status", "conditions", "cpu"),
-    [
-        ("2", {"name": "main"}, [], 2000),
-        ("2", has("main", "1", "1"), [], 2000),
-        ("1", has("main", "4", "2"), [], 4000),
-        ("1", has("main", "2", "4"), [], 4000),
-        ("8", has("main", "1", "2"), [PENDING | {"reason": "Deferred"}], 8000),
-        ("8", has("main", "1", "2"), [PENDING | {"reason": "Infeasible"}], 2000),
-        ("8", has("main", "1", "2"), [PENDING | {"reason": "Infeasible", "status": "False"}], 8000),
-    ],
-)
+@pytest.mark.parametrize(("asked", "status", "conditions", "cpu"), [
+    ("2", {"name": "main"}, [], 2000),
+    ("2", has("main", "1", "1"), [], 2000),
+    ("1", has("main", "4", "2"), [], 4000),
+    ("1", has("main", "2", "4"), [], 4000),
+    ("8", has("main", "1", "2"), [PENDING | {"reason": "Deferred"}], 8000),
+    ("8", has("main", "1", "2"), [PENDING | {"reason": "Infeasible"}], 2000),
+    ("8", has("main", "1", "2"), [PENDING | {"reason": "Infeasible", "status": "False"}], 8000),
+])  # fmt: skip
 def test_the_most_of_what_is_asked_for_set_aside_and_there(
     asked: str, status: dict[str, Any], conditions: list[dict[str, str]], cpu: int
 ) -> None:
@@ -127,15 +124,12 @@ def test_sidecars_are_resized_too_and_ordinary_init_containers_are_not() -> None
     assert taken(spec, {}) == {"cpu": 4000}
 
 
-@pytest.mark.parametrize(
-    ("asked", "status", "reason", "cpu"),
-    [
-        ("4", {}, "", 4000),
-        ("4", {"resources": {"requests": {"cpu": "6"}}}, "", 6000),
-        ("4", {"resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "5"}}, "", 5000),
-        ("4", {"resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}, "Infeasible", 3000),
-    ],
-)
+@pytest.mark.parametrize(("asked", "status", "reason", "cpu"), [
+    ("4", {}, "", 4000),
+    ("4", {"resources": {"requests": {"cpu": "6"}}}, "", 6000),
+    ("4", {"resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "5"}}, "", 5000),
+    ("4", {"resources": {"requests": {"cpu": "2"}}, "allocatedResources": {"cpu": "3"}}, "Infeasible", 3000),
+])  # fmt: skip
 def test_resources_of_the_pod_as_a_whole(asked: str, status: dict[str, Any], reason: str, cpu: int) -> None:
     """They stand for the sum of the containers, by the same rule."""
     spec = {"containers": [main("1")], "resources": {"requests": {"cpu": asked}}}

@@ -30,8 +30,7 @@ def test_names_the_resource_whose_quantity_is_wrong() -> None:
 def test_subtracting_undoes_adding(a: dict[str, int], b: dict[str, int]) -> None:
     """Nothing is lost or rounded, and the arguments stay as they are."""
     before = (dict(a), dict(b))
-    back = subtract(add(a, b), b)
-    assert a == {name: amount for name, amount in back.items() if amount or name in a}
+    assert a == {name: amount for name, amount in subtract(add(a, b), b).items() if amount or name in a}
     assert before == (a, b)
 
 

@@ -20,11 +20,7 @@ def stepped(pods: JSON, **container: Any) -> Any:
     waits = [{"name": DATASET, "status": "Complete"}]
     before = replicated_job(DATASET, DATASET, fetch)
     before["template"]["spec"]["backoffLimit"] = 3
-    return runtime(
-        {"torch": {}},
-        before,
-        replicated_job("node", "trainer", train, dependsOn=waits),
-    )
+    return runtime({"torch": {}}, before, replicated_job("node", "trainer", train, dependsOn=waits))
 
 
 def restarts(on: Any) -> Iterator[tuple[str, str]]:

@@ -68,17 +68,12 @@ def test_a_jobset_makes_its_claims_itself() -> None:
     assert policy["templates"][0]["metadata"]["name"] == "data"
 
 
-@pytest.mark.parametrize(
-    ("templates", "message"),
-    [
-        ([{"metadata": {}}], "metadata.name: Required value: must be set: containers mount the claim under it"),
-        ([CLAIM, CLAIM], 'metadata.name: Duplicate value: "data": must be the name of one claim only'),
-        (
-            [{"metadata": {"name": "logs"}}],
-            'metadata.name: Invalid value: "logs": must be mounted by a container of the runtime; mounted are data',
-        ),
-    ],
-)
+@pytest.mark.parametrize(("templates", "message"), [
+    ([{"metadata": {}}], "metadata.name: Required value: must be set: containers mount the claim under it"),
+    ([CLAIM, CLAIM], 'metadata.name: Duplicate value: "data": must be the name of one claim only'),
+    ([{"metadata": {"name": "logs"}}],
+        'metadata.name: Invalid value: "logs": must be mounted by a container of the runtime; mounted are data'),
+])  # fmt: skip
 def test_claims_that_nobody_could_use(templates: list[JSON], message: str) -> None:
     """They are refused with the runtime."""
     on = msgspec.convert(msgspec.to_builtins(with_claims({"templates": templates})), ClusterTrainingRuntime)

@@ -1,7 +1,4 @@
-"""Every message about a setting, a variable or a runtime: path, the offending value, and what would be right.
-
-The others stand in `test_train_job`, `test_torchtune`, the tests of muster.workloads and those of the webhook.
-"""
+"""Every message about a setting, a variable or a runtime: path, the offending value, and what would be right."""
 
 import copy
 from typing import Any
@@ -20,32 +17,28 @@ NUMBER = "must be auto, cpu, gpu or a number of processes from 1 to 4096"
 SETTINGS: dict[str, tuple[str, dict[str, str], str]] = {
     "form": ("torch", {"torch-env": "pyhton"}, "must be torchrun (the default) or python"),
     "python and elastic": ("torch", {"torch-env": "python", "elastic": "2:4"}, f"must be left out {PYTHON} is elastic"),
-    "python and processes": (
-        "torch", {"torch-env": "python", "nproc-per-node": "2"}, f"must be 1 {PYTHON} starts several processes",
-    ),
+    "python and processes": ("torch", {"torch-env": "python", "nproc-per-node": "2"},
+        f"must be 1 {PYTHON} starts several processes"),
     "elastic": ("torch", {"elastic": "4:2"}, ELASTIC),
     "elastic without a colon": ("torch", {"elastic": "4"}, ELASTIC),
     "elastic without a node": ("torch", {"elastic": "0:4"}, ELASTIC),
     "elastic without the size": ("torch", {"elastic": "1:2"}, "must include the number of pods of Job train (4)"),
     "restarts": ("torch", {"elastic": "2:4", "max-restarts": "-1"}, "must be a number of restarts of at least 0"),
     "restarts without elastic": ("torch", {"max-restarts": "1"}, "must be left out unless muster.dev/elastic is set"),
-    "gpu without one": (
-        "torch", {"nproc-per-node": "gpu"}, "container node asks for no GPU: add one to its resources, or use cpu",
-    ),
+    "gpu without one": ("torch", {"nproc-per-node": "gpu"},
+        "container node asks for no GPU: add one to its resources, or use cpu"),
     "processes": ("torch", {"nproc-per-node": "many"}, NUMBER),
     "inject-into": ("jax", {"inject-into": "gone"}, "must name containers of spec; there are node"),
     "implementation": ("mpi", {"mpi-implementation": "MVAPICH"}, (
         "must be an MPI implementation that Muster knows (OpenMPI, Intel, MPICH): annotation "
         "muster.dev/mpi-implementation"
     )),
-    "mount path": ("mpi", {"ssh-auth-mount-path": "home"}, (
-        "must be a folder's absolute path: annotation muster.dev/ssh-auth-mount-path"
-    )),
+    "mount path": ("mpi", {"ssh-auth-mount-path": "home"},
+        "must be a folder's absolute path: annotation muster.dev/ssh-auth-mount-path"),
     "key": ("mpi", {"ssh-key": "rsa"}, "must be ed25519 (the default) or ecdsa"),
     "slots": ("mpi", {"nproc-per-node": "0"}, NUMBER),
-    "slots of GPUs": (
-        "mpi", {"nproc-per-node": "gpu"}, "the nodes ask for no GPU: add one to their resources, or use cpu",
-    ),
+    "slots of GPUs": ("mpi", {"nproc-per-node": "gpu"},
+        "the nodes ask for no GPU: add one to their resources, or use cpu"),
 }  # fmt: skip
 """Framework, settings, of which the last one is refused, and what would be right."""
 
@@ -78,16 +71,13 @@ def test_metadata_that_contradicts() -> None:
     assert [str(error) for error in w.shaped(group).errors] == [f"metadata.annotations[{key}]: {message}"]
 
 
-@pytest.mark.parametrize(
-    ("framework", "name", "source"),
-    [
-        ("torch", "PET_NNODES", "number of pods of Job train"),
-        ("jax", "JAX_PROCESS_ID", "index of the pod in Job train"),
-        ("xgboost", "DMLC_NUM_WORKER", "number of pods of Job train, one in each pod"),
-        ("tensorflow", "TF_CONFIG", "all pods of Job train"),
-        ("mpi", "OMPI_MCA_plm_rsh_args", "what OpenMPI reads"),
-    ],
-)
+@pytest.mark.parametrize(("framework", "name", "source"), [
+    ("torch", "PET_NNODES", "number of pods of Job train"),
+    ("jax", "JAX_PROCESS_ID", "index of the pod in Job train"),
+    ("xgboost", "DMLC_NUM_WORKER", "number of pods of Job train, one in each pod"),
+    ("tensorflow", "TF_CONFIG", "all pods of Job train"),
+    ("mpi", "OMPI_MCA_plm_rsh_args", "what OpenMPI reads"),
+])  # fmt: skip
 def test_variables_that_contradict(framework: str, name: str, source: str) -> None:
     """The variable, what Muster's value follows from, and what to do; a variable that says the same may stay."""
     group = w.indexed_job(w.template(framework, {}, {}))
@@ -101,36 +91,26 @@ INITIALIZER = w.replicated_job("dataset-initializer", "dataset-initializer", {"c
 ANNOTATED = {"metadata": {"annotations": {"scheduling.volcano.sh/queue-name": ""}}}
 R = 'spec.runtimeRef: Invalid value: "runtime": '
 TRAIN_JOBS: dict[str, tuple[JSON, ClusterTrainingRuntime, str]] = {
-    "empty queue": (
-        {},
-        w.runtime({"torch": {}}, podGroupPolicy={"volcano": {}}),
-        f"{R}must refer to a runtime whose annotation scheduling.volcano.sh/queue-name is not empty",
-    ),
+    "empty queue": ({}, w.runtime({"torch": {}}, podGroupPolicy={"volcano": {}}),
+        f"{R}must refer to a runtime whose annotation scheduling.volcano.sh/queue-name is not empty"),
     "resources without a trainer": (
         {"trainer": {"resourcesPerNode": {"limits": {"cpu": "1"}}}},
         w.runtime(None, w.replicated_job("other")),
         ('spec.trainer.resourcesPerNode: Invalid value: {"limits":{"cpu":"1"}}: must be left out: the runtime has no '
          "step trainer that it could be for"),
     ),
-    "initializer without its container": (
-        {"initializer": {"dataset": {"storageUri": "hf://x"}}},
+    "initializer without its container": ({"initializer": {"dataset": {"storageUri": "hf://x"}}},
         w.runtime({"torch": {}}, INITIALIZER, w.replicated_job("node", "trainer")),
-        f"{R}must have container with name dataset-initializer in the dataset-initializer job",
-    ),
+        f"{R}must have container with name dataset-initializer in the dataset-initializer job"),
     "launcher as node": (
         {"metadata": {"annotations": {"muster.dev/mpi-launcher-as-node": "maybe"}}},
         w.mpi_runtime(),
         ('metadata.annotations[muster.dev/mpi-launcher-as-node]: Invalid value: "maybe": must be true or false: '
          "annotation muster.dev/mpi-launcher-as-node"),
     ),
-    "quantities": (
-        {},
-        w.runtime(
-            {"torch": {}},
-            w.replicated_job("node", "trainer", {"containers": [{"name": "node"}], "overhead": {"cpu": "much"}}),
-        ),
-        'spec.overhead: Invalid value: {"cpu":"much"}: must hold quantities; cpu: ',
-    ),
+    "quantities": ({}, w.runtime({"torch": {}}, w.replicated_job("node", "trainer",
+        {"containers": [{"name": "node"}], "overhead": {"cpu": "much"}})),
+        'spec.overhead: Invalid value: {"cpu":"much"}: must hold quantities; cpu: '),
 }  # fmt: skip
 
 

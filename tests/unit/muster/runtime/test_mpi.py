@@ -21,15 +21,12 @@ def hostfile(result: Any) -> list[str]:
     return lines
 
 
-@pytest.mark.parametrize(
-    ("nodes", "computes", "lines"),
-    [
-        (1, False, ["train-node-0-0.train slots=1"]),
-        (3, False, [f"train-node-0-{index}.train slots=1" for index in range(3)]),
-        (3, True, ["train-launcher-0-0 slots=1", "train-node-0-0.train slots=1", "train-node-0-1.train slots=1"]),
-        (1, True, ["train-launcher-0-0 slots=1"]),
-    ],
-)
+@pytest.mark.parametrize(("nodes", "computes", "lines"), [
+    (1, False, ["train-node-0-0.train slots=1"]),
+    (3, False, [f"train-node-0-{index}.train slots=1" for index in range(3)]),
+    (3, True, ["train-launcher-0-0 slots=1", "train-node-0-0.train slots=1", "train-node-0-1.train slots=1"]),
+    (1, True, ["train-launcher-0-0 slots=1"]),
+])  # fmt: skip
 def test_hosts(nodes: int, computes: bool, lines: list[str]) -> None:  # noqa: FBT001 - a column of the table
     """`numNodes` counts what computes; the launcher's own line has no domain."""
     result = w.compiled(w.train_job(trainer={"numNodes": nodes}), w.mpi_runtime(runLauncherAsNode=computes))
@@ -95,15 +92,12 @@ def test_modes_of_the_key(path: str, security: JSON, mode: int) -> None:
     assert allowed == ("1" if mode == 0o600 else None)
 
 
-@pytest.mark.parametrize(
-    ("given", "command", "port"),
-    [
-        ({}, ["/usr/sbin/sshd", "-De"], 22),
-        ({"ports": [{"containerPort": 2222}]}, ["/usr/sbin/sshd", "-De"], 2222),
-        ({"command": ["my-sshd"], "ports": [{"name": "ssh", "containerPort": 99}]}, ["my-sshd"], 99),
-        ({"command": ["my-sshd"]}, ["my-sshd"], None),
-    ],
-)
+@pytest.mark.parametrize(("given", "command", "port"), [
+    ({}, ["/usr/sbin/sshd", "-De"], 22),
+    ({"ports": [{"containerPort": 2222}]}, ["/usr/sbin/sshd", "-De"], 2222),
+    ({"command": ["my-sshd"], "ports": [{"name": "ssh", "containerPort": 99}]}, ["my-sshd"], 99),
+    ({"command": ["my-sshd"]}, ["my-sshd"], None),
+])  # fmt: skip
 def test_nodes_serve_ssh(given: JSON, command: list[str], port: int | None) -> None:
     """A node without a command runs sshd, and is ready when ssh gets through, where the port is known."""
     [container] = w.pods_of(w.compiled(w.train_job(), w.mpi_runtime(None, node(**given))))["spec"]["containers"]
@@ -121,11 +115,7 @@ def test_probe_of_the_runtime_stays() -> None:
 
 @pytest.mark.parametrize(
     ("annotations", "kind"),
-    [
-        ({}, "ed25519"),
-        ({"muster.dev/ssh-key": "ed25519"}, "ed25519"),
-        ({"muster.dev/ssh-key": "ecdsa"}, "ecdsa"),
-    ],
+    [({}, "ed25519"), ({"muster.dev/ssh-key": "ed25519"}, "ed25519"), ({"muster.dev/ssh-key": "ecdsa"}, "ecdsa")],
 )
 def test_key_is_made_once(annotations: JSON, kind: str) -> None:
     """The Secret is immutable, created once, goes away with the TrainJob, and comes before the pods."""
@@ -216,13 +206,10 @@ def test_labelled_pods_carry_the_hostfile(more: JSON) -> None:
     assert mounts == {"/root/.ssh", "/etc/mpi"}
 
 
-@pytest.mark.parametrize(
-    ("annotations", "path"),
-    [
-        ({"muster.dev/mpi-implementation": "openmpi"}, "metadata.annotations[muster.dev/mpi-implementation]"),
-        ({"muster.dev/ssh-auth-mount-path": "ssh"}, "metadata.annotations[muster.dev/ssh-auth-mount-path]"),
-    ],
-)
+@pytest.mark.parametrize(("annotations", "path"), [
+    ({"muster.dev/mpi-implementation": "openmpi"}, "metadata.annotations[muster.dev/mpi-implementation]"),
+    ({"muster.dev/ssh-auth-mount-path": "ssh"}, "metadata.annotations[muster.dev/ssh-auth-mount-path]"),
+])  # fmt: skip
 def test_settings_that_mean_nothing(annotations: JSON, path: str) -> None:
     """Each is refused at its own path."""
     found = w.errors_of(w.compiled(w.train_job({"annotations": annotations}), w.mpi_runtime()))

@@ -69,10 +69,7 @@ def test_made_like_the_launcher() -> None:
     assert (wait["image"], wait["imagePullPolicy"], wait["securityContext"]) == ("image", "Always", {"runAsUser": 1000})
     assert wait["resources"] == {"limits": {"cpu": "4"}, "requests": {"memory": "1Gi"}}
     assert wait["volumeMounts"] == [mine, {"name": "mpi-hostfile", "mountPath": "/etc/mpi", "readOnly": True}]
-    assert wait["env"] == [
-        {"name": "MUSTER_WAIT_S", "value": "600"},
-        {"name": "MUSTER_LAUNCHER", "value": "train-0"},
-    ]
+    assert wait["env"] == [{"name": "MUSTER_WAIT_S", "value": "600"}, {"name": "MUSTER_LAUNCHER", "value": "train-0"}]
 
 
 @pytest.mark.parametrize(("computes", "nodes", "waits"), [(False, 1, True), (True, 2, True), (True, 1, False)])

@@ -44,14 +44,12 @@ FORMS = {
     "torch, elastic": Form("torch", {"muster.dev/elastic": "2:4"}, (*OF_TORCHRUN, *RENDEZVOUS, "PET_MAX_RESTARTS"),
                            free=("RANK", "LOCAL_RANK")),
     "torch, python": Form("torch", {"muster.dev/torch-env": "python"},
-                          ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"),
-                          free=("PET_NNODES", "PET_RDZV_BACKEND")),
+        ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"), free=("PET_NNODES", "PET_RDZV_BACKEND")),
     "jax": Form("jax", {}, ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID", "JAX_COORDINATOR_ADDRESS")),
     "xgboost": Form("xgboost", {}, ("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")),
     "tensorflow": Form("tensorflow", {}, ("TF_CONFIG", "TF_TASK_INDEX")),
     "mpi": Form("mpi", {}, ("OMPI_MCA_orte_default_hostfile", "OMPI_MCA_orte_keep_fqdn_hostnames",
-                            "OMPI_MCA_orte_set_default_slots", "OMPI_MCA_plm_rsh_args"),
-                free=("I_MPI_PERHOST", "HYDRA_HOST_FILE")),
+        "OMPI_MCA_orte_set_default_slots", "OMPI_MCA_plm_rsh_args"), free=("I_MPI_PERHOST", "HYDRA_HOST_FILE")),
     "mpi, Intel": Form("mpi", {"muster.dev/mpi-implementation": "Intel"}, ("I_MPI_HYDRA_HOST_FILE", "I_MPI_PERHOST"),
                        free=("OMPI_MCA_plm_rsh_args", "HYDRA_HOST_FILE")),
     "mpi, MPICH": Form("mpi", {"muster.dev/mpi-implementation": "MPICH"}, ("HYDRA_HOST_FILE",),
@@ -72,8 +70,7 @@ def checked(form: Form, name: str, *, on_the_job: bool) -> Findings:
     assert group.owner
     group.owner["metadata"]["annotations"] = annotations if on_the_job else {}
     group.owner["spec"]["template"]["metadata"]["labels"]["muster.dev/queue"] = "default"
-    container = group.owner["spec"]["template"]["spec"]["containers"][0]
-    container["env"] = [MINE, {"name": name, "value": "mine"}]
+    group.owner["spec"]["template"]["spec"]["containers"][0]["env"] = [MINE, {"name": name, "value": "mine"}]
     queues = NamespaceQueues(QueueWorld(), NamespaceWorld(), "team")
     return check(BATCH_JOB, group.owner, queues, registry.framework())
 

@@ -146,11 +146,7 @@ def test_every_variable_tells_where_it_comes_from() -> None:
     [pod_set] = plan(container(cpu="2"), "cpu").pod_sets
     assert {(variable.name, variable.plugin, variable.source) for variable in pod_set.containers[0].env} == {
         ("PET_NNODES", "Torch", "number of pods of Job train"),
-        (
-            "PET_NPROC_PER_NODE",
-            "Torch",
-            "annotation muster.dev/nproc-per-node: CPUs of container node, rounded up",
-        ),
+        ("PET_NPROC_PER_NODE", "Torch", "annotation muster.dev/nproc-per-node: CPUs of container node, rounded up"),
         ("PET_NODE_RANK", "Torch", "index of the pod in Job train"),
         ("PET_MASTER_ADDR", "Torch", "rank 0 of Job train"),
         ("PET_MASTER_PORT", "Torch", "torchrun's default port"),

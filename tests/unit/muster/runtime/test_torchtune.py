@@ -30,20 +30,17 @@ def command(result: Any) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("gpus", "trainer", "recipe", "config"),
-    [
-        (1, {}, "full_finetune_single_device", "_full_single_device"),
-        (1, {"args": [LORA]}, "lora_finetune_single_device", "_lora_single_device"),
-        (1, {"args": [LORA, QLORA]}, "lora_finetune_single_device", "_qlora_single_device"),
-        (1, {"args": [LORA, QLORA, DORA]}, "lora_finetune_single_device", "_lora_single_device"),
-        (4, {"numProcPerNode": 1}, "full_finetune_single_device", "_full_single_device"),
-        (4, {}, "full_finetune_distributed", "_full"),
-        (4, {"args": [LORA]}, "lora_finetune_distributed", "_lora"),
-        (0, {"resourcesPerNode": {"limits": {"cpu": 4}}}, "full_finetune_distributed", "_full"),
-        (0, {}, "full_finetune_single_device", "_full_single_device"),
-    ],
-)
+@pytest.mark.parametrize(("gpus", "trainer", "recipe", "config"), [
+    (1, {}, "full_finetune_single_device", "_full_single_device"),
+    (1, {"args": [LORA]}, "lora_finetune_single_device", "_lora_single_device"),
+    (1, {"args": [LORA, QLORA]}, "lora_finetune_single_device", "_qlora_single_device"),
+    (1, {"args": [LORA, QLORA, DORA]}, "lora_finetune_single_device", "_lora_single_device"),
+    (4, {"numProcPerNode": 1}, "full_finetune_single_device", "_full_single_device"),
+    (4, {}, "full_finetune_distributed", "_full"),
+    (4, {"args": [LORA]}, "lora_finetune_distributed", "_lora"),
+    (0, {"resourcesPerNode": {"limits": {"cpu": 4}}}, "full_finetune_distributed", "_full"),
+    (0, {}, "full_finetune_single_device", "_full_single_device"),
+])  # fmt: skip
 def test_recipe(gpus: int, trainer: dict[str, Any], recipe: str, config: str) -> None:
     """One process on one node has recipes of its own; QLoRA goes before LoRA, DoRA is LoRA."""
     words = command(tuned(gpus=gpus, **trainer))
@@ -83,17 +80,14 @@ MODEL = "spec.runtimeRef.name: must have a supported pretrained model, invalid m
             "spec.trainer.numNodes: must be 1 for llama3_2/1B model",
             "spec.trainer.numNodes: LoRA fine-tuning is not supported for multi-node training in TorchTune",
         ]),
-        (LARGE, 1, {"numNodes": 2, "args": [QLORA]}, [
-            "spec.trainer.numNodes: LoRA fine-tuning is not supported for multi-node training in TorchTune",
-        ]),
+        (LARGE, 1, {"numNodes": 2, "args": [QLORA]},
+            ["spec.trainer.numNodes: LoRA fine-tuning is not supported for multi-node training in TorchTune"]),
         (QWEN, 1, {"args": [QLORA]}, ["spec.runtimeRef.name: QLoRA is not supported for qwen2_5/1.5B model"]),
         (LLAMA, 2, {"args": [QLORA]}, [
             "spec.trainer.numProcPerNode: must be auto or 1 for llama3_2/1B model when using QLoRA",
             "spec.trainer.resourcesPerNode: must have gpu resource with value 1 for llama3_2/1B model when using QLoRA",
         ]),
-        (LLAMA, 1, {"args": ["epochs=1", "output_dir=/x"]}, [
-            f"{IMMUTABLE}; it is managed by the runtime",
-        ]),
+        (LLAMA, 1, {"args": ["epochs=1", "output_dir=/x"]}, [f"{IMMUTABLE}; it is managed by the runtime"]),
     ],
 )  # fmt: skip
 def test_refusals(name: str, gpus: int, trainer: dict[str, Any], messages: list[str]) -> None:

@@ -25,8 +25,7 @@ GPU = "nvidia.com/gpu"
 
 def patch(job: JSON, manager: str = "acme.io/me", **template: Any) -> JSON:
     """A runtime patch of one replicated job."""
-    spec = {"replicatedJobs": [job], **template}
-    return {"manager": manager, "trainingRuntimeSpec": {"template": {"spec": spec}}}
+    return {"manager": manager, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job], **template}}}}
 
 
 def pod_patch(name: str = "node", metadata: JSON | None = None, **spec: Any) -> JSON:
@@ -80,8 +79,7 @@ def test_number_of_nodes(default: int | None, trainer: JSON | None, count: int) 
 def test_any_subdomain_and_any_name() -> None:
     """The master's address follows from where the pods are."""
     base = runtime({"torch": {}}, replicated_job("workers", "trainer"), jobset={"network": {"subdomain": "net"}})
-    result = compiled(train_job(), base)
-    assert env_of(container_of(result, "workers"))["PET_MASTER_ADDR"] == "train-workers-0-0.net"
+    assert env_of(container_of(compiled(train_job(), base), "workers"))["PET_MASTER_ADDR"] == "train-workers-0-0.net"
 
 
 def test_initializers_run_before_the_gang() -> None:
@@ -118,8 +116,7 @@ def test_patches_are_merged_in_order() -> None:
         containers=[{"name": "side", "env": [{"name": "E", "value": "1"}], "volumeMounts": [_mount("/v")]}],
     )
     second = pod_patch(nodeSelector={"b": "3"}, tolerations=[{"key": "y"}], schedulingGates=[{"name": "g"}])
-    patches = [patch(first), patch(second, "kueue.x-k8s.io/manager")]
-    pods = pods_of(compiled(train_job(runtimePatches=patches), base))
+    pods = pods_of(compiled(train_job(runtimePatches=[patch(first), patch(second, "kueue.x-k8s.io/manager")]), base))
     assert pods["metadata"]["labels"] == {"l": "1", "muster.dev/queue": "default"}
     assert pods["spec"]["nodeSelector"] == {"a": "1", "b": "3"}
     assert pods["spec"]["tolerations"] == [{"key": "y"}]
@@ -151,16 +148,13 @@ STRANGERS = [
 ]
 TWO = {"dataset": {"storageUri": "hf://x"}, "model": {"storageUri": "hf://y"}}
 BAD: dict[str, tuple[JSON, list[str]]] = {
-    "reserved": (
-        torch(env=[{"name": "PET_NNODES", "value": "1"}, {"name": "PET_MASTER_ADDR", "value": "1"}, {"name": "A"}]),
-        [f'{ENV}["PET_NNODES","PET_MASTER_ADDR","A"]{ENVS}[PET_MASTER_ADDR PET_NNODES]'],
-    ),
+    "reserved": (torch(env=[{"name": "PET_NNODES", "value": "1"}, {"name": "PET_MASTER_ADDR", "value": "1"},
+        {"name": "A"}]), [f'{ENV}["PET_NNODES","PET_MASTER_ADDR","A"]{ENVS}[PET_MASTER_ADDR PET_NNODES]']),
     "mpi reserved": (torch(env=[{"name": "OMPI_MCA_plm_rsh_args", "value": "1"}]) | {"on": mpi_runtime()},
                      [f'{ENV}["OMPI_MCA_plm_rsh_args"]{ENVS}[OMPI_MCA_plm_rsh_args]']),
-    "xgboost reserved": (
-        torch(env=[{"name": "A"}, {"name": "DMLC_TASK_ID", "value": "1"}]) | {"on": runtime({"xgboost": {}})},
-        ["spec.trainer.env[1]: Forbidden: DMLC_TASK_ID is reserved for the XGBoost runtime"],
-    ),
+    "xgboost reserved": (torch(env=[{"name": "A"},
+        {"name": "DMLC_TASK_ID", "value": "1"}]) | {"on": runtime({"xgboost": {}})},
+        ["spec.trainer.env[1]: Forbidden: DMLC_TASK_ID is reserved for the XGBoost runtime"]),
     "processes": (
         torch(numProcPerNode="many"),
         [('spec.trainer.numProcPerNode: Invalid value: "many": must be auto, cpu, gpu or a number of processes '
@@ -168,36 +162,28 @@ BAD: dict[str, tuple[JSON, list[str]]] = {
     ),
     "injection": ({"on": runtime({"torch": INJECTION})},
                   [f'{RUNTIME}envInjection target podSet "node" container "gone" not found in runtime template']),
-    "unknown job, container and manager": (
-        {"job": train_job(runtimePatches=STRANGERS)},
+    "unknown job, container and manager": ({"job": train_job(runtimePatches=STRANGERS)},
         ['spec.runtimePatches[0].manager: Invalid value: "me": must be a domain-prefixed path (such as "acme.io/foo")',
-         f'{PATCHES}"nodes": must not have replicated job that doesn\'t exist in the runtime job template',
-         f'{PATCHES}"node": must not have initContainer that doesn\'t exist in the runtime job node',
-         f'{PATCHES}"gone": must not have container that doesn\'t exist in the runtime job node'],
-    ),
-    "env of the trainer in a patch": (
-        {"job": train_job(runtimePatches=[patch(pod_patch(containers=[{"name": "node", "env": [{"name": "A"}]}]))])},
-        [f'{PATCHES}"node": must not have envs for the dataset-initializer, model-initializer, node containers'],
-    ),
+        f'{PATCHES}"nodes": must not have replicated job that doesn\'t exist in the runtime job template',
+        f'{PATCHES}"node": must not have initContainer that doesn\'t exist in the runtime job node',
+        f'{PATCHES}"gone": must not have container that doesn\'t exist in the runtime job node']),
+    "env of the trainer in a patch": ({"job": train_job(runtimePatches=[patch(pod_patch(containers=[{"name": "node",
+        "env": [{"name": "A"}]}]))])},
+        [f'{PATCHES}"node": must not have envs for the dataset-initializer, model-initializer, node containers']),
     "initializer that the runtime lacks": (
         {"job": train_job(initializer=TWO)},
         [f"{RUNTIME}must have {each}-initializer job when trainJob is configured with input {each} config"
          for each in ("dataset", "model")],
     ),
-    "two gangs": (
-        {"on": runtime({"torch": {}}, podGroupPolicy={"volcano": {}, "coscheduling": {}})},
-        [f"{RUNTIME}must refer to a runtime with one podGroupPolicy, either volcano or coscheduling"],
-    ),
+    "two gangs": ({"on": runtime({"torch": {}}, podGroupPolicy={"volcano": {}, "coscheduling": {}})},
+        [f"{RUNTIME}must refer to a runtime with one podGroupPolicy, either volcano or coscheduling"]),
     "flux": ({"on": runtime({"flux": {}})},
              [f"{RUNTIME}must not refer to a runtime with mlPolicy flux, which Muster does not run"]),
-    "mpi without a launcher": (
-        {"on": runtime({"mpi": {}}, replicated_job("node"))},
-        [f"{RUNTIME}must refer to a runtime with replicated jobs launcher and node, because its policy is mpi"],
-    ),
-    "no container node": (
-        {"on": runtime({"jax": {}}, replicated_job("node", "trainer", {"containers": [{"name": "main"}]}))},
-        [f"{RUNTIME}must refer to a runtime whose job node has a container 'node'"],
-    ),
+    "mpi without a launcher": ({"on": runtime({"mpi": {}}, replicated_job("node"))},
+        [f"{RUNTIME}must refer to a runtime with replicated jobs launcher and node, because its policy is mpi"]),
+    "no container node": ({"on": runtime({"jax": {}},
+        replicated_job("node", "trainer", {"containers": [{"name": "main"}]}))},
+        [f"{RUNTIME}must refer to a runtime whose job node has a container 'node'"]),
     "no trainer": ({"on": runtime({"torch": {}}, replicated_job("node"))},
                    [f"{RUNTIME}must refer to a runtime with a step trainer, because its policy is torch"]),
     "implementation": (

@@ -9,13 +9,8 @@ from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.volcano.access import barrier
 
 SELECTORS = {
-    "team=a": {"a"},
-    "team!=a": {"b", ""},
-    "team": {"a", "b"},
-    "!team": {""},
-    "": {"a", "b", ""},
-    "(": set[str](),
-}
+    "team=a": {"a"}, "team!=a": {"b", ""}, "team": {"a", "b"}, "!team": {""}, "": {"a", "b", ""}, "(": set[str]()
+}  # fmt: skip
 """Selector → values of the label `team` that it selects; "" stands for none."""
 
 
@@ -50,5 +45,4 @@ def test_a_locked_namespace_may_use_its_queue_alone(name: str) -> None:
 
 def test_parents_in_a_circle_end_somewhere() -> None:
     """Admission refuses them; what got in all the same must not hang the planner."""
-    queues = {"a": a_queue("a", "b", None), "b": a_queue("b", "a", None)}
-    assert barrier("a", "ns", {}, queues.get) is None
+    assert barrier("a", "ns", {}, {"a": a_queue("a", "b", None), "b": a_queue("b", "a", None)}.get) is None

@@ -12,8 +12,7 @@ from muster.volcano.podgroup import min_resources, pod_group, update
 
 def task(name: str, replicas: int, least: int | None = None, **resources: Any) -> TaskSpec:
     """A task whose pods ask for these resources."""
-    priority = resources.pop("priority", "")
-    spec = pod_spec(priority_class_name=priority, **(resources or {"requests": {"cpu": "1"}}))
+    spec = pod_spec(priority_class_name=resources.pop("priority", ""), **(resources or {"requests": {"cpu": "1"}}))
     return TaskSpec(name=name, replicas=replicas, min_available=least, template={"spec": spec})
 
 

@@ -42,31 +42,28 @@ def test_what_they_say() -> None:
     assert not NONE
 
 
-@pytest.mark.parametrize(
-    ("key", "text"),
-    [
-        (names.MAX_PER_USER, ""),
-        (names.MAX_PER_USER, "nvidia.com/gpu"),
-        (names.MAX_PER_USER, "nvidia.com/gpu=many"),
-        (names.MAX_PER_USER, "nvidia.com/gpu=-1"),
-        (names.MAX_PER_USER, "pods=1,pods=2"),
-        (names.MAX_PER_USER, ",".join(f"r{number}=1" for number in range(65))),
-        (names.MAX_BY_MODEL, "H 100=1"),
-        (names.WINDOWS, "Mon-Fri 08:00-18:00"),
-        (names.WINDOWS, "Mon-Someday 08:00-18:00 UTC pods=1"),
-        (names.WINDOWS, "Mon 08:00-25:00 UTC pods=1"),
-        (names.WINDOWS, "Mon 08:00-08:00 UTC pods=1"),
-        (names.WINDOWS, "Mon 08:00-24:30 UTC pods=1"),
-        (names.WINDOWS, "Mon 08:00-18:00 Europe/Nowhere pods=1"),
-        (names.WINDOWS, "Mon 08:00-18:00 ../etc pods=1"),
-        (names.WINDOWS, ";".join(["Mon 08:00-18:00 UTC pods=1"] * (LIMIT_WINDOWS.value + 1))),
-        (names.BUDGET, "nvidia.com/gpu=10000h/year"),
-        (names.BUDGET, "nvidia.com/gpu=1h/week,nvidia.com/gpu=2h/week"),
-        (names.BUDGET, "nvidia.com/gpu=h/week"),
-        (names.BUDGET, "nvidia.com/gpu=10000"),
-        (names.BUDGET_MODE, "Enforce"),
-    ],
-)
+@pytest.mark.parametrize(("key", "text"), [
+    (names.MAX_PER_USER, ""),
+    (names.MAX_PER_USER, "nvidia.com/gpu"),
+    (names.MAX_PER_USER, "nvidia.com/gpu=many"),
+    (names.MAX_PER_USER, "nvidia.com/gpu=-1"),
+    (names.MAX_PER_USER, "pods=1,pods=2"),
+    (names.MAX_PER_USER, ",".join(f"r{number}=1" for number in range(65))),
+    (names.MAX_BY_MODEL, "H 100=1"),
+    (names.WINDOWS, "Mon-Fri 08:00-18:00"),
+    (names.WINDOWS, "Mon-Someday 08:00-18:00 UTC pods=1"),
+    (names.WINDOWS, "Mon 08:00-25:00 UTC pods=1"),
+    (names.WINDOWS, "Mon 08:00-08:00 UTC pods=1"),
+    (names.WINDOWS, "Mon 08:00-24:30 UTC pods=1"),
+    (names.WINDOWS, "Mon 08:00-18:00 Europe/Nowhere pods=1"),
+    (names.WINDOWS, "Mon 08:00-18:00 ../etc pods=1"),
+    (names.WINDOWS, ";".join(["Mon 08:00-18:00 UTC pods=1"] * (LIMIT_WINDOWS.value + 1))),
+    (names.BUDGET, "nvidia.com/gpu=10000h/year"),
+    (names.BUDGET, "nvidia.com/gpu=1h/week,nvidia.com/gpu=2h/week"),
+    (names.BUDGET, "nvidia.com/gpu=h/week"),
+    (names.BUDGET, "nvidia.com/gpu=10000"),
+    (names.BUDGET_MODE, "Enforce"),
+])  # fmt: skip
 def test_a_mistake_is_told_and_has_no_effect(key: str, text: str) -> None:
     """At its path, one for each annotation; the others count."""
     said = {**SAID, key: text}
@@ -83,16 +80,13 @@ def test_a_mode_without_a_budget_is_a_mistake() -> None:
     assert error.path == f"a[{names.BUDGET_MODE}]"
 
 
-@pytest.mark.parametrize(
-    ("moment", "until"),
-    [
-        (at("2026-11-26T07:59:59", "Europe/Berlin"), None),
-        (at("2026-11-26T08:00:00", "Europe/Berlin"), at("2026-11-26T18:00:00", "Europe/Berlin")),
-        (at("2026-11-26T18:00:00", "Europe/Berlin"), None),
-        (at("2026-11-28T10:00:00", "Europe/Berlin"), None),
-        (at("2026-03-30T12:00:00", "Europe/Berlin"), at("2026-03-30T18:00:00", "Europe/Berlin")),
-    ],
-)
+@pytest.mark.parametrize(("moment", "until"), [
+    (at("2026-11-26T07:59:59", "Europe/Berlin"), None),
+    (at("2026-11-26T08:00:00", "Europe/Berlin"), at("2026-11-26T18:00:00", "Europe/Berlin")),
+    (at("2026-11-26T18:00:00", "Europe/Berlin"), None),
+    (at("2026-11-28T10:00:00", "Europe/Berlin"), None),
+    (at("2026-03-30T12:00:00", "Europe/Berlin"), at("2026-03-30T18:00:00", "Europe/Berlin")),
+])  # fmt: skip
 def test_a_window_of_working_hours(moment: float, until: float | None) -> None:
     """By the wall clock of its zone, on its days."""
     assert limits_of(SAID).windows[0].until(moment) == until
@@ -119,31 +113,25 @@ def test_a_window_ends_when_it_says(moment: int) -> None:
             assert (local.hour * 60 + local.minute) % 1440 == window.end % 1440
 
 
-@pytest.mark.parametrize(
-    ("model", "product", "meant"),
-    [
-        ("H100", "NVIDIA-H100-80GB-HBM3", True),
-        ("h100-80gb", "NVIDIA-H100-80GB-HBM3", True),
-        ("NVIDIA-H100-80GB-HBM3", "NVIDIA-H100-80GB-HBM3", True),
-        ("H10", "NVIDIA-H100-80GB-HBM3", False),
-        ("H100-HBM3", "NVIDIA-H100-80GB-HBM3", False),
-        ("A100", "", False),
-    ],
-)
+@pytest.mark.parametrize(("model", "product", "meant"), [
+    ("H100", "NVIDIA-H100-80GB-HBM3", True),
+    ("h100-80gb", "NVIDIA-H100-80GB-HBM3", True),
+    ("NVIDIA-H100-80GB-HBM3", "NVIDIA-H100-80GB-HBM3", True),
+    ("H10", "NVIDIA-H100-80GB-HBM3", False),
+    ("H100-HBM3", "NVIDIA-H100-80GB-HBM3", False),
+    ("A100", "", False),
+])  # fmt: skip
 def test_a_model_is_a_part_of_the_label(model: str, product: str, meant: bool) -> None:  # noqa: FBT001 - a table
     """Whole words beside each other, in any case."""
     assert is_model(model, product) is meant
 
 
-@pytest.mark.parametrize(
-    ("text", "weights"),
-    [
-        ("", {}),
-        ("nvidia.com/gpu=0", {"nvidia.com/gpu": 0.0}),
-        ("nvidia.com/gpu=0.5, cpu = 3,", {"nvidia.com/gpu": 0.5, "cpu": 3.0}),
-        ("*=0,cpu=65535", {"*": 0.0, "cpu": 65535.0}),
-    ],
-)
+@pytest.mark.parametrize(("text", "weights"), [
+    ("", {}),
+    ("nvidia.com/gpu=0", {"nvidia.com/gpu": 0.0}),
+    ("nvidia.com/gpu=0.5, cpu = 3,", {"nvidia.com/gpu": 0.5, "cpu": 3.0}),
+    ("*=0,cpu=65535", {"*": 0.0, "cpu": 65535.0}),
+])  # fmt: skip
 def test_weights_are_read(text: str, weights: dict[str, float]) -> None:
     """By resource, also for all."""
     assert read_weights(text) == weights

@@ -25,15 +25,9 @@ TASKS = [
     ({"replicas": 4, "partitionPolicy": {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 0}}, 4),
     ({"replicas": 4, "partitionPolicy": {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1}}, 2),
     ({"replicas": 6, "partitionPolicy": {"totalPartitions": 3, "partitionSize": 2, "minPartitions": 3}}, 6),
-    (
-        {
-            "replicas": 4,
-            "minAvailable": 2,
-            "partitionPolicy": {"totalPartitions": 2, "partitionSize": 2, "minPartitions": 1},
-        },
-        2,
-    ),
-]
+    ({"replicas": 4, "minAvailable": 2, "partitionPolicy": {"totalPartitions": 2, "partitionSize": 2,
+        "minPartitions": 1}}, 2),
+]  # fmt: skip
 """A task as it is sent, and its minimum."""
 
 
@@ -124,16 +118,13 @@ def test_a_pod_of_the_job() -> None:
     assert job_of_pod(pod_meta("j-w-700", index="700")) == reference(JOB)
 
 
-@pytest.mark.parametrize(
-    "meta",
-    [
-        pod_meta("mine"),
-        pod_meta("j-w-1"),
-        pod_meta(task=""),
-        pod_meta("j--", task="", index="0"),
-        ObjectMeta(name="--"),
-    ],
-)
+@pytest.mark.parametrize("meta", [
+    pod_meta("mine"),
+    pod_meta("j-w-1"),
+    pod_meta(task=""),
+    pod_meta("j--", task="", index="0"),
+    ObjectMeta(name="--"),
+])  # fmt: skip
 def test_a_pod_that_only_says_so(meta: ObjectMeta) -> None:
     """Anybody can write an owner reference; the name and what the pod says of its place must agree."""
     assert job_of_pod(meta) is None

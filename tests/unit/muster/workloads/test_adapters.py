@@ -47,58 +47,29 @@ BAD: dict[str, tuple[w.Group, str, str]] = {
     "somebody else's": (owned_by("Thing", "x.io/v1"), PODS, "does not know how pods of a Thing find their rank"),
     "gone": (w.Group(w.indexed_job(TORCH).pod), PODS, "the Job that owns this pod is gone"),
     "StatefulSet without a Service": (w.stateful_set(TORCH, serviceName=""), PODS, "spec.serviceName: Required value"),
-    "StatefulSet one by one": (
-        w.stateful_set(TORCH, podManagementPolicy="OrderedReady"),
-        PODS,
-        'spec.podManagementPolicy: Invalid value: "OrderedReady": must be Parallel: the gang waits for 4 pods',
-    ),
-    "Volcano Job without names": (
-        w.volcano_job(TORCH, plugins={}),
-        PODS,
-        "spec.plugins: Invalid value: []: must hold svc",
-    ),
+    "StatefulSet one by one": (w.stateful_set(TORCH, podManagementPolicy="OrderedReady"), PODS,
+        'spec.podManagementPolicy: Invalid value: "OrderedReady": must be Parallel: the gang waits for 4 pods'),
+    "Volcano Job without names": (w.volcano_job(TORCH, plugins={}), PODS,
+        "spec.plugins: Invalid value: []: must hold svc"),
     "Volcano task that is gone": (w.volcano_job(TORCH, tasks={"other": 4}), PODS, "spec.tasks: Invalid value"),
-    "Volcano task with a host name": (
-        w.volcano_job(w.template("torch", {}, {}, hostname="same")),
-        PODS,
-        'spec.tasks[0].template.spec.hostname: Invalid value: "same": must be left out',
-    ),
-    "LeaderWorkerSet after us": (
-        without(w.leader_worker_set(TORCH), "metadata", "labels", "leaderworkerset.sigs.k8s.io/worker-index"),
-        PODS,
-        "the configuration of the LeaderWorkerSet webhook must come first by name",
-    ),
-    "LeaderWorkerSet of unknown size": (
-        without(w.leader_worker_set(TORCH), "metadata", "annotations", "leaderworkerset.sigs.k8s.io/size"),
-        PODS,
-        "must be set by the LeaderWorkerSet controller",
-    ),
-    "rank that is none": (
-        w.bare_pod(TORCH, rank="x", size="4", leader="l"),
-        "metadata.annotations[muster.dev/rank]",
-        "must be a number of at least 0",
-    ),
-    "size that is none": (
-        w.bare_pod(TORCH, rank="0", size="0", leader="l"),
-        "metadata.annotations[muster.dev/size]",
-        "must be a number of at least 1",
-    ),
-    "rank alone": (
-        w.bare_pod(TORCH, rank="0"),
-        "metadata.annotations[muster.dev/size]",
-        "must be set as well as muster.dev/rank",
-    ),
-    "rank beyond the size": (
-        w.bare_pod(TORCH, rank="4", size="4", leader="l"),
-        "metadata.annotations[muster.dev/rank]",
-        "must be less than muster.dev/size (4), because ranks start at 0",
-    ),
-    "no leader": (
-        w.bare_pod(TORCH, rank="1", size="4"),
-        "metadata.annotations[muster.dev/leader]",
-        "must be the host name of rank 0",
-    ),
-}
+    "Volcano task with a host name": (w.volcano_job(w.template("torch", {}, {}, hostname="same")), PODS,
+        'spec.tasks[0].template.spec.hostname: Invalid value: "same": must be left out'),
+    "LeaderWorkerSet after us": (without(w.leader_worker_set(TORCH), "metadata", "labels",
+        "leaderworkerset.sigs.k8s.io/worker-index"), PODS,
+        "the configuration of the LeaderWorkerSet webhook must come first by name"),
+    "LeaderWorkerSet of unknown size": (without(w.leader_worker_set(TORCH), "metadata", "annotations",
+        "leaderworkerset.sigs.k8s.io/size"), PODS, "must be set by the LeaderWorkerSet controller"),
+    "rank that is none": (w.bare_pod(TORCH, rank="x", size="4", leader="l"), "metadata.annotations[muster.dev/rank]",
+        "must be a number of at least 0"),
+    "size that is none": (w.bare_pod(TORCH, rank="0", size="0", leader="l"), "metadata.annotations[muster.dev/size]",
+        "must be a number of at least 1"),
+    "rank alone": (w.bare_pod(TORCH, rank="0"), "metadata.annotations[muster.dev/size]",
+        "must be set as well as muster.dev/rank"),
+    "rank beyond the size": (w.bare_pod(TORCH, rank="4", size="4", leader="l"), "metadata.annotations[muster.dev/rank]",
+        "must be less than muster.dev/size (4), because ranks start at 0"),
+    "no leader": (w.bare_pod(TORCH, rank="1", size="4"), "metadata.annotations[muster.dev/leader]",
+        "must be the host name of rank 0"),
+}  # fmt: skip
 BAD["Volcano task that is gone"][0].pod["metadata"]["annotations"]["volcano.sh/task-spec"] = "worker"
 
 

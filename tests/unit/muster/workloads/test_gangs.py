@@ -83,18 +83,15 @@ def rules(resource: Resource[Any]) -> GangRules:
     return found
 
 
-@pytest.mark.parametrize(
-    ("resource", "spec", "none"),
-    [
-        (INDEXED_JOBS, {"parallelism": 0}, True),
-        (INDEXED_JOBS, {"parallelism": 2, "suspend": True}, True),
-        (INDEXED_JOBS, {}, False),
-        (REPLICA_SETS, {"replicas": 0}, True),
-        (REPLICA_SETS, {}, False),
-        (STATEFUL_SETS, {"replicas": 0}, True),
-        (STATEFUL_SETS, {"replicas": 1}, False),
-    ],
-)
+@pytest.mark.parametrize(("resource", "spec", "none"), [
+    (INDEXED_JOBS, {"parallelism": 0}, True),
+    (INDEXED_JOBS, {"parallelism": 2, "suspend": True}, True),
+    (INDEXED_JOBS, {}, False),
+    (REPLICA_SETS, {"replicas": 0}, True),
+    (REPLICA_SETS, {}, False),
+    (STATEFUL_SETS, {"replicas": 0}, True),
+    (STATEFUL_SETS, {"replicas": 1}, False),
+])  # fmt: skip
 def test_who_wants_no_pods(resource: Resource[Any], spec: dict[str, Any], *, none: bool) -> None:
     """Owners that are scaled to zero or suspended."""
     wants_none = rules(resource).wants_none
@@ -102,15 +99,12 @@ def test_who_wants_no_pods(resource: Resource[Any], spec: dict[str, Any], *, non
     assert wants_none(msgspec.convert({"spec": spec}, resource.type)) == none
 
 
-@pytest.mark.parametrize(
-    ("condition", "over"),
-    [
-        (("Complete", "True"), True),
-        (("Failed", "True"), True),
-        (("Failed", "False"), False),
-        (("Suspended", "True"), False),
-    ],
-)
+@pytest.mark.parametrize(("condition", "over"), [
+    (("Complete", "True"), True),
+    (("Failed", "True"), True),
+    (("Failed", "False"), False),
+    (("Suspended", "True"), False),
+])  # fmt: skip
 def test_when_a_job_is_over(condition: tuple[str, str], *, over: bool) -> None:
     """When it is complete or has failed. The others go on until they are deleted."""
     is_over = rules(INDEXED_JOBS).is_over
@@ -136,19 +130,16 @@ def test_the_service_of_a_job() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("of", "name"),
-    [
-        (pod(None), "podgroup-p"),
-        (pod(scheduler="volcano"), "podgroup-t"),
-        (pod(labels={"muster.dev/gang": "podgroup-t"}), "podgroup-t"),
-        (pod(scheduler="default-scheduler"), None),
-        (pod(JOBS, "volcano"), None),
-        (pod(annotations={"scheduling.k8s.io/group-name": "mine"}), None),
-        (pod(None, labels={"scheduling.x-k8s.io/pod-group": "mine"}), None),
-        (pod(None, deletion_timestamp="2026-01-01T00:00:00Z"), None),
-    ],
-)
+@pytest.mark.parametrize(("of", "name"), [
+    (pod(None), "podgroup-p"),
+    (pod(scheduler="volcano"), "podgroup-t"),
+    (pod(labels={"muster.dev/gang": "podgroup-t"}), "podgroup-t"),
+    (pod(scheduler="default-scheduler"), None),
+    (pod(JOBS, "volcano"), None),
+    (pod(annotations={"scheduling.k8s.io/group-name": "mine"}), None),
+    (pod(None, labels={"scheduling.x-k8s.io/pod-group": "mine"}), None),
+    (pod(None, deletion_timestamp="2026-01-01T00:00:00Z"), None),
+])  # fmt: skip
 def test_which_pods_get_a_group(of: Pod, name: str | None) -> None:
     """Those of our schedulers without a group of their own, and not those of Volcano Jobs."""
     assert group_to_make(of) == name
@@ -181,8 +172,7 @@ def test_a_job_with_scheduling_of_which_no_native_group_was_made() -> None:
 
 def test_group_of_a_workload() -> None:
     """Owned by the workload, in its queue, with the resources of its members."""
-    labels = {"muster.dev/queue": "q", "muster.dev/framework": "torch"}
-    group = group_of(pod(labels=labels), batch_job(4, 4))
+    group = group_of(pod(labels={"muster.dev/queue": "q", "muster.dev/framework": "torch"}), batch_job(4, 4))
     assert (group.metadata.name, group.metadata.namespace) == ("podgroup-t", "n")
     assert (group.metadata.owner_references[0].name, group.spec.queue) == ("train", "q")
     assert (group.spec.min_member, group.spec.min_resources) == (4, {"pods": "4", "count/pods": "4"})
@@ -227,9 +217,7 @@ def test_a_gang_stays_in_its_queue() -> None:
         ({"succeeded": 4}, 0, 1),
     ],
 )
-def test_members_that_have_ended_and_are_gone_are_not_waited_for(
-    status: dict[str, Any], ended: int, members: int
-) -> None:
+def test_members_that_have_ended_and_gone_are_not_awaited(status: dict[str, Any], ended: int, members: int) -> None:
     """Four indexes start together: after some have ended for good, those that are left do."""
     owner = batch_job(4, 4, **annotated(min_member="4"))
     owner.status = status

@@ -38,8 +38,7 @@ def admitted(group: Group) -> JSON:
 
 def test_the_label_of_the_controller_is_the_index() -> None:
     """The template of a StatefulSet may have an annotation of that name, the same for all pods."""
-    meta = ObjectMeta(name="p", labels={names.POD_INDEX: "3"}, annotations={names.POD_INDEX: "0"})
-    slot = slot_of(meta)
+    slot = slot_of(ObjectMeta(name="p", labels={names.POD_INDEX: "3"}, annotations={names.POD_INDEX: "0"}))
     assert slot is not None
     assert slot.rank == 3
 
@@ -95,8 +94,7 @@ def test_one_gang_for_leader_and_workers() -> None:
 
 def test_ranks_of_a_gang_differ() -> None:
     """The planner is told the rank where the index of the pod counts in one Job only."""
-    group = jobset(template("torch", {}, {}), jobs=2)
-    slot = slot_of(msgspec.convert(admitted(group)["metadata"], ObjectMeta))
+    slot = slot_of(msgspec.convert(admitted(jobset(template("torch", {}, {}), jobs=2))["metadata"], ObjectMeta))
     assert slot
     assert slot.rank == 3
 

@@ -136,11 +136,7 @@ def test_ray_service() -> None:
     assert owned.manifest == {
         "metadata": {"name": "j-head-svc"},
         "spec": {
-            "selector": {
-                "volcano.sh/job-name": "j",
-                "volcano.sh/job-namespace": "n",
-                "volcano.sh/task-spec": "head",
-            },
+            "selector": {"volcano.sh/job-name": "j", "volcano.sh/job-namespace": "n", "volcano.sh/task-spec": "head"},
             "ports": [
                 {"name": "gcs", "port": 1, "targetPort": 1, "protocol": "TCP"},
                 {"name": "dashboard", "port": 2, "targetPort": 2, "protocol": "TCP"},
@@ -170,8 +166,7 @@ def test_hccl_rank_of_others() -> None:
 def files(owned: Owned) -> dict[str, str]:
     """The Secret's files as they are created."""
     assert owned.keys is not None
-    entries = {**owned.manifest["data"], **owned.keys(ssh)}
-    return {name: b64decode(text).decode() for name, text in entries.items()}
+    return {name: b64decode(text).decode() for name, text in {**owned.manifest["data"], **owned.keys(ssh)}.items()}
 
 
 def test_the_secret() -> None:

@@ -70,8 +70,7 @@ def test_svc_needs_a_name_for_its_service(name: str, refused: bool) -> None:  # 
     """The names of Services begin with a letter; a Job without the plugin may begin with a digit."""
     wanted = job(TASKS, svc=[])
     wanted.metadata = ObjectMeta(name=name, generate_name="" if name else "try-", namespace="n")
-    errors = list(check(wanted))
-    assert [error.path for error in errors] == ["metadata.name"] * refused
+    assert [error.path for error in list(check(wanted))] == ["metadata.name"] * refused
     assert not list(check(Job(metadata=wanted.metadata, spec=JobSpec(tasks=wanted.spec.tasks))))
 
 
@@ -201,20 +200,17 @@ def test_order_is_fixed_and_missing_plugins_are_named() -> None:
         plugins_for({"bar": [], "env": [], "foo": []})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "value"),
-    [
-        (["--n=5"], 5),
-        (["--n=65535"], 65535),
-        (["--n=65536"], 1),
-        (["--n=0"], 1),
-        (["-n", "5"], 5),
-        (["--n", "x"], 1),
-        (["--other", "-n=5"], 5),
-        ([], 1),
-        (["n=5"], 1),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "value"), [
+    (["--n=5"], 5),
+    (["--n=65535"], 65535),
+    (["--n=65536"], 1),
+    (["--n=0"], 1),
+    (["-n", "5"], 5),
+    (["--n", "x"], 1),
+    (["--other", "-n=5"], 5),
+    ([], 1),
+    (["n=5"], 1),
+])  # fmt: skip
 def test_flags(arguments: list[str], value: int) -> None:
     """Both spellings of Go's flags; a value that does not fit leaves the default."""
     assert parse(arguments, {"n": 1}).values == {"n": value}
@@ -269,8 +265,7 @@ def parts(manifest: dict[str, Any]) -> Named:
     found: Named = {}
     for name in CONTAINERS:
         one = container(manifest, name)
-        lists = {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort"}
-        for field, key in lists.items():
+        for field, key in {"env": "name", "volumeMounts": "mountPath", "ports": "containerPort"}.items():
             for each in one.get(field) or []:
                 assert (name, f"{field} {each[key]}") not in found, each
                 found[name, f"{field} {each[key]}"] = each

@@ -67,9 +67,7 @@ def test_its_errors_are_told(site: Path) -> None:
 def test_its_flags_and_its_check(site: Path) -> None:
     """Admission warns of a flag that it does not have, and refuses what it refuses."""
     answer = run(site, settings=["--mount=etc", "--mode=1", "lr=0.1"])
-    assert answer["refused"] == [
-        ["spec.plugins[settings]", "--mount must be an absolute path, for example /etc/app"],
-    ]
+    assert answer["refused"] == [["spec.plugins[settings]", "--mount must be an absolute path, for example /etc/app"]]
     assert answer["warnings"] == ["spec.plugins[settings]: unknown flag mode is ignored; its flags are mount"]
 
 
