@@ -78,16 +78,10 @@ IDENTIFIERS = {"AuthorityKeyIdentifier": False, "SubjectKeyIdentifier": False}
 @pytest.mark.parametrize(
     ("of", "extensions", "uses"),
     [
-        (
-            "authority", {"SubjectKeyIdentifier": False, "BasicConstraints": True, "KeyUsage": True},
-            {"digital_signature", "key_cert_sign", "crl_sign"},
-        ),
-        (
-            "server",
-            {**IDENTIFIERS, "BasicConstraints": True, "KeyUsage": True, "ExtendedKeyUsage": False,
-             "SubjectAlternativeName": False},
-            {"digital_signature"},
-        ),
+        ("authority", {"SubjectKeyIdentifier": False, "BasicConstraints": True, "KeyUsage": True},
+            {"digital_signature", "key_cert_sign", "crl_sign"}),
+        ("server", {**IDENTIFIERS, "BasicConstraints": True, "KeyUsage": True, "ExtendedKeyUsage": False,
+            "SubjectAlternativeName": False}, {"digital_signature"}),
         ("bare", {**IDENTIFIERS, "BasicConstraints": True, "KeyUsage": True}, {"digital_signature"}),
     ],
 )  # fmt: skip

@@ -50,14 +50,11 @@ def test_keys_have_names_that_others_know(content: Content) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [
-        ("tls.key", b"nonsense", "tls.crt: its key is not a private key (PEM, not encrypted)"),
-        ("tls.crt", b"nonsense", "tls.crt: it is not a certificate (PEM)"),
-        ("issuer.key", Authority.create("x").pair.key_pem, "issuer.crt: its key belongs to another certificate"),
-    ],
-)
+@pytest.mark.parametrize(("name", "value", "said"), [
+    ("tls.key", b"nonsense", "tls.crt: its key is not a private key (PEM, not encrypted)"),
+    ("tls.crt", b"nonsense", "tls.crt: it is not a certificate (PEM)"),
+    ("issuer.key", Authority.create("x").pair.key_pem, "issuer.crt: its key belongs to another certificate"),
+])  # fmt: skip
 def test_what_is_broken_counts_as_missing(content: Content, name: str, value: bytes, said: str) -> None:
     """And it is said what it is, without any of it."""
     found = read({**data(content), name: value}, OURS, {}, ("tls",))
@@ -68,8 +65,7 @@ def test_what_is_broken_counts_as_missing(content: Content, name: str, value: by
 
 
 @pytest.mark.parametrize(
-    ("data", "labels", "ours"),
-    [({}, {}, True), ({"tls.crt": b"x"}, {}, False), ({"tls.crt": b"x"}, OURS, True)],
+    ("data", "labels", "ours"), [({}, {}, True), ({"tls.crt": b"x"}, {}, False), ({"tls.crt": b"x"}, OURS, True)]
 )
 def test_whose_a_secret_is(data: dict[str, bytes], labels: dict[str, str], ours: bool) -> None:  # noqa: FBT001 - a column
     """Ours is what bears our label, and what holds nothing."""

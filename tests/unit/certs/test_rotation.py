@@ -202,7 +202,7 @@ def test_a_certificate_of_somebody_else_is_trusted_until_nobody_shows_it() -> No
     assert kinds(world) == [NewAuthority, Issue]
 
 
-def test_an_authority_whose_bundles_cannot_be_written_does_not_keep_certificates_from_being_renewed(
+def test_an_authority_whose_bundles_cannot_be_written_does_not_hold_up_renewals(
     world: World,
 ) -> None:
     """The old authority signs on as long as only it is trusted."""

@@ -14,21 +14,17 @@ LISTED = [Flaky("tests/a.py::test_x[1]", DAY, "a race")]
 
 def test_an_entry_is_read() -> None:
     """A test, a day, a cause."""
-    text = '[[flaky]]\ntest = "tests/a.py::test_x[1]"\ndate = 2026-11-28\ncause = "a race"\n'
-    assert read(text) == LISTED
+    assert read('[[flaky]]\ntest = "tests/a.py::test_x[1]"\ndate = 2026-11-28\ncause = "a race"\n') == LISTED
     assert read("# nothing\n") == []
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        'test = "t"\ndate = 2026-11-28\n',
-        'test = "t"\ndate = "2026-11-28"\ncause = "c"\n',
-        'test = "t"\ndate = 2026-11-28T01:02:03\ncause = "c"\n',
-        'test = "t"\ndate = 2026-11-28\ncause = ""\n',
-        'test = "t"\ndate = 2026-11-28\ncause = "c"\nissue = 3\n',
-    ],
-)
+@pytest.mark.parametrize("entry", [
+    'test = "t"\ndate = 2026-11-28\n',
+    'test = "t"\ndate = "2026-11-28"\ncause = "c"\n',
+    'test = "t"\ndate = 2026-11-28T01:02:03\ncause = "c"\n',
+    'test = "t"\ndate = 2026-11-28\ncause = ""\n',
+    'test = "t"\ndate = 2026-11-28\ncause = "c"\nissue = 3\n',
+])  # fmt: skip
 def test_half_an_entry_is_refused(entry: str) -> None:
     """It says what is missing."""
     with pytest.raises(ValueError, match=r"is not a test with a date \(2026-11-28\) and a cause"):

@@ -46,9 +46,7 @@ def step(name: str, script: str, *, again: tuple[str, ...] | None = None) -> Ste
     return Step(name, ("sh", "-c", script), again, {"NAME": name})
 
 
-def test_steps_at_the_same_time_are_shown_one_after_the_other(
-    check: Callable[..., Check], shown: list[str], tmp_path: Path
-) -> None:
+def test_parallel_steps_are_shown_one_by_one(check: Callable[..., Check], shown: list[str], tmp_path: Path) -> None:
     """Each waits for a line of the other, so neither could run alone."""
     for name in ("a", "b"):
         os.mkfifo(tmp_path / name)
@@ -62,8 +60,7 @@ def test_steps_at_the_same_time_are_shown_one_after_the_other(
     for name in ("one", "two"):
         [text] = [text for text in shown if f"{name} ends" in text]
         assert f"\n{name} begins\n" in text
-        others = {"one", "two"} - {name}
-        assert not any(f"{other} begins" in text for other in others)
+        assert not any(f"{other} begins" in text for other in {"one", "two"} - {name})
 
 
 def test_what_became_of_a_step_is_kept(check: Callable[..., Check], tmp_path: Path) -> None:
@@ -80,29 +77,23 @@ def test_what_became_of_a_step_is_kept(check: Callable[..., Check], tmp_path: Pa
 
 def test_a_listed_test_has_a_second_chance(check: Callable[..., Check], tmp_path: Path) -> None:
     """Its whole file runs again, with the options and the environment of its step."""
-    made = check(*LISTED, again="echo again $NAME $@")
-    result = made.run(step("test", FAILS, again=("-m", "long")))
+    result = check(*LISTED, again="echo again $NAME $@").run(step("test", FAILS, again=("-m", "long")))
     assert (result.outcome, result.why.partition(":")[0]) == ("passed again", "tests/a.py")
     assert (tmp_path / "test.log").read_text().splitlines()[-1] == "again test -m long tests/a.py"
 
 
-def test_the_second_chance_is_the_last(check: Callable[..., Check]) -> None:
-    """A test that fails twice has failed."""
-    result = check(*LISTED, again="exit 1").run(step("test", FAILS, again=()))
-    assert (result.outcome, "second chance" in result.why) == ("failed", True)
-
-
-def test_any_other_test_has_none(check: Callable[..., Check]) -> None:
-    """It is said which one failed."""
-    result = check().run(step("test", FAILS, again=()))
-    assert result.outcome == "failed"
-    assert result.why == "tests/a.py::test_x failed, and tests/flaky.toml does not list it"
-
-
-def test_a_few_others_may_have_one(check: Callable[..., Check]) -> None:
-    """As many as are allowed; the check says what to do about it."""
-    result = check(unlisted=1).run(step("test", FAILS, again=()))
-    assert (result.outcome, "mend it, or list it" in result.why) == ("passed again", True)
+@pytest.mark.parametrize(("listed", "unlisted", "again", "said", "outcome", "why"), [
+    (LISTED, 0, "exit 1", "", "failed", "second chance"),
+    ((), 0, "exit 0", "", "failed", "tests/a.py::test_x failed, and tests/flaky.toml does not list it"),
+    ((), 1, "exit 0", "", "passed again", "mend it, or list it"),
+    ((), 1, "exit 1", f"echo '{NOTHING}it needs a moon'\n", "failed", "second chance"),
+], ids=["the second is the last", "others have none", "a few others have one", "prints what is missing"])  # fmt: skip
+def test_second_chances(
+    check: Callable[..., Check], listed: tuple[Flaky, ...], unlisted: int, again: str, said: str, outcome: str, why: str
+) -> None:
+    """A listed test has one, as have so many others; a failed test was tested, whatever its step prints is missing."""
+    result = check(*listed, again=again, unlisted=unlisted).run(step("test", said + FAILS, again=()))
+    assert (result.outcome, why in result.why) == (outcome, True)
 
 
 def test_a_failure_of_before_is_forgotten(check: Callable[..., Check]) -> None:
@@ -123,13 +114,6 @@ def test_another_turn_stands_in(check: Callable[..., Check]) -> None:
         ("earth", "passed"),
     ]
     assert made.results[0].why == "it needs a moon"
-
-
-def test_what_a_failing_test_prints_asks_for_nothing(check: Callable[..., Check]) -> None:
-    """If a test has failed, something was tested: the step is not repeated."""
-    told = f"echo '{NOTHING}it needs a moon'\n{FAILS}"
-    result = check(unlisted=1, again="exit 1").run(step("test", told, again=()))
-    assert (result.outcome, "second chance" in result.why) == ("failed", True)
 
 
 def test_what_is_skipped_is_one_line(check: Callable[..., Check]) -> None:

@@ -68,9 +68,7 @@ def spans(page: Path) -> set[str]:
 @cache
 def source() -> str:
     """Muster's code and its chart."""
-    files = [
-        path for package in PACKAGES for ending in ("py", "yaml") for path in (ROOT / package).rglob(f"*.{ending}")
-    ]
+    files = [path for one in PACKAGES for ending in ("py", "yaml") for path in (ROOT / one).rglob(f"*.{ending}")]
     files += [path for path in (ROOT / "charts").rglob("*") if path.suffix in {".json", ".tpl", ".txt", ".yaml"}]
     files += [ROOT / "muster/crds/core.json", *(ROOT / "docs").glob("*-example/*.py")]
     files += [*(ROOT / "tests").glob("*.py"), *(ROOT / "tests/bench").glob("*.py"), ROOT / "tests/plane/conftest.py"]

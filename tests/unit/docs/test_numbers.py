@@ -1,8 +1,4 @@
-"""Numbers in sentences of the documentation are those of the code: the sentence stands on the page with that number.
-
-Numbers in tables and lists are facts (`musterctl.facts`), which are written into the pages. A sentence is better held
-here: its unit and its grammar follow the number.
-"""
+"""Numbers in sentences of the documentation are those of the code: the sentence stands on the page with that number."""
 
 import re
 from collections.abc import Mapping
@@ -46,13 +42,8 @@ ROOT = Path(__file__).parents[3]
 MIB = 1 << 20
 COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight")
 DURATIONS = {
-    0.5: "half second",
-    1: "a second",
-    30: "half a minute",
-    60: "a minute",
-    3600: "an hour",
-    172_800: "two days",
-}
+    0.5: "half second", 1: "a second", 30: "half a minute", 60: "a minute", 3600: "an hour", 172_800: "two days"
+}  # fmt: skip
 EXTENDER, CONTROLLER, PLANE, RULES = ExtenderSettings(), ControllerSettings(), PlaneOptions(), ReservationRules()
 PARTS = {part: schema()["properties"][part]["properties"] for part in ("webhook", "extender", "controller")}
 ASKS = {part: each["resources"]["default"]["requests"] for part, each in PARTS.items()}
@@ -122,16 +113,12 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"{n(voices.SENTENCES_PER_S)} messages a second ({n(voices.ASKS_PER_S)} conditions a second",
         f"({n(voices.ANNOTATIONS_PER_S)} pods a second)",
     ),
-    "queues.md": (
-        f"written once {DURATIONS[clusterstatus.USAGE_EVERY_S]}",
-        f"are written every {COUNTS[int(clusterstatus.SHARES_EVERY_S)]} seconds where they changed",
-    ),
+    "queues.md": (f"written once {DURATIONS[clusterstatus.USAGE_EVERY_S]}",
+        f"are written every {COUNTS[int(clusterstatus.SHARES_EVERY_S)]} seconds where they changed"),
     "topology.md": (f"one domain at a time, {COUNTS[DOMAINS]} at most",),
-    "dynamic-resources.md": (
-        f"at most {MOST_PODS} pods, as in the API",
+    "dynamic-resources.md": (f"at most {MOST_PODS} pods, as in the API",
         f"({COUNTS[cel.MOST_AMPLIFIERS + 1]} or more loops or bindings, or over {cel.MOST_AMPLIFIED_CHARS} characters",
-        f"distinguish more than {cel.MOST_ANSWERS} devices",
-    ),
+        f"distinguish more than {cel.MOST_ANSWERS} devices"),
     "scheduler-configuration.md": (f"The extender checks it every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
     "operations.md": (
         (
@@ -192,7 +179,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"member, {n(LONGEST_S)} s at most"
         ),
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("page", SENTENCES)

@@ -81,24 +81,18 @@ def test_a_gang_that_never_fits() -> None:
     assert (needs_room(waits), needs_room(group(reason=NO_ROOM, lacks=short_of_room()))) == (False, True)
 
 
-def test_a_gang_that_no_domain_holds() -> None:
-    """The level says more than the room of all nodes."""
-    closest = Closest("worker", "rack", "rack", "rack-1", 1, 2, 3)
-    row = only(groups=[group(reason=NO_ROOM, lacks=short_of_room(closest=closest))], pods=[pod("a"), pod("b")])
-    assert row.reason == "2 pods must be in one domain of level rack"
-
-
-def test_a_message_without_data_is_only_shown() -> None:
-    """That of an older version, or of another scheduler: its words are no data."""
-    waits = group(reason=NO_ROOM, message="worker: even an empty cluster has one domain")
-    row = only(groups=[waits], pods=[pod("a"), pod("b")])
-    assert (row.reason, needs_room(waits)) == ("worker: even an empty cluster has one domain", True)
-
-
-def test_other_reasons_are_the_planners() -> None:
-    """As far as ten words go."""
-    row = only(groups=[group(reason=TOO_FEW, message="1 of the 2 pods that start together exist")], pods=[pod("a")])
-    assert row.reason == "1 of the 2 pods that start together exist"
+@pytest.mark.parametrize(("waits", "reason"), [
+    (group(reason=NO_ROOM, lacks=short_of_room(closest=Closest("worker", "rack", "rack", "rack-1", 1, 2, 3))),
+        "2 pods must be in one domain of level rack"),
+    (group(reason=NO_ROOM, message="worker: even an empty cluster has one domain"),
+        "worker: even an empty cluster has one domain"),
+    (group(reason=TOO_FEW, message="1 of the 2 pods that start together exist"),
+        "1 of the 2 pods that start together exist"),
+], ids=["no domain", "words without data", "another reason"])  # fmt: skip
+def test_other_reasons(waits: PodGroup, reason: str) -> None:
+    """A level says more than the room of all nodes; words of an older version, or another scheduler, are no data."""
+    assert only(groups=[waits], pods=[pod("a"), pod("b")]).reason == reason
+    assert needs_room(waits) == (waits.status.conditions[0].reason == NO_ROOM)
 
 
 def test_a_gang_that_runs() -> None:
@@ -131,14 +125,11 @@ def test_nodes_of_a_gang_that_starts() -> None:
     assert (runs.state, runs.nodes) == ("Running", ["n2", "n3"])
 
 
-@pytest.mark.parametrize(
-    ("status", "message"),
-    [
-        ({"failed": 2}, "2 pods failed"),
-        ({"failed": 1, "conditions": [EVICTION]}, "a node is gone"),
-        ({"failed": 1, "conditions": [EVICTION], "ending": "its Job failed"}, "its Job failed"),
-    ],
-)
+@pytest.mark.parametrize(("status", "message"), [
+    ({"failed": 2}, "2 pods failed"),
+    ({"failed": 1, "conditions": [EVICTION]}, "a node is gone"),
+    ({"failed": 1, "conditions": [EVICTION], "ending": "its Job failed"}, "its Job failed"),
+])  # fmt: skip
 def test_why_a_gang_has_failed(status: JSON, message: str) -> None:
     """As its owner says, else why it was evicted, else how many pods failed."""
     row = only(groups=[group(phase="Completed", **status)], pods=[])
@@ -183,8 +174,7 @@ def test_jobs_without_a_gang() -> None:
     """One that is suspended or over has none, and is in the list all the same."""
 
     def job(phase: str, **metadata: Any) -> Job:
-        state = {"phase": phase, "message": "why"}
-        return a_job("train", uid="j", queue="q", status={"state": state}, **metadata)
+        return a_job("train", uid="j", queue="q", status={"state": {"phase": phase, "message": "why"}}, **metadata)
 
     states = {phase: only(jobs=[job(phase)]).state for phase in ("Aborted", "Failed", "Completed", "Pending", "")}
     assert [*states.values()] == ["Suspended", "Failed", "Completed", "Waiting", "Waiting"]

@@ -42,19 +42,16 @@ def ended(start: str | None, *ends: str) -> Pod:
     return pod(f"p{start}{ends}", node="n", phase="Succeeded", gang="g", status=told)
 
 
-@pytest.mark.parametrize(
-    ("phase", "pods", "run_s"),
-    [
-        ("Completed", [("10:00:05", "10:01:00", "10:02:00"), ("10:00:00", "10:01:30")], 120.0),
-        ("Completed", [(None, "10:01:00"), ("10:00:00",)], 60.0),
-        ("Completed", [("10:00:00", "10:00:00")], 0.0),
-        ("Completed", [("10:00:00",)], None),
-        ("Completed", [(None, "10:00:00")], None),
-        ("Completed", [("10:00:00", "09:59:59")], None),
-        ("Completed", [], None),
-        ("Running", [("10:00:00", "10:02:00")], None),
-    ],
-)
+@pytest.mark.parametrize(("phase", "pods", "run_s"), [
+    ("Completed", [("10:00:05", "10:01:00", "10:02:00"), ("10:00:00", "10:01:30")], 120.0),
+    ("Completed", [(None, "10:01:00"), ("10:00:00",)], 60.0),
+    ("Completed", [("10:00:00", "10:00:00")], 0.0),
+    ("Completed", [("10:00:00",)], None),
+    ("Completed", [(None, "10:00:00")], None),
+    ("Completed", [("10:00:00", "09:59:59")], None),
+    ("Completed", [], None),
+    ("Running", [("10:00:00", "10:02:00")], None),
+])  # fmt: skip
 def test_run_times_of_pods(phase: str, pods: list[tuple[str | None, ...]], run_s: float | None) -> None:
     """From the first start to the last end, of a gang without a Job."""
     objects = RowSources(groups=[pod_group("g", queue="q", phase=phase)], pods=[ended(*each) for each in pods])

@@ -49,12 +49,9 @@ def test_what_is_not_known() -> None:
     full.running[0] = runs("a", 8, declared_s=9.0)
     full.waiting = roomy.waiting
     assert starts(full) == {"w": (9.0, 9.0)}
-    small = Scene({"a": {GPUS: 0}}, [runs("a", 8, declared_s=9.0)], [waits("w", 1, 9)])
-    assert starts(small) == {}
-    strange = Scene({"a": {GPUS: 0}}, [runs("a", 8, declared_s=9.0)], [Waits("w", Q, [(1, {"x/y": 1})])])
-    assert starts(strange) == {}
-    overdue = Scene({"a": {GPUS: 0}}, [runs("a", 8, elapsed_s=10.0, declared_s=9.0)], [waits("w", 1, 8)])
-    assert starts(overdue) == {}
+    assert starts(Scene({"a": {GPUS: 0}}, [runs("a", 8, declared_s=9.0)], [waits("w", 1, 9)])) == {}
+    assert starts(Scene({"a": {GPUS: 0}}, [runs("a", 8, declared_s=9.0)], [Waits("w", Q, [(1, {"x/y": 1})])])) == {}
+    assert starts(Scene({"a": {GPUS: 0}}, [runs("a", 8, elapsed_s=10.0, declared_s=9.0)], [waits("w", 1, 8)])) == {}
 
 
 def test_learned_run_times() -> None:

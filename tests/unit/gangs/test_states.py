@@ -166,26 +166,23 @@ def test_list_explanation_and_history_agree(world: World) -> None:
         assert (report.cause in ENDS) == (own.cause in ENDS) == (state in ENDED)
 
 
-@pytest.mark.parametrize(
-    ("phase", "status", "pods", "state"),
-    [
-        ("Completed", {"succeeded": 1, "failed": 1}, [], "Completed"),
-        ("Completed", {"succeeded": 1, "ending": "it failed"}, [], "Failed"),
-        ("Completed", {"failed": 1}, [], "Failed"),
-        ("Completed", {"conditions": [told("False", EVICTED)]}, [], "Failed"),
-        ("Running", {}, ["Pending", "Pending"], "Starting"),
-        ("Running", {}, ["Pending", "Running"], "Running"),
-        ("Running", {}, ["Succeeded", "Failed"], "Running"),
-        ("Running", {}, ["Failed", "Failed"], "Running"),
-        ("Running", {}, ["Failed", "Pending"], "Starting"),
-        ("Running", {}, ["Failed", "Running"], "Running"),
-        ("Unknown", {}, ["Running"], "Degraded"),
-        ("Inqueue", {"conditions": [told("False", PLACED)]}, [], "Starting"),
-        ("Inqueue", {"conditions": [told("True", NO_ROOM)]}, [], "Waiting"),
-        ("Inqueue", {"conditions": [told("True", NO_ROOM)], "expectedStart": AT}, [], "Reserved"),
-    ],
-)
-def test_a_state_follows_from_what_is_published(
+@pytest.mark.parametrize(("phase", "status", "pods", "state"), [
+    ("Completed", {"succeeded": 1, "failed": 1}, [], "Completed"),
+    ("Completed", {"succeeded": 1, "ending": "it failed"}, [], "Failed"),
+    ("Completed", {"failed": 1}, [], "Failed"),
+    ("Completed", {"conditions": [told("False", EVICTED)]}, [], "Failed"),
+    ("Running", {}, ["Pending", "Pending"], "Starting"),
+    ("Running", {}, ["Pending", "Running"], "Running"),
+    ("Running", {}, ["Succeeded", "Failed"], "Running"),
+    ("Running", {}, ["Failed", "Failed"], "Running"),
+    ("Running", {}, ["Failed", "Pending"], "Starting"),
+    ("Running", {}, ["Failed", "Running"], "Running"),
+    ("Unknown", {}, ["Running"], "Degraded"),
+    ("Inqueue", {"conditions": [told("False", PLACED)]}, [], "Starting"),
+    ("Inqueue", {"conditions": [told("True", NO_ROOM)]}, [], "Waiting"),
+    ("Inqueue", {"conditions": [told("True", NO_ROOM)], "expectedStart": AT}, [], "Reserved"),
+])  # fmt: skip
+def test_state_of_what_is_published(
     phase: PodGroupPhase, status: dict[str, Any], pods: list[str], state: State
 ) -> None:
     """A workload that says that it failed has failed, whatever its pods did; only pods that never ran are starting."""

@@ -138,8 +138,7 @@ def test_members_of_another_gang_ask_for_nothing_of_this_one() -> None:
     w = members("a-", "b-")
     w.look("podgroups", BOB.group, 0.2, group(whose=BOB), BOB)
     w.look("pods", "b-pod-0", 3.0, pod(3.0, name="pod-0", whose=BOB), BOB)
-    entries = entered(w.looks)
-    found = {run.gang.partition("/")[0]: run.asked for run in entries.runs.values()}
+    found = {run.gang.partition("/")[0]: run.asked for run in entered(w.looks).runs.values()}
     assert found[EVE.owner] == {GPU: 2000, "pods": 2}
     assert found[BOB.owner] == {GPU: 2000, "cpu": 500, "pods": 1}
 
@@ -165,8 +164,7 @@ def test_pods_without_a_group_end_one_by_one() -> None:
 
 def test_a_name_that_is_used_again_is_another_gang() -> None:
     """A Job that is deleted and made anew under its name has a story, a state and a user of its own."""
-    again = EVE._replace(uid="z-", user="bob", submitted=T + 100)
-    store = recorded(lived(EVE, again))
+    store = recorded(lived(EVE, EVE._replace(uid="z-", user="bob", submitted=T + 100)))
     later, earlier = read.gangs(store, EVERYTHING, namespace="team", name="train")
     assert (earlier.user, later.user) == ("eve", "bob")
     stories = [read.story(store, EVERYTHING, "team", "train", uid=each.uid) for each in (earlier, later)]

@@ -101,9 +101,7 @@ def does(monkeypatch: pytest.MonkeyPatch, *steps: Callable[[Elector], object]) -
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("leads", [True, False])
-def test_it_ends_when_it_is_told(
-    made: Any, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, *, leads: bool
-) -> None:
+def test_it_ends_when_told(made: Any, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, *, leads: bool) -> None:
     """Recording or not; what is open is closed, and the lease given up."""
     steps: list[Callable[[Elector], object]] = [lambda elector: elector.won()] if leads else []
     does(monkeypatch, *steps, lambda _: os.kill(os.getpid(), number))

@@ -46,8 +46,7 @@ def test_the_time_of_a_change_is_within_its_bound(found: list[tuple[int, _Event]
 
 def test_a_change_is_not_older_than_the_last_time_in_it_nor_what_came_after() -> None:
     """A pod that was made long ago and bound a moment ago: its change has the time of the binding."""
-    stamp = format_time(T + 40)
-    conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": stamp}]
+    conditions = [{"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(T + 40)}]
     bound, other = (
         convert({"metadata": {"creationTimestamp": format_time(T)}, "status": {"conditions": each}}, RecordedPod)
         for each in (conditions, [])

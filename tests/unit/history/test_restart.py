@@ -46,8 +46,7 @@ def told(recorder: HistoryRecorder, now_ms: int) -> Amounts:
     """What is published and counted: unit-seconds by period, queue and resource."""
     assert recorder.tallies is not None
     found: Amounts = {}
-    queues = recorder.tallies.document(now_ms, held(recorder))["queues"]
-    for queue, each in queues.items():
+    for queue, each in recorder.tallies.document(now_ms, held(recorder))["queues"].items():
         for period, seconds in (("month", each.get("seconds", {})), *((p, each[p]["seconds"]) for p in PERIODS[1:])):
             found |= {(period, queue, resource): (amount,) for resource, amount in seconds.items() if amount}
     for family in UsageCounters(recorder, lambda: now_ms / MS).collect():
@@ -61,8 +60,7 @@ def stored(store: HistoryStore, now_ms: int) -> Amounts:
     """What the store says of the same."""
     found: Amounts = {}
     for period in PERIODS:
-        begin = period_of(period, now_ms / MS).begin
-        for row in usage(store, EVERYTHING, ("queue",), since=begin, now=now_ms / MS):
+        for row in usage(store, EVERYTHING, ("queue",), since=period_of(period, now_ms / MS).begin, now=now_ms / MS):
             for resource, each in row.resources.items():
                 amounts = {period: each.held}
                 if period == "month":

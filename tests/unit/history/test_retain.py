@@ -149,8 +149,7 @@ def restarting(into: RowChanges, gang: str, namespace: str, begin: int, *, ends:
     """A Job whose runs end every six hours, with what happened to the Job itself."""
     runs = [begin + number * DAY_MS // 4 for number in range(16)]
     for number, at in enumerate(runs):
-        last = number == len(runs) - 1
-        put(into, gang, namespace, at, None if last and not ends else at + HOUR_MS)
+        put(into, gang, namespace, at, None if number == len(runs) - 1 and not ends else at + HOUR_MS)
         uid = f"{gang}-{number}"
         into.runs[uid] = replace(into.runs.pop(f"run-{gang}"), uid=uid)
         into.holdings[uid] = replace(into.holdings.pop(f"pod-{gang}"), pod=uid, run=uid)

@@ -84,8 +84,7 @@ def test_the_parts_of_a_time_sum_up_to_the_whole(found: list[TimeSpan[str]], cut
 @given(st.lists(spans(), max_size=8))
 def test_keys_sum_up_to_all_without_one(found: list[TimeSpan[str]]) -> None:
     """Whatever usage is told by, it comes to the same total."""
-    totals = integrate(found, 0, NOW)
-    without = summed(defaultdict(Amounts, {("", name): each}) for (_, name), each in totals.items())
+    without = summed(defaultdict(Amounts, {("", name): each}) for (_, name), each in integrate(found, 0, NOW).items())
     assert integrate([each._replace(key="") for each in found], 0, NOW) == without
 
 

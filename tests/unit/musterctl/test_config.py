@@ -19,14 +19,11 @@ def test_the_defaults_are_a_file_that_says_what_runs_without_one() -> None:
     assert report_of(said.output).errors == []
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "words"),
-    [
-        ("actions: alocate", 1, "error: actions: there is no action 'alocate'; valid actions: allocate,"),
-        ("tiers: [{plugins: [{name: usage}]}]", 0, "tiers[0].plugins[0]: usage: no effect: no plugin of Muster reads"),
-        ("tiers: [", 1, "error: this is no YAML"),
-    ],
-)
+@pytest.mark.parametrize(("text", "code", "words"), [
+    ("actions: alocate", 1, "error: actions: there is no action 'alocate'; valid actions: allocate,"),
+    ("tiers: [{plugins: [{name: usage}]}]", 0, "tiers[0].plugins[0]: usage: no effect: no plugin of Muster reads"),
+    ("tiers: [", 1, "error: this is no YAML"),
+])  # fmt: skip
 def test_a_file_is_checked(tmp_path: Path, text: str, code: int, words: str) -> None:
     """With what is wrong, or what has no effect; also from standard input."""
     file = tmp_path / "conf"
@@ -85,19 +82,12 @@ def config_map(**files: str) -> str:
     return yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data})
 
 
-@pytest.mark.parametrize(
-    ("text", "code", "words"),
-    [
-        (config_map(conf="actions: alocate"), 1, "conf: error: actions: there is no action 'alocate'"),
-        (config_map(scheduler_conf="actions: enqueue", seen="0"), 0, "scheduler.conf: tiers[0].plugins[0]: gang: diff"),
-        (
-            config_map(a_yaml="actions: enqueue", b_yaml="tears: []"),
-            1,
-            "b.yaml: error: tears: there is no field",
-        ),
-        (config_map(), 1, "this ConfigMap has no data"),
-    ],
-)
+@pytest.mark.parametrize(("text", "code", "words"), [
+    (config_map(conf="actions: alocate"), 1, "conf: error: actions: there is no action 'alocate'"),
+    (config_map(scheduler_conf="actions: enqueue", seen="0"), 0, "scheduler.conf: tiers[0].plugins[0]: gang: diff"),
+    (config_map(a_yaml="actions: enqueue", b_yaml="tears: []"), 1, "b.yaml: error: tears: there is no field"),
+    (config_map(), 1, "this ConfigMap has no data"),
+])  # fmt: skip
 def test_a_config_map_is_checked_as_kubectl_prints_it(text: str, code: int, words: str) -> None:
     """Each file in it, by its name."""
     said = CliRunner().invoke(main, ["config", "check", "-"], input=text)

@@ -39,20 +39,17 @@ def test_a_story_that_comes_true() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("changes", "seen"),
-    [
-        ([{}], 0),
-        ([{FIRST: RUNS | {"running": 1}}], 0),
-        ([{FIRST: {"minimum": 0}}], 0),
-        ([{FIRST: RUNS | {"running": 1}, SECOND: WAITS}], 0),
-        ([{FIRST: RUNS, SECOND: WAITS | {"nodes": ["n1"]}}], 1),
-        ([{FIRST: RUNS, SECOND: {"state": "Starting", "message": "m"}}], 1),
-        ([{SECOND: RUNS}], 0),
-        ([{FIRST: RUNS}, {FIRST: OVER}, {SECOND: RUNS}], 3),
-        ([{FIRST: {"state": "Failed"}}], 0),
-    ],
-)
+@pytest.mark.parametrize(("changes", "seen"), [
+    ([{}], 0),
+    ([{FIRST: RUNS | {"running": 1}}], 0),
+    ([{FIRST: {"minimum": 0}}], 0),
+    ([{FIRST: RUNS | {"running": 1}, SECOND: WAITS}], 0),
+    ([{FIRST: RUNS, SECOND: WAITS | {"nodes": ["n1"]}}], 1),
+    ([{FIRST: RUNS, SECOND: {"state": "Starting", "message": "m"}}], 1),
+    ([{SECOND: RUNS}], 0),
+    ([{FIRST: RUNS}, {FIRST: OVER}, {SECOND: RUNS}], 3),
+    ([{FIRST: {"state": "Failed"}}], 0),
+])  # fmt: skip
 def test_what_has_not_come_true_is_missing(changes: list[dict[str, Any]], seen: int) -> None:
     """The second gang waits and starts only beside and after the first one."""
     story = looks(*changes)

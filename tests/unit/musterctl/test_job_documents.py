@@ -26,7 +26,9 @@ def read(folder: Path, text: str) -> list[Any]:
         ("-0", 0), ("0x", "0x"), ("1e3", 1000), ("1.5e3", 1500), (".5", 0.5), ("1.", 1), ("1_0.5", 10.5),
         ("1e400", "1e400"), (".", "."), ("1:30", "1:30"), ("10:30:15", "10:30:15"), ("2001-01-01", "2001-01-01"),
         ("=", "="), ("_1", "_1"), ("123456789012345678901234567890", 1.2345678901234568e29), ("!!str 1", "1"),
-        ("!!binary aGk=", "hi"),
+        ("!!binary aGk=", "hi"), ("-017", -15), ("1.5", 1.5), ("n", False), ("Off", False), ("", None),
+        ("18446744073709551615", 2**64 - 1), ("-9223372036854775808", -(2**63)), ("1.2.3", "1.2.3"), ("2e30", 2e30),
+        ("18446744073709551616", 18446744073709551616), ("36893488147419103233", 36893488147419103232),
     ],
 )  # fmt: skip
 def test_what_a_text_means(tmp_path: Path, text: str, value: object) -> None:
@@ -50,18 +52,16 @@ def test_documents_and_lists(tmp_path: Path) -> None:
     assert read(tmp_path, "") == []
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("a: [", "in line 1, column 5"),
-        ("a: {~: 1}", "a key must be a text, a number or a truth value"),
-        ("a: {[b]: 1}", "a key must be a text, a number or a truth value"),
-        ("a: &a [*a]", "an alias holds itself"),
-        ("a: !!set {b}", "JSON has no set"),
-        ("- 1", "there should be Kubernetes objects"),
-        ("metadata: []", "there should be Kubernetes objects"),
-    ],
-)
+@pytest.mark.parametrize(("text", "why"), [
+    ("a: [", "in line 1, column 5"),
+    ("a: {~: 1}", "a key must be a text, a number or a truth value"),
+    ("a: {[b]: 1}", "a key must be a text, a number or a truth value"),
+    ("a: &a [*a]", "an alias holds itself"),
+    ("a: !!set {b}", "JSON has no set"),
+    ("- 1", "there should be Kubernetes objects, and there is [1]"),
+    ("items: [7]", "there should be Kubernetes objects, and there is 7"),
+    ("metadata: []", "there should be Kubernetes objects"),
+])  # fmt: skip
 def test_what_is_no_manifest_is_said(tmp_path: Path, text: str, why: str) -> None:
     """In one sentence that names the file."""
     with pytest.raises(click.ClickException) as raised:
@@ -83,8 +83,25 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 
 def test_what_is_written_is_read_back(tmp_path: Path) -> None:
     """Texts that kubectl would take for something else get quotes."""
-    texts = ["y", "1e3", "0o10", "10:30", "=", "<<", "no", "~", "1_000", ".5", "2001-01-01", "", "x: y", "é", "a\nb\n"]
+    texts = [
+        "y",
+        "1e3",
+        "0o10",
+        "null",
+        "no",
+        "~",
+        "10:30",
+        "=",
+        "<<",
+        "1_000",
+        ".5",
+        "2001-01-01",
+        "",
+        "x: y",
+        "é",
+        "a\nb\n",
+    ]
     content = {"texts": texts, "no": 1, "1": 2, "numbers": [1, 1.5, True, None]}
     written = as_yaml(content)
     assert read(tmp_path, written) == [content]
-    assert "- 'y'\n- '1e3'\n- '0o10'\n" in written
+    assert "- 'y'\n- '1e3'\n- '0o10'\n- 'null'\n- 'no'\n- '~'\n" in written

@@ -42,14 +42,11 @@ def nodes(lists: dict[str, list[Any]]) -> None:
 
 
 @pytest.mark.usefixtures("nodes")
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ((), [["r1", "H100", "Free", "2", "8/8", "n-[0-1]"], ["r2", "H100", "Mixed", "1", "6/8", "n-2"]]),
-        (("-o", "wide", "--rack=r1"), [["r1", "H100", "Free", "2", "8/8", "n-[0-1]"]]),
-        (("-N", "--rack=r2", "--model=H100"), [["n-2", "r2", "H100", "Mixed", "6/8", "3", "1Gi", "1"]]),
-    ],
-)
+@pytest.mark.parametrize(("options", "expected"), [
+    ((), [["r1", "H100", "Free", "2", "8/8", "n-[0-1]"], ["r2", "H100", "Mixed", "1", "6/8", "n-2"]]),
+    (("-o", "wide", "--rack=r1"), [["r1", "H100", "Free", "2", "8/8", "n-[0-1]"]]),
+    (("-N", "--rack=r2", "--model=H100"), [["n-2", "r2", "H100", "Mixed", "6/8", "3", "1Gi", "1"]]),
+])  # fmt: skip
 def test_nodes_are_listed(muster: Any, options: tuple[str, ...], expected: list[list[str]]) -> None:
     """Those that are alike as one, or one by one; the heading stands above."""
     head, *found = rows(muster("nodes", *options).stdout)
@@ -80,14 +77,11 @@ def gangs(lists: dict[str, list[Any]]) -> None:
     """Two gangs of one JobSet that run, and a Job that has ended."""
     owner = manifests.owner("set", "JobSet", "jobset.x-k8s.io/v1alpha2", "u")
     lists[GROUPS] = [
-        *(
-            manifests.pod_group(f"set-{each}", 1, "default", queue="q", uid=each, owner=owner, phase="Running")
-            for each in "ab"
-        ),
-        manifests.pod_group(
-            "over", 1, "default", uid="o", owner=manifests.owner("old", "Job", "batch/v1", "j"), phase="Completed"
-        ),
-    ]
+        *(manifests.pod_group(f"set-{each}", 1, "default", queue="q", uid=each, owner=owner,
+            phase="Running") for each in "ab"),
+        manifests.pod_group("over", 1, "default", uid="o", owner=manifests.owner("old", "Job", "batch/v1", "j"),
+            phase="Completed"),
+    ]  # fmt: skip
     lists[PODS] = [
         manifests.pod(f"set-{each}-0", "default", node=f"n-{each}", phase="Running", gang=f"set-{each}", priority=3)
         for each in "ab"
@@ -183,15 +177,11 @@ def test_usage_is_listed(muster: Any, store: str) -> None:
     assert "there is no 'team'; there are queue, namespace" in muster("usage", "--by=team", store, code=2).stderr
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        (["ps", "-w", "--start"], "--start and -w do not go together"),
-        (["ps", "--ended", "-w"], "--ended does not go with -w, --start and -o name"),
-        (["ps", "--ended", "-o", "name"], "--ended does not go with -w, --start and -o name"),
-    ],
-    ids=" ".join,
-)
+@pytest.mark.parametrize(("command", "words"), [
+    (["ps", "-w", "--start"], "--start and -w do not go together"),
+    (["ps", "--ended", "-w"], "--ended does not go with -w, --start and -o name"),
+    (["ps", "--ended", "-o", "name"], "--ended does not go with -w, --start and -o name"),
+], ids=" ".join)  # fmt: skip
 def test_what_does_not_go_together_is_refused(muster: Any, command: list[str], words: str) -> None:
     """With the reason."""
     assert words in muster(*command, code=2).stderr

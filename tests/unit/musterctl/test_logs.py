@@ -15,8 +15,7 @@ OWNER = manifests.owner("train", "Job", "batch/v1", "j")
 @pytest.fixture(autouse=True)
 def gang(lists: dict[str, Any]) -> None:
     """A gang of three pods, of which the last one has not begun; each of the others has printed its name."""
-    group = manifests.pod_group("g", 3, "default", queue="q", uid="g", owner=OWNER, phase="Running")
-    lists[GROUPS] = [group]
+    lists[GROUPS] = [manifests.pod_group("g", 3, "default", queue="q", uid="g", owner=OWNER, phase="Running")]
     lists[PODS] = [
         manifests.pod(
             f"train-{rank}", "default", node="n", phase=phase, gang="g", task="worker", index=rank,
@@ -28,32 +27,23 @@ def gang(lists: dict[str, Any]) -> None:
         lists[f"{PODS}/train-{rank}/log"] = f"I am {rank}\nto the end\n"
 
 
-@pytest.mark.parametrize(
-    ("options", "printed"),
-    [
-        ((), ["I am 0", "to the end"]),
-        (("--rank=1", "-c", "side"), ["I am 1", "to the end"]),
-        (
-            ("--all",),
-            ["[train-0] I am 0", "[train-0] to the end", "[train-1] I am 1", "[train-1] to the end"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("options", "printed"), [
+    ((), ["I am 0", "to the end"]),
+    (("--rank=1", "-c", "side"), ["I am 1", "to the end"]),
+    (("--all",), ["[train-0] I am 0", "[train-0] to the end", "[train-1] I am 1", "[train-1] to the end"]),
+])  # fmt: skip
 def test_the_pods_that_are_meant_are_printed(muster: Any, options: tuple[str, ...], printed: list[str]) -> None:
     """By default the first one; of all each line behind the name of its pod, also while they are followed."""
     assert muster("logs", "train", *options).stdout.splitlines() == printed
     assert sorted(muster("logs", "job/train", "-f", *options).stdout.splitlines()) == printed
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("train", "--rank=2"), "Job train has no log of rank 2 yet, it is Running"),
-        (("train", "--rank=3"), "Job train has 3 pods: --rank is from 0 to 2"),
-        (("train", "-c", "none"), "pod train-0 has no container none; it has main, side"),
-        (("trian",), "there is no gang trian in namespace default; there is train"),
-    ],
-)
+@pytest.mark.parametrize(("options", "words"), [
+    (("train", "--rank=2"), "Job train has no log of rank 2 yet, it is Running"),
+    (("train", "--rank=3"), "Job train has 3 pods: --rank is from 0 to 2"),
+    (("train", "-c", "none"), "pod train-0 has no container none; it has main, side"),
+    (("trian",), "there is no gang trian in namespace default; there is train"),
+])  # fmt: skip
 def test_why_there_is_no_log(muster: Any, options: tuple[str, ...], words: str) -> None:
     """In a sentence."""
     assert words in muster("logs", *options, code=1).stderr

@@ -12,36 +12,20 @@ RUNTIMES = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes"
 NAMESPACE = "--namespace=mine"
 WHY = "worker: 2 more pods must start together and 0 of them find a place"
 GROUP: dict[str, Any] = {
-    "metadata": {
-        "name": "train-1",
-        "namespace": "mine",
-        "uid": "g1",
-        "ownerReferences": [
-            {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "j1", "controller": True}
-        ],
-    },
+    "metadata": {"name": "train-1", "namespace": "mine", "uid": "g1",
+        "ownerReferences": [{"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "j1",
+        "controller": True}]},
     "spec": {"minMember": 2, "queue": "team"},
-    "status": {
-        "phase": "Inqueue",
-        "place": 21,
-        "expectedStart": "2027-01-15T08:00:00Z",
-        "conditions": [{"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": WHY}],
-    },
-}
+    "status": {"phase": "Inqueue", "place": 21, "expectedStart": "2027-01-15T08:00:00Z",
+        "conditions": [{"type": "Unschedulable", "status": "True", "reason": "NotEnoughResources", "message": WHY}]},
+}  # fmt: skip
 QUEUE: dict[str, Any] = {
     "metadata": {"name": "team", "uid": "q1"},
     "spec": {"parent": "root", "capability": {"nvidia.com/gpu": "24"}},
-    "status": {
-        "state": "Open",
-        "allocated": {"cpu": "0", "memory": "0", "nvidia.com/gpu": "8"},
-        "fairShare": {"nvidia.com/gpu": "32"},
-        "deserved": {"nvidia.com/gpu": "16"},
-        "waiting": 24,
-        "running": 3,
-        "inqueue": 2,
-        "message": "the first gang of the queue waits: NotEnoughResources",
-    },
-}
+    "status": {"state": "Open", "allocated": {"cpu": "0", "memory": "0", "nvidia.com/gpu": "8"},
+        "fairShare": {"nvidia.com/gpu": "32"}, "deserved": {"nvidia.com/gpu": "16"}, "waiting": 24, "running": 3,
+        "inqueue": 2, "message": "the first gang of the queue waits: NotEnoughResources"},
+}  # fmt: skip
 ROOT: dict[str, Any] = {"metadata": {"name": "root", "uid": "q0"}, "spec": {}, "status": {"state": "Open"}}
 JOB = """\
 apiVersion: batch.volcano.sh/v1alpha1
@@ -106,14 +90,11 @@ def test_queue_top_without_queues_is_where_ones_own_gangs_stand(muster: Any, lis
     assert "muster-view-queues" in muster("queue", "explain", "team", code=1).stderr
 
 
-@pytest.mark.parametrize(
-    ("size", "remark"),
-    [
-        (4, "it uses 8 nvidia.com/gpu, with this 16, of the 16 that it deserves"),
-        (8, "it uses 8 nvidia.com/gpu, with this 24: more than the 16 that it deserves, and others may reclaim"),
-        (16, "it uses 8 nvidia.com/gpu, with this 40: more than the 24 that it may use (capability)"),
-    ],
-)
+@pytest.mark.parametrize(("size", "remark"), [
+    (4, "it uses 8 nvidia.com/gpu, with this 16, of the 16 that it deserves"),
+    (8, "it uses 8 nvidia.com/gpu, with this 24: more than the 16 that it deserves, and others may reclaim"),
+    (16, "it uses 8 nvidia.com/gpu, with this 40: more than the 24 that it may use (capability)"),
+])  # fmt: skip
 def test_simulate_says_what_the_queue_says(muster: Any, lists: dict[str, list[Any]], size: int, remark: str) -> None:
     """Of a manifest that admission takes."""
     lists[GROUPS], lists[QUEUES] = [], [ROOT, QUEUE]

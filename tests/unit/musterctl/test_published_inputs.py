@@ -40,16 +40,13 @@ def test_what_is_published_counts(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(
-    ("told", "note"),
-    [
-        (None, "timing counts in pool b, as the extender has not published another (ConfigMap muster-planner-b)"),
-        (PublishedConfig(data=None), "as the extender has not published another"),
-        (Forbidden("you may not get configmaps"), "timing counts in pool b, as you may not get configmaps"),
-        (PublishedConfig(data={TIMING: '{"faultStop":7}'}), "in ConfigMap muster-planner-b faultStop is 7 (Expected"),
-        (PublishedConfig(data={TIMING: "{}", MEMORY: "{"}), "muster-planner-b memory.json cannot be read"),
-    ],
-)
+@pytest.mark.parametrize(("told", "note"), [
+    (None, "timing counts in pool b, as the extender has not published another (ConfigMap muster-planner-b)"),
+    (PublishedConfig(data=None), "as the extender has not published another"),
+    (Forbidden("you may not get configmaps"), "timing counts in pool b, as you may not get configmaps"),
+    (PublishedConfig(data={TIMING: '{"faultStop":7}'}), "in ConfigMap muster-planner-b faultStop is 7 (Expected"),
+    (PublishedConfig(data={TIMING: "{}", MEMORY: "{"}), "muster-planner-b memory.json cannot be read"),
+])  # fmt: skip
 def test_a_note_tells_where_defaults_count(told: Any, note: str, capsys: pytest.CaptureFixture[str]) -> None:
     """As the extender is older, has not led yet, or may not be read; or as a value is none."""
     found = inputs_of({"b": told} if told else {}, ["b"])

@@ -27,26 +27,17 @@ def api(server: Server) -> Server:
     return server
 
 
-@pytest.mark.parametrize(
-    ("options", "spec", "metadata"),
-    [
-        ([], {}, {}),
-        (["--parent=p", "--weight=3", "--priority=-1"], {"parent": "p", "weight": 3, "priority": -1}, {}),
-        (["--not-reclaimable"], {"reclaimable": False}, {}),
-        (
-            ["--capability=nvidia.com/gpu=8,cpu=4", "--deserved=google.com/tpu=2", "--guarantee=memory=1Gi"],
-            {
-                "capability": {"nvidia.com/gpu": "8", "cpu": "4"},
-                "deserved": {"google.com/tpu": "2"},
-                "guarantee": {"resource": {"memory": "1Gi"}},
-            },
-            {},
-        ),
-        (["--namespace-selector=team=a"], {}, {"annotations": {"muster.dev/namespace-selector": "team=a"}}),
-        (["--namespace-selector=", "--pool=none"], {}, {}),
-        (["--pool=b"], {}, {"labels": {"muster.dev/node-pool": "b"}}),
-    ],
-)
+@pytest.mark.parametrize(("options", "spec", "metadata"), [
+    ([], {}, {}),
+    (["--parent=p", "--weight=3", "--priority=-1"], {"parent": "p", "weight": 3, "priority": -1}, {}),
+    (["--not-reclaimable"], {"reclaimable": False}, {}),
+    (["--capability=nvidia.com/gpu=8,cpu=4", "--deserved=google.com/tpu=2", "--guarantee=memory=1Gi"],
+        {"capability": {"nvidia.com/gpu": "8", "cpu": "4"}, "deserved": {"google.com/tpu": "2"},
+        "guarantee": {"resource": {"memory": "1Gi"}}}, {}),
+    (["--namespace-selector=team=a"], {}, {"annotations": {"muster.dev/namespace-selector": "team=a"}}),
+    (["--namespace-selector=", "--pool=none"], {}, {}),
+    (["--pool=b"], {}, {"labels": {"muster.dev/node-pool": "b"}}),
+])  # fmt: skip
 def test_a_new_queue(asked: Any, api: Server, options: list[str], spec: Any, metadata: Any) -> None:
     """It has the defaults of a queue, and what is given; what it would not have is left out."""
     result = asked("queue", "create", "q", *options)
@@ -56,17 +47,14 @@ def test_a_new_queue(asked: Any, api: Server, options: list[str], spec: Any, met
     assert sent["metadata"] == {"name": "q", **metadata}
 
 
-@pytest.mark.parametrize(
-    ("options", "patch"),
-    [
-        (["--weight=2"], {"spec": {"weight": 2}}),
-        (["--reclaimable"], {"spec": {"reclaimable": True}}),
-        (["--capability=cpu=none,memory=1Gi"], {"spec": {"capability": {"cpu": None, "memory": "1Gi"}}}),
-        (["--namespace-selector="], {"metadata": {"annotations": {"muster.dev/namespace-selector": None}}}),
-        (["--pool=none"], {"metadata": {"labels": {"muster.dev/node-pool": None}}}),
-        (["--capability=hugepages-2Mi=1Gi"], {"spec": {"capability": {"hugepages-2Mi": "1Gi"}}}),
-    ],
-)
+@pytest.mark.parametrize(("options", "patch"), [
+    (["--weight=2"], {"spec": {"weight": 2}}),
+    (["--reclaimable"], {"spec": {"reclaimable": True}}),
+    (["--capability=cpu=none,memory=1Gi"], {"spec": {"capability": {"cpu": None, "memory": "1Gi"}}}),
+    (["--namespace-selector="], {"metadata": {"annotations": {"muster.dev/namespace-selector": None}}}),
+    (["--pool=none"], {"metadata": {"labels": {"muster.dev/node-pool": None}}}),
+    (["--capability=hugepages-2Mi=1Gi"], {"spec": {"capability": {"hugepages-2Mi": "1Gi"}}}),
+])  # fmt: skip
 def test_a_change_of_a_queue(asked: Any, api: Server, options: list[str], patch: Any) -> None:
     """What is given is sent, and nothing else."""
     result = asked("queue", "update", "q", *options)
@@ -74,16 +62,13 @@ def test_a_change_of_a_queue(asked: Any, api: Server, options: list[str], patch:
     assert api.bodies == [patch]
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "words"),
-    [
-        ([], 2, "there is nothing to change: give at least one option, for example --weight 3"),
-        (["--weight=0"], 2, "--weight"),
-        (["--weight=65536"], 2, "--weight"),
-        (["--namespace-selector=a in"], 2, "--namespace-selector"),
-        (["--capability=nvidia.com/gpus=8"], 2, "is an unknown resource: no node and no queue has it; did you mean nv"),
-    ],
-)
+@pytest.mark.parametrize(("options", "code", "words"), [
+    ([], 2, "there is nothing to change: give at least one option, for example --weight 3"),
+    (["--weight=0"], 2, "--weight"),
+    (["--weight=65536"], 2, "--weight"),
+    (["--namespace-selector=a in"], 2, "--namespace-selector"),
+    (["--capability=nvidia.com/gpus=8"], 2, "is an unknown resource: no node and no queue has it; did you mean nv"),
+])  # fmt: skip
 def test_a_change_that_is_refused(asked: Any, api: Server, options: list[str], code: int, words: str) -> None:
     """Before anything is sent."""
     result = asked("queue", "update", "q", *options)

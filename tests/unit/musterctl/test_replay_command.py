@@ -60,17 +60,14 @@ def test_the_status_tells_what_is_in_it_and_that_a_file_is_cut(recording: Path) 
     assert "the process was killed, or still writes it" in muster("replay", str(recording)).output
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["record"], "give either a FOLDER to record into, or --status with a recording"),
-        (["record", "folder", "--for", "soon"], "'soon' is not a duration"),
-        (["replay", "{}", "--add-nodes", "2"], "--add-nodes and --like go together"),
-        (["replay", "{}", "--check", "--queue", "team.weight=2"], "it takes no change but --scheduler-config"),
-        (["replay", "{}", "--queue", "team.weight=much"], "weight must be a whole number, not 'much'"),
-        (["replay", "{}", "--scheduler-config", "{config}"], "magic"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), [
+    (["record"], "give either a FOLDER to record into, or --status with a recording"),
+    (["record", "folder", "--for", "soon"], "'soon' is not a duration"),
+    (["replay", "{}", "--add-nodes", "2"], "--add-nodes and --like go together"),
+    (["replay", "{}", "--check", "--queue", "team.weight=2"], "it takes no change but --scheduler-config"),
+    (["replay", "{}", "--queue", "team.weight=much"], "weight must be a whole number, not 'much'"),
+    (["replay", "{}", "--scheduler-config", "{config}"], "magic"),
+])  # fmt: skip
 def test_mistakes_are_told(recording: Path, tmp_path: Path, arguments: list[str], words: str) -> None:
     """Each mistake has a sentence that says what is wrong, and nothing is replayed."""
     config = tmp_path / "config.yaml"
@@ -93,16 +90,13 @@ def test_queues_of_a_file_are_tried(recording: Path, tmp_path: Path) -> None:
         assert "ns/b (queue team): 1m40s -> 0s" in told.output, told.output
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("a: [", "it is not YAML: "),
-        ("", "there is no Queue in it"),
-        ("kind: Job", "it should have Queues only, and has Job"),
-        ("[1]", "it should have Queues only, and has list"),
-        (QUEUE % "{weight: much}", "Queue team: Expected `int`, got `str` - at `$.spec.weight`"),
-    ],
-)
+@pytest.mark.parametrize(("text", "words"), [
+    ("a: [", "it is not YAML: "),
+    ("", "there is no Queue in it"),
+    ("kind: Job", "it should have Queues only, and has Job"),
+    ("[1]", "it should have Queues only, and has list"),
+    (QUEUE % "{weight: much}", "Queue team: Expected `int`, got `str` - at `$.spec.weight`"),
+])  # fmt: skip
 def test_a_file_without_queues_is_refused(recording: Path, tmp_path: Path, text: str, words: str) -> None:
     """With the name of the file, and what is wrong."""
     file = tmp_path / "queues.yaml"

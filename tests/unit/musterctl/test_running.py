@@ -103,12 +103,10 @@ def test_what_queues_have_used(capsys: pytest.CaptureFixture[str]) -> None:
     """A note tells of a recorder that is silent, and of what cannot be read; without one nothing is said."""
 
     def used(answer: Any) -> tuple[bool, str]:
-        found = usage_in(client({("ns", "muster-usage"): answer}), "ns")
-        return found is not None, capsys.readouterr().err
+        return usage_in(client({("ns", "muster-usage"): answer}), "ns") is not None, capsys.readouterr().err
 
     def at(ago_s: float) -> PublishedConfig:
-        now = time.time() - ago_s
-        return PublishedConfig(data={"usage.json": json.dumps({"until": now, "queues": {}})})
+        return PublishedConfig(data={"usage.json": json.dumps({"until": (time.time() - ago_s), "queues": {}})})
 
     assert used(NotFound("none")) == (False, "")
     refused = "Note: budgets of queues count as not used, as ConfigMap muster-usage cannot be read: "

@@ -79,52 +79,30 @@ def test_each_field_says_what_it_is(process: str) -> None:
 
 CERTIFICATES = "kind: ControllerConfiguration\ncertSecret: s\ncertDnsName: [a]\n"
 WRONG = {
-    "several at once": (
-        "kind: ControllerConfiguration\nworkers: 0\nlogLevel: loud\nleaseDuration: soon\nworkrs: 3\n",
-        (
-            "workers: Invalid value: 0: should be at least 1 and at most 256",
-            'logLevel: Unsupported value: "loud": should be one of debug, error, info, warning',
-            'leaseDuration: Invalid value: "soon": should be a number',
-            'workrs: Unsupported value: "workrs": there is no such field; there are statusPort, workers,',
-        ),
-    ),
-    "what does not fit together": (
-        "kind: ControllerConfiguration\ncertSecret: s\n",
-        ("certDnsName: name the webhook, e.g. muster-webhook.muster-system.svc",),
-    ),
-    "a port without what it needs": (
-        "kind: ControllerConfiguration\nreportPort: 1\nreportUrl: https://a.svc\n",
-        ("reportPort: it needs reportCertFile, reportKeyFile, reportCaFile",),
-    ),
-    "lives that leave no time": (
-        f"{CERTIFICATES}certLifetime: 30m\ncertAuthorityLifetime: 5h\n",
-        (
-            "certLifetime: at least six hours (6h), as its last third is the time to renew it",
-            "certAuthorityLifetime: at least six hours (6h), as its last third is the time to renew it",
-        ),
-    ),
-    "a life that is too long": (
-        f"{CERTIFICATES}certLifetime: 1000000h\n",
-        ("certLifetime: at most a hundred years (876000h)",),
-    ),
+    "several at once": ("kind: ControllerConfiguration\nworkers: 0\nlogLevel: loud\nleaseDuration: soon\nworkrs: 3\n",
+        ("workers: Invalid value: 0: should be at least 1 and at most 256",
+        'logLevel: Unsupported value: "loud": should be one of debug, error, info, warning',
+        'leaseDuration: Invalid value: "soon": should be a number',
+        'workrs: Unsupported value: "workrs": there is no such field; there are statusPort, workers,')),
+    "what does not fit together": ("kind: ControllerConfiguration\ncertSecret: s\n",
+        ("certDnsName: name the webhook, e.g. muster-webhook.muster-system.svc",)),
+    "a port without what it needs": ("kind: ControllerConfiguration\nreportPort: 1\nreportUrl: https://a.svc\n",
+        ("reportPort: it needs reportCertFile, reportKeyFile, reportCaFile",)),
+    "lives that leave no time": (f"{CERTIFICATES}certLifetime: 30m\ncertAuthorityLifetime: 5h\n",
+        ("certLifetime: at least six hours (6h), as its last third is the time to renew it",
+        "certAuthorityLifetime: at least six hours (6h), as its last third is the time to renew it")),
+    "a life that is too long": (f"{CERTIFICATES}certLifetime: 1000000h\n",
+        ("certLifetime: at most a hundred years (876000h)",)),
     "an issuer": (f"{CERTIFICATES}certIssuer: me\n", ('certIssuer: Unsupported value: "me": should be one of',)),
-    "a duration": (
-        "kind: ControllerConfiguration\ncertSecret: s\ncertDnsName: [a]\ncertLifetime: 90d\n",
-        ("certLifetime: '90d' is not a duration; write it like 30s, 5m or 1h30m",),
-    ),
+    "a duration": ("kind: ControllerConfiguration\ncertSecret: s\ncertDnsName: [a]\ncertLifetime: 90d\n",
+        ("certLifetime: '90d' is not a duration; write it like 30s, 5m or 1h30m",)),
     "another kind": ("kind: Controller\n", ("kind: there is no 'Controller'; there are WebhookConfiguration,",)),
-    "limits": (
-        "kind: ExtenderConfiguration\nbarrierTimeout: 15\nrecoveryTimeout: -1\n",
-        (
-            "barrierTimeout: Invalid value: 15: should be more than 0 and less than 15",
-            "recoveryTimeout: Invalid value: -1: should be at least 0",
-        ),
-    ),
-    "a truth that is a number": (
-        "kind: WebhookConfiguration\nmarkPods: 1\nport: true\n",
-        ("markPods: Invalid value: 1: should be true or false", "port: Invalid value: true: should be a whole number"),
-    ),
-}
+    "limits": ("kind: ExtenderConfiguration\nbarrierTimeout: 15\nrecoveryTimeout: -1\n",
+        ("barrierTimeout: Invalid value: 15: should be more than 0 and less than 15",
+        "recoveryTimeout: Invalid value: -1: should be at least 0")),
+    "a truth that is a number": ("kind: WebhookConfiguration\nmarkPods: 1\nport: true\n",
+        ("markPods: Invalid value: 1: should be true or false", "port: Invalid value: true: should be a whole number")),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)

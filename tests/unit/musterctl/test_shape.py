@@ -179,15 +179,6 @@ def test_every_example_can_be_shaped() -> None:
     assert {file: result.output for file, result in results.items() if result.exit_code} == {}
 
 
-def test_keys_and_times_as_kubectl_reads_them(tmp_path: Path) -> None:
-    """`no` and 1 are texts where they are keys; a time stays as it is written."""
-    file = tmp_path / "x.yaml"
-    file.write_text("kind: Pod\nmetadata: {labels: {no: a, 1: b}, creationTimestamp: 2020-01-01T00:00:00Z}\n", "utf-8")
-    [document] = printed(CliRunner().invoke(main, ["shape", "-f", str(file)]))
-    assert document["metadata"]["labels"] == {"false": "a", "1": "b"}
-    assert "creationTimestamp: '2020-01-01T00:00:00Z'" in CliRunner().invoke(main, ["shape", "-f", str(file)]).output
-
-
 def test_resource_groups(shape: Any, tmp_path: Path) -> None:
     """With the webhook's configuration, groups show, each with its name; a mistake in it ends the command."""
     file = tmp_path / "admission.yaml"

@@ -18,13 +18,10 @@ TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "i"}], "restartPol
 JOB = {
     "apiVersion": "batch/v1",
     "kind": "Job",
-    "metadata": {
-        "name": "train",
-        "labels": {"muster.dev/queue": "default"},
-        "annotations": {"muster.dev/min-member": "3"},
-    },
+    "metadata": {"name": "train", "labels": {"muster.dev/queue": "default"},
+        "annotations": {"muster.dev/min-member": "3"}},
     "spec": {"completionMode": "Indexed", "completions": 4, "parallelism": 4, "template": TEMPLATE},
-}
+}  # fmt: skip
 VOLCANO = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",

@@ -38,19 +38,13 @@ VOLCANO = {
     "tasks": [{"name": "node", "replicas": 4, "template": pods()}],
 }
 WORKLOADS: dict[str, tuple[JSON, list[tuple[str, str, str]]]] = {
-    "JobSet": (
-        workload("jobset.x-k8s.io/v1alpha2", "JobSet", JOBSET),
-        [("train-node-0-0", "4", "train-node-0-0.train"), ("train-log-0-0", "1", "train-log-0-0.train")],
-    ),
-    "LeaderWorkerSet": (
-        workload("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", GROUPS),
-        [("train-0", "4", "train-0.train"), ("train-0-1", "4", "train-0.train")],
-    ),
-    "CronJob": (
-        workload("batch/v1", "CronJob", {"schedule": "@daily", "jobTemplate": job(3)}),
-        [("train-1-0", "3", "train-1-0.train-1")],
-    ),
-}
+    "JobSet": (workload("jobset.x-k8s.io/v1alpha2", "JobSet", JOBSET),
+        [("train-node-0-0", "4", "train-node-0-0.train"), ("train-log-0-0", "1", "train-log-0-0.train")]),
+    "LeaderWorkerSet": (workload("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", GROUPS),
+        [("train-0", "4", "train-0.train"), ("train-0-1", "4", "train-0.train")]),
+    "CronJob": (workload("batch/v1", "CronJob", {"schedule": "@daily", "jobTemplate": job(3)}),
+        [("train-1-0", "3", "train-1-0.train-1")]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("obj", "expected"), WORKLOADS.values(), ids=WORKLOADS.keys())

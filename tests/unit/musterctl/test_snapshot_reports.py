@@ -53,51 +53,27 @@ def muster(snapshot: Path, *arguments: str) -> Result:
     [
         ("explain gang waits -n ns", ["Job ns/waits", f"it waits: {LACKS}"]),
         ("explain pod busy-worker-0 -n ns", ["pod ns/busy-worker-0"]),
-        (
-            "queue top",
-            [
-                "QUEUE      RESOURCE        USED  FAIR  DESERVED  SHARE                      WAITING",
-                "root       nvidia.com/gpu     8    16         4  ##########..........  50%  1",
-                "  default  nvidia.com/gpu     8    16         0  ##########..........  50%  1",
-                "  team     nvidia.com/gpu     0     0         4  ....................   0%  0",
-            ],
-        ),
-        (
-            "queue explain team",
-            [
-                "Queue team, below root",
-                "  weight 3, priority 2",
-                "                  used  fair share  deserved  guarantee  capability",
-                "  nvidia.com/gpu     -           -         4          -          12  ....................   0%",
-                "  0 gangs wait in it",
-            ],
-        ),
-        (
-            "queue explain default",
-            [
-                "Queue default, below root",
-                "  weight 1, priority 0",
-                "                  used  fair share  deserved  guarantee  capability",
-                "  nvidia.com/gpu     8          16         -          -           -  ##########..........  50%",
-                "  1 gang waits in it",
-                f"    Job ns/waits: {LACKS} (NotEnoughResources)",
-            ],
-        ),
-        (
-            "simulate --add-nodes 1 --like node-0",
-            ["Job ns/waits would start: 2 pods", "on             worker: node-0-new-1, node-1"],
-        ),
-        (
-            "simulate --without busy -n ns",
-            ["Job ns/waits would start: 2 pods", "on             worker: node-0, node-1"],
-        ),
-        (
-            "simulate --queue default.weight=2",
-            ["Job ns/waits would wait", f"why            {LACKS}", "queue          default, place 1 of 1 in it"],
-        ),
+        ("queue top", ["QUEUE      RESOURCE        USED  FAIR  DESERVED  SHARE                      WAITING",
+            "root       nvidia.com/gpu     8    16         4  ##########..........  50%  1",
+            "  default  nvidia.com/gpu     8    16         0  ##########..........  50%  1",
+            "  team     nvidia.com/gpu     0     0         4  ....................   0%  0"]),
+        ("queue explain team", ["Queue team, below root", "  weight 3, priority 2",
+            "                  used  fair share  deserved  guarantee  capability",
+            "  nvidia.com/gpu     -           -         4          -          12  ....................   0%",
+            "  0 gangs wait in it"]),
+        ("queue explain default", ["Queue default, below root", "  weight 1, priority 0",
+            "                  used  fair share  deserved  guarantee  capability",
+            "  nvidia.com/gpu     8          16         -          -           -  ##########..........  50%",
+            "  1 gang waits in it", f"    Job ns/waits: {LACKS} (NotEnoughResources)"]),
+        ("simulate --add-nodes 1 --like node-0",
+            ["Job ns/waits would start: 2 pods", "on             worker: node-0-new-1, node-1"]),
+        ("simulate --without busy -n ns", ["Job ns/waits would start: 2 pods",
+            "on             worker: node-0, node-1"]),
+        ("simulate --queue default.weight=2", ["Job ns/waits would wait", f"why            {LACKS}",
+            "queue          default, place 1 of 1 in it"]),
         ("topo", ["there is no topology to draw: no levels of the plugin topology, no Topology of Kueue, and no"]),
     ],
-)
+)  # fmt: skip
 def test_a_report_is_told(snapshot: Path, command: str, lines: list[str]) -> None:
     """On standard output, line by line."""
     told = muster(snapshot, *command.split())
@@ -107,16 +83,13 @@ def test_a_report_is_told(snapshot: Path, command: str, lines: list[str]) -> Non
     assert [line[: len(wanted)] for line, wanted in zip(found[at:], lines, strict=False)] == lines
 
 
-@pytest.mark.parametrize(
-    ("command", "words"),
-    [
-        ("explain gang none -n ns", "there is no gang 'none' in namespace 'ns'; there are: busy, waits"),
-        ("queue explain none", "there is no queue 'none'; there is default, root, team"),
-        ("simulate --cordon node-9", "there is no node 'node-9'"),
-        ("simulate --add-nodes 1", "--add-nodes and --like go together: how many, and like which node"),
-        ("topo none", "none"),
-    ],
-)
+@pytest.mark.parametrize(("command", "words"), [
+    ("explain gang none -n ns", "there is no gang 'none' in namespace 'ns'; there are: busy, waits"),
+    ("queue explain none", "there is no queue 'none'; there is default, root, team"),
+    ("simulate --cordon node-9", "there is no node 'node-9'"),
+    ("simulate --add-nodes 1", "--add-nodes and --like go together: how many, and like which node"),
+    ("topo none", "none"),
+])  # fmt: skip
 def test_what_is_not_there_is_named(snapshot: Path, command: str, words: str) -> None:
     """With what there is."""
     told = muster(snapshot, *command.split())
@@ -255,21 +228,17 @@ def test_a_snapshot_has_a_name_of_its_time(cluster: Any, tmp_path: Path, monkeyp
     assert re.fullmatch(r"muster-snapshot-[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{6}Z\.json\.gz", file.name)
 
 
-@pytest.mark.parametrize(
-    ("deserved", "used", "main"),
-    [
-        ({}, {"cpu": 1000, GPU: 8000}, GPU),
-        ({"cpu": "32", GPU: "4"}, {"cpu": 1000, GPU: 8000}, GPU),
-        ({"memory": "32", "cpu": "4"}, {"cpu": 8000, "memory": 8000}, "cpu"),
-        ({"memory": "32", "cpu": "4"}, {}, "cpu"),
-        ({"memory": "32", GPU: "4"}, {}, GPU),
-        ({"memory": "32"}, {}, "memory"),
-        ({"pods": "32"}, {}, "usual"),
-    ],
-)
+@pytest.mark.parametrize(("deserved", "used", "main"), [
+    ({}, {"cpu": 1000, GPU: 8000}, GPU),
+    ({"cpu": "32", GPU: "4"}, {"cpu": 1000, GPU: 8000}, GPU),
+    ({"memory": "32", "cpu": "4"}, {"cpu": 8000, "memory": 8000}, "cpu"),
+    ({"memory": "32", "cpu": "4"}, {}, "cpu"),
+    ({"memory": "32", GPU: "4"}, {}, GPU),
+    ({"memory": "32"}, {}, "memory"),
+    ({"pods": "32"}, {}, "usual"),
+])  # fmt: skip
 def test_the_resource_that_a_queue_is_shown_by(deserved: dict[str, str], used: dict[str, int], main: str) -> None:
     """The one that it has most of; of a queue that has nothing one that it deserves, GPUs first."""
     amounts = {name: int(text) * 1000 for name, text in deserved.items()}
-    fair = dict.fromkeys(used, 8000)
-    report = page_world.report(allocated=used, deserved=amounts, fair_share=fair)
+    report = page_world.report(allocated=used, deserved=amounts, fair_share=dict.fromkeys(used, 8000))
     assert _main(report, "usual") == main

@@ -78,17 +78,10 @@ def test_usage_of_the_history(page: Any, server: Server) -> None:
     assert "by=queue%2Cuser" in next(each for each in server.requests if "/api/usage" in each)
 
 
-@pytest.mark.parametrize(
-    ("known", "url", "words"),
-    [
-        (
-            True,
-            "http://muster.example.com",
-            "--server http://muster.example.com: your token travels over https:// only",
-        ),
-        (False, "", "your kubeconfig has no token, and the page knows its users by their tokens"),
-    ],
-)
+@pytest.mark.parametrize(("known", "url", "words"), [
+    (True, "http://muster.example.com", "--server http://muster.example.com: your token travels over https:// only"),
+    (False, "", "your kubeconfig has no token, and the page knows its users by their tokens"),
+])  # fmt: skip
 def test_a_page_that_is_not_asked(page: Any, server: Server, *, known: bool, url: str, words: str) -> None:
     """A token goes over TLS or to this machine; without one nobody is known."""
     result = page("history -A", known=known, **({"url": url} if url else {}))
@@ -122,5 +115,4 @@ def test_an_explanation_of_the_page(page: Any, server: Server) -> None:
     assert refused.exit_code == 1
     assert " says: " in refused.stderr
     server.answers[f"GET {path}"] = (503, "no", [])
-    late = page("explain gang waits -n ns")
-    assert " does not answer: " in late.stderr
+    assert " does not answer: " in page("explain gang waits -n ns").stderr

@@ -8,13 +8,10 @@ from answering_server import Server
 TRAIN_JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
 
 
-@pytest.mark.parametrize(
-    ("command", "suspend", "words"),
-    [
-        ("stop", True, "stopped; muster train resume a starts it again"),
-        ("resume", False, "resumed; it waits for its turn"),
-    ],
-)
+@pytest.mark.parametrize(("command", "suspend", "words"), [
+    ("stop", True, "stopped; muster train resume a starts it again"),
+    ("resume", False, "resumed; it waits for its turn"),
+])  # fmt: skip
 def test_stop_and_resume(asked: Any, server: Server, *, command: str, suspend: bool, words: str) -> None:
     """All had their turn, also after one that is missing."""
     server.missing(f"PATCH {TRAIN_JOBS}/b", "b")

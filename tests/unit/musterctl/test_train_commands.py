@@ -79,19 +79,16 @@ def train_job(*conditions: str, suspend: bool = False, **counts: dict[str, int])
     return msgspec.convert({"metadata": meta, "spec": spec, "status": status}, TrainJob)
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        (train_job("Complete", "Failed"), "complete"),
-        (train_job("Failed"), "failed: Failed it is"),
-        (train_job("Blocked", suspend=True), "blocked: Blocked it is"),
-        (train_job(suspend=True, node={"ready": 1}), "suspended"),
-        (train_job(node={"ready": 1}, launcher={"succeeded": 1}), "runs"),
-        (train_job(node={"ready": 1}, dataset_initializer={"active": 1}), "waits for dataset-initializer"),
-        (train_job(node={"active": 1}, dataset_initializer={"succeeded": 1}), "waits: no room"),
-        (train_job(), "waits: no room"),
-    ],
-)
+@pytest.mark.parametrize(("found", "words"), [
+    (train_job("Complete", "Failed"), "complete"),
+    (train_job("Failed"), "failed: Failed it is"),
+    (train_job("Blocked", suspend=True), "blocked: Blocked it is"),
+    (train_job(suspend=True, node={"ready": 1}), "suspended"),
+    (train_job(node={"ready": 1}, launcher={"succeeded": 1}), "runs"),
+    (train_job(node={"ready": 1}, dataset_initializer={"active": 1}), "waits for dataset-initializer"),
+    (train_job(node={"active": 1}, dataset_initializer={"succeeded": 1}), "waits: no room"),
+    (train_job(), "waits: no room"),
+])  # fmt: skip
 def test_the_state_of_a_train_job_in_words(found: TrainJob, words: str) -> None:
     """Its end counts more than all else; why its gang waits is asked only where it does."""
     asked: list[int] = []

@@ -74,24 +74,15 @@ def test_a_function_goes_alone(tmp_path: Path) -> None:
     assert ran(f"{path}:learn", "lr=0.1", "words=it's") == "learned 0.1 it's True\n"
 
 
-@pytest.mark.parametrize(
-    ("content", "place", "arguments", "message"),
-    [
-        (None, "train.py", (), "cannot be read: No such file"),
-        ("def", "train.py", (), "is not Python: invalid syntax"),
-        (
-            "def one(): pass\ndef two(): pass",
-            "train.py:three",
-            (),
-            "has no function 'three' at its top level; there are: one, two",
-        ),
-        ("def one(): pass", "train.py:one", ("5",), "'5' is no argument for a function: write name=value"),
-        ("x = 1\n" * 20_000, "train.py", (), "has 120000 bytes, and 100000 can be sent"),
-    ],
-)
-def test_what_cannot_be_sent(
-    tmp_path: Path, content: str | None, place: str, arguments: tuple[str, ...], message: str
-) -> None:
+@pytest.mark.parametrize(("content", "place", "arguments", "message"), [
+    (None, "train.py", (), "cannot be read: No such file"),
+    ("def", "train.py", (), "is not Python: invalid syntax"),
+    ("def one(): pass\ndef two(): pass", "train.py:three", (),
+        "has no function 'three' at its top level; there are: one, two"),
+    ("def one(): pass", "train.py:one", ("5",), "'5' is no argument for a function: write name=value"),
+    ("x = 1\n" * 20_000, "train.py", (), "has 120000 bytes, and 100000 can be sent"),
+])  # fmt: skip
+def test_mistakes(tmp_path: Path, content: str | None, place: str, arguments: tuple[str, ...], message: str) -> None:
     """The reason, in a sentence, before anything is asked of the cluster."""
     if content is not None:
         (tmp_path / "train.py").write_text(content)
@@ -99,15 +90,12 @@ def test_what_cannot_be_sent(
         trainfile.read(str(tmp_path / place), arguments)
 
 
-@pytest.mark.parametrize(
-    ("runtime", "start"),
-    [
-        ("torch-distributed", ["sh", "-c", "torchrun"]),
-        ("mpi-distributed", ["mpirun", "sh", "-c", "python"]),
-        ("jax-distributed", ["sh", "-c", "python"]),
-        ("plain", ["sh", "-c", "python"]),
-    ],
-)
+@pytest.mark.parametrize(("runtime", "start"), [
+    ("torch-distributed", ["sh", "-c", "torchrun"]),
+    ("mpi-distributed", ["mpirun", "sh", "-c", "python"]),
+    ("jax-distributed", ["sh", "-c", "python"]),
+    ("plain", ["sh", "-c", "python"]),
+])  # fmt: skip
 def test_what_starts_a_file(runtime: str, start: list[str]) -> None:
     """By the runtime's policy."""
     run = trainfile.command(trainfile.framework(shipped(runtime)), "train.py", "pass", ())

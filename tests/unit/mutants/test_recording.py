@@ -68,16 +68,13 @@ def test_a_product_that_has_changed(recording: Recording) -> None:
     assert covered(made(text, "return a - 1"), recording, {"a.py": text}).tests == {BOTH: 1}
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "then"),
-    [
-        ("a\nb\nc", "a\nb\nc", 2, [2]),
-        ("a\nb\nc", "x\na\nb\nc", 3, [2]),
-        ("a\nb\nc", "a\nx\nb\nc", 2, [1]),
-        ("a\nb\nc\nd", "a\nx\nd", 2, [2, 3]),
-        ("a\nb", "x\na\nb", 1, [1]),
-    ],
-)
+@pytest.mark.parametrize(("old", "new", "line", "then"), [
+    ("a\nb\nc", "a\nb\nc", 2, [2]),
+    ("a\nb\nc", "x\na\nb\nc", 3, [2]),
+    ("a\nb\nc", "a\nx\nb\nc", 2, [1]),
+    ("a\nb\nc\nd", "a\nx\nd", 2, [2, 3]),
+    ("a\nb", "x\na\nb", 1, [1]),
+])  # fmt: skip
 def test_lines_as_they_were_numbered(old: str, new: str, line: int, then: list[int]) -> None:
     """A new line is that before it; a changed one those that it replaces."""
     assert numbered_then(old, new)(line) == then
@@ -85,11 +82,10 @@ def test_lines_as_they_were_numbered(old: str, new: str, line: int, then: list[i
 
 def test_files_of_tests_that_are_outdated() -> None:
     """Those that are new, and those that read otherwise."""
-    recording = Recording(Path("none"), tests={"a": "1", "b": "2"})
-    assert recording.outdated({"a": "1", "b": "3", "c": "4"}) == ["b", "c"]
+    assert Recording(Path("none"), tests={"a": "1", "b": "2"}).outdated({"a": "1", "b": "3", "c": "4"}) == ["b", "c"]
 
 
-def test_tests_of_files_that_are_gone_are_forgotten(
+def test_tests_of_lost_files_are_forgotten(
     recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a later run would start them, and end; those of other files stay."""

@@ -18,19 +18,16 @@ def test_lines_of_a_statement() -> None:
     assert site(text, "return a - 1").lines == (6,)
 
 
-@pytest.mark.parametrize(
-    ("text", "becomes", "names"),
-    [
-        ("A = 2\n", "A = 3", ("A",)),
-        ("A: int = 2\n", "A: int = 3", ("A",)),
-        ("class A:\n    b: int = 2\n", "b: int = 3", ("A", "b")),
-        ("def f(a=2):\n    pass\n", "def f(a=3):", ("f",)),
-        ("def f(*, a=2):\n    pass\n", "def f(*, a=3):", ("f",)),
-        ("@click.option(default=2)\ndef f():\n    pass\n", "@click.option(default=3)", ("f",)),
-        ("class A:\n    def f(self):\n        return 3\n", "return 4", ()),
-        ("A = lambda a: a + 3\n", "A = lambda a: a + 4", ()),
-    ],
-)
+@pytest.mark.parametrize(("text", "becomes", "names"), [
+    ("A = 2\n", "A = 3", ("A",)),
+    ("A: int = 2\n", "A: int = 3", ("A",)),
+    ("class A:\n    b: int = 2\n", "b: int = 3", ("A", "b")),
+    ("def f(a=2):\n    pass\n", "def f(a=3):", ("f",)),
+    ("def f(*, a=2):\n    pass\n", "def f(*, a=3):", ("f",)),
+    ("@click.option(default=2)\ndef f():\n    pass\n", "@click.option(default=3)", ("f",)),
+    ("class A:\n    def f(self):\n        return 3\n", "return 4", ()),
+    ("A = lambda a: a + 3\n", "A = lambda a: a + 4", ()),
+])  # fmt: skip
 def test_names_outside_of_functions(text: str, becomes: str, names: tuple[str, ...]) -> None:
     """Those that the line defines, as imports run it, and tests use what it defines."""
     assert site(text, becomes).names == names
@@ -38,5 +35,4 @@ def test_names_outside_of_functions(text: str, becomes: str, names: tuple[str, .
 
 def test_mutants_that_read_the_same() -> None:
     """Are numbered, so that each has its place in a sample."""
-    text = "def f(a):\n    a.clear()\n    a.clear()\n"
-    assert [each.nth for each in sites("f.py", text)] == [1, 2]
+    assert [each.nth for each in sites("f.py", "def f(a):\n    a.clear()\n    a.clear()\n")] == [1, 2]

@@ -41,15 +41,12 @@ def loaded(after: str) -> tuple[dict[str, Any], bool]:
     return module, changed.is_complete and swap.apply(changed, functions)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "plain", "value"),
-    [
-        ("a * 2", "a * 3", 7, [0, 3, 6]),
-        ("function(a) + 1", "function(a) - 1", 3, [0, 3, 6]),
-        ("n * 3", "n * 4", 5, [0, 4, 8]),
-        ("a * 2", "a *\\\n 2", 5, [0, 3, 6]),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "plain", "value"), [
+    ("a * 2", "a * 3", 7, [0, 3, 6]),
+    ("function(a) + 1", "function(a) - 1", 3, [0, 3, 6]),
+    ("n * 3", "n * 4", 5, [0, 4, 8]),
+    ("a * 2", "a *\\\n 2", 5, [0, 3, 6]),
+])  # fmt: skip
 def test_loaded_functions_change(before: str, after: str, plain: int, value: list[int]) -> None:
     """Those within decorators and properties too, and each as often as it is loaded."""
     module, is_changed = loaded(TEXT.replace(before, after))

@@ -1,6 +1,7 @@
 """Tests are run on a mutant until one finds it, unless that one fails on the product too."""
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -39,50 +40,28 @@ def examined(worker: Worker, tests: set[str], *, at_import: bool = False, site: 
     return examiner.examine(site, "", Covered(Counter(tests), at_import))
 
 
-def test_a_test_that_finds_it() -> None:
-    """Is named."""
-    verdict = examined(Worker(mutant={"slow"}), {"fast", "slow"})
-    assert (verdict.fate, verdict.by, verdict.covering) == (Fate.KILLED, "slow", 2)
+FAST_AND_SLOW = {"fast", "slow"}
 
 
-def test_no_test_finds_it() -> None:
-    """It survives in one run, as no import runs its line."""
-    worker = Worker(fresh={"slow"})
-    assert examined(worker, {"fast", "slow"}).fate == Fate.SURVIVED
-    assert [job.is_fresh for job in worker.jobs] == [False]
-
-
-def test_no_test_covers_it() -> None:
-    """And none is run."""
-    worker = Worker()
-    assert examined(worker, set()).fate == Fate.UNCOVERED
-    assert worker.jobs == []
-
-
-def test_a_test_that_always_fails() -> None:
-    """Finds nothing; the others are tried."""
-    assert examined(Worker(mutant={"slow"}, product={"fast"}), {"fast", "slow"}).by == "slow"
-    assert examined(Worker(product={"fast"}), {"fast", "slow"}).fate == Fate.SURVIVED
-
-
-def test_a_line_that_imports_run_too() -> None:
-    """Is tried with loaded functions, and then with a new start."""
-    worker = Worker(fresh={"slow"})
-    assert examined(worker, {"slow"}, at_import=True).by == "slow"
-    assert [job.is_fresh for job in worker.jobs if job.file] == [False, True]
-
-
-def test_a_line_outside_of_functions() -> None:
-    """Needs a new start at once."""
-    worker = Worker(fresh={IMPORT})
-    assert examined(worker, {"slow"}, site=OUTSIDE).by == IMPORT
-    assert [job.is_fresh for job in worker.jobs if job.file] == [True]
-
-
-def test_functions_that_cannot_be_swapped() -> None:
-    """Need a new start, too."""
-    assert examined(Worker(mutant={SWAP}, fresh={"slow"}), {"slow"}).by == "slow"
-    assert examined(Worker(mutant={SWAP}), {"slow"}).fate == Fate.SURVIVED
+@pytest.mark.parametrize(("worker", "tests", "given", "found", "fresh"), [
+    (Worker(mutant={"slow"}), FAST_AND_SLOW, {}, (Fate.KILLED, "slow", 2), [False]),
+    (Worker(fresh={"slow"}), FAST_AND_SLOW, {}, (Fate.SURVIVED, "", 2), [False]),
+    (Worker(), set(), {}, (Fate.UNCOVERED, "", 0), []),
+    (Worker(mutant={"slow"}, product={"fast"}), FAST_AND_SLOW, {}, (Fate.KILLED, "slow", 2), None),
+    (Worker(product={"fast"}), FAST_AND_SLOW, {}, (Fate.SURVIVED, "", 2), None),
+    (Worker(fresh={"slow"}), {"slow"}, {"at_import": True}, (Fate.KILLED, "slow", 1), [False, True]),
+    (Worker(fresh={IMPORT}), {"slow"}, {"site": OUTSIDE}, (Fate.KILLED, IMPORT, 1), [True]),
+    (Worker(mutant={SWAP}, fresh={"slow"}), {"slow"}, {}, (Fate.KILLED, "slow", 1), None),
+    (Worker(mutant={SWAP}), {"slow"}, {}, (Fate.SURVIVED, "", 1), None),
+], ids=["one finds it", "none finds it", "none covers it", "others than one that always fails find it", "or do not",
+    "a line that imports run too needs a new start, too", "one outside of functions at once",
+    "functions that cannot be swapped need one", "which may find nothing"])  # fmt: skip
+def test_verdicts(worker: Worker, tests: set[str], given: Any, found: Any, fresh: list[bool] | None) -> None:
+    """What finds a mutant is named; no import runs the line of a function, so that one run is enough for it."""
+    verdict = examined(worker, tests, **given)
+    assert (verdict.fate, verdict.by, verdict.covering) == found
+    assert fresh is None or [job.is_fresh for job in worker.jobs if job.file] == fresh
+    assert verdict.by or worker.product or all(job.file for job in worker.jobs)
 
 
 def test_a_plan_is_fastest_first() -> None:

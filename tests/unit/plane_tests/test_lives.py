@@ -60,11 +60,7 @@ class Log:
         self._placement(uid, PlacementStatus(phase="Reserved", expected_at=at), [], kept)
 
     def _placement(
-        self,
-        uid: str,
-        status: PlacementStatus,
-        victims: list[Victim],
-        pod_sets: Sequence[PodSetPlacement] = (),
+        self, uid: str, status: PlacementStatus, victims: list[Victim], pod_sets: Sequence[PodSetPlacement] = ()
     ) -> None:
         spec = PlacementSpec(pod_group_uid=uid, victims=victims, pod_sets=list(pod_sets))
         self._add(Placement(metadata=ObjectMeta(name="a"), spec=spec, status=status))

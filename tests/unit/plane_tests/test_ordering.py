@@ -52,7 +52,7 @@ def test_a_seed_shuffles_groups_files_and_tests(seed: int) -> None:
     assert again == first != other
 
 
-def test_durations_are_stored_for_what_was_run_and_kept_for_the_rest(
+def test_durations_are_stored_for_what_ran_and_kept_for_the_rest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Short ones are not worth a line, and a test that has become short loses its line."""

@@ -70,25 +70,14 @@ def pages(*lacks: str) -> tuple[Pages, Api]:
     return made, callers.client
 
 
-@pytest.mark.parametrize(
-    ("action", "kind", "call"),
-    [
-        ("suspend", "jobs", ("create", "commands", command("AbortJob"))),
-        ("resume", "jobs", ("create", "commands", command("ResumeJob"))),
-        ("delete", "jobs", ("delete", "jobs", "train")),
-        (
-            "suspend",
-            "trainjobs",
-            ("patch", "trainjobs", "train", suspended(suspend=True)),
-        ),
-        (
-            "resume",
-            "trainjobs",
-            ("patch", "trainjobs", "train", suspended(suspend=False)),
-        ),
-        ("delete", "trainjobs", ("delete", "trainjobs", "train")),
-    ],
-)
+@pytest.mark.parametrize(("action", "kind", "call"), [
+    ("suspend", "jobs", ("create", "commands", command("AbortJob"))),
+    ("resume", "jobs", ("create", "commands", command("ResumeJob"))),
+    ("delete", "jobs", ("delete", "jobs", "train")),
+    ("suspend", "trainjobs", ("patch", "trainjobs", "train", suspended(suspend=True))),
+    ("resume", "trainjobs", ("patch", "trainjobs", "train", suspended(suspend=False))),
+    ("delete", "trainjobs", ("delete", "trainjobs", "train")),
+])  # fmt: skip
 def test_what_is_meant_is_done(action: str, kind: str, call: tuple[Any, ...]) -> None:
     """With the UID that the page of the question had; afterwards the gangs of the namespace are shown."""
     made, api = pages()
@@ -101,20 +90,15 @@ def test_what_is_meant_is_done(action: str, kind: str, call: tuple[Any, ...]) ->
     assert api.calls[1:] == [(*call, *end.get(call[0], ("ns", "u", "Background")))]
 
 
-@pytest.mark.parametrize(
-    ("path", "lacks", "status", "words"),
-    [
-        ("/act/suspend/jobs/other/train", "", 404, "there is no jobs other/train, or you may not see it"),
-        ("/act/suspend/pods/ns/train", "", 404, "there is no pods ns/train"),
-        ("/act/explode/jobs/ns/train", "", 404, "there is no jobs ns/train"),
-        ("/act/suspend/jobs/ns/Train_", "", 404, "there is no jobs ns/Train_"),
-        (
-            *("/act/suspend/jobs/ns/train", "update jobs", 403),
-            "right to create commands.bus.volcano.sh and update jobs.batch.volcano.sh in namespace ns",
-        ),
-        ("/act/delete/trainjobs/ns/train", "delete trainjobs", 403, "delete trainjobs.trainer.kubeflow.org"),
-    ],
-)
+@pytest.mark.parametrize(("path", "lacks", "status", "words"), [
+    ("/act/suspend/jobs/other/train", "", 404, "there is no jobs other/train, or you may not see it"),
+    ("/act/suspend/pods/ns/train", "", 404, "there is no pods ns/train"),
+    ("/act/explode/jobs/ns/train", "", 404, "there is no jobs ns/train"),
+    ("/act/suspend/jobs/ns/Train_", "", 404, "there is no jobs ns/Train_"),
+    (*("/act/suspend/jobs/ns/train", "update jobs", 403),
+        "right to create commands.bus.volcano.sh and update jobs.batch.volcano.sh in namespace ns"),
+    ("/act/delete/trainjobs/ns/train", "delete trainjobs", 403, "delete trainjobs.trainer.kubeflow.org"),
+])  # fmt: skip
 def test_what_may_not_be_done_is_refused(path: str, lacks: str, status: int, words: str) -> None:
     """Whether it is only asked about, or meant."""
     made, api = pages(lacks)

@@ -120,18 +120,15 @@ def test_answers_are_believed_for_half_a_minute_each() -> None:
     assert refused.value.status_code == 401
 
 
-@pytest.mark.parametrize(
-    "sent",
-    [
-        {},
-        {"authorization": "Bearer other"},
-        {"authorization": "Basic token-of-ada"},
-        {"cookie": f"{COOKIE}=other"},
-        {"cookie": "muster=token-of-ada"},
-        {FORWARDED: "token-of-ada"},
-        {"authorization": "Bearer tök"},
-    ],
-)
+@pytest.mark.parametrize("sent", [
+    {},
+    {"authorization": "Bearer other"},
+    {"authorization": "Basic token-of-ada"},
+    {"cookie": f"{COOKIE}=other"},
+    {"cookie": "muster=token-of-ada"},
+    {FORWARDED: "token-of-ada"},
+    {"authorization": "Bearer tök"},
+])  # fmt: skip
 def test_without_a_token_that_counts_nobody_is_known(sent: dict[str, str]) -> None:
     """The answer says how to sign in; a proxy's header counts only where it is expected."""
     with pytest.raises(HTTPException, match="/signin") as refused:

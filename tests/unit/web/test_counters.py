@@ -20,16 +20,13 @@ def following() -> float:
     return REGISTRY.get_sample_value("muster_web_streams") or 0.0
 
 
-@pytest.mark.parametrize(
-    ("path", "who", "page", "status"),
-    [
-        ("/gangs", "user", "/gangs", 200),
-        ("/gangs/hush/secret-run", "user", "/gangs/{namespace}/{name}", 404),
-        ("/gangs/hush/secret-run", "nobody", "/gangs/{namespace}/{name}", 401),
-        ("/static/nothing.css", "user", "/static", 404),
-        ("/secret-place", "user", "none", 404),
-    ],
-)
+@pytest.mark.parametrize(("path", "who", "page", "status"), [
+    ("/gangs", "user", "/gangs", 200),
+    ("/gangs/hush/secret-run", "user", "/gangs/{namespace}/{name}", 404),
+    ("/gangs/hush/secret-run", "nobody", "/gangs/{namespace}/{name}", 401),
+    ("/static/nothing.css", "user", "/static", 404),
+    ("/secret-place", "user", "none", 404),
+])  # fmt: skip
 def test_an_answer_is_counted_once_under_its_page(path: str, who: str, page: str, status: int) -> None:
     """Also one that says no."""
     pages = Pages({"user": Caller(name="secret-user")})

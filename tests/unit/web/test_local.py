@@ -65,16 +65,13 @@ def test_nobody_else_on_the_machine_is_known(cookie: str) -> None:
         assert refused.value.status_code == 401
 
 
-@pytest.mark.parametrize(
-    ("rights", "reach", "scope", "nodes", "queues"),
-    [
-        (["list podgroups", "list nodes", "list queues"], {}, EVERYTHING, True, True),
-        (["list podgroups"], {}, EVERYTHING, False, False),
-        (["list podgroups", "list nodes", "list queues"], {"nodes": False, "queues": False}, EVERYTHING, False, False),
-        (["list podgroups", "list nodes"], {"gangs": False}, Scope(frozenset({"mine"})), True, False),
-        (["list podgroups mine", "list queues"], {}, Scope(frozenset({"mine"})), False, True),
-    ],
-)
+@pytest.mark.parametrize(("rights", "reach", "scope", "nodes", "queues"), [
+    (["list podgroups", "list nodes", "list queues"], {}, EVERYTHING, True, True),
+    (["list podgroups"], {}, EVERYTHING, False, False),
+    (["list podgroups", "list nodes", "list queues"], {"nodes": False, "queues": False}, EVERYTHING, False, False),
+    (["list podgroups", "list nodes"], {"gangs": False}, Scope(frozenset({"mine"})), True, False),
+    (["list podgroups mine", "list queues"], {}, Scope(frozenset({"mine"})), False, True),
+])  # fmt: skip
 def test_the_caller_sees_what_the_kubeconfig_may_list(
     rights: list[str], reach: dict[str, bool], scope: Scope, *, nodes: bool, queues: bool
 ) -> None:

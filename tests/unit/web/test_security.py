@@ -39,21 +39,18 @@ def test_no_script_or_style_stands_in_a_page(pages: Pages) -> None:
     assert text.count("integrity=") == text.count("<script") + text.count("<link")
 
 
-@pytest.mark.parametrize(
-    ("headers", "allowed"),
-    [
-        ({"sec-fetch-site": "same-origin"}, True),
-        ({"sec-fetch-site": "same-site"}, False),
-        ({"sec-fetch-site": "cross-site"}, False),
-        ({"sec-fetch-site": "none"}, False),
-        ({"origin": f"https://{HERE}"}, True),
-        ({"origin": "https://elsewhere.example"}, False),
-        ({"origin": "null"}, False),
-        ({}, False),
-        ({"sec-fetch-site": "cross-site", "origin": f"https://{HERE}"}, False),
-        ({"authorization": "Bearer x", "sec-fetch-site": "cross-site"}, True),
-    ],
-)
+@pytest.mark.parametrize(("headers", "allowed"), [
+    ({"sec-fetch-site": "same-origin"}, True),
+    ({"sec-fetch-site": "same-site"}, False),
+    ({"sec-fetch-site": "cross-site"}, False),
+    ({"sec-fetch-site": "none"}, False),
+    ({"origin": f"https://{HERE}"}, True),
+    ({"origin": "https://elsewhere.example"}, False),
+    ({"origin": "null"}, False),
+    ({}, False),
+    ({"sec-fetch-site": "cross-site", "origin": f"https://{HERE}"}, False),
+    ({"authorization": "Bearer x", "sec-fetch-site": "cross-site"}, True),
+])  # fmt: skip
 def test_a_form_comes_from_a_page_of_this_server(headers: dict[str, str], allowed: bool) -> None:  # noqa: FBT001
     """A page of another site cannot have a browser send one; who sends a token of his own is no such browser."""
     given = Headers({"host": HERE, **headers})
@@ -61,13 +58,10 @@ def test_a_form_comes_from_a_page_of_this_server(headers: dict[str, str], allowe
     assert refusal("GET", given, on_loopback=False) == ""
 
 
-@pytest.mark.parametrize(
-    ("host", "allowed"),
-    [
-        *((name, True) for name in ("localhost:8400", "127.0.0.1:8400", "[::1]:8400", "LOCALHOST")),
-        *((name, False) for name in ("evil.example:8400", "localhost.evil.example", "", "[::1")),
-    ],
-)
+@pytest.mark.parametrize(("host", "allowed"), [
+    *((name, True) for name in ("localhost:8400", "127.0.0.1:8400", "[::1]:8400", "LOCALHOST")),
+    *((name, False) for name in ("evil.example:8400", "localhost.evil.example", "", "[::1")),
+])  # fmt: skip
 def test_on_loopback_only_names_of_this_machine_are_answered(host: str, allowed: bool) -> None:  # noqa: FBT001
     """Another name is one that a site has given to this machine, so that its page may read ours."""
     assert (refusal("GET", Headers({"host": host}), on_loopback=True) == "") is allowed

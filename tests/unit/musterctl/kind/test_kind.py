@@ -1,8 +1,4 @@
-"""`muster up --provider kind` as far as it goes without an engine: what kind is given, in which order, what is missing.
-
-docker, kind and kubectl are scripts here that write down how they were called; tests/plane/test_kind.py asks the real
-ones where there are any.
-"""
+"""`muster up --provider kind` as far as it goes without an engine: what kind is given, in which order, what lacks."""
 
 import os
 import shutil
@@ -69,15 +65,12 @@ def test_versions_are_whole(version: str) -> None:
         configuration(KindOptions(kubernetes=version))
 
 
-@pytest.mark.parametrize(
-    ("reference", "registry", "repository", "tag"),
-    [
-        ("localhost/muster:1", "localhost", "muster", "1"),
-        ("muster:2", "", "muster", "2"),
-        ("me/muster:3", "", "me/muster", "3"),
-        ("registry.example:5000/a/muster:4", "registry.example:5000", "a/muster", "4"),
-    ],
-)
+@pytest.mark.parametrize(("reference", "registry", "repository", "tag"), [
+    ("localhost/muster:1", "localhost", "muster", "1"),
+    ("muster:2", "", "muster", "2"),
+    ("me/muster:3", "", "me/muster", "3"),
+    ("registry.example:5000/a/muster:4", "registry.example:5000", "a/muster", "4"),
+])  # fmt: skip
 def test_values_for_an_image(reference: str, registry: str, repository: str, tag: str) -> None:
     """The chart puts together what was taken apart."""
     values = dict(each.removeprefix("--set-string=").split("=") for each in image_values(reference)[:-1])
@@ -175,14 +168,11 @@ def test_down_deletes_the_cluster_and_its_folder(muster: Muster, programs: Progr
     assert "there is no plane 'test'" in muster("down", "--name", "test").output
 
 
-@pytest.mark.parametrize(
-    ("there", "message"),
-    [
-        ((), "kind is not on the PATH: https://kind.sigs.k8s.io"),
-        (("kind",), "there is no container engine: docker or podman must be on the PATH"),
-    ],
-)
-def test_what_is_missing_is_said_first(
+@pytest.mark.parametrize(("there", "message"), [
+    ((), "kind is not on the PATH: https://kind.sigs.k8s.io"),
+    (("kind",), "there is no container engine: docker or podman must be on the PATH"),
+])  # fmt: skip
+def test_what_is_missing(
     muster: Muster, programs: Programs, tmp_path: Path, there: tuple[str, ...], message: str
 ) -> None:
     """With where to get it, and before anything is made."""

@@ -77,8 +77,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 @pytest.mark.parametrize(("count", "runs"), [(8, 2), (7, 3), (5, 5), (3, 1)])
 def test_nodes_are_in_equal_runs(count: int, runs: int) -> None:
     """Each rack has as many nodes as the others, or one more, and its nodes follow one another."""
-    options = PlaneOptions(nodes=count, racks=runs, blocks=1, pool=("b",), gpus=4)
-    found = install.node_objects(options, 10250)
+    found = install.node_objects(PlaneOptions(nodes=count, racks=runs, blocks=1, pool=("b",), gpus=4), 10250)
     racks = [each["metadata"]["labels"]["muster.dev/rack"] for each in found]
     assert racks == sorted(racks)
     sizes = [racks.count(f"rack-{number}") for number in range(runs)]

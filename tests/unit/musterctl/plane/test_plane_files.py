@@ -63,12 +63,6 @@ def test_runs_are_consecutive_and_even(count: int, runs: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_nodes_without_gpus_have_none() -> None:
-    """`--gpus 0` leaves the resource out."""
-    (node,) = install.node_objects(PlaneOptions(nodes=1, gpus=0))
-    assert install.GPU not in node["status"]["allocatable"]
-
-
 def extenders(at: ExtenderAt) -> list[dict[str, Any]]:
     """The entries of the extender in the configuration of Muster's kube-scheduler."""
     entries: list[dict[str, Any]] = files.kube_scheduler(kubeconfig="", extender=at)["extenders"]

@@ -72,15 +72,12 @@ def test_what_is_not_there_is_named(folder: Path) -> None:
     assert "this plane has no part 'history'" in muster("restart", "history").output
 
 
-@pytest.mark.parametrize(
-    ("typed", "variable", "passed"),
-    [
-        (["--name", "one", "get", "pods", "--name", "x"], None, ["get", "pods", "--name", "x"]),
-        (["get", "pods", "-A"], None, ["get", "pods", "-A"]),
-        (["--help"], "one", ["--help"]),
-        (["--name"], None, ["--name"]),
-    ],
-)
+@pytest.mark.parametrize(("typed", "variable", "passed"), [
+    (["--name", "one", "get", "pods", "--name", "x"], None, ["get", "pods", "--name", "x"]),
+    (["get", "pods", "-A"], None, ["get", "pods", "-A"]),
+    (["--help"], "one", ["--help"]),
+    (["--name"], None, ["--name"]),
+])  # fmt: skip
 def test_kubectl_gets_all_arguments(
     folder: Path, monkeypatch: pytest.MonkeyPatch, typed: list[str], variable: str | None, passed: list[str]
 ) -> None:
@@ -135,33 +132,23 @@ def test_each_part_has_its_command_line(tmp_path: Path, *, shared: bool, played:
         assert port in lines.listens(part)
         texts = [file.read_text() for file in named if file.name.endswith("-settings.yaml")]
         assert any(port in text for text in (*words, *texts)), part
-    manager = lines.command(state.CONTROLLER_MANAGER)
-    assert any("--node-monitor-grace-period=" in word for word in manager) is played
+    assert any("--node-monitor-grace-period=" in word for word in lines.command(state.CONTROLLER_MANAGER)) is played
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--kubernetes=0.1"], "--kubernetes 0.1: there are 1."),
-        (["--pool=a", "--pool=B"], "--pool B: lower-case letters, digits and '-', at most"),
-        (["--pool=b", "--shared-scheduler"], "--pool: not with --shared-scheduler"),
-        (["--no-scheduler"], "--no-scheduler goes with --kubeconfig"),
-        (
-            ["--kubeconfig={}", "--nodes=3", "--racks=1"],
-            "--nodes, --racks: with --kubeconfig nodes and version are those",
-        ),
-        (["--image=x"], "--image goes with --provider kind"),
-        (["--cpu=many"], "--cpu"),
-        (["--gpus=-1"], "--gpus"),
-        (
-            ["--provider=kind", "--cpu=8", "--foreground"],
-            "not with --provider kind; the chart's values say such things",
-        ),
-        (["--provider=kind", "--name=one"], "one is a plane of processes; `muster down --name one` ends it"),
-        (["--name=one", "--nodes=3", "--cpu=32"], "plane one exists with nodes 8; `muster down --name one` ends it"),
-        (["--name=one", "--kubernetes=1.34"], "plane one exists with kubernetes unset; "),
-    ],
-)
+@pytest.mark.parametrize(("options", "words"), [
+    (["--kubernetes=0.1"], "--kubernetes 0.1: there are 1."),
+    (["--pool=a", "--pool=B"], "--pool B: lower-case letters, digits and '-', at most"),
+    (["--pool=b", "--shared-scheduler"], "--pool: not with --shared-scheduler"),
+    (["--no-scheduler"], "--no-scheduler goes with --kubeconfig"),
+    (["--kubeconfig={}", "--nodes=3", "--racks=1"], "--nodes, --racks: with --kubeconfig nodes and version are those"),
+    (["--image=x"], "--image goes with --provider kind"),
+    (["--cpu=many"], "--cpu"),
+    (["--gpus=-1"], "--gpus"),
+    (["--provider=kind", "--cpu=8", "--foreground"], "not with --provider kind; the chart's values say such things"),
+    (["--provider=kind", "--name=one"], "one is a plane of processes; `muster down --name one` ends it"),
+    (["--name=one", "--nodes=3", "--cpu=32"], "plane one exists with nodes 8; `muster down --name one` ends it"),
+    (["--name=one", "--kubernetes=1.34"], "plane one exists with kubernetes unset; "),
+])  # fmt: skip
 def test_options_that_cannot_be_had_are_refused(folder: Path, tmp_path: Path, options: list[str], words: str) -> None:
     """Before anything is made or started."""
     (tmp_path / "kubeconfig").write_text("{}")

@@ -69,8 +69,7 @@ def test_a_gang_that_is_called_otherwise_keeps_its_name() -> None:
 
 def test_the_timeline_is_in_order() -> None:
     """From its submission on; a reservation's expected start is at its end."""
-    of = GangObjects(row(state="Reserved"), placement=reserved("ours", "g", "node-0"))
-    steps = gang_view(of, {}, NOW).steps
+    steps = gang_view(GangObjects(row(state="Reserved"), placement=reserved("ours", "g", "node-0")), {}, NOW).steps
     assert [(step.what, step.epoch) for step in steps] == [("submitted", 0), ("reserved", 3), ("expected", 3)]
 
 

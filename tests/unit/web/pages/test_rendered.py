@@ -39,14 +39,11 @@ def test_a_page_is_answered(pages: Pages, path: str, user: str) -> None:
     assert "<script>" not in answer.text
 
 
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [
-        ("/queues", "There is no queue that you may see"),
-        ("/gangs", "There is no gang that you may see"),
-        ("/topology", "There is no node that you may see"),
-    ],
-)
+@pytest.mark.parametrize(("path", "words"), [
+    ("/queues", "There is no queue that you may see"),
+    ("/gangs", "There is no gang that you may see"),
+    ("/topology", "There is no node that you may see"),
+])  # fmt: skip
 def test_who_sees_nothing_is_told_what_to_do(pages: Pages, path: str, words: str) -> None:
     """An empty page is no answer."""
     assert words in pages.get(path, "nobody").text

@@ -117,19 +117,14 @@ def test_what_is_wrong_stands_beside_its_field(form: dict[str, str], field: str,
     assert words in errors(**form)[field]
 
 
-@pytest.mark.parametrize(
-    ("form", "field", "words"),
-    [
-        ({"cordon": "node-9"}, "cordon", "there is no node"),
-        ({"add_nodes": "1", "like": "node-9"}, "like", "there is no node"),
-        ({"queues": "default.color=red"}, "queues", "a queue has no"),
-        ({"queues": "nothing.weight=1"}, "queues", "names no queue"),
-        ({"manifests": JOB.replace("replicas: 2", "replicas: -2")}, "manifests", "replicas"),
-    ],
-)
-def test_what_the_cluster_shows_to_be_wrong_does_too(
-    world: ExplainWorld, form: dict[str, str], field: str, words: str
-) -> None:
+@pytest.mark.parametrize(("form", "field", "words"), [
+    ({"cordon": "node-9"}, "cordon", "there is no node"),
+    ({"add_nodes": "1", "like": "node-9"}, "like", "there is no node"),
+    ({"queues": "default.color=red"}, "queues", "a queue has no"),
+    ({"queues": "nothing.weight=1"}, "queues", "names no queue"),
+    ({"manifests": JOB.replace("replicas: 2", "replicas: -2")}, "manifests", "replicas"),
+])  # fmt: skip
+def test_what_the_cluster_shows_to_be_wrong(world: ExplainWorld, form: dict[str, str], field: str, words: str) -> None:
     """Nodes and queues that do not exist, and what admission refuses."""
     asked, answer = ask(world, **form)
     assert answer is None
