@@ -20,13 +20,9 @@ from musterctl.plane.state import API_SERVER
 
 _LOG = "audit.log"
 _AGENTS = {
-    "muster-webhook": roles.WEBHOOK,
-    "muster-extender": roles.EXTENDER,
-    "muster-controller": roles.CONTROLLER,
-    "muster-history": roles.HISTORY,
-    "muster-web": roles.WEB,
-    "kube-scheduler": roles.SCHEDULER,
-}
+    "muster-webhook": roles.WEBHOOK, "muster-extender": roles.EXTENDER, "muster-controller": roles.CONTROLLER,
+    "muster-history": roles.HISTORY, "muster-web": roles.WEB, "kube-scheduler": roles.SCHEDULER
+}  # fmt: skip
 _PROCESSES = (roles.WEBHOOK, roles.EXTENDER, roles.CONTROLLER, roles.HISTORY, roles.SCHEDULER, roles.WEB)
 _TRACED = (
     {
@@ -188,10 +184,7 @@ def _asked(event: dict[str, Any]) -> Asked:
     subresource = f"/{reference['subresource']}" if reference.get("subresource") else ""
     agent = event.get("userAgent", "").partition("/")[0]
     use = Use(
-        _AGENTS.get(agent, agent),
-        reference.get("apiGroup", ""),
-        reference["resource"] + subresource,
-        event["verb"],
+        _AGENTS.get(agent, agent), reference.get("apiGroup", ""), reference["resource"] + subresource, event["verb"]
     )
     refused = event.get("annotations", {}).get("authorization.k8s.io/decision") == "forbid"
     code = (event.get("responseStatus") or {}).get("code", 0)

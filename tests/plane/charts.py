@@ -17,13 +17,10 @@ CRD: Final = "CustomResourceDefinition"
 CA: Final = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 GROUPS: Final = [
     {"resourceGroup": "research", "object": {"key": "namespace", "value": ["lab", "a-lab"]}, "labels": {"pool": "r"}},
-    {
-        "resourceGroup": "paid",
-        "object": {"key": "annotation", "value": ["tier: gold", 'paid: "true"']},
-        "labels": {"p": "1"},
-    },
+    {"resourceGroup": "paid", "object": {"key": "annotation", "value": ["tier: gold", 'paid: "true"']},
+        "labels": {"p": "1"}},
     {"resourceGroup": "own", "tolerations": [{"key": "own", "operator": "Exists"}]},
-]
+]  # fmt: skip
 _POD: Final[JSON] = {
     "podAnnotations": {"example.com/note": "yes"},
     "podLabels": {"team": "batch"},
@@ -38,42 +35,25 @@ _POD: Final[JSON] = {
 
 MATRIX: Final[dict[str, JSON]] = {
     "defaults": {},
-    "only the webhook": {
-        "scheduler": {"mode": "none"},
-        "controller": {"enabled": False},
-        "certificates": {"mode": "certManager"},
-    },
+    "only the webhook": {"scheduler": {"mode": "none"}, "controller": {"enabled": False},
+        "certificates": {"mode": "certManager"}},
     "the cluster's own scheduler": {"scheduler": {"mode": "cluster"}},
     "no webhook": {"webhook": {"enabled": False}},
-    "cert-manager and metrics": {
-        "certificates": {"mode": "certManager"},
-        "metrics": {"serviceMonitors": True, "rules": True, "dashboard": True, "labels": {"release": "prometheus"}},
-    },
-    "an issuer": {
-        "certificates": {"mode": "certManager", "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "ca"}}}
-    },
+    "cert-manager and metrics": {"certificates": {"mode": "certManager"},
+        "metrics": {"serviceMonitors": True, "rules": True, "dashboard": True, "labels": {"release": "prometheus"}}},
+    "an issuer": {"certificates": {"mode": "certManager",
+        "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "ca"}}}},
     "a certificate of one's own": {"certificates": {"mode": "provided", "caBundle": CA, "secretName": "tls"}},
-    "node pools": {
-        "pools": [
-            {"name": "b", "replicas": 1, "config": {"actions": "enqueue, allocate"}},
-            {"name": "1", "schedulerResources": {"limits": {"memory": "1Gi"}}, "extenderResources": {}},
-        ],
-        "metrics": {"serviceMonitors": True, "rules": True},
-    },
+    "node pools": {"pools": [{"name": "b", "replicas": 1, "config": {"actions": "enqueue, allocate"}},
+        {"name": "1", "schedulerResources": {"limits": {"memory": "1Gi"}}, "extenderResources": {}}],
+        "metrics": {"serviceMonitors": True, "rules": True}},
     "one replica": {part: {"replicas": 1} for part in ("webhook", "scheduler", "controller")},
-    "nothing that others may have made": {
-        "crds": {"enabled": False},
-        "rbac": {"create": False, "users": False},
-        "policies": {"enabled": False},
-        "runtimes": {"enabled": False},
-        "networkPolicies": {"enabled": False},
-    },
-    "some CRDs, some secrets, some runtimes": {
-        "crds": {"exclude": ["jobs.batch.volcano.sh"], "keep": False},
+    "nothing that others may have made": {"crds": {"enabled": False}, "rbac": {"create": False, "users": False},
+        "policies": {"enabled": False}, "runtimes": {"enabled": False}, "networkPolicies": {"enabled": False}},
+    "some CRDs, some secrets, some runtimes": {"crds": {"exclude": ["jobs.batch.volcano.sh"], "keep": False},
         "rbac": {"secretNamespaces": ["default", "kube-public"], "aggregate": False},
-        "runtimes": {"exclude": ["plain"]},
-        "queues": [{"name": "research", "spec": {"weight": 3, "parent": "root"}}, {"name": "plain"}],
-    },
+        "runtimes": {"exclude": ["plain"]}, "queues": [{"name": "research", "spec": {"weight": 3, "parent": "root"}},
+        {"name": "plain"}]},
     "pods as people want them": {
         "image": {"registry": "registry.example.com:5000/", "digest": "sha256:" + "0" * 64},
         "imagePullSecrets": [{"name": "pull"}],
@@ -93,47 +73,30 @@ MATRIX: Final[dict[str, JSON]] = {
         "controller": {**_POD, "extraSettings": {"certLifetime": "1000h"}, "podDisruptionBudget": {"enabled": False}},
         "extender": {"extraSettings": {"growthDelay": 2}, "config": {"actions": "enqueue, allocate"}, "port": 8090},
     },
-    "resource groups, peers and traces": {
-        "traces": {"endpoint": "http://collector.observability.svc:4318"},
-        "webhook": {"resourceGroups": GROUPS},
-        "extender": {"config": 'actions: "enqueue, allocate"\n', "stalenessGraceSeconds": -1},
-        "networkPolicies": {
-            "apiServer": [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
-            "monitoring": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
-        },
-    },
+    "resource groups, peers and traces": {"traces": {"endpoint": "http://collector.observability.svc:4318"},
+        "webhook": {"resourceGroups": GROUPS}, "extender": {"config": 'actions: "enqueue, allocate"\n',
+        "stalenessGraceSeconds": -1}, "networkPolicies": {"apiServer": [{"ipBlock": {"cidr": "10.0.0.0/8"}}],
+        "monitoring": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}]}},
     "trainers that report": {"trainJobs": {"versionNamespace": "kube-public", "reports": {"enabled": True}}},
-    "trainers that report, and an issuer": {
-        "certificates": {"mode": "certManager", "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "ca"}}},
-        "trainJobs": {"reports": {"enabled": True, "secretName": "reports"}},
-    },
-    "kube-scheduler over TLS": {
-        "extender": {"tls": {"enabled": True, "existingSecret": "extender", "existingClientSecret": "client"}}
-    },
-    "the page behind a proxy, and an issuer": {
-        "web": {
-            **_POD,
-            "enabled": True,
-            "forwardedTokens": True,
-            "secretName": "page",
-            "from": [{"podSelector": {"matchLabels": {"app": "oauth2-proxy"}}}],
-        },
-        "certificates": {"mode": "certManager"},
-    },
+    "trainers that report, and an issuer": {"certificates": {"mode": "certManager",
+        "certManager": {"issuerRef": {"kind": "ClusterIssuer", "name": "ca"}}},
+        "trainJobs": {"reports": {"enabled": True, "secretName": "reports"}}},
+    "kube-scheduler over TLS": {"extender": {"tls": {"enabled": True, "existingSecret": "extender",
+        "existingClientSecret": "client"}}},
+    "the page behind a proxy, and an issuer": {"web": {**_POD, "enabled": True, "forwardedTokens": True,
+        "secretName": "page", "from": [{"podSelector": {"matchLabels": {"app": "oauth2-proxy"}}}]},
+        "certificates": {"mode": "certManager"}},
     "a history that ends with its pod": {"web": {"enabled": True}, "history": {"enabled": True}},
     "a history on a volume, without the page": {"history": {"enabled": True, "storage": {"size": "10Gi"}}},
-    "a history in PostgreSQL": {
-        "web": {"enabled": True, "replicas": 2},
-        "history": {"enabled": True, "database": {"existingSecret": "history"}},
-        "metrics": {"serviceMonitors": True},
-    },
+    "a history in PostgreSQL": {"web": {"enabled": True, "replicas": 2},
+        "history": {"enabled": True, "database": {"existingSecret": "history"}}, "metrics": {"serviceMonitors": True}},
     "webhook on the node's network": {"webhook": {"hostNetwork": True}},
     "small nodes": yaml.safe_load((CHART / "values-small.yaml").read_text(encoding="utf-8")),
     "only administrators opt out": {"webhook": {"optOut": "admins"}},
     "API servers that show a certificate": {"webhook": {"clientCA": {"pem": CA}}},
     "their authority in a ConfigMap": {"webhook": {"clientCA": {"configMap": "api-servers"}}},
     "their authority in a Secret": {"webhook": {"clientCA": {"secret": "api-servers"}}},
-}
+}  # fmt: skip
 """Values that people choose, by what they want with them."""
 
 

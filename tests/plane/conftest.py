@@ -17,9 +17,11 @@ from ordering import API, SHARED
 from planes import (
     NAMESPACE_OF,
     admin,
+    client,
     idle_client,
     kubectl,
     make_queue,
+    muster,
     namespace,
     pytest_configure,
     pytest_runtest_makereport,
@@ -32,18 +34,9 @@ from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
 __all__ = [
-    "fresh_plane",
-    "idle_client",
-    "kubectl",
-    "make_queue",
-    "make_tenant",
-    "module_plane",
-    "namespace",
-    "pytest_configure",
-    "pytest_runtest_makereport",
-    "story",
-    "wait_for",
-]
+    "client", "fresh_plane", "idle_client", "kubectl", "make_queue", "make_tenant", "module_plane", "muster",
+    "namespace", "pytest_configure", "pytest_runtest_makereport", "story", "wait_for"
+]  # fmt: skip
 
 
 @pytest.fixture

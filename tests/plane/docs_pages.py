@@ -57,9 +57,7 @@ class Page:
 PAGES: Final[dict[str, Page]] = {
     # This one starts the plane; the others that do so find it running.
     "README.md": Page(),
-    "admission.md": Page(
-        words={"--admission-config FILE": f"--admission-config groups.yaml -f {JOB}", "FILE": JOB},
-    ),
+    "admission.md": Page(words={"--admission-config FILE": f"--admission-config groups.yaml -f {JOB}", "FILE": JOB}),
     "api.md": Page(setup=(f"muster job run train {GANG} 2",)),
     "autoscaling.md": Page(after=("kubectl annotate queue root muster.dev/scale-up-",)),
     "concepts.md": Page(setup=(f"muster job run train {GANG} 2",)),
@@ -80,8 +78,8 @@ PAGES: Final[dict[str, Page]] = {
         before={
             "muster job delete $(muster job list -l sweep=7 -o name)": (
                 "muster job run swept --image none --replicas 1 && kubectl label vcjob swept sweep=7"
-            ),
-        },
+            )
+        }
     ),
     "native-podgroups.md": Page(words={"FILE": JOB}),
     "history.md": Page(
@@ -96,7 +94,7 @@ PAGES: Final[dict[str, Page]] = {
         after=("kubectl delete queue team-a team-b vision",),
     ),
     "replay.md": Page(
-        before={"muster replay recording": f"muster job run recorded {GANG} 2 && muster record recording --for 3s"},
+        before={"muster replay recording": f"muster job run recorded {GANG} 2 && muster record recording --for 3s"}
     ),
     "reservations.md": Page(setup=(f"muster job run big {GANG} 8",)),
     "scheduler-configuration.md": Page(words={"FILE": "planning.yaml"}),
@@ -105,10 +103,7 @@ PAGES: Final[dict[str, Page]] = {
         setup=(f"kubectl apply -f - <<< {shlex.quote(json.dumps(HYPER_NODE))}", f"muster job run train {GANG} 2")
     ),
     "trainjobs.md": Page(
-        setup=(
-            "muster queue create research",
-            f"kubectl create -f - <<< {shlex.quote(json.dumps(ELASTIC))}",
-        ),
+        setup=("muster queue create research", f"kubectl create -f - <<< {shlex.quote(json.dumps(ELASTIC))}"),
         words={"NAME": "there"},
         after=("kubectl delete trainjob --all", "until kubectl delete queue research; do sleep 0.5; done"),
     ),
@@ -154,9 +149,7 @@ PAGES: Final[dict[str, Page]] = {
         },
     ),
     "NOTES.txt": Page(
-        chart=True,
-        setup=(RELEASE, "kubectl create namespace research"),
-        words={"NAMESPACE": "research"},
+        chart=True, setup=(RELEASE, "kubectl create namespace research"), words={"NAMESPACE": "research"}
     ),
     # They need a release, too.
     "operations.md": Page(

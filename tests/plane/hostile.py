@@ -219,8 +219,7 @@ def command(he: Hostile) -> None:
     targets = [("AbortJob", he.somebody()), ("CloseQueue", he.chance.choice(queues))]
     action, target = he.chance.choice(targets)
     if target:
-        made = {"metadata": {"generateName": "bad-"}, "action": action, "target": owner(target)}
-        he.create(COMMANDS, made)
+        he.create(COMMANDS, {"metadata": {"generateName": "bad-"}, "action": action, "target": owner(target)})
 
 
 def endless_gates(he: Hostile) -> None:

@@ -44,19 +44,10 @@ _NOT_FILLED = {
     *("resourceVersion", "creationTimestamp", "deletionTimestamp", "selfLink", "generation"),
 }
 _WORDS: JSON = {
-    "operator": "In",
-    "topologyKey": "kubernetes.io/hostname",
-    "whenUnsatisfiable": "ScheduleAnyway",
-    "image": "none",
-    "restartPolicy": "Never",
-    "schedulerName": "volcano",
-    "weight": 1,
-    "maxSkew": 1,
-    "protocol": "TCP",
-    "queue": "default",
-    "accessModes": ["ReadWriteOnce"],
-    "deviceClassName": "gpu.example.com",
-}
+    "operator": "In", "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway", "image": "none",
+    "restartPolicy": "Never", "schedulerName": "volcano", "weight": 1, "maxSkew": 1, "protocol": "TCP",
+    "queue": "default", "accessModes": ["ReadWriteOnce"], "deviceClassName": "gpu.example.com"
+}  # fmt: skip
 """Values of fields whose schema does not say which ones are valid."""
 _READ = (*(fed.resource for fed in FEED), *CONTROLLERS.values(), INDEXED_JOBS, CONFIG_MAPS, COMMANDS, TRAIN_JOBS)
 KINDS: tuple[Resource[Any], ...] = tuple(

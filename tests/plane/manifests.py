@@ -4,6 +4,7 @@ A process of kubectl costs as much CPU as fifty of these calls. It is for tests 
 """
 
 import json
+from copy import deepcopy
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -16,6 +17,17 @@ from muster.kube.client import Client
 JSON = dict[str, Any]
 SHARED_NAMESPACE = "default"
 """The namespace of dry runs: they leave nothing, and a namespace of its own costs as much as ten of them."""
+
+
+def changed(manifest: JSON, path: str, value: Any) -> JSON:
+    """A copy with one member set, and maps where none are; the path is dotted, numbers are places in lists."""
+    result = deepcopy(manifest)
+    *parents, last = (int(part) if part.isdigit() else part for part in path.split("."))
+    node: Any = result
+    for part in parents:
+        node = node.setdefault(part, {}) if isinstance(node, dict) else node[part]
+    node[last] = value
+    return result
 
 
 @cache

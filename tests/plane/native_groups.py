@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from builders import manifests
+from planes import Muster
 
 from muster.api import names
 from muster.api.base import Resource
@@ -76,6 +77,10 @@ class Scene:
         for index in indexes:
             body = {"metadata": {"name": f"{group}-{index}"}, "spec": {**named, "containers": containers(gpus), **spec}}
             self.client.create(PODS, body, self.namespace)
+
+    def muster(self, *typed: str) -> str:
+        """What a command prints about the namespace."""
+        return Muster(self.plane.kubeconfig)(*typed, "-n", self.namespace)
 
     def pods(self) -> list[Pod]:
         """The pods of the namespace."""

@@ -8,11 +8,13 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from click.testing import CliRunner
 from jobs import Story
 
 from muster.api.kubernetes.core import NAMESPACES, PODS
@@ -20,6 +22,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
+from musterctl.app import main
 from musterctl.plane.plane import Plane
 
 T = TypeVar("T")
@@ -90,10 +93,38 @@ def kubectl(plane: Plane) -> Kubectl:
     return Kubectl(plane)
 
 
+class Muster:
+    """Types commands of Muster's for a plane; gives what they print, errors too."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        self._kubeconfig = kubeconfig
+
+    def __call__(self, *arguments: str, code: int = 0, stdin: str = "", kubeconfig: Path | None = None) -> str:
+        """What the command prints, which ends with this exit code."""
+        place = arguments.index("--") if "--" in arguments else len(arguments)
+        given = [*arguments[:place], f"--kubeconfig={kubeconfig or self._kubeconfig}", *arguments[place:]]
+        result = CliRunner().invoke(main, given, input=stdin)
+        assert result.exit_code == code, result.output
+        return result.output
+
+
+@pytest.fixture
+def muster(plane: Plane) -> Muster:
+    """Types commands of Muster's for the session's plane."""
+    return Muster(plane.kubeconfig)
+
+
 @cache
 def admin(kubeconfig: Path) -> Client:
     """The client of the fixtures of all tests: to load one for each costs as much as what they ask."""
     return Client.load(kubeconfig)
+
+
+@pytest.fixture
+def client(plane: Plane) -> Iterator[Client]:
+    """A client of the test's own, with all rights."""
+    with closing(plane.client()) as one:
+        yield one
 
 
 @pytest.fixture

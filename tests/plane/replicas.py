@@ -105,8 +105,7 @@ class Second:
 
     def _kubeconfig(self) -> Path:
         account = rights.accounts(shared=False)[EXTENDER].name
-        with_client = self._plane.client()
-        token = rights.new_token(with_client, account)
+        token = rights.new_token(self._plane.client(), account)
         payload = token.split(".")[1]
         self.credential = f"JTI={json.loads(base64.urlsafe_b64decode(payload + '=' * (-len(payload) % 4)))['jti']}"
         rights.token_file(self._folder, account).write_text(token)
@@ -122,9 +121,7 @@ class Replicas:
 
     def leads(self, pod: str) -> str:
         """Which of them leads: first, second, or nobody yet."""
-        held = [
-            each for each in self.client.list(LEASES, names.SYSTEM_NAMESPACE) if each.metadata.name == LEASE_OF[pod]
-        ]
+        held = [one for one in self.client.list(LEASES, names.SYSTEM_NAMESPACE) if one.metadata.name == LEASE_OF[pod]]
         holder = held[0].spec.holder_identity if held else ""
         return ("second" if holder.startswith(f"{OTHER_HOST}_") else "first") if holder else ""
 

@@ -255,9 +255,7 @@ def workloads_of_others(s: Scenario) -> None:
     }
     with s.frozen(CONTROLLER_MANAGER):  # the StatefulSet's controller would not have this pod
         s.client.create(PODS, pod("leaders-0", metadata=metadata), s.namespace)
-        s.until(
-            lambda: s.used("controller", "get", "leaderworkersets", "leaderworkerset.x-k8s.io"), "its set to be read"
-        )
+        s.until(lambda: s.used("controller", "get", "leaderworkersets", "leaderworkerset.x-k8s.io"), "its set")
     made = s.client.create(JOB_SETS, {"metadata": {"name": "sets"}, "spec": {}}, s.namespace)
     reference = {"apiVersion": JOB_SETS.api_version, "kind": "JobSet", "name": "sets", "uid": made["metadata"]["uid"]}
     child = _indexed("sets-job", names.QUEUE, "default")

@@ -118,8 +118,7 @@ class World:
 
     def post_to_extender(self, path: str, body: JSON, **headers: str) -> tuple[int, JSON]:
         """What the extender's port answers him."""
-        url = f"http://127.0.0.1:{self.plane.state.ports['extender']}{path}"
-        return _post(url, body, headers)
+        return _post(f"http://127.0.0.1:{self.plane.state.ports['extender']}{path}", body, headers)
 
     def post_to_webhook(self, path: str, body: JSON) -> tuple[int, JSON]:
         """What the webhook answers to a review that an API server sends for him."""

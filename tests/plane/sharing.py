@@ -61,8 +61,7 @@ def _obtain(config: pytest.Config, name: str, kubernetes: str) -> tuple[Plane, B
     root = folder_of_run(config) / name
     options = PlaneOptions(kubernetes=kubernetes)
     with one_start_at_a_time(config):
-        wanted = PARTS.get(name, COMPONENTS)
-        plane = Plane(root, wanted, options, arguments=with_gates(audits.arguments(root)))
+        plane = Plane(root, PARTS.get(name, COMPONENTS), options, arguments=with_gates(audits.arguments(root)))
         if not (root / "started").exists():
             plane.start()
             Baseline(plane)

@@ -1,12 +1,11 @@
 """What users see of admission: bad input is refused with field paths, good input comes out complete."""
 
-import copy
 import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
-from manifests import as_it_stands, create, dry_run, refusal_of
+from manifests import as_it_stands, changed, create, dry_run, refusal_of
 from tenants import refusal
 
 from muster.api.kubernetes.core import PODS
@@ -31,92 +30,40 @@ def vcjob(**spec: Any) -> JSON:
     }
 
 
-def changed(job: JSON, *path: str | int, value: Any) -> JSON:
-    """The job with one member set."""
-    result = copy.deepcopy(job)
-    place: Any = result
-    for part in path[:-1]:
-        place = place.setdefault(part, {}) if isinstance(place, dict) else place[part]
-    place[path[-1]] = value
-    return result
-
-
 def batch_job(**labels: str) -> JSON:
     """A batch/v1 Indexed Job of two pods with labels of Muster's."""
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "torch", "labels": {f"muster.dev/{key}": value for key, value in labels.items()}},
-        "spec": {
-            "completionMode": "Indexed",
-            "completions": 2,
-            "parallelism": 2,
-            "template": {
-                "spec": {
-                    "restartPolicy": "Never",
-                    "containers": [
-                        {
-                            "name": "node",
-                            "image": IMAGE,
-                            "env": [{"name": "MINE", "value": "1"}],
-                            "resources": {"limits": {"cpu": "1500m"}},
-                        }
-                    ],
-                }
-            },
-        },
-    }
+    container = {"name": "node", "image": IMAGE, "env": [{"name": "MINE", "value": "1"}]}
+    pods = {"restartPolicy": "Never", "containers": [container | {"resources": {"limits": {"cpu": "1500m"}}}]}
+    metadata = {"name": "torch", "labels": {f"muster.dev/{key}": value for key, value in labels.items()}}
+    spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": {"spec": pods}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
-CONTAINER = ("spec", "template", "spec", "containers", 0)
-TASK = ("spec", "tasks", 0)
 BAD: dict[str, tuple[JSON, list[str]]] = {
-    "minAvailable over replicas": (
-        changed(vcjob(), *TASK, "minAvailable", value=3),
-        ["spec.tasks[0].minAvailable", "at most 2"],
-    ),
+    "minAvailable over replicas": (changed(vcjob(), "spec.tasks.0.minAvailable", 3),
+        ["spec.tasks[0].minAvailable", "at most 2"]),
     "job minAvailable over replicas": (vcjob(minAvailable=9), ["spec.minAvailable", "at most 2"]),
     "duplicate task": (vcjob(tasks=vcjob()["spec"]["tasks"] * 2), ["spec.tasks[1].name", "worker"]),
     "unknown queue": (vcjob(queue="nowhere"), ["spec.queue", "nowhere", "default"]),
     "unknown plugin": (vcjob(plugins={"scv": []}), ["spec.plugins[scv]", "pytorch"]),
-    "70 characters": (changed(vcjob(), "metadata", "name", value="x" * 70), ["metadata.name", "63"]),
-    "image misspelt": (
-        changed(vcjob(), *TASK, "template", "spec", "containers", 0, "imgae", value=IMAGE),
-        ["spec.tasks[0].template.spec.containers[0].imgae"],
-    ),
+    "70 characters": (changed(vcjob(), "metadata.name", "x" * 70), ["metadata.name", "63"]),
+    "image misspelt": (changed(vcjob(), "spec.tasks.0.template.spec.containers.0.imgae", IMAGE),
+        ["spec.tasks[0].template.spec.containers[0].imgae"]),
     "no tasks": (vcjob(tasks=[]), ["spec.tasks"]),
-    "PET_NNODES by the user": (
-        changed(batch_job(framework="torch"), *CONTAINER, "env", 0, value={"name": "PET_NNODES", "value": "2"}),
-        ["spec.template.spec.containers[0].env[0].name", "PET_NNODES", "remove it"],
-    ),
-    "not indexed": (
-        changed(batch_job(framework="torch"), "spec", "completionMode", value="NonIndexed"),
-        ["spec.completionMode", "Indexed"],
-    ),
+    "PET_NNODES by the user": (changed(batch_job(framework="torch"), "spec.template.spec.containers.0.env.0",
+        {"name": "PET_NNODES", "value": "2"}),
+        ["spec.template.spec.containers[0].env[0].name", "PET_NNODES", "remove it"]),
+    "not indexed": (changed(batch_job(framework="torch"), "spec.completionMode", "NonIndexed"),
+        ["spec.completionMode", "Indexed"]),
     "unknown framework": (batch_job(framework="torhc"), ["metadata.labels[muster.dev/framework]", "torch"]),
-    "unknown queue of a batch Job": (
-        batch_job(queue="nowhere"),
-        ["metadata.labels[muster.dev/queue]", "nowhere", "default"],
-    ),
-    "queue of a bare pod": (
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": "one", "labels": {"muster.dev/queue": "nowhere"}},
-            "spec": {"containers": [{"name": "main", "image": IMAGE}]},
-        },
-        ["metadata.labels[muster.dev/queue]", "default"],
-    ),
-    "queue that is its own ancestor": (
-        {
-            "apiVersion": "scheduling.volcano.sh/v1beta1",
-            "kind": "Queue",
-            "metadata": {"name": "loop"},
-            "spec": {"parent": "loop"},
-        },
-        ["spec.parent", "ancestor"],
-    ),
-}
+    "unknown queue of a batch Job": (batch_job(queue="nowhere"),
+        ["metadata.labels[muster.dev/queue]", "nowhere", "default"]),
+    "queue of a bare pod": ({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "one", "labels": {"muster.dev/queue": "nowhere"}},
+        "spec": {"containers": [{"name": "main", "image": IMAGE}]}}, ["metadata.labels[muster.dev/queue]", "default"]),
+    "queue that is its own ancestor": ({"apiVersion": "scheduling.volcano.sh/v1beta1", "kind": "Queue",
+        "metadata": {"name": "loop"}, "spec": {"parent": "loop"}}, ["spec.parent", "ancestor"]),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("obj", "words"), BAD.values(), ids=BAD.keys())
@@ -128,7 +75,7 @@ def test_refused_when_it_is_created(shared_client: Client, obj: JSON, words: lis
 
 def test_kubectl_shows_several_errors_together(shared_plane: Plane) -> None:
     """One refusal names all that is wrong."""
-    job = changed(vcjob(minAvailable=9, queue="nowhere", plugins={"scv": []}), *TASK, "minAvailable", value=3)
+    job = changed(vcjob(minAvailable=9, queue="nowhere", plugins={"scv": []}), "spec.tasks.0.minAvailable", 3)
     said = shared_plane.kubectl("create", "--dry-run=server", "--filename=-", stdin=json.dumps(job))
     assert said.returncode
     for path in ("spec.tasks[0].minAvailable", "spec.minAvailable", "spec.queue", "spec.plugins[scv]"):
@@ -137,7 +84,7 @@ def test_kubectl_shows_several_errors_together(shared_plane: Plane) -> None:
 
 def test_volcano_job_gets_defaults(shared_client: Client) -> None:
     """A Job of a few lines comes out with all its values written down."""
-    spec = dry_run(shared_client, changed(vcjob(plugins={"pytorch": []}), *TASK, "name", value=""))["spec"]
+    spec = dry_run(shared_client, changed(vcjob(plugins={"pytorch": []}), "spec.tasks.0.name", ""))["spec"]
     assert (spec["queue"], spec["schedulerName"], spec["maxRetry"], spec["minAvailable"]) == (
         "default",
         "volcano",

@@ -1,7 +1,6 @@
 """A label on a namespace is enough: what is created there runs in a queue of Muster's, except for what opts out."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -10,23 +9,16 @@ from manifests import create, dry_run, refusal_of
 from muster.api import names
 from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
 from muster.kube.client import Client
-from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 
 JSON = dict[str, Any]
+WaitFor = Callable[..., Any]
 LEAVE = {"muster.dev/managed": "false"}
 
 
 @pytest.fixture
-def client(plane: Plane) -> Iterator[Client]:
-    """A client of the shared plane."""
-    with closing(plane.client()) as client:
-        yield client
-
-
-@pytest.fixture
-def managed(client: Client, namespace: str, wait_for: Callable[..., Any]) -> str:
+def managed(client: Client, namespace: str, wait_for: WaitFor) -> str:
     """A namespace with the label, which the API server has taken in."""
     label(client, namespace, "default")
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tried"}, "spec": pod_spec()}
@@ -56,9 +48,7 @@ def pods_of(client: Client, namespace: str, selector: str, count: int) -> list[P
     return bound if len(bound) == count else []
 
 
-def test_a_job_without_labels_runs_in_the_queue_of_its_namespace(
-    client: Client, managed: str, wait_for: Callable[..., Any]
-) -> None:
+def test_a_job_without_labels_has_the_queue_of_its_namespace(client: Client, managed: str, wait_for: WaitFor) -> None:
     """Its pods carry the queue and their gang, and Muster's scheduler binds them."""
     uid = create(client, job("train"), managed)["metadata"]["uid"]
     for pod in wait_for(lambda: pods_of(client, managed, "job-name=train", 2), what="two bound pods"):
@@ -67,9 +57,7 @@ def test_a_job_without_labels_runs_in_the_queue_of_its_namespace(
         assert (labels["muster.dev/queue"], labels["muster.dev/gang"]) == ("default", f"podgroup-{uid}")
 
 
-def test_a_deployment_too_and_pods_that_opt_out_do_not(
-    client: Client, managed: str, wait_for: Callable[..., Any]
-) -> None:
+def test_a_deployment_too_and_pods_that_opt_out_do_not(client: Client, managed: str, wait_for: WaitFor) -> None:
     """Pods of any owner take the default; a template with the opt-out label goes to the cluster's own scheduler."""
     selector = {"matchLabels": {"app": "web"}}
     template = {"metadata": {"labels": {"app": "web"}}, "spec": {**pod_spec(), "restartPolicy": "Always"}}
@@ -83,9 +71,7 @@ def test_a_deployment_too_and_pods_that_opt_out_do_not(
         assert "muster.dev/queue" not in pod.metadata.labels
 
 
-def test_a_wrong_queue_of_the_namespace_is_refused_with_the_job(
-    client: Client, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_a_wrong_queue_of_a_namespace_is_refused_with_a_job(client: Client, namespace: str, wait_for: WaitFor) -> None:
     """The user reads it at once, not in the events of the Job."""
     label(client, namespace, "nowhere")
     said = wait_for(lambda: refusal_of(client, job("train"), namespace), what="the label to count")

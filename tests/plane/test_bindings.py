@@ -54,30 +54,20 @@ def bind(plane: Plane, kind: type[LoopClient], *bindings: tuple[str, str, str, s
 
 
 @pytest.fixture
-def client(plane: Plane) -> Client:
-    """A client of the session's plane."""
-    return plane.client()
-
-
-@pytest.fixture
 def pod_uid(client: Client, namespace: str) -> str:
     """The UID of pod `lone`, which no scheduler looks at."""
     spec = {"schedulerName": "nobody", "containers": [{"name": "main", "image": "none"}]}
     return client.create(PODS, {"metadata": {"name": "lone"}, "spec": spec}, namespace).metadata.uid
 
 
-def test_an_answer_that_got_lost_is_found_in_the_pod(
-    plane: Plane, client: Client, namespace: str, pod_uid: str
-) -> None:
+def test_a_lost_answer_is_found_in_the_pod(plane: Plane, client: Client, namespace: str, pod_uid: str) -> None:
     """The binding counts, as it was carried out."""
     bind(plane, Deaf, (namespace, "lone", pod_uid, "node-0001", {"a": "b"}))
     pod = client.get(PODS, "lone", namespace)
     assert (pod.spec.node_name, pod.metadata.annotations["a"]) == ("node-0001", "b")
 
 
-def test_binding_again_is_no_error_unless_it_is_elsewhere(
-    plane: Plane, client: Client, namespace: str, pod_uid: str
-) -> None:
+def test_binding_again_is_no_error_but_elsewhere(plane: Plane, client: Client, namespace: str, pod_uid: str) -> None:
     """kube-scheduler tries again when it did not get our answer."""
     once = (namespace, "lone", pod_uid, "node-0001", {})
     bind(plane, LoopClient, once, once)
@@ -133,11 +123,7 @@ def forbid(client: Client, namespace: str, wait_for: WaitFor) -> Iterator[Callab
 def bound(client: Client, namespace: str) -> dict[str, str]:
     """UID → name of the bound pods that are not on their way out."""
     pods = client.list(PODS, namespace)
-    return {
-        pod.metadata.uid: pod.metadata.name
-        for pod in pods
-        if pod.spec.node_name and not pod.metadata.deletion_timestamp
-    }
+    return {p.metadata.uid: p.metadata.name for p in pods if p.spec.node_name and not p.metadata.deletion_timestamp}
 
 
 def test_a_member_whose_binding_fails_is_tried_again(

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 import yaml
-from click.testing import CliRunner
 from gang_jobs import RECOVERY_S, attempt, job
+from planes import Muster
 from tenants import Tenant, tenant
 from watching import Watching
 
@@ -24,7 +24,6 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
 from muster.kube.reflector import Reflector
-from musterctl.app import main
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]
@@ -101,9 +100,8 @@ def why(group: PodGroup) -> str:
     return next((f"{each.reason}: {each.message}" for each in waits), "")
 
 
-def test_a_gang_waits_for_the_limit_of_its_user(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
+def test_a_gang_waits_for_the_limit_of_its_user(client: Client, namespace: str, wait_for: WaitFor) -> None:
     """And says so, with the user's name."""
-    client = plane.client()
     client.create(QUEUES, {"metadata": {"name": "small", "annotations": {MAX_PER_USER: "nvidia.com/gpu=8"}}})
     for name in ("first", "second"):
         made = job(name, namespace, replicas=1, gpus=8)
@@ -116,16 +114,10 @@ def test_a_gang_waits_for_the_limit_of_its_user(plane: Plane, namespace: str, wa
     assert "holds 8 of 8 nvidia.com/gpu that queue small allows per user; 8 more are asked" in told[0]
 
 
-def muster(plane: Plane, *arguments: str) -> str:
-    """The output of the command line."""
-    result = CliRunner().invoke(main, [*arguments, "--kubeconfig", str(plane.kubeconfig)])
-    assert not result.exit_code, result.output
-    return result.output
-
-
-def test_a_budget_is_told_and_enforced(plane: Plane, namespace: str, tmp_path: Path, wait_for: WaitFor) -> None:
+def test_a_budget_is_told_and_enforced(
+    client: Client, namespace: str, muster: Muster, tmp_path: Path, wait_for: WaitFor
+) -> None:
     """By what the recorder publishes: an event at 80 %, and no new gang once all of it is used."""
-    client = plane.client()
     said = {BUDGET: "nvidia.com/gpu=10h/month", BUDGET_MODE: "enforce"}
     client.create(QUEUES, {"metadata": {"name": "paid", "annotations": said}})
 
@@ -144,12 +136,10 @@ def test_a_budget_is_told_and_enforced(plane: Plane, namespace: str, tmp_path: P
     made = job("runs", namespace, replicas=1, gpus=1)
     made["spec"]["queue"] = "paid"
     client.create(JOBS, made, namespace)
-    wait_for(
-        lambda: [pod for pod in client.list(PODS, namespace) if pod.spec.node_name], what="the first gang to start"
-    )
+    wait_for(lambda: [pod for pod in client.list(PODS, namespace) if pod.spec.node_name], what="the first to start")
     publish(11)
-    assert "of the budget of nvidia.com/gpu per month used)" in muster(plane, "queue", "top")
-    assert "nvidia.com/gpu=10h/month (enforce)" in muster(plane, "queue", "view", "paid")
+    assert "of the budget of nvidia.com/gpu per month used)" in muster("queue", "top")
+    assert "nvidia.com/gpu=10h/month (enforce)" in muster("queue", "view", "paid")
     wait_for(lambda: "BudgetUsed" in events(), 30, "the event that the budget is used")
     late = job("late", namespace, replicas=1, gpus=1)
     late["spec"]["queue"] = "paid"
@@ -157,18 +147,16 @@ def test_a_budget_is_told_and_enforced(plane: Plane, namespace: str, tmp_path: P
     told = wait_for(lambda: [text for group in client.list(POD_GROUPS, namespace) if (text := why(group))])
     file = tmp_path / "next.yaml"
     file.write_text(yaml.safe_dump({**late, "metadata": {"name": "next"}}))
-    assert "queue paid has used its budget" in muster(plane, "simulate", "-n", namespace, "-f", str(file))
+    assert "queue paid has used its budget" in muster("simulate", "-n", namespace, "-f", str(file))
     assert told[0].startswith("QueueOverBudget: queue paid has used its budget of 10 h of nvidia.com/gpu this month")
     client.delete(CONFIG_MAPS, USAGE, "muster-system")
     wait_for(lambda: all(not why(group) for group in client.list(POD_GROUPS, namespace)), 30, "the late gang to start")
 
 
-def test_no_more_gpus_of_a_model_are_used(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
+def test_no_more_gpus_of_a_model_are_used(client: Client, namespace: str, wait_for: WaitFor) -> None:
     """A gang grows on nodes of the model up to the limit of its queue, and says why it gets no more there."""
-    client = plane.client()
     product = "NVIDIA-H100-80GB-HBM3"
-    node = client.list(NODES)[0].metadata.name
-    client.merge_patch(NODES, node, {"metadata": {"labels": {GPU_PRODUCT: product}}})
+    client.merge_patch(NODES, client.list(NODES)[0].metadata.name, {"metadata": {"labels": {GPU_PRODUCT: product}}})
     client.create(QUEUES, {"metadata": {"name": "models", "annotations": {MAX_BY_MODEL: "h100=4"}}})
     made = job("grows", namespace, replicas=6, min_available=1, gpus=1)
     made["spec"]["tasks"][0]["template"]["spec"]["nodeSelector"] = {GPU_PRODUCT: product}
@@ -181,9 +169,8 @@ def test_no_more_gpus_of_a_model_are_used(plane: Plane, namespace: str, wait_for
         assert held.most[namespace] == 4
 
 
-def test_a_window_keeps_gangs_waiting(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
+def test_a_window_keeps_gangs_waiting(client: Client, namespace: str, wait_for: WaitFor) -> None:
     """Until it is taken away; all mistakes in such annotations are told at once."""
-    client = plane.client()
     wrong = {WINDOWS: "Mon 08:00-08:00 UTC pods=1", MAX_PER_USER: "gpu", BUDGET: "cpu=1h/year"}
     with pytest.raises(Invalid) as refused:
         client.create(QUEUES, {"metadata": {"name": "wrong", "annotations": wrong}})

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from gang_jobs import RECOVERY_S, job, metric
+from planes import Muster
 
 from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, PODS
 from muster.api.muster.usage import KEY, PublishedUsage, read_usage
@@ -13,7 +13,6 @@ from muster.api.names import BUDGET, BUDGET_MODE, SYSTEM_NAMESPACE, USAGE
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.errors import NotFound
-from musterctl.app import main
 from musterctl.cluster import whole
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import ALL, HISTORY
@@ -84,12 +83,6 @@ class World:
         except (NotFound, ValueError):
             return PublishedUsage(0.0)
 
-    def muster(self, *words: str) -> str:
-        """What a command prints."""
-        result = CliRunner().invoke(main, [*words, f"--kubeconfig={self.plane.kubeconfig}"])
-        assert result.exit_code == 0, result.output
-        return result.output
-
 
 @pytest.fixture(scope="module")
 def world(module_plane: Callable[..., Plane], wait_for: WaitFor) -> World:
@@ -113,8 +106,8 @@ def test_a_budget_that_is_used_up_lets_nobody_start(used_up: World) -> None:
     used_up.submit("late", "paid")
     reason = "queue paid has used its budget of 0.1 h of nvidia.com/gpu this month"
     assert used_up.waits("late").startswith(reason)
-    assert reason in used_up.muster("explain", "job", "late", "-n", NAMESPACE)
-    assert "of the budget of nvidia.com/gpu per month used)" in used_up.muster("queue", "top")
+    assert reason in Muster(used_up.plane.kubeconfig)("explain", "job", "late", "-n", NAMESPACE)
+    assert "of the budget of nvidia.com/gpu per month used)" in Muster(used_up.plane.kubeconfig)("queue", "top")
     used_up.submit("other", "free")
     used_up.starts("other")
     assert used_up.runs("eats")

@@ -58,8 +58,7 @@ def watched(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[Callable[..
             stack.enter_context(kept(plane.client(), terms))
             stack.enter_context(kubelet(plane.client(), plane.root / "pki", "webhook", DELAY_S))
             load = stack.enter_context(Load(plane.client(), "load", 500))
-            looker = stack.enter_context(Looker(plane.client(), plane.state.ports["webhook"]))
-            return plane, client, load, looker
+            return plane, client, load, stack.enter_context(Looker(plane.client(), plane.state.ports["webhook"]))
 
         yield start
 
@@ -112,9 +111,7 @@ def test_a_deleted_secret_fails_no_admission(watched: Callable[..., Any], wait_f
     client.delete(CERTIFICATE_SECRETS, *SECRET)
     wait_for(lambda: {len(read_bundle(each)) for each in bundles_of(client)} == {2}, 30, "both to be trusted")
     wait_for(lambda: content_of(client).leaves, 60, "a certificate of the new one")
-    wait_for(
-        lambda: set(bundles_of(client)) == {write_bundle(content_of(client).trusted)}, 30, "the caBundles to follow"
-    )
+    wait_for(lambda: set(bundles_of(client)) == {write_bundle(content_of(client).trusted)}, 30, "the caBundles")
     after = content_of(client)
     assert after.issuer
     assert before.issuer
@@ -163,9 +160,7 @@ def is_trusted(client: Client) -> bool:
     return signed and all({*content.trusted} <= {*read_bundle(each)} for each in bundles_of(client))
 
 
-def test_two_controllers_on_an_empty_cluster_make_one_authority(
-    controllers: Callable[..., Any], wait_for: WaitFor
-) -> None:
+def test_two_controllers_at_first_make_one_authority(controllers: Callable[..., Any], wait_for: WaitFor) -> None:
     """One leads and makes it; the other takes over what is there when the first is killed."""
     plane, processes = controllers("the-same", "the-same")
     client = plane.client()

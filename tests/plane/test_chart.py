@@ -34,13 +34,9 @@ FOREIGN = (
 )
 """Kinds of others that the chart makes objects of, if it is asked to."""
 DEFINITIONS: Resource[JSON] = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    dict[str, Any],
-    namespaced=False,
-)
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", dict[str, Any],
+    namespaced=False
+)  # fmt: skip
 WORKLOADS = ("Deployment", "DaemonSet")
 
 
@@ -197,14 +193,11 @@ def test_processes_understand_their_settings(name: str) -> None:
         }
 
 
-@pytest.mark.parametrize(
-    ("given", "source"),
-    [
-        ({"pem": CA}, {"configMap": {"name": "muster-webhook-client-ca"}}),
-        ({"configMap": "api-servers"}, {"configMap": {"name": "api-servers"}}),
-        ({"secret": "api-servers"}, {"secret": {"secretName": "api-servers", "defaultMode": 0o440}}),
-    ],
-)
+@pytest.mark.parametrize(("given", "source"), [
+    ({"pem": CA}, {"configMap": {"name": "muster-webhook-client-ca"}}),
+    ({"configMap": "api-servers"}, {"configMap": {"name": "api-servers"}}),
+    ({"secret": "api-servers"}, {"secret": {"secretName": "api-servers", "defaultMode": 0o440}}),
+])  # fmt: skip
 def test_the_webhook_has_the_authority_of_its_clients(given: JSON, source: JSON) -> None:
     """Its settings name a file in the volume that has it; probes go to the port that asks for no certificate."""
     found = rendered({"webhook": {"clientCA": given}})
@@ -235,8 +228,7 @@ def test_certificates_are_not_rendered() -> None:
 def test_cert_manager_signs_with_an_authority_that_stays() -> None:
     """A self-signed certificate is another authority with each renewal, which nobody trusts for a while."""
     found = rendered(MATRIX["trainers that report"] | {"certificates": {"mode": "certManager"}})
-    served = {"muster-webhook": "muster-webhook-tls", "muster-reports": "muster-reports-tls"}
-    for name, secret in served.items():
+    for name, secret in {"muster-webhook": "muster-webhook-tls", "muster-reports": "muster-reports-tls"}.items():
         spec = one(found, "Certificate", name)["spec"]
         assert (spec["secretName"], spec["issuerRef"]["name"]) == (secret, "muster-webhook")
     authority = one(found, "Certificate", "muster-webhook-ca")["spec"]
@@ -247,15 +239,12 @@ def test_cert_manager_signs_with_an_authority_that_stays() -> None:
     assert [each["metadata"]["name"] for each in others if each["kind"] == "Certificate"] == ["muster-webhook"]
 
 
-@pytest.mark.parametrize(
-    ("values", "left_out"),
-    [
-        ({}, ""),
-        ({"webhook": {"enabled": False}}, "muster-webhook"),
-        ({"scheduler": {"mode": "none"}}, "muster-scheduler"),
-        ({"controller": {"enabled": False}, "certificates": {"mode": "certManager"}}, "muster-controller"),
-    ],
-)
+@pytest.mark.parametrize(("values", "left_out"), [
+    ({}, ""),
+    ({"webhook": {"enabled": False}}, "muster-webhook"),
+    ({"scheduler": {"mode": "none"}}, "muster-scheduler"),
+    ({"controller": {"enabled": False}, "certificates": {"mode": "certManager"}}, "muster-controller"),
+])  # fmt: skip
 def test_no_alert_on_a_part_that_is_left_out(values: JSON, left_out: str) -> None:
     """It would fire for ever, as what it asks for is absent."""
     groups = one(rendered({**values, "metrics": {"rules": True}}), "PrometheusRule", "muster")["spec"]["groups"]
@@ -284,10 +273,8 @@ def test_another_namespace_is_left_alone_by_the_webhook() -> None:
 WRONG: dict[str, tuple[JSON, str]] = {
     "a name that does not exist": ({"webhok": {}}, "webhok"),
     "arguments of a process of ours": ({"webhook": {"extraArgs": ["--log-level=debug"]}}, "'extraArgs'"),
-    "a setting in two places": (
-        {"extender": {"extraSettings": {"port": 1}}},
-        "extender.extraSettings.port: this field follows from another value of the chart",
-    ),
+    "a setting in two places": ({"extender": {"extraSettings": {"port": 1}}},
+        "extender.extraSettings.port: this field follows from another value of the chart"),
     "one inside": ({"webhook": {"replica": 2}}, "'replica'"),
     "another type": ({"webhook": {"replicas": "two"}}, "at '/webhook/replicas': got string, want integer"),
     "too few": ({"controller": {"replicas": 0}}, "at '/controller/replicas': minimum: got 0, want 1"),
@@ -295,21 +282,15 @@ WRONG: dict[str, tuple[JSON, str]] = {
     "a digest that is none": ({"image": {"digest": "latest"}}, "/image/digest"),
     "a barrier longer than a bind": ({"extender": {"barrierTimeoutSeconds": 20}}, "/extender/barrierTimeoutSeconds"),
     "a queue without a name": ({"queues": [{"spec": {}}]}, "missing property 'name'"),
-    "TLS for a scheduler that cannot have its certificate": (
-        {"scheduler": {"mode": "cluster"}, "extender": {"tls": {"enabled": True}}},
-        "extender.tls.enabled: not with scheduler.mode cluster",
-    ),
-    "TLS without certificates": (
-        {"extender": {"tls": {"enabled": True, "existingSecret": "extender"}}},
-        "extender.tls.enabled: name the Secrets with the certificates in extender.tls.existingSecret and",
-    ),
-    "two authorities of the webhook's clients": (
-        {"webhook": {"clientCA": {"pem": CA, "secret": "ca"}}},
-        "webhook.clientCA: set one of pem, configMap and secret",
-    ),
+    "TLS for a scheduler that cannot have its certificate": ({"scheduler": {"mode": "cluster"},
+        "extender": {"tls": {"enabled": True}}}, "extender.tls.enabled: not with scheduler.mode cluster"),
+    "TLS without certificates": ({"extender": {"tls": {"enabled": True, "existingSecret": "extender"}}},
+        "extender.tls.enabled: name the Secrets with the certificates in extender.tls.existingSecret and"),
+    "two authorities of the webhook's clients": ({"webhook": {"clientCA": {"pem": CA, "secret": "ca"}}},
+        "webhook.clientCA: set one of pem, configMap and secret"),
     "own certificates, and nobody to make them": ({"controller": {"enabled": False}}, "set certificates.mode"),
     "provided without a bundle": ({"certificates": {"mode": "provided"}}, "set certificates.caBundle"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)
@@ -358,9 +339,7 @@ def test_vendors_versions_of_kubernetes_have_an_image() -> None:
     ],
     ids=["by default", "switched off", "without the controller", "in a shared kube-scheduler"],
 )
-def test_gangs_are_published_unless_nobody_would_or_should(
-    values: dict[str, Any], *, webhook: bool, controller: bool | None
-) -> None:
+def test_gangs_are_published_where_it_helps(values: dict[str, Any], *, webhook: bool, controller: bool | None) -> None:
     """The settings of both processes fit together."""
     made = rendered(values)
     for process, wanted in (("webhook", webhook), ("controller", controller)):
@@ -464,8 +443,7 @@ def test_a_history_in_postgresql_is_named_by_a_secret() -> None:
     spec = one(found, "Deployment", "muster-web")["spec"]
     assert (spec["replicas"], "strategy" in spec) == (3, False)
     _, web = spec["template"]["spec"]["containers"]
-    key = {"secretKeyRef": {"name": "history", "key": "dsn"}}
-    assert {"name": "MUSTER_HISTORY", "valueFrom": key} in web["env"]
+    assert {"name": "MUSTER_HISTORY", "valueFrom": {"secretKeyRef": {"name": "history", "key": "dsn"}}} in web["env"]
     settings = yaml.safe_load(one(found, "ConfigMap", "muster-history-settings")["data"]["settings.yaml"])
     assert settings["databaseFile"] == "/etc/muster/history/url"
     assert not [each for each in found if each["kind"] == "PersistentVolumeClaim"]

@@ -190,9 +190,7 @@ def test_it_runs_gangs_as_rendered(world: tuple[Plane, Client, Release, Machine]
 
 @pytest.mark.storm
 @pytest.mark.timeout(900)
-def test_the_storm_with_what_is_rendered(
-    world: tuple[Plane, Client, Release, Machine], wait_for: WaitFor, seed: int
-) -> None:
+def test_a_storm_as_rendered(world: tuple[Plane, Client, Release, Machine], wait_for: WaitFor, seed: int) -> None:
     """Gangs and nodes come and go under the processes of the chart; `test_high_availability.py` kills them."""
     plane, client, release, machine = world
     release.put("install", "--take-ownership", "--force-conflicts")

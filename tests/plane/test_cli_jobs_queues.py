@@ -10,10 +10,11 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from jobs import Story, job, task
-from planes import drop_queue
+from planes import Muster, drop_queue
 
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
+from muster.kube.client import Client
 from musterctl.app import main
 from musterctl.cluster import JSON
 from musterctl.options import documents
@@ -22,25 +23,6 @@ from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
-Muster = Callable[..., str]
-
-
-@pytest.fixture
-def muster(plane: Plane) -> Muster:
-    """Runs the command line against the plane; gives what it prints."""
-
-    def run(*arguments: str, code: int = 0, stdin: str = "") -> str:
-        head, tail = (list(arguments), []) if "--" not in arguments else _cut(arguments)
-        result = CliRunner().invoke(main, [*head, f"--kubeconfig={plane.kubeconfig}", *tail], input=stdin)
-        assert result.exit_code == code, result.output
-        return result.output
-
-    return run
-
-
-def _cut(arguments: tuple[str, ...]) -> tuple[list[str], list[str]]:
-    place = arguments.index("--")
-    return list(arguments[:place]), list(arguments[place:])
 
 
 def test_a_job_from_run_to_delete(plane: Plane, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
@@ -86,8 +68,7 @@ def test_a_job_from_run_to_delete(plane: Plane, namespace: str, muster: Muster, 
 
 def test_objects_come_whole(plane: Plane, namespace: str, muster: Muster) -> None:
     """JSON and YAML are what the API server has; a manifest is submitted as it is."""
-    manifest = job("j", namespace, task("w", 1))
-    muster("job", "run", "-f", "-", stdin=yaml.safe_dump(manifest))
+    muster("job", "run", "-f", "-", stdin=yaml.safe_dump(job("j", namespace, task("w", 1))))
     found = json.loads(muster("job", "list", f"--namespace={namespace}", "-o", "json"))["items"]
     assert [one["metadata"]["name"] for one in found] == ["j"]
     assert {"uid", "resourceVersion"} <= set(found[0]["metadata"])
@@ -172,8 +153,7 @@ def test_a_file_of_several_objects(plane: Plane, namespace: str, muster: Muster)
     name, client = f"{namespace}-q", plane.client()
     queue = {"apiVersion": QUEUES.api_version, "kind": "Queue", "metadata": {"name": name}, "spec": {"parent": "root"}}
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "b"}}
-    manifest = job("j", namespace, task("w", 1), queue=name)
-    text = yaml.safe_dump_all([queue, config, manifest]) + "---\n"
+    text = yaml.safe_dump_all([queue, config, job("j", namespace, task("w", 1), queue=name)]) + "---\n"
     try:
         created = muster("job", "run", "renamed", "-f", "-", f"--namespace={namespace}", stdin=text).splitlines()
         assert created == [f"queue.scheduling.volcano.sh/{name} created", "configmap/settings created",
@@ -220,9 +200,8 @@ class _Phases:
         return phase
 
 
-def test_a_watch_shows_changes(plane: Plane, namespace: str) -> None:
+def test_a_watch_shows_changes(client: Client, namespace: str) -> None:
     """After the list come the changes."""
-    client = plane.client()
     client.create(JOBS, job("j", namespace, task("w", 1, run_s=1)), namespace)
     phases = _Phases()
     listing = Listing(JOBS, [Column("STATUS", phases.of)], "table")
@@ -231,12 +210,11 @@ def test_a_watch_shows_changes(plane: Plane, namespace: str) -> None:
     assert phases.seen[-2:] == ["Running", "Completed"]
 
 
-def test_a_queue_from_create_to_close(plane: Plane, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
+def test_a_queue_from_create_to_close(client: Client, namespace: str, muster: Muster, wait_for: WaitFor) -> None:
     """Created with amounts, listed, viewed, closed and opened."""
     name = f"{namespace}-q"
     limits = ("--capability=cpu=8", "--capability=nvidia.com/gpu=4")
     muster("queue", "create", name, "--weight=3", *limits, "--namespace-selector=team=vision")
-    client = plane.client()
     try:
         assert client.get(QUEUES, name).spec.capability == {"cpu": "8", "nvidia.com/gpu": "4"}
         wait_for(lambda: client.get(QUEUES, name).status.state == "Open")

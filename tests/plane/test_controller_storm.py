@@ -1,7 +1,4 @@
-"""A storm of Jobs under a controller that is killed again and again: all end right, none doubled, none lost.
-
-The short storm runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED repeats a run.
-"""
+"""A storm of Jobs under a controller that is killed again and again: all end right, none doubled, none lost."""
 
 import random
 import sys

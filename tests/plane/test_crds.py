@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from making import KUBERNETES
+from manifests import changed
 
 from muster.api.base import Resource
 from muster.api.muster.placement import PLACEMENTS
@@ -26,34 +27,18 @@ JOB: dict[str, Any] = {
     "apiVersion": "batch.volcano.sh/v1alpha1",
     "kind": "Job",
     "metadata": {"generateName": "job-", "namespace": "default"},
-    "spec": {
-        "minAvailable": 1,
-        "networkTopology": {"highestTierAllowed": 2},
-        "tasks": [
-            {
-                "name": "worker",
-                "replicas": 4,
-                "partitionPolicy": {"totalPartitions": 2, "partitionSize": 2},
-                "template": {
-                    "spec": {
-                        "containers": [{"name": "main", "image": "busybox", "ports": [{"containerPort": 80}]}],
-                        "imagePullSecrets": [{}],
-                    }
-                },
-            }
-        ],
-    },
-}
+    "spec": {"minAvailable": 1, "networkTopology": {"highestTierAllowed": 2},
+        "tasks": [{"name": "worker", "replicas": 4, "partitionPolicy": {"totalPartitions": 2, "partitionSize": 2},
+        "template": {"spec": {"containers": [{"name": "main", "image": "busybox", "ports": [{"containerPort": 80}]}],
+        "imagePullSecrets": [{}]}}}]},
+}  # fmt: skip
 PLACEMENT: dict[str, Any] = {
     "apiVersion": "muster.dev/v1alpha1",
     "kind": "Placement",
     "metadata": {"generateName": "gang-", "namespace": "default"},
-    "spec": {
-        "podGroupUID": "1",
-        "epoch": 2,
-        "podSets": [{"name": "worker", "runs": [{"node": "node-1", "count": 3}, {"node": "node-2"}]}],
-    },
-}
+    "spec": {"podGroupUID": "1", "epoch": 2, "podSets": [{"name": "worker",
+        "runs": [{"node": "node-1", "count": 3}, {"node": "node-2"}]}]},
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -65,17 +50,6 @@ def client(api_plane: Plane) -> Client:
 def raw(client: Client, path: str) -> Any:
     """What the API server answers, untrimmed."""
     return json.loads(client.request("GET", path))
-
-
-def job_with(path: str, value: Any) -> dict[str, Any]:
-    """The sample Job with one field changed; the path is dotted, numbers are list indexes."""
-    job = deepcopy(JOB)
-    *parents, last = (int(part) if part.isdigit() else part for part in path.split("."))
-    node: Any = job["spec"]
-    for part in parents:
-        node = node[part]
-    node[last] = value
-    return job
 
 
 def test_every_crd_is_established_and_structural(client: Client) -> None:
@@ -140,69 +114,56 @@ def _is_of(schema: dict[str, Any], resource: Resource[Any]) -> bool:
 
 def test_a_typo_in_a_template_is_refused(client: Client) -> None:
     """The message names the path of the unknown field; kubectl asks for that, unless told otherwise."""
-    container = {"name": "main", "imgae": "busybox"}
-    job = job_with("tasks.0.template.spec.containers", [container])
+    job = changed(JOB, "spec.tasks.0.template.spec.containers", [{"name": "main", "imgae": "busybox"}])
     with pytest.raises(BadRequest, match=r'unknown field "spec\.tasks\[0\]\.template\.spec\.containers\[0\]\.imgae"'):
         client.create(JOBS, job, strict=True)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("minAvailable", -1, "spec.minAvailable in body should be greater than or equal to 0"),
-        ("maxRetry", -1, "spec.maxRetry in body should be greater than or equal to 0"),
-        ("ttlSecondsAfterFinished", -1, "should be greater than or equal to 0"),
-        ("minSuccess", 0, "spec.minSuccess in body should be greater than or equal to 1"),
-        ("tasks", [], "spec.tasks in body should have at least 1 items"),
-        ("tasks.0.replicas", -1, "spec.tasks[0].replicas in body should be greater than or equal to 0"),
-        ("tasks.0.minAvailable", -1, "should be greater than or equal to 0"),
-        ("tasks.0.maxRetry", -2, "should be greater than or equal to -1"),
-        ("tasks.0.name", "Worker", "spec.tasks[0].name in body should match"),
-        ("tasks.0.dependsOn", {"iteration": "some"}, 'Unsupported value: "some"'),
-        ("tasks.0.partitionPolicy", {"partitionSize": 1}, "spec.tasks[0].partitionPolicy.totalPartitions: Required"),
-        ("tasks.0.topologyPolicy", "near", 'Unsupported value: "near"'),
-        ("tasks.0.template.spec.restartPolicy", "Sometimes", 'Unsupported value: "Sometimes"'),
-        ("tasks.0.template.spec.overhead", {"cpu": "1core"}, "spec.tasks[0].template.spec.overhead.cpu in body should"),
-        ("volumes", [{"volumeClaimName": "data"}], "spec.volumes[0].mountPath: Required value"),
-        ("volumes", [{"mountPath": "a:b"}], "spec.volumes[0].mountPath in body should match"),
-        ("policies", [{"event": "PodVanished"}], 'spec.policies[0].event: Unsupported value: "PodVanished"'),
-        ("policies", [{"timeout": "5 minutes"}], "spec.policies[0].timeout in body should match"),
-        ("networkTopology", {"mode": "medium"}, 'Unsupported value: "medium"'),
-        (
-            "networkTopology",
-            {"highestTierAllowed": 1, "highestTierName": "rack"},
-            "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously",
-        ),
-        (
-            "tasks.0.partitionPolicy.networkTopology",
-            {"highestTierAllowed": 1, "highestTierName": "rack"},
-            "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "message"), [
+    ("minAvailable", -1, "spec.minAvailable in body should be greater than or equal to 0"),
+    ("maxRetry", -1, "spec.maxRetry in body should be greater than or equal to 0"),
+    ("ttlSecondsAfterFinished", -1, "should be greater than or equal to 0"),
+    ("minSuccess", 0, "spec.minSuccess in body should be greater than or equal to 1"),
+    ("tasks", [], "spec.tasks in body should have at least 1 items"),
+    ("tasks.0.replicas", -1, "spec.tasks[0].replicas in body should be greater than or equal to 0"),
+    ("tasks.0.minAvailable", -1, "should be greater than or equal to 0"),
+    ("tasks.0.maxRetry", -2, "should be greater than or equal to -1"),
+    ("tasks.0.name", "Worker", "spec.tasks[0].name in body should match"),
+    ("tasks.0.dependsOn", {"iteration": "some"}, 'Unsupported value: "some"'),
+    ("tasks.0.partitionPolicy", {"partitionSize": 1}, "spec.tasks[0].partitionPolicy.totalPartitions: Required"),
+    ("tasks.0.topologyPolicy", "near", 'Unsupported value: "near"'),
+    ("tasks.0.template.spec.restartPolicy", "Sometimes", 'Unsupported value: "Sometimes"'),
+    ("tasks.0.template.spec.overhead", {"cpu": "1core"}, "spec.tasks[0].template.spec.overhead.cpu in body should"),
+    ("volumes", [{"volumeClaimName": "data"}], "spec.volumes[0].mountPath: Required value"),
+    ("volumes", [{"mountPath": "a:b"}], "spec.volumes[0].mountPath in body should match"),
+    ("policies", [{"event": "PodVanished"}], 'spec.policies[0].event: Unsupported value: "PodVanished"'),
+    ("policies", [{"timeout": "5 minutes"}], "spec.policies[0].timeout in body should match"),
+    ("networkTopology", {"mode": "medium"}, 'Unsupported value: "medium"'),
+    ("networkTopology", {"highestTierAllowed": 1, "highestTierName": "rack"},
+        "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"),
+    ("tasks.0.partitionPolicy.networkTopology", {"highestTierAllowed": 1, "highestTierName": "rack"},
+        "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"),
+])  # fmt: skip
 def test_a_bad_job_is_refused_in_the_api_servers_words(client: Client, path: str, value: Any, message: str) -> None:
     """Existing clients look for these texts."""
     with pytest.raises(Invalid) as refusal:
-        client.create(JOBS, job_with(path, value), dry_run=True)
+        client.create(JOBS, changed(JOB, f"spec.{path}", value), dry_run=True)
     assert message in refusal.value.message
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        ("policies", [{"action": "AnyAction", "event": "PodFailed", "timeout": "1m30s"}]),
-        ("policies", [{"action": "RestartJob", "events": ["PodFailed", "PodEvicted"]}, {"exitCode": 3}]),
-        ("networkTopology", {"highestTierAllowed": 1, "highestTierName": ""}),
-        ("queue", ""),
-        ("tasks.0.maxRetry", -1),
-        ("tasks", [{"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}]),
-        ("volumes", [{"mountPath": "data", "volumeClaim": {"resources": {"requests": {"storage": "1Gi"}}}}]),
-        ("plugins", {"svc": [], "ssh": ["--port=22"]}),
-    ],
-)
+@pytest.mark.parametrize(("path", "value"), [
+    ("policies", [{"action": "AnyAction", "event": "PodFailed", "timeout": "1m30s"}]),
+    ("policies", [{"action": "RestartJob", "events": ["PodFailed", "PodEvicted"]}, {"exitCode": 3}]),
+    ("networkTopology", {"highestTierAllowed": 1, "highestTierName": ""}),
+    ("queue", ""),
+    ("tasks.0.maxRetry", -1),
+    ("tasks", [{"replicas": 1, "template": {"spec": {"containers": [{"name": "main", "image": "busybox"}]}}}]),
+    ("volumes", [{"mountPath": "data", "volumeClaim": {"resources": {"requests": {"storage": "1Gi"}}}}]),
+    ("plugins", {"svc": [], "ssh": ["--port=22"]}),
+])  # fmt: skip
 def test_what_manifests_contain_is_accepted(client: Client, path: str, value: Any) -> None:
     """The schema refuses no more than it must; an action is checked by the webhook."""
-    client.create(JOBS, job_with(path, value), dry_run=True)
+    client.create(JOBS, changed(JOB, f"spec.{path}", value), dry_run=True)
 
 
 def test_the_api_server_fills_in_defaults(client: Client) -> None:
@@ -254,8 +215,7 @@ def test_a_command_names_its_target_completely(client: Client) -> None:
     command = {"metadata": {"generateName": "abort-"}, "action": "AbortJob", "target": target}
     with pytest.raises(Invalid, match=r"target\.uid: Required value"):
         client.create(COMMANDS, command, "default")
-    made = client.create(COMMANDS, {**command, "target": {**target, "uid": "1"}}, "default")
-    assert made.action == "AbortJob"
+    assert client.create(COMMANDS, {**command, "target": {**target, "uid": "1"}}, "default").action == "AbortJob"
 
 
 def test_a_placement_starts_planned_and_its_epoch_never_decreases(client: Client) -> None:

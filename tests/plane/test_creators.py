@@ -52,8 +52,7 @@ def test_gangs_have_their_creator(plane: Plane, make_tenant: Callable[[str], Ten
     client.create(DEPLOYMENTS, deployment(said, **FORGED), where)
     client.create(POD_GROUPS, {"metadata": {"name": "own", **FORGED}, "spec": {"minMember": 1}}, where)
     client.create(PODS, pod("alone", metadata={"labels": said, **FORGED}), where)
-    member = pod("member", metadata={"annotations": {GROUP_NAME: "own"}, "labels": said})
-    client.create(PODS, member, where)
+    client.create(PODS, pod("member", metadata={"annotations": {GROUP_NAME: "own"}, "labels": said}), where)
 
     def creators() -> dict[str, str]:
         return {

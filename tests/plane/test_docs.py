@@ -1,8 +1,4 @@
-"""Every command of the documentation is run, page by page, as it stands there; those that cannot be are in a table.
-
-Commands go to a shell, in a folder that looks like the repository, with `muster`, `kubectl` and `helm` on its PATH. The
-pages share a plane, which the quickstart makes with `muster up`; helm has a cluster of its own, which is empty before.
-"""
+"""Every command of the documentation is run, page by page, as it stands there; those that cannot be are in a table."""
 
 import os
 import signal
@@ -61,13 +57,9 @@ NOT_RUN: Final = {
 """Why a command is not run; one that ends with * stands for all that begin so."""
 
 GO_ON: Final = (
-    "kubectl get placements -w",
-    "muster queue list -w",
-    "muster ps -w",
-    "muster train train.py *",
-    "muster train attach NAME",
-    "muster web",
-)
+    "kubectl get placements -w", "muster queue list -w", "muster ps -w", "muster train train.py *",
+    "muster train attach NAME", "muster web"
+)  # fmt: skip
 """Commands that do not end by themselves here: they are ended when they have said something."""
 
 WRITTEN: Final = {

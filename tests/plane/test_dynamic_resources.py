@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from gang_jobs import job
+from planes import Muster
 
 from extender.planner.dynamic.cel import selector
 from muster.api.kubernetes.core import PODS
@@ -24,7 +24,6 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from musterctl.app import main
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]
@@ -170,8 +169,7 @@ def test_a_gang_that_does_not_fit_says_what_it_lacks(drivers: Drivers, plane: Pl
     drivers.gang("b", 2, template="one")
     wait_for(lambda: drivers.why("b"), AT_ONCE_S, "the second gang to say why it waits")
     assert f"too few devices of class {drivers.device_class}" in drivers.why("b")
-    arguments = ["explain", "job", "b", "-n", drivers.namespace, "--kubeconfig", str(plane.kubeconfig)]
-    told = CliRunner().invoke(main, arguments).output
+    told = Muster(plane.kubeconfig)("explain", "job", "b", "-n", drivers.namespace)
     assert f"too few devices of class {drivers.device_class}" in told
     assert f"1 deviceclass.resource.kubernetes.io/{drivers.device_class}" in told
     assert drivers.nodes("b").total() == drivers.nodes("b")[""]
@@ -253,15 +251,10 @@ def test_an_extender_that_starts_again_counts_the_same(drivers: Drivers, plane: 
 
 
 DEVICE: dict[str, Any] = {
-    "attributes": {
-        "model": {"string": "a100"},
-        "index": {"int": 3},
-        "ecc": {"bool": True},
-        "driverVersion": {"version": "1.10.0"},
-        "other.example.com/numa": {"int": 1},
-    },
+    "attributes": {"model": {"string": "a100"}, "index": {"int": 3}, "ecc": {"bool": True},
+        "driverVersion": {"version": "1.10.0"}, "other.example.com/numa": {"int": 1}},
     "capacity": {"memory": {"value": "80Gi"}},
-}
+}  # fmt: skip
 EXPRESSIONS = (
     'A.model == "a100"',
     'A.model in ["h100", "b200"]',

@@ -1,8 +1,4 @@
-"""What an eviction costs each kind of owner, and whether it comes back whole: the table of docs/preemption.md.
-
-One plane of 8 nodes of 8 GPUs. A workload of each kind runs, a gang of high priority takes all nodes from them and
-goes again; then every workload but the pod without an owner has as many pods as before.
-"""
+"""What an eviction costs each kind of owner, and whether it comes back whole: the table of docs/preemption.md."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -149,8 +145,7 @@ class Told:
 @pytest.fixture(scope="module")
 def told(module_plane: Callable[..., Plane], wait_for: Callable[..., Any]) -> Iterator[Told]:
     """The scenario, once."""
-    plane = module_plane(planning_config=CONFIG)
-    client, namespace = plane.client(), "default"
+    client, namespace = module_plane(planning_config=CONFIG).client(), "default"
     body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}}
     client.apply(PRIORITY_CLASSES, body | {"value": 1000})
     install(client, wait_for)

@@ -10,6 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from gang_jobs import job
+from planes import Muster
 from tenants import bind, user
 
 from muster.api.kubernetes.core import PODS
@@ -22,28 +23,6 @@ from musterctl.app import main
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]
-Muster = Callable[..., str]
-
-
-@pytest.fixture
-def client(plane: Plane) -> Client:
-    """A client of the session's plane."""
-    return plane.client()
-
-
-@pytest.fixture
-def muster(plane: Plane) -> Muster:
-    """Runs the command line against the session's plane; its output."""
-    return _muster(plane.kubeconfig)
-
-
-def _muster(kubeconfig: Path) -> Muster:
-    def run(*arguments: str, fails: bool = False) -> str:
-        result = CliRunner().invoke(main, [*arguments, "--kubeconfig", str(kubeconfig)])
-        assert bool(result.exit_code) == fails, result.output
-        return result.output
-
-    return run
 
 
 @pytest.fixture
@@ -72,9 +51,7 @@ def _idle(client: Client) -> bool:
     return not any(pod.spec.node_name and not pod.finished for pod in client.list(PODS))
 
 
-def test_a_waiting_gang_is_explained_with_the_words_of_its_condition(
-    two_gangs: str, client: Client, muster: Muster
-) -> None:
+def test_a_waiting_gang_is_explained_by_its_condition(two_gangs: str, client: Client, muster: Muster) -> None:
     """Cause, numbers, and the gang that is in the way; found by the Job's name."""
     report = json.loads(muster("explain", "job", "second", "-n", two_gangs, "-o", "json"))
     assert (report["cause"], report["jobPhase"]) == ("no-room", "Pending")
@@ -105,7 +82,7 @@ def test_a_gated_pod_and_a_running_gang_are_explained(two_gangs: str, muster: Mu
 
 def test_names_that_do_not_exist_are_answered_with_near_ones(two_gangs: str, muster: Muster) -> None:
     """With exit code 1."""
-    assert "near names: second" in muster("explain", "job", "secnod", "-n", two_gangs, fails=True)
+    assert "near names: second" in muster("explain", "job", "secnod", "-n", two_gangs, code=1)
 
 
 def test_a_snapshot_explains_as_the_cluster_does(two_gangs: str, muster: Muster, tmp_path: Path) -> None:
@@ -130,7 +107,7 @@ def test_simulating_changes_nothing(two_gangs: str, plane: Plane, client: Client
     with pytest.raises(Forbidden):
         Client.load(reader).delete(JOBS, "second", two_gangs)
     arguments = ("simulate", "-f", str(file), "-n", two_gangs)
-    muster = _muster(reader)
+    muster = Muster(reader)
     assert "would wait" in muster(*arguments)
     changed = muster(
         *arguments, "--without", "first", "--cordon", "node-0007", "--add-nodes", "2", "--like", "node-0000"

@@ -13,12 +13,11 @@ from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]
+WaitFor = Callable[..., Any]
 
 
 @pytest.mark.long
-def test_the_extender_is_killed_between_placement_and_binding(
-    plane: Plane, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_the_extender_is_killed_between_placement_and_binding(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
     """The placement was written ahead, so its successor carries it out."""
     wait_for(lambda: metric(plane, "extender", 'muster_leading{pool=""}') == 1, 30, "the extender to lead")
     # kube-scheduler is away, so nothing can be bound; the extender plans on until the lease runs out.
@@ -31,9 +30,7 @@ def test_the_extender_is_killed_between_placement_and_binding(
 
 
 @pytest.mark.long
-def test_the_extender_is_killed_in_the_middle_of_a_gang(
-    plane: Plane, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_the_extender_is_killed_in_the_middle_of_a_gang(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
     """As soon as the placement stands; some members may be bound already."""
     with submitted(plane, namespace, wait_for, replicas=32, gpus=2) as gang:
         gang.wait_until_there_is(PLACEMENTS)
@@ -42,9 +39,7 @@ def test_the_extender_is_killed_in_the_middle_of_a_gang(
 
 
 @pytest.mark.long
-def test_the_controller_is_killed_between_pod_group_and_pods(
-    plane: Plane, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_the_controller_is_killed_between_pod_group_and_pods(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
     """Its successor finds the PodGroup and makes each pod once."""
     with submitted(plane, namespace, wait_for, replicas=16, gpus=4) as gang:
         gang.wait_until_there_is(POD_GROUPS)
@@ -54,9 +49,7 @@ def test_the_controller_is_killed_between_pod_group_and_pods(
 
 
 @pytest.mark.long
-def test_kube_scheduler_is_killed_in_the_middle_of_a_gang(
-    plane: Plane, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_kube_scheduler_is_killed_in_the_middle_of_a_gang(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
     """Held bind calls are dropped with it; its successor brings the members again."""
     with submitted(plane, namespace, wait_for, replicas=32, gpus=2) as gang:
         gang.wait_until_there_is(PODS)
@@ -64,9 +57,7 @@ def test_kube_scheduler_is_killed_in_the_middle_of_a_gang(
         gang.wait_until_it_runs_whole()
 
 
-def test_a_pinned_pod_costs_one_filter_call_with_one_name(
-    plane: Plane, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_a_pinned_pod_costs_one_filter_call_with_one_name(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
     """Whatever the size of the cluster."""
     client = plane.client()
     calls = 'muster_filter_total{pod="pinned",reason="",verdict="passed"}'
@@ -80,8 +71,8 @@ def test_a_pinned_pod_costs_one_filter_call_with_one_name(
 
 
 @pytest.mark.long
-def test_without_the_extender_musters_pods_wait_and_say_so_and_others_are_not_touched(
-    plane: Plane, namespace: str, wait_for: Callable[..., Any]
+def test_without_the_extender_musters_pods_wait_and_others_do_not(
+    plane: Plane, namespace: str, wait_for: WaitFor
 ) -> None:
     """kube-scheduler reports the error as an Event and tries again."""
     client = plane.client()

@@ -11,19 +11,12 @@ from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue, QueueStatus
 from muster.kube.client import Client
-from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]
 GPUS = 64
 """Of the session's plane."""
 WaitFor = Callable[..., Any]
 MakeQueue = Callable[..., Queue]
-
-
-@pytest.fixture
-def client(plane: Plane) -> Client:
-    """A client of the session's plane."""
-    return plane.client()
 
 
 def in_queue(queue: str, manifest: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +44,7 @@ def holders(client: Client) -> dict[str, int]:
 
 
 @pytest.mark.slow
-def test_queues_of_three_levels_settle_at_their_shares(
+def test_three_levels_settle_at_shares(
     client: Client, namespace: str, make_queue: MakeQueue, wait_for: WaitFor
 ) -> None:
     """Two departments 3:1; in the larger one, two teams 1:2. All of them always have more to do."""
@@ -73,7 +66,7 @@ def test_queues_of_three_levels_settle_at_their_shares(
     wait_for(lambda: bound(client, namespace) == wanted, 60, lambda: f"{wanted} again to be bound of {holders(client)}")
 
 
-def test_a_capability_holds_with_pods_without_a_gang(
+def test_a_capability_holds_for_all_pods(
     client: Client, namespace: str, make_queue: MakeQueue, wait_for: WaitFor
 ) -> None:
     """Plain pods and a gang share it; what is over waits until something ends."""
@@ -103,17 +96,13 @@ def plain_pod(name: str, queue: str) -> dict[str, Any]:
     resources = {"requests": {"cpu": "1"}, "limits": {"nvidia.com/gpu": 1}}
     return {
         "metadata": {"name": name, "labels": {"volcano.sh/queue-name": queue, "muster.dev/queue": queue}},
-        "spec": {
-            "schedulerName": "muster",
-            "containers": [{"name": "main", "image": "none", "resources": resources}],
-        },
+        "spec": {"schedulerName": "muster", "containers": [{"name": "main", "image": "none", "resources": resources}]},
     }
 
 
 def reasons(client: Client, namespace: str) -> set[str]:
     """Why gangs of the namespace wait."""
-    groups = client.list(POD_GROUPS, namespace)
-    return {condition.reason for group in groups for condition in group.status.conditions}
+    return {condition.reason for group in client.list(POD_GROUPS, namespace) for condition in group.status.conditions}
 
 
 def gang_nodes(client: Client, namespace: str) -> list[str]:

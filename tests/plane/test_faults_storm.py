@@ -1,7 +1,4 @@
-"""A storm of faults: nodes turn suspect, do not answer, go and come, while gangs keep spares, borrow them, or neither.
-
-The short one runs with `make test-long`, that of two hundred gangs with `make storm`. The seed is printed.
-"""
+"""Faults at random: nodes turn suspect, do not answer, go and come, while gangs keep spares, borrow them or neither."""
 
 import random
 import sys
@@ -178,9 +175,7 @@ def run_faults(plane: Plane, namespace: str, wait_for: WaitFor, *, gangs: int, k
         client.delete(JOBS, each.metadata.name, namespace)
     kept = 'muster_queue_spare_seats{queue="default",what="kept"}'
     used = 'muster_queue_resources{queue="default",resource="nvidia.com/gpu",what="allocated"}'
-    wait_for(
-        lambda: metric(plane, "extender", kept) == metric(plane, "extender", used) == 0, 60, "all to be given back"
-    )
+    wait_for(lambda: metric(plane, "extender", kept) == metric(plane, "extender", used) == 0, 60, "all to be back")
 
 
 @pytest.fixture(scope="module")

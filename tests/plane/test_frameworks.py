@@ -57,8 +57,7 @@ def test_pods_of_a_volcano_job(shared_client: Client, namespace: str, wait_for: 
         template = {"metadata": metadata, "spec": {"containers": [{"name": "main", "image": IMAGE}]}}
         return {"name": name, "replicas": replicas, "template": template}
 
-    tasks = [task("master", 1, labels=LABELS), task("worker", 2, labels=LABELS), task("watcher", 1)]
-    spec: JSON = {"tasks": tasks}
+    spec: JSON = {"tasks": [task("master", 1, labels=LABELS), task("worker", 2, labels=LABELS), task("watcher", 1)]}
     job = {"apiVersion": JOBS.api_version, "kind": "Job", "metadata": {"name": "train"}, "spec": spec}
     refused = refusal_of(shared_client, job)
     assert "spec.plugins" in refused

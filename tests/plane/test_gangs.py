@@ -13,17 +13,10 @@ from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 from muster.kube.client import Client
-from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]
 BARRIER_S = 10.0
 ROUNDS = [4, pytest.param(20, marks=pytest.mark.long)]
-
-
-@pytest.fixture
-def client(plane: Plane) -> Client:
-    """A client of the session's plane."""
-    return plane.client()
 
 
 def phase(client: Client, namespace: str, name: str) -> str:
@@ -65,7 +58,7 @@ def test_two_gangs_that_need_all_nodes_run_one_after_the_other(
     record_property("longest_in_part_s", longest)
 
 
-def test_a_gang_that_waits_says_why_in_its_pod_group_and_has_no_bound_pod(
+def test_a_gang_that_waits_says_why_in_its_pod_group(
     client: Client, namespace: str, wait_for: Callable[..., Any]
 ) -> None:
     """Condition and Event carry the same sentence."""
@@ -82,9 +75,7 @@ def test_a_gang_that_waits_says_why_in_its_pod_group_and_has_no_bound_pod(
         "8 too little nvidia.com/gpu; 3 more nodes with 8 free nvidia.com/gpu are needed"
     )
     assert wait_for(reason, 15) == sentence
-    pods = wait_for(
-        lambda: [pod for pod in client.list(PODS, namespace) if pod.metadata.name.startswith("second-")], 15
-    )
+    pods = wait_for(lambda: [p for p in client.list(PODS, namespace) if p.metadata.name.startswith("second-")], 15)
     assert not any(pod.spec.node_name for pod in pods)
     client.delete(JOBS, "first", namespace)
     wait_for(lambda: phase(client, namespace, "second") == "Running", 30, "the second to start once there is room")

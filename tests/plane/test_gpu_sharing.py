@@ -13,18 +13,10 @@ from muster.api.muster.placement import devices_of_text
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
-from muster.kube.errors import APIError
-from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]
 WaitFor = Callable[..., Any]
 GPUS = 8
-
-
-@pytest.fixture
-def client(plane: Plane) -> Client:
-    """A client."""
-    return plane.client()
 
 
 def sharing(name: str, namespace: str, replicas: int, fraction: str, **more: Any) -> dict[str, Any]:
@@ -92,22 +84,6 @@ def test_a_queue_counts_half_of_a_gpu(client: Client, namespace: str, wait_for: 
         client.delete(PODS, pod.metadata.name, namespace, grace_period_s=0)
     wait_for(lambda: client.list(PODS, namespace) == [])
     drop_queue(client, name)
-
-
-def test_mistakes_are_refused_at_once_where_the_template_is(client: Client, namespace: str) -> None:
-    """All of them in one answer, with their paths."""
-    manifest = sharing("bad", namespace, 1, "1.5")
-    annotations = manifest["spec"]["tasks"][0]["template"]["metadata"]["annotations"]
-    annotations |= {"gpu-memory": "20Gx", "gpu-fraction-num-devices": "0"}
-    manifest["spec"]["tasks"][0]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"nvidia.com/gpu": 1}
-    with pytest.raises(APIError) as refused:
-        client.create(JOBS, manifest)
-    told = str(refused.value)
-    path = "spec.tasks[0].template.metadata.annotations"
-    assert f"{path}[gpu-fraction]" in told
-    assert f"{path}[gpu-memory]" in told
-    assert f"{path}[gpu-fraction-num-devices]" in told
-    assert "must not be set beside nvidia.com/gpu" in told
 
 
 def test_a_pod_without_a_gang_gets_a_device_too(client: Client, namespace: str, wait_for: WaitFor) -> None:

@@ -1,7 +1,4 @@
-"""The history of a plane: what is told of gangs, and that it is exact while processes are killed at random moments.
-
-The seed is printed; MUSTER_SEED repeats a run.
-"""
+"""The history of a plane: what is told of gangs, and that it is exact while processes are killed at random moments."""
 
 import json
 import os
@@ -46,6 +43,7 @@ from musterctl.plane.plane import Plane
 from musterctl.plane.state import ALL, CONTROLLER, EXTENDER, HISTORY, history_of
 
 pytestmark = [pytest.mark.plane, pytest.mark.slow]
+WaitFor = Callable[..., Any]
 NAMESPACE = "default"
 QUEUES_OF_TEST = ("research", "product")
 EXACT = 0.001
@@ -162,7 +160,7 @@ def agrees(
         assert min(least[queue], middle * (1 - EXACT)) - slack <= told <= max(most[queue], middle * (1 + EXACT)) + slack
 
 
-def survives(plane: Plane, url: str, wait_for: Callable[..., Any], like: Storm = SHORT) -> None:
+def survives(plane: Plane, url: str, wait_for: WaitFor, like: Storm = SHORT) -> None:
     """The storm, and what must hold of the history afterwards."""
     seed = int(os.environ.get("MUSTER_SEED") or random.randrange(10**6))  # noqa: S311 - no secret
     sys.stderr.write(f"\nhistory seed {seed}\n")
@@ -193,7 +191,7 @@ def survives(plane: Plane, url: str, wait_for: Callable[..., Any], like: Storm =
 
 
 @pytest.fixture(scope="module")
-def recorded(module_plane: Callable[..., Plane], wait_for: Callable[..., Any]) -> Plane:
+def recorded(module_plane: Callable[..., Plane], wait_for: WaitFor) -> Plane:
     """A plane with a recorder, on which a gang of four GPUs has run."""
     plane = module_plane(ALL)
     client = plane.client()
@@ -209,7 +207,7 @@ def muster(plane: Plane, *words: str) -> str:
     return result.stdout
 
 
-def test_commands_tell_it(recorded: Plane, wait_for: Callable[..., Any]) -> None:
+def test_commands_tell_it(recorded: Plane, wait_for: WaitFor) -> None:
     """Lists, the story of a gang and its usage, in the words of docs/history.md."""
     wait_for(lambda: "Completed" in muster(recorded, "ps", "--ended"), 30, "the end to be recorded")
     (gang,) = json.loads(muster(recorded, "history", "-A", "-o", "json"))["gangs"]
@@ -224,7 +222,7 @@ def test_commands_tell_it(recorded: Plane, wait_for: Callable[..., Any]) -> None
     assert muster(recorded, "usage", "-o", "csv").splitlines()[0].startswith("queue,user,resource,asked_hours")
 
 
-def test_what_queues_have_held_is_published(recorded: Plane, wait_for: Callable[..., Any]) -> None:
+def test_what_queues_have_held_is_published(recorded: Plane, wait_for: WaitFor) -> None:
     """The ConfigMap for budgets and the counters say the same as usage."""
     client = recorded.client()
 
@@ -241,8 +239,8 @@ def test_what_queues_have_held_is_published(recorded: Plane, wait_for: Callable[
     assert metric(recorded, "history", line) == pytest.approx(published(), abs=0.01)
 
 
-def test_the_page_tells_users_of_their_namespaces(
-    recorded: Plane, wait_for: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_users_see_their_own(
+    recorded: Plane, wait_for: WaitFor, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """With --server users see the gangs of their namespaces and their usage, and nothing of others."""
     monkeypatch.setenv("MUSTER_HISTORY", history_of(recorded.root))
@@ -275,9 +273,7 @@ def test_the_page_tells_users_of_their_namespaces(
 
 
 @pytest.mark.long
-def test_what_is_held_is_exact_while_processes_are_killed(
-    fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]
-) -> None:
+def test_what_is_held_is_exact_while_processes_are_killed(fresh_plane: Callable[..., Plane], wait_for: WaitFor) -> None:
     """After kills of Muster's processes, what queues held is what the audit log says, and each end stands once."""
     plane = fresh_plane(ALL, traced=True)
     survives(plane, history_of(plane.root), wait_for)
@@ -285,16 +281,15 @@ def test_what_is_held_is_exact_while_processes_are_killed(
 
 @pytest.mark.storm
 @pytest.mark.timeout(1200)
-def test_the_same_holds_in_postgresql(fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]) -> None:
+def test_the_same_holds_in_postgresql(fresh_plane: Callable[..., Plane], wait_for: WaitFor) -> None:
     """The same kills with the history in PostgreSQL."""
     with postgres() as url:
-        plane = fresh_plane(ALL, traced=True, settings={HISTORY: {"database": url}})
-        survives(plane, url, wait_for)
+        survives(fresh_plane(ALL, traced=True, settings={HISTORY: {"database": url}}), url, wait_for)
 
 
 @pytest.mark.storm
 @pytest.mark.timeout(1200)
-def test_usage_is_exact_within_a_thousandth(fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]) -> None:
+def test_usage_is_exact_within_a_thousandth(fresh_plane: Callable[..., Plane], wait_for: WaitFor) -> None:
     """With longer runs, whose bindings and ends the audit log knows within 0.1 %, usage is that of the log."""
     plane = fresh_plane(ALL, traced=True)
     survives(plane, history_of(plane.root), wait_for, LONG)

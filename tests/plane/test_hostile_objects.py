@@ -1,8 +1,4 @@
-"""Gangs start beside the deepest, largest and most repeated objects that the API server accepts, see `hostile_objects`.
-
-The short storm runs with all tests, the long one, of some ten minutes, with `make storm`. The seed is printed;
-MUSTER_SEED repeats a run.
-"""
+"""Gangs start beside the deepest, largest and most repeated objects that the API server accepts (`hostile_objects`)."""
 
 import random
 import sys

@@ -1,7 +1,4 @@
-"""A storm in which a third of the tenants are hostile, see `innocents`.
-
-The short one runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED repeats a run.
-"""
+"""A storm in which a third of the tenants are hostile, see `innocents`."""
 
 from collections.abc import Callable
 from pathlib import Path

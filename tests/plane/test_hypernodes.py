@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from gang_jobs import job, metric
+from planes import Muster
 
 from muster.api.kubernetes.core import NODES, PODS
 from muster.api.kubernetes.meta import Condition
@@ -14,7 +14,6 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.topology import HYPER_NODES
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
-from musterctl.app import main
 from musterctl.plane.install import name_of
 from musterctl.plane.plane import Plane
 
@@ -66,8 +65,7 @@ def counts(client: Client) -> dict[str, int]:
 
 def valid(client: Client, name: str) -> Condition | None:
     """The condition of a HyperNode."""
-    conditions = client.get(HYPER_NODES, name).status.conditions
-    return next((each for each in conditions if each.type == "Valid"), None)
+    return next((each for each in client.get(HYPER_NODES, name).status.conditions if each.type == "Valid"), None)
 
 
 def nodes_of(client: Client, name: str) -> set[int]:
@@ -121,7 +119,7 @@ def test_changes_while_nothing_runs(client: Client, wait_for: WaitFor) -> None:
     wait_for(lambda: counts(client) == {"left": 3, "right": 2})
 
 
-def test_a_node_in_two_hyper_nodes_is_told(plane: Plane, client: Client, wait_for: WaitFor) -> None:
+def test_a_node_in_two_hyper_nodes_is_told(muster: Muster, client: Client, wait_for: WaitFor) -> None:
     """At both, by name; `muster topo` says it too, and all is well again when one of them gives it up."""
     client.create(HYPER_NODES, hyper_node("a", 1, node(0), node(1)))
     client.create(HYPER_NODES, hyper_node("b", 1, node(1), node(2)))
@@ -130,10 +128,9 @@ def test_a_node_in_two_hyper_nodes_is_told(plane: Plane, client: Client, wait_fo
         condition = wait_for(lambda name=name: valid(client, name))
         assert (condition.status, condition.reason) == ("False", "Overlap")
         assert f"{name_of(1)} (in {other})" in condition.message
-    drawn = CliRunner().invoke(main, ["topo", "hypernodes", "--nodes", "--kubeconfig", str(plane.kubeconfig)])
-    assert drawn.exit_code == 0, drawn.output
-    assert f"! a: nodes that are in other HyperNodes of tier 1 too: {name_of(1)} (in b)" in drawn.output
-    assert f"|-- {name_of(1)}" in drawn.output or f"`-- {name_of(1)}" in drawn.output
+    drawn = muster("topo", "hypernodes", "--nodes")
+    assert f"! a: nodes that are in other HyperNodes of tier 1 too: {name_of(1)} (in b)" in drawn
+    assert f"|-- {name_of(1)}" in drawn or f"`-- {name_of(1)}" in drawn
     client.merge_patch(HYPER_NODES, "b", {"spec": {"members": [node(2)]}})
     for name in ("a", "b"):
         wait_for(lambda name=name: (found := valid(client, name)) is not None and found.status == "True")

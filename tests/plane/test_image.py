@@ -1,7 +1,4 @@
-"""What the Dockerfile's first stage does, done without an engine: an environment that runs what the chart starts.
-
-The commands are those of the Dockerfile, in a folder instead of an image. What is left to an engine is the base.
-"""
+"""What the Dockerfile's first stage does, done without an engine: an environment that runs what the chart starts."""
 
 import hashlib
 import os

@@ -8,7 +8,7 @@ from jobs import Story, command, job, task
 from leases import start_at_once
 
 from muster.api import names
-from muster.api.volcano.batch import COMMANDS, RESUME_COUNTS
+from muster.api.volcano.batch import COMMANDS
 from muster.api.volcano.scheduling import POD_GROUPS
 from musterctl.plane.plane import Plane
 
@@ -56,20 +56,6 @@ def test_commands(story: Story, namespace: str, wait_for: WaitFor, action: str, 
     assert "unknown action 'Dance'" in words
 
 
-def test_resuming_counts_where_the_job_asks_for_it(story: Story, namespace: str, wait_for: WaitFor) -> None:
-    """With `muster.dev/compat: resume-counts` the second resume is one restart too many for maxRetry 2."""
-    manifest = job("j", namespace, task("w", 1), maxRetry=2)
-    manifest["metadata"]["annotations"] = {names.COMPAT: RESUME_COUNTS}
-    made = story.create(manifest)
-    for retries, end in ((1, "Running"), (2, "Failed")):
-        wait_for(lambda: story.phase("j") == "Running")
-        story.client.create(COMMANDS, command("AbortJob", made), namespace)
-        wait_for(lambda: story.phase("j") == "Aborted")
-        story.client.create(COMMANDS, command("ResumeJob", made), namespace)
-        wait_for(lambda wanted=end: story.phase("j") == wanted)
-        assert story.job("j").status.retry_count == retries
-
-
 @pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.parametrize("moment", ["submitted", "pending", "group", "pod"])
@@ -92,7 +78,7 @@ def test_the_controller_is_killed(plane: Plane, story: Story, namespace: str, wa
 @pytest.mark.slow
 @pytest.mark.alone
 @pytest.mark.parametrize("action", ["AbortJob", "RestartJob"])
-def test_the_controller_is_killed_in_an_action(
+def test_the_controller_is_killed_in_it(
     plane: Plane, story: Story, namespace: str, wait_for: WaitFor, action: str
 ) -> None:
     """Kill -9 as soon as the action shows in the status: it is completed after the start, and counted once."""

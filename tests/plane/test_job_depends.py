@@ -4,11 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jobs import Story, command, job, policy, task
+from jobs import Story, job, policy, task
 
-from muster.api.kubernetes.core import PODS
 from muster.api.muster.gang import later_tasks
-from muster.api.volcano.batch import COMMANDS, JOBS
+from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 pytestmark = pytest.mark.plane
@@ -46,32 +45,6 @@ def test_a_task_that_waits_for_room_is_not_missed(story: Story, namespace: str, 
     assert group.status.phase == "Running"
     wait_for(lambda: story.job("j").status.state.reason == "Unschedulable")
     assert story.phases("j") == ["", "Pending"]
-
-
-def test_any_of_two(story: Story, namespace: str, wait_for: WaitFor) -> None:
-    """One of them is enough; with `all` a task waits for both."""
-    nowhere = task("b", 1, dependsOn={"name": ["a"]})
-    nowhere["template"]["spec"]["nodeSelector"] = {"no": "where"}
-    either = task("either", 1, dependsOn={"name": ["a", "b"], "iteration": "any"})
-    both = task("both", 1, dependsOn={"name": ["a", "b"], "iteration": "all"})
-    story.create(job("j", namespace, task("a", 1), nowhere, either, both))
-    wait_for(lambda: story.job("j").status.running == 2)
-    assert {pod.metadata.name for pod in story.alive() if pod.spec.node_name} == {"j-a-0", "j-either-0"}
-    assert set(story.pods) == {"j-a-0", "j-b-0", "j-either-0"}
-
-
-def test_a_restart_begins_with_the_first_task(story: Story, namespace: str, wait_for: WaitFor) -> None:
-    """After RestartJob the second task waits again; after a failure of its own it comes back alone."""
-    second = task("second", 1, dependsOn={"name": ["first"]}, policies=[policy("RestartTask", "PodEvicted")])
-    made = story.create(job("j", namespace, task("first", 1), second))
-    wait_for(lambda: story.phase("j") == "Running")
-    story.client.delete(PODS, "j-second-0", namespace, grace_period_s=0)
-    wait_for(lambda: len(story.pods["j-second-0"]) == 2 and story.phase("j") == "Running")
-    story.client.create(COMMANDS, command("RestartJob", made), namespace)
-    wait_for(lambda: len(story.pods["j-second-0"]) >= 3 and story.phase("j") == "Running")
-    assert len(story.pods["j-first-0"]) >= 2
-    created = {pod.metadata.name: pod.metadata.creation_timestamp or "" for pod in story.alive()}
-    assert created["j-first-0"] <= created["j-second-0"]
 
 
 def test_scaled_while_waiting(story: Story, namespace: str, wait_for: WaitFor) -> None:

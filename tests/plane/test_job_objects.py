@@ -4,13 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from jobs import VOLUMES, Story, command, job, make_claim, policy, task
+from jobs import VOLUMES, Story, job, make_claim, policy, task
 
 from muster.api import names
 from muster.api.kubernetes.core import PODS, SERVICES
 from muster.api.kubernetes.storage import CLAIMS
 from muster.api.muster.gang import gated
-from muster.api.volcano.batch import COMMANDS, JOBS, TTL_SPARES_ABORTED
+from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
 
 pytestmark = pytest.mark.plane
@@ -45,8 +45,7 @@ def test_a_plugin_that_cannot_work_stops_the_job(story: Story, namespace: str, w
 def test_claims_are_made_for_the_job(story: Story, namespace: str, wait_for: WaitFor) -> None:
     """A volume without a claim's name gets one of its own, which is the Job's."""
     claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    volumes = [{"mountPath": "/scratch", "volumeClaim": claim}]
-    made = story.create(job("j", namespace, task("w", 1), volumes=volumes))
+    made = story.create(job("j", namespace, task("w", 1), volumes=[{"mountPath": "/scratch", "volumeClaim": claim}]))
     found = wait_for(lambda: story.client.list(CLAIMS, namespace))[0]
     assert found.metadata.controller is not None
     assert found.metadata.controller.uid == made.metadata.uid
@@ -56,8 +55,7 @@ def test_claims_are_made_for_the_job(story: Story, namespace: str, wait_for: Wai
 
 def test_a_job_waits_for_a_claim_that_does_not_exist(story: Story, namespace: str, wait_for: WaitFor) -> None:
     """It says which one, is not ended for it, and starts when the claim is there."""
-    volumes = [{"mountPath": "/data", "volumeClaimName": "data"}]
-    story.create(job("j", namespace, task("w", 1), volumes=volumes))
+    story.create(job("j", namespace, task("w", 1), volumes=[{"mountPath": "/data", "volumeClaimName": "data"}]))
     missing = f"claim {namespace}/data does not exist"
     wait_for(lambda: missing in story.job("j").status.state.message, what=missing)
     assert (story.phase("j"), story.job("j").status.state.reason) == ("Pending", "Unschedulable")
@@ -99,20 +97,6 @@ def test_a_finished_job_is_deleted_after_its_time(story: Story, namespace: str, 
     story.create(job("j", namespace, task("w", 1, run_s=0.5), ttlSecondsAfterFinished=2))
     wait_for(lambda: "Completed" in story.phases("j"))
     wait_for(lambda: story.gone(JOBS, "j"))
-
-
-def test_every_end_is_followed_by_deletion(story: Story, namespace: str, wait_for: WaitFor) -> None:
-    """TtlSecondsAfterFinished also counts from an abort; the Job that asks otherwise stays."""
-    made = story.create(job("j", namespace, task("w", 1), ttlSecondsAfterFinished=1))
-    manifest = job("spared", namespace, task("w", 1), ttlSecondsAfterFinished=1)
-    manifest["metadata"]["annotations"] = {names.COMPAT: TTL_SPARES_ABORTED}
-    spared = story.create(manifest)
-    wait_for(lambda: {story.phase("j"), story.phase("spared")} == {"Running"})
-    for one in (spared, made):
-        story.client.create(COMMANDS, command("AbortJob", one), namespace)
-    wait_for(lambda: story.gone(JOBS, "j"))
-    assert story.phase("spared") == "Aborted"
-    assert story.job("spared").status.running_duration
 
 
 def test_pods_are_members_of_their_gang(story: Story, namespace: str, wait_for: WaitFor) -> None:

@@ -1,6 +1,5 @@
 """Job plugins on the plane: their objects live as long as they must, and hold what pods need."""
 
-import json
 from base64 import b64decode
 from collections.abc import Callable
 from typing import Any
@@ -38,9 +37,7 @@ def variables(story: Story, pod: str) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.alone
-def test_keys_are_never_changed_under_running_pods(
-    plane: Plane, story: Story, namespace: str, wait_for: WaitFor
-) -> None:
+def test_keys_never_change_under_running_pods(plane: Plane, story: Story, namespace: str, wait_for: WaitFor) -> None:
     """Restarts of a pod, a task and the Job, a scale-up, and a new controller: the Secret and its keys stay."""
     restart = task("w", 2, policies=[policy("RestartPod", "PodEvicted")])
     made = story.create(job("j", namespace, restart, task("v", 1), plugins={"ssh": [], "svc": []}, maxRetry=9))
@@ -51,8 +48,7 @@ def test_keys_are_never_changed_under_running_pods(
     plane.part("controller").restart()
     story.client.create(COMMANDS, command("RestartJob", made), namespace)
     wait_for(lambda: len(story.pods["j-v-0"]) >= 2 and story.phase("j") == "Running")
-    operations = [{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 3}]
-    story.client.json_patch(JOBS, "j", operations, namespace)
+    story.client.json_patch(JOBS, "j", [{"op": "replace", "path": "/spec/tasks/0/replicas", "value": 3}], namespace)
     wait_for(lambda: story.pods.get("j-w-2"), what="the third pod, whose name the pattern of its task covers already")
     after = secret(story)
     assert "Host j-w-*" in b64decode(after["data"]["config"]).decode()
@@ -75,8 +71,7 @@ def test_mpi_brings_what_it_needs(story: Story, namespace: str, wait_for: WaitFo
     assert (pod["hostname"], pod["subdomain"]) == ("j-worker-1", "j")
     assert {"j-svc", "j-ssh"} <= {volume["name"] for volume in pod["volumes"]}
     assert story.client.get(SERVICES, "j", namespace)["spec"]["clusterIP"] == "None"
-    notes = story.job("j").status.controlled_resources
-    assert {"plugin-mpi", "plugin-svc", "plugin-ssh"} <= set(notes)
+    assert {"plugin-mpi", "plugin-svc", "plugin-ssh"} <= set(story.job("j").status.controlled_resources)
 
 
 def test_ray_has_a_service_for_its_head(story: Story, namespace: str, wait_for: WaitFor) -> None:
@@ -106,8 +101,7 @@ def test_all_plugins_together(story: Story, namespace: str, wait_for: WaitFor) -
     found = variables(story, "j-worker-1")
     assert (found["VC_TASK_INDEX"], found["RANK"], found["WORLD_SIZE"]) == ("1", "2", "3")
     assert '"task":{"type":"worker","index":1}' in found["TF_CONFIG"]
-    annotations = story.client.get(RAW_PODS, "j-worker-1", namespace)["metadata"]["annotations"]
-    assert annotations["hccl/rankIndex"] == "2"
+    assert story.client.get(RAW_PODS, "j-worker-1", namespace)["metadata"]["annotations"]["hccl/rankIndex"] == "2"
 
 
 def test_pods_on_the_network_of_the_node_with_two_containers(story: Story, namespace: str, wait_for: WaitFor) -> None:
@@ -118,8 +112,7 @@ def test_pods_on_the_network_of_the_node_with_two_containers(story: Story, names
     plugins: dict[str, list[str]] = {"mpi": [], "pytorch": ["--wait-master-enabled=true"], "env": []}
     story.create(job("j", namespace, *tasks, plugins=plugins))
     wait_for(lambda: story.phase("j") == "Running")
-    pods = story.client.list(PODS, namespace)
-    assert len({pod.spec.node_name for pod in pods}) == 3
+    assert len({pod.spec.node_name for pod in story.client.list(PODS, namespace)}) == 3
     assert story.job("j").spec.tasks[0].template["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
 
 
@@ -139,12 +132,3 @@ def test_what_the_template_has_already_stays(story: Story, namespace: str, wait_
     mounts = {each["mountPath"]: each["name"] for each in pod["containers"][0]["volumeMounts"]}
     assert mounts["/data"] == "scratch"
     story.client.delete(VOLUMES, namespace)
-
-
-def test_unknown_flags_are_warnings(plane: Plane, story: Story, namespace: str) -> None:
-    """Kubectl shows which flags there are, and creates the Job."""
-    manifest = json.dumps(job("j", namespace, task("w", 1), plugins={"ssh": ["--no-root"], "svc": []}))
-    result = plane.kubectl("create", "--filename=-", stdin=manifest)
-    assert result.returncode == 0
-    assert "unknown flag no-root is ignored; its flags are ssh-key-file-path, ssh-private-key" in result.stderr
-    assert story.job("j").spec.plugins["ssh"] == ["--no-root"]

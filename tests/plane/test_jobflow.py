@@ -69,20 +69,6 @@ def test_a_circle_is_refused(story: Story) -> None:
         story.client.create(JOB_TEMPLATES, template("a", minAvailable=2), story.namespace)
 
 
-def test_a_probe_and_a_patch(story: Story, wait_for: WaitFor) -> None:
-    """The second Job starts when the task of the first one runs, with more pods than its JobTemplate says."""
-    steps = job_flow("f", {"server": [], "client": ["server"]})
-    second = steps["spec"]["flows"][1]
-    second["dependsOn"]["probe"] = {"taskStatusList": [{"taskName": "w", "phase": "Running"}]}
-    second["patch"] = {"jobSpec": {"tasks": [{"name": "w", "replicas": 3}]}}
-    story.client.create(JOB_TEMPLATES, template("server", task("w", 2)), story.namespace)
-    story.client.create(JOB_TEMPLATES, template("client", task("w", 1)), story.namespace)
-    story.client.create(JOB_FLOWS, steps, story.namespace)
-    wait_for(lambda: flow_of(story).status.running_jobs == ["f-server", "f-client"], 60)
-    assert story.job("f-client").status.running == 3
-    assert story.job("f-client").spec.max_retry == 3
-
-
 @pytest.mark.slow
 def test_jobs_go_at_the_end_or_with_their_flow(story: Story, wait_for: WaitFor) -> None:
     """By the policy `delete`; a JobFlow that is deleted takes its Jobs with it, and makes no more."""
@@ -95,14 +81,3 @@ def test_jobs_go_at_the_end_or_with_their_flow(story: Story, wait_for: WaitFor) 
     wait_for(lambda: story.phase("g-long") == "Running", 60)
     story.client.delete(JOB_FLOWS, "g", story.namespace, propagation="Foreground")
     wait_for(lambda: story.gone(JOB_FLOWS, "g") and story.gone(JOBS, "g-long"), 60)
-
-
-@pytest.mark.slow
-def test_a_job_of_somebody_else_is_left_alone(story: Story, wait_for: WaitFor) -> None:
-    """A Job that has the name of a step's is not taken for it; when it is gone, the step goes on."""
-    story.create({"metadata": {"name": "f-a"}, "spec": template("x")["spec"]})
-    start(story, {"a": []})
-    wait_for(lambda: any("f-a exists already and has no owner" in each for each in story.events("CreationFailed")))
-    assert phase(story) == "Pending"
-    story.client.delete(JOBS, "f-a", story.namespace)
-    wait_for(lambda: phase(story) == "Succeed", 90)

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,14 +38,6 @@ class ConfigMap(Object):
 
 
 MAPS = Resource("", "v1", "configmaps", "ConfigMap", ConfigMap)
-
-
-@pytest.fixture
-def client(plane: Plane) -> Iterator[Client]:
-    """A client of the session's plane."""
-    client = plane.client()
-    yield client
-    client.close()
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
@@ -186,10 +177,8 @@ def test_a_watch_tells_what_happens_after_a_version(client: Client, namespace: s
 
 def test_the_server_ends_a_watch(client: Client, namespace: str) -> None:
     """After the time that was asked for, with a bookmark that says how far it got."""
-    created = client.create(CONFIG_MAPS, config_map("a"), namespace)
-    version = created.metadata.resource_version
-    watch = client.watch(CONFIG_MAPS, namespace, resource_version=version, timeout_s=1)
-    events = list(watch)
+    version = client.create(CONFIG_MAPS, config_map("a"), namespace).metadata.resource_version
+    events = list(client.watch(CONFIG_MAPS, namespace, resource_version=version, timeout_s=1))
     assert {kind for kind, _ in events} <= {"BOOKMARK"}
     assert all(int(found.metadata.resource_version) >= int(version) for _, found in events)
 

@@ -9,7 +9,6 @@ from muster.api.kubernetes.core import CONFIG_MAPS, EVENTS, NAMESPACES
 from muster.api.kubernetes.meta import parse_time
 from muster.kube.client import Client
 from muster.kube.events import EventWriter
-from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.api]
 
@@ -27,14 +26,6 @@ class Clock:
 
 
 @pytest.fixture
-def client(plane: Plane) -> Iterator[Client]:
-    """A client of the session's plane."""
-    client = plane.client()
-    yield client
-    client.close()
-
-
-@pytest.fixture
 def recorder(client: Client) -> Iterator[EventWriter]:
     """A recorder that writes."""
     recorder = EventWriter(client, "muster-test", wall_s=Clock())
@@ -43,9 +34,7 @@ def recorder(client: Client) -> Iterator[EventWriter]:
     recorder.stop()
 
 
-def test_an_event_says_what_happened_to_what(
-    client: Client, recorder: EventWriter, namespace: str, kubectl: Any
-) -> None:
+def test_an_event_says_what_happened(client: Client, recorder: EventWriter, namespace: str, kubectl: Any) -> None:
     """With all fields that kubectl and dashboards read."""
     about = client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, namespace)
     recorder.event(about, "Warning", "Broken", "it broke")
@@ -92,9 +81,7 @@ def test_an_event_that_expired_is_written_anew(client: Client, recorder: EventWr
     assert again.count == 1
 
 
-def test_cluster_scoped_objects_have_their_events_in_default(
-    client: Client, recorder: EventWriter, namespace: str
-) -> None:
+def test_events_of_cluster_scoped_objects_are_in_default(client: Client, recorder: EventWriter, namespace: str) -> None:
     """Where kubectl describe looks for them."""
     recorder.event(client.get(NAMESPACES, namespace), "Normal", "Seen", "hello")
     assert recorder.flush(10)

@@ -40,14 +40,6 @@ for _ in sys.stdin:
 
 
 @pytest.fixture
-def client(plane: Plane) -> Iterator[Client]:
-    """A client of the session's plane."""
-    client = plane.client()
-    yield client
-    client.close()
-
-
-@pytest.fixture
 def elector(client: Client, namespace: str) -> Iterator[Callable[..., Elector]]:
     """Makes candidates and stops them after the test."""
     made: list[Elector] = []
@@ -102,7 +94,7 @@ def holder(client: Client, namespace: str) -> Lease:
     return client.get(LEASES, "lease", namespace)
 
 
-def test_a_stopped_leader_gives_the_lease_up(
+def test_a_stopped_leader_gives_up(
     client: Client, namespace: str, elector: Callable[..., Elector], wait_for: WaitFor
 ) -> None:
     """After it told its own work to stop; the next one takes over without waiting for the end of the lease."""
@@ -154,7 +146,7 @@ def test_a_frozen_leader_knows_that_it_does_not_lead_any_more(
     assert holder(client, namespace).spec.holder_identity == "other"
 
 
-def test_losing_the_lease_is_noticed(
+def test_a_lost_lease_is_seen(
     client: Client, namespace: str, elector: Callable[..., Elector], wait_for: WaitFor
 ) -> None:
     """Somebody took the lease away by hand; the leader stops at its next renewal and waits its turn."""
@@ -168,9 +160,7 @@ def test_losing_the_lease_is_noticed(
     assert holder(client, namespace).spec.lease_transitions == 1
 
 
-def test_a_leader_that_cannot_start_gives_the_lease_up(
-    client: Client, namespace: str, elector: Callable[..., Elector], wait_for: WaitFor
-) -> None:
+def test_a_failing_leader(client: Client, namespace: str, elector: Callable[..., Elector], wait_for: WaitFor) -> None:
     """It does not sit on the lease, and tries again."""
     failures = iter([True, False])
 
@@ -183,7 +173,7 @@ def test_a_leader_that_cannot_start_gives_the_lease_up(
     wait_for(lambda: first.leading)
 
 
-def test_a_follower_is_active_with_its_leader_only(
+def test_followers_have_leaders(
     client: Client, namespace: str, elector: Callable[..., Elector], wait_for: WaitFor
 ) -> None:
     """From the leader's first renewal until it gives the lease up."""

@@ -12,7 +12,6 @@ from muster.api.volcano.topology import TOPOLOGIES, Topology
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, NotFound, TooManyRequests
 from muster.kube.optional import OptionalReflector
-from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.api]
 WaitFor = Callable[..., Any]
@@ -55,12 +54,6 @@ class Told:
         self.levels.pop(name, None)
         if new is not None:
             self.levels[name] = new.levels
-
-
-@pytest.fixture
-def client(plane: Plane) -> Client:
-    """A client of an API server without Kueue."""
-    return plane.client()
 
 
 def test_a_kind_that_comes_and_goes(client: Client, wait_for: WaitFor) -> None:

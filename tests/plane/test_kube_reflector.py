@@ -40,14 +40,6 @@ MANY = FIRST_OBJECTS + 50
 """Objects of three such pages, and of two of a reflector."""
 
 
-@pytest.fixture
-def client(plane: Plane) -> Iterator[Client]:
-    """A client of the test's plane."""
-    client = plane.client()
-    yield client
-    client.close()
-
-
 class Story:
     """What the handlers of a reflector were told."""
 
@@ -257,8 +249,7 @@ def test_goes_on_where_a_broken_stream_ended(
 ) -> None:
     """What happened while the line was cut is told afterwards, each change once, without another list."""
     relay, story = relays(), Story()
-    far = at(plane, relay.port)
-    reflector = Reflector(far, CONFIG_MAPS, namespace=namespace)
+    reflector = Reflector(at(plane, relay.port), CONFIG_MAPS, namespace=namespace)
     reflector.add_handler(story)
     reflector.start()
     assert reflector.wait_synced(10)

@@ -46,10 +46,7 @@ def scenario(
         planning_config=defaults(),
         nodes=NODES_THERE,
         gpus=GPUS,
-        arguments={
-            **NATIVE,
-            API_SERVER: [OWNERS, *NATIVE.get(API_SERVER, ())],
-        },
+        arguments={**NATIVE, API_SERVER: [OWNERS, *NATIVE.get(API_SERVER, ())]},
         settings={
             WEBHOOK: {"logLevel": "debug"},
             EXTENDER: {"stalenessGrace": 1, "logLevel": "debug"},

@@ -40,9 +40,7 @@ def is_ready(status: dict[str, Any]) -> bool:
     return status["phase"] == "Running" and ready
 
 
-def test_logs_of_a_simulated_pod_are_a_sentence(
-    kubectl: Any, namespace: str, wait_for: WaitFor, status_of: Any
-) -> None:
+def test_logs_of_pods_are_a_sentence(kubectl: Any, namespace: str, wait_for: WaitFor, status_of: Any) -> None:
     """Of a container that runs, and of the one before it."""
     kubectl.create(namespace, pod("speaks"))
     wait_for(lambda: is_ready(status_of("speaks")), what="it to run")

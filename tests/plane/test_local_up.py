@@ -47,8 +47,7 @@ def up(muster: Muster) -> str:
 
 def pids(home: Path, name: str) -> dict[str, int]:
     """The pids in the pid files of a plane."""
-    files = (home / "muster" / name / "run").glob("*.pid")
-    return {path.stem: int(path.read_text()) for path in files}
+    return {path.stem: int(path.read_text()) for path in (home / "muster" / name / "run").glob("*.pid")}
 
 
 def processes_of(folder: Path) -> list[str]:
@@ -140,16 +139,13 @@ def test_unknown_plane_is_named(muster: Muster, up: str) -> None:
         assert result.stderr == f"Error: there is no plane 'default'; there is {up}\n"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--kubernetes", "1.9"], "--kubernetes 1.9: there are 1.32"),
-        (["--cpu", "lots"], "Invalid value for '--cpu'"),
-        (["--no-scheduler"], "--no-scheduler goes with --kubeconfig"),
-        (["--name", "No Good"], "a plane cannot be called 'No Good'"),
-        (["--kubeconfig", "/nonexistent"], "Invalid value for '--kubeconfig'"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["--kubernetes", "1.9"], "--kubernetes 1.9: there are 1.32"),
+    (["--cpu", "lots"], "Invalid value for '--cpu'"),
+    (["--no-scheduler"], "--no-scheduler goes with --kubeconfig"),
+    (["--name", "No Good"], "a plane cannot be called 'No Good'"),
+    (["--kubeconfig", "/nonexistent"], "Invalid value for '--kubeconfig'"),
+])  # fmt: skip
 def test_bad_options_are_refused(muster: Muster, home: Path, arguments: list[str], message: str) -> None:
     """Every refusal says which option is wrong, and nothing is started."""
     result: Any = muster("up", *arguments)

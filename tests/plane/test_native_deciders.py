@@ -1,7 +1,4 @@
-"""Kubernetes' own gangs beside Muster's, with every combination of their gates: each gang has exactly one decider.
-
-Each combination has a plane of its own: 8 nodes of 8 GPUs, with the cluster's own kube-scheduler beside Muster's.
-"""
+"""Kubernetes' own gangs beside Muster's, with every combination of their gates: each gang has exactly one decider."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -129,9 +126,7 @@ def gang_job(name: str, size: int) -> JSON:
     return {"metadata": {"name": name, "labels": labels, "annotations": annotations}, "spec": spec}
 
 
-def test_a_native_group_of_the_clusters_scheduler_is_left_alone(
-    world: World, namespace: str, wait_for: WaitFor
-) -> None:
+def test_a_native_group_of_another_scheduler_is_left_alone(world: World, namespace: str, wait_for: WaitFor) -> None:
     """kube-scheduler holds its pods back until they are enough, if its gate is on; Muster has no part in it."""
     client = world.client
     if world.gates.served:
@@ -148,8 +143,7 @@ def test_a_native_group_of_the_clusters_scheduler_is_left_alone(
     wait_for(lambda: len(bound(world, namespace)) == 4, 30, "all pods to be bound")
     for pod in client.list(PODS, namespace):
         assert not [key for key in (*pod.metadata.labels, *pod.metadata.annotations) if names.DOMAIN in key]
-        group = pod.spec.scheduling_group
-        assert (group is not None) == (world.gates.served and pod.metadata.name != "later")
+        assert (pod.spec.scheduling_group is not None) == (world.gates.served and pod.metadata.name != "later")
     assert not client.list(POD_GROUPS, namespace)
     assert not client.list(PLACEMENTS, namespace)
 
@@ -176,9 +170,7 @@ def test_a_gang_that_does_not_fit_starts_with_no_pod(world: World, namespace: st
     wait_for(lambda: len(bound(world, namespace)) == 8, 60, "the smaller gang")
 
 
-def test_pods_beyond_the_room_hold_back_none_of_those_that_have_places(
-    world: World, namespace: str, wait_for: WaitFor
-) -> None:
+def test_pods_beyond_the_room_hold_back_none_that_have_places(world: World, namespace: str, wait_for: WaitFor) -> None:
     """Of a Job of twelve on eight nodes, whose pods start alone, and of one that needs four of them to start."""
     for name, least in (("alone", 1), ("elastic", 4)):
         asked = gang_job(name, 12)
@@ -217,9 +209,7 @@ def test_gangs_are_published_where_somebody_goes_by_it(world: World, namespace: 
     wait_for(lambda: not client.list(NATIVE_POD_GROUPS, namespace), 60, "the native PodGroups to go with their gangs")
 
 
-def test_preemption_by_the_clusters_scheduler_ends_a_gang_whole(
-    world: World, namespace: str, wait_for: WaitFor
-) -> None:
+def test_preemption_by_another_scheduler_ends_a_gang_whole(world: World, namespace: str, wait_for: WaitFor) -> None:
     """A pod that needs one node takes one member where gangs are not published or not looked at, and else all eight."""
     client = world.client
     make_classes(client)
@@ -234,9 +224,7 @@ def test_preemption_by_the_clusters_scheduler_ends_a_gang_whole(
 
     def preempted() -> set[str]:
         """The pods that kube-scheduler says it has ended for another one."""
-        return {
-            each["involvedObject"]["name"] for each in client.list(EVENTS, namespace) if each["reason"] == "Preempted"
-        }
+        return {one["involvedObject"]["name"] for one in client.list(EVENTS, namespace) if one["reason"] == "Preempted"}
 
     wait_for(lambda: any(pod.metadata.name == "urgent" for pod in bound(world, namespace)), 60, "the urgent pod")
     whole = world.gates.native and world.gates.published

@@ -1,7 +1,4 @@
-"""Kubernetes' own gangs as one more way in: Jobs with `spec.scheduling` and native PodGroups under Muster's scheduler.
-
-Twice: with Muster's kube-scheduler as the chart runs it, and with all gates on in it as well.
-"""
+"""Kubernetes' own gangs as a way in: Jobs with `spec.scheduling` and native PodGroups under Muster's scheduler."""
 
 import subprocess
 import sys
@@ -12,24 +9,21 @@ from threading import Timer
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from gang_jobs import RECOVERY_S, History
 from making import SERVES_NATIVE_GROUPS
 from native_gates import ARGUMENTS, GATES
-from native_groups import Scene, scheduled_job
-from planes import drop_queue
+from native_groups import Scene
+from planes import Muster, drop_queue
 
 from extender.planner.api import defaults
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, NODES, PODS
+from muster.api.kubernetes.core import NAMESPACES, NODES, PODS
 from muster.api.kubernetes.devices import CLAIM_TEMPLATES, DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES
 from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, INITIALLY_SCHEDULED, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.gang import native_gang
 from muster.api.muster.native import PHASE
 from muster.api.volcano.scheduling import QUEUES
-from muster.kube.errors import Invalid
-from musterctl.app import main
 from musterctl.plane.install import RACK
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import MUSTER_SCHEDULER
@@ -111,12 +105,9 @@ def test_a_job_that_does_not_fit_waits_as_a_whole_and_says_why(scene: Scene) -> 
         return {each["involvedObject"]["kind"] for each in events if each["reason"] == "Unschedulable"}
 
     scene.wait_for(lambda: told() == {"PodGroup", "Job"}, 30, "Events on the group and the Job")
-    where = ["-n", scene.namespace, "--kubeconfig", str(scene.plane.kubeconfig)]
     for typed in (["explain", "job", "large"], ["explain", "gang", name], ["ps"]):
-        shown = CliRunner().invoke(main, [*typed, *where])
-        assert shown.exit_code == 0, shown.output
-        assert "large" in shown.output
-    assert "nvidia.com/gpu" in CliRunner().invoke(main, ["explain", "gang", name, *where]).output
+        assert "large" in scene.muster(*typed)
+    assert "nvidia.com/gpu" in scene.muster("explain", "gang", name)
 
 
 def test_a_bare_group_starts_with_its_last_member(scene: Scene) -> None:
@@ -136,9 +127,7 @@ def test_a_bare_group_starts_with_its_last_member(scene: Scene) -> None:
 
         scene.wait_for(lambda: used() in {"32", 32}, 30, "the queue to be charged")
         scene.wait_for(lambda: scene.client.get(QUEUES, scene.namespace).status.running == 1, 30, "it to be counted")
-        where = ["--kubeconfig", str(scene.plane.kubeconfig)]
-        shown = CliRunner().invoke(main, ["topo", "--gang", f"{scene.namespace}/bare", *where])
-        assert shown.exit_code == 0, shown.output
+        Muster(scene.plane.kubeconfig)("topo", "--gang", f"{scene.namespace}/bare")
     finally:
         for pod in scene.pods():
             scene.client.delete(PODS, pod.metadata.name, scene.namespace)
@@ -215,8 +204,7 @@ def test_a_part_of_groups_that_start_together_is_set_aside_and_says_so(scene: Sc
             ),
             30, f"an Event on {part}",
         )  # fmt: skip
-        where = ["-n", scene.namespace, "--kubeconfig", str(scene.plane.kubeconfig)]
-        assert "CompositePodGroup both" in CliRunner().invoke(main, ["explain", "gang", part, *where]).output
+        assert "CompositePodGroup both" in scene.muster("explain", "gang", part)
     assert {pod.metadata.name.partition("-")[0] for pod in scene.bound()} == {"left", "right"}
 
 
@@ -247,15 +235,6 @@ def test_a_job_without_scheduling_is_as_ever(scene: Scene) -> None:
     assert groups
     assert all(scene.placement(group.metadata.name) is None for group in groups)
     assert not any(condition.type == PHASE for group in groups for condition in group.status.conditions)
-
-
-def test_what_contradicts_itself_is_refused_with_both_values(scene: Scene) -> None:
-    """At creation, by the field that is to be changed."""
-    scheduling = {"schedulingPolicy": {"gang": {"minCount": 4}}}
-    with pytest.raises(Invalid) as refused:
-        scene.client.create(INDEXED_JOBS, scheduled_job("two", 4, scheduling, min_member="3"), scene.namespace)
-    assert "spec.scheduling.schedulingPolicy.gang.minCount is 4" in refused.value.message
-    assert '"3"' in refused.value.message
 
 
 @pytest.mark.parametrize("part", ["extender", "controller", "webhook", MUSTER_SCHEDULER])
@@ -334,15 +313,10 @@ def test_a_claim_of_the_group_that_no_pod_would_get_is_named(scene: Scene, drive
     claim = {"name": "link", "resourceClaimTemplateName": "t"}
     scene.group("shares", 2, resourceClaims=[claim])
     scene.members("shares", range(2), gpus=0, resourceClaims=[claim])
-    scene.wait_for(
-        lambda: "resourceClaimName" in scene.says("shares", INITIALLY_SCHEDULED)[2], 30, "the group to say why"
-    )
+    scene.wait_for(lambda: "resourceClaimName" in scene.says("shares", INITIALLY_SCHEDULED)[2], 30, "the reason")
     assert scene.placement("shares") is None
     assert not scene.bound()
-    where = ["-n", scene.namespace, "--kubeconfig", str(scene.plane.kubeconfig)]
-    assert (
-        "was made for all pods of a PodGroup" in CliRunner().invoke(main, ["explain", "gang", "shares", *where]).output
-    )
+    assert "was made for all pods of a PodGroup" in scene.muster("explain", "gang", "shares")
 
 
 def test_a_claim_that_the_group_names_is_shared(scene: Scene, driver: str) -> None:

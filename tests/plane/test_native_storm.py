@@ -1,7 +1,4 @@
-"""Jobs with `spec.scheduling` in random rounds, a part killed in each: every gang starts whole and ends well.
-
-The short one runs with `make test-long`, that of a thousand gangs with `make storm`. The seed is printed.
-"""
+"""Jobs with `spec.scheduling` in random rounds, a part killed in each: every gang starts whole and ends well."""
 
 import random
 import uuid

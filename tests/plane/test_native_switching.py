@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from gang_jobs import RECOVERY_S, History, job
 from making import SERVES_NATIVE_GROUPS
 from native_gates import ARGUMENTS
@@ -18,7 +17,6 @@ from muster.api.muster.native import PHASE
 from muster.api.volcano.batch import JOBS
 from muster.kube.errors import NotFound
 from muster.workloads.table import gang_of
-from musterctl.app import main
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER, CONTROLLER_MANAGER, SCHEDULER
 
@@ -70,10 +68,7 @@ def placed(scene: Scene, gang: str) -> int:
 
 def explained(scene: Scene, *what: str) -> str:
     """What `muster explain` says, in one line."""
-    where = ["-n", scene.namespace, "--kubeconfig", str(scene.plane.kubeconfig)]
-    shown = CliRunner().invoke(main, ["explain", *what, *where])
-    assert shown.exit_code == 0, shown.output
-    return " ".join(shown.output.split())
+    return " ".join(scene.muster("explain", *what).split())
 
 
 def fill(scene: Scene) -> Lives:
@@ -135,9 +130,7 @@ def test_gangs_outlive_the_gates(scene: Scene) -> None:
 
         scene.client.delete(JOBS, "volcano", scene.namespace)
         scene.client.delete(INDEXED_JOBS, "ours", scene.namespace, propagation="Background")
-        scene.wait_for(
-            lambda: placed(scene, "late") == placed(scene, "later") == 2, 2 * RECOVERY_S, "the waiting gangs"
-        )
+        scene.wait_for(lambda: placed(scene, "late") == placed(scene, "later") == 2, 2 * RECOVERY_S, "the gangs")
         assert all(len(life.nodes) <= 1 for life in history.pods.values())
         running = {uid for name, (uid, _) in kept.items() if not name.startswith(("ours", "volcano"))}
         assert running <= {pod.metadata.uid for pod in scene.bound()}

@@ -78,13 +78,11 @@ OBJECTS: dict[str, tuple[Any, Callable[[JSON], JSON]]] = {
     "template of a job": (JOBS, lambda labels: {"metadata": {"name": "it"}, "spec": {"template": template(**labels)}}),
     "job of a cron job": (CRON_JOBS, lambda labels: cron_job(labels, {})),
     "template of a cron job": (CRON_JOBS, lambda labels: cron_job({}, labels)),
-    "train job": (
-        TRAIN_JOBS,
-        lambda labels: {"metadata": {"name": "it", "labels": labels}, "spec": {"runtimeRef": {"name": "plain"}}},
-    ),
+    "train job": (TRAIN_JOBS, lambda labels: {"metadata": {"name": "it", "labels": labels},
+        "spec": {"runtimeRef": {"name": "plain"}}}),
     "task of a volcano job": (VOLCANO_JOBS, volcano_job),
     "task of a job template": (JOB_TEMPLATES, volcano_job),
-}
+}  # fmt: skip
 
 
 class World:
@@ -140,8 +138,7 @@ def test_labels_come_by_no_change(world: World) -> None:
 def test_a_namespace_stays_in(world: World) -> None:
     """Also where its tenant may change it."""
     change: JSON = {"metadata": {"labels": OUT}}
-    told = refusal(lambda: world.client.merge_patch(NAMESPACES, world.namespace, change))
-    assert TOLD in told
+    assert TOLD in refusal(lambda: world.client.merge_patch(NAMESPACES, world.namespace, change))
     assert not refusal(lambda: world.admin.merge_patch(NAMESPACES, world.namespace, change))
 
 

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Iterator
-from functools import partial
 from typing import Any
 
 import pytest
@@ -10,9 +9,6 @@ from click.testing import CliRunner
 from manifests import create, dry_run
 from tenants import refusal
 
-from muster.api.kubernetes.core import NAMESPACES
-from muster.api.names import ROOT_QUEUE
-from muster.api.volcano.scheduling import QUEUES
 from muster.kube.client import Client
 from musterctl.app import main
 from musterctl.plane.plane import Plane
@@ -72,19 +68,15 @@ def said(shared_plane: Plane) -> Iterator[Said]:
 
 
 SLIPS: dict[str, tuple[JSON, str]] = {
-    "two frameworks": (
-        job({**TORCH, **QUEUE}, {"muster.dev/framework": "jax"}),
-        "must be 'torch', as metadata.labels[muster.dev/framework] says",
-    ),
+    "two frameworks": (job({**TORCH, **QUEUE}, {"muster.dev/framework": "jax"}),
+        "must be 'torch', as metadata.labels[muster.dev/framework] says"),
     "a framework without a queue": (job(TORCH), "without the label muster.dev/queue 'default-scheduler' places them"),
     "a label of another domain": (job({"muster.io/queue": "default"}), "did you mean label muster.dev/queue?"),
     "a foreign scheduler": (job(QUEUE, schedulerName="yunikorn"), "'yunikorn' is not a scheduler of Muster's"),
-    "the cluster's own scheduler": (
-        job(QUEUE, schedulerName="default-scheduler"),
-        "spec.template.spec.schedulerName: is 'muster' in the pods in place of 'default-scheduler'",
-    ),
+    "the cluster's own scheduler": (job(QUEUE, schedulerName="default-scheduler"),
+        "spec.template.spec.schedulerName: is 'muster' in the pods in place of 'default-scheduler'"),
     "a StatefulSet without its Service": (stateful_set(), "there is no Service ranks in namespace"),
-}
+}  # fmt: skip
 
 
 APPLIED = "the cluster's own scheduler"
@@ -104,24 +96,6 @@ def test_kubectl_apply_shows_what_is_told(shared_plane: Plane) -> None:
     applied = shared_plane.kubectl("apply", "--dry-run=server", "--filename=-", stdin=json.dumps(manifest))
     assert applied.stdout == "job.batch/t3 created (server dry run)\n"
     assert words in applied.stderr
-
-
-def test_a_resource_that_no_node_has_is_told_at_submit(said: Said, wait_for: Callable[..., Any]) -> None:
-    """Of Jobs and plain pods; and an amount that the largest node has not."""
-    root = partial(said.client.get, QUEUES, ROOT_QUEUE)
-    wait_for(lambda: root().status.largest_node.get("nvidia.com/gpu") == "8", what="its sizes")
-    meant = "no node has the resource nvidia.com/gpus, so these pods cannot start; did you mean nvidia.com/gpu?"
-    assert meant in said.to(job(QUEUE, limits={"nvidia.com/gpus": "8"}))
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one", "labels": QUEUE}}
-    assert meant in said.to({**pod, "spec": pods({"nvidia.com/gpus": "8"})})
-    assert "the largest node has 8; it cannot start" in said.to(job(QUEUE, name="big", limits={"nvidia.com/gpu": "16"}))
-
-
-def test_a_namespace_that_names_no_queue_is_told(said: Said, namespace: str) -> None:
-    """As it is labelled; its pods are refused later, one by one."""
-    change = {"metadata": {"labels": {"muster.dev/queue": "nope"}}}
-    assert "unable to find job queue: 'nope'" in said(lambda: said.client.merge_patch(NAMESPACES, namespace, change))
-    assert said.client.get(NAMESPACES, namespace).metadata.labels["muster.dev/queue"] == "nope"
 
 
 def test_a_job_that_muster_does_not_place_is_explained(said: Said, plane: Plane, namespace: str) -> None:

@@ -1,21 +1,17 @@
-"""What `kubectl describe` of a workload says about its gang, without any tool of Muster's.
-
-The plane has 8 nodes of 8 GPUs.
-"""
+"""What `kubectl describe` of a workload says about its gang, without any tool of Muster's."""
 
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from planes import Muster
 from priorities import make_classes
 
 from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubernetes.core import EVENTS, PODS
 from muster.kube.client import Client
-from musterctl.app import main
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]
@@ -62,9 +58,7 @@ def submit(client: Client, namespace: str, name: str, pods: int, priority: str =
 
 def explained(plane: Plane, namespace: str, name: str) -> str:
     """The words of `muster explain`."""
-    found = CliRunner().invoke(main, ["explain", "job", name, "-n", namespace, "--kubeconfig", str(plane.kubeconfig)])
-    assert found.exit_code == 0, found.output
-    return found.output
+    return Muster(plane.kubeconfig)("explain", "job", name, "-n", namespace)
 
 
 def test_a_job_says_why_it_waits_and_where_it_starts(
@@ -83,7 +77,7 @@ def test_a_job_says_why_it_waits_and_where_it_starts(
     assert told == {"Bound", "Planned", "Unschedulable"}
 
 
-def test_a_stateful_set_says_why_its_pods_wait(
+def test_a_stateful_set_says_why_it_waits(
     client: Client, namespace: str, describe: Describe, wait_for: WaitFor
 ) -> None:
     """Nine nodes would be needed."""
@@ -95,9 +89,7 @@ def test_a_stateful_set_says_why_its_pods_wait(
     wait_for(lambda: re.search(r"Warning +Unschedulable .*muster-extender", describe("statefulset", "web")))
 
 
-def test_a_deployment_says_why_its_pods_wait(
-    client: Client, namespace: str, describe: Describe, wait_for: WaitFor
-) -> None:
+def test_a_deployment_says_why_it_waits(client: Client, namespace: str, describe: Describe, wait_for: WaitFor) -> None:
     """The gang is its ReplicaSet's, which nobody looks at."""
     submit(client, namespace, "first", 8)
     wait_for(lambda: "Bound" in describe("job", "first"), STARTS_S)

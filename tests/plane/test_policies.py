@@ -38,8 +38,7 @@ def evict(story: Story, pod: str) -> None:
 
 def restart_containers(story: Story, pod: str) -> None:
     """The pod's container has restarted too often, as its kubelet would say it."""
-    container = {"name": "main", "ready": True, "restartCount": 3}
-    status = {"containerStatuses": [container]}
+    status = {"containerStatuses": [{"name": "main", "ready": True, "restartCount": 3}]}
     story.client.merge_patch(PODS, pod, {"status": status}, story.namespace, subresource="status")
 
 
@@ -90,8 +89,7 @@ def test_each_event_leads_to_each_action(story: Story, namespace: str, wait_for:
             60,
             f"{event} → {action}",
         )
-        status = story.job(name).status
-        assert status.retry_count == (1 if action in RESTARTS else 0), (event, action)
+        assert story.job(name).status.retry_count == (1 if action in RESTARTS else 0), (event, action)
     for name, (event, action) in jobs.items():
         if action in RESTARTS:
             wait_for(lambda name=name: story.job(name).status.running == 2, 60, f"{event} → {action}: two pods again")
@@ -117,8 +115,7 @@ def test_a_pod_that_stays_pending_leads_to_each_action(story: Story, namespace: 
     """A pod of an elastic task that fits nowhere: the end, or one restart after the other until none is left."""
     jobs = {f"pending{action}".lower(): action for action in (*ENDS, *RESTARTS)}
     for name, action in jobs.items():
-        partitions = {"totalPartitions": 1, "partitionSize": 1}
-        nowhere = task("a", 1, minAvailable=0, partitionPolicy=partitions)
+        nowhere = task("a", 1, minAvailable=0, partitionPolicy={"totalPartitions": 1, "partitionSize": 1})
         nowhere["template"]["spec"]["nodeSelector"] = {"no": "where"}
         policies = [policy(action, "PodPending", timeout="1s")]
         story.create(job(name, namespace, nowhere, task("b", 1, cpu="10m"), policies=policies, maxRetry=2))

@@ -26,10 +26,7 @@ WaitFor = Callable[..., Any]
 ALL = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
 GATED = "gated"
 _RBAC = "rbac.authorization.k8s.io"
-NOBODYS = {
-    "metadata": {"name": "mine"},
-    "spec": {"podGroupUID": "u", "epoch": 1, "podSets": []},
-}
+NOBODYS = {"metadata": {"name": "mine"}, "spec": {"podGroupUID": "u", "epoch": 1, "podSets": []}}
 
 
 @pytest.fixture(scope="module")
@@ -62,8 +59,7 @@ def owner(
     admin.create(ROLES, {"metadata": {"name": "all"}, "rules": [ALL]}, he.namespace)
     subject = {"kind": "ServiceAccount", "name": "tenant", "namespace": he.namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "all"}
-    binding = {"metadata": {"name": "all"}, "roleRef": role, "subjects": [subject]}
-    admin.create(ROLE_BINDINGS, binding, he.namespace)
+    admin.create(ROLE_BINDINGS, {"metadata": {"name": "all"}, "roleRef": role, "subjects": [subject]}, he.namespace)
     gated = pod(GATED, scheduler="default-scheduler", schedulingGates=[{"name": names.GATE}])
     wait_for(lambda: not refusal(lambda: he.client.create(PODS, gated, he.namespace)), what="his rights")
     yield he.client, he.namespace
@@ -144,9 +140,7 @@ def test_what_a_bound_pod_is_charged_stays(owner: tuple[Client, str], admin: Cli
         return refusal(lambda: by.merge_patch(PODS, name, {"metadata": change}, namespace, subresource=path))
 
     told = {what: write(change) for what, change in CHARGES.items()}
-    assert {
-        what for what, words in told.items() if "is charged stays as it was when it was bound" not in words
-    } == set()
+    assert {what for what, said in told.items() if "is charged stays as it was when it was bound" not in said} == set()
     assert not write({"labels": {"mine": "1"}, "annotations": {"mine": "1"}})
     assert not write(CHARGES["another queue"], admin)
 
@@ -243,11 +237,9 @@ NOT_MADE: dict[str, dict[str, Any]] = {
     "of another name": {**of_a_job(), "metadata": {**of_a_job()["metadata"], "name": "it"}},
     "that belongs to nobody": secret("it-ssh"),
     "certificates that are somewhere else": secret(names.CERTIFICATES, metadata=MINE),
-    "a token": {
-        **of_a_job(type="kubernetes.io/service-account-token"),
-        "metadata": {**of_a_job()["metadata"], "annotations": {"kubernetes.io/service-account.name": "default"}},
-    },
-}
+    "a token": {**of_a_job(type="kubernetes.io/service-account-token"),
+        "metadata": {**of_a_job()["metadata"], "annotations": {"kubernetes.io/service-account.name": "default"}}},
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("what", NOT_MADE)
@@ -260,7 +252,7 @@ def test_the_controller_makes_no_other_secrets(owner: tuple[Client, str], contro
     controller.create(SECRETS, secret(names.CERTIFICATES, metadata=MINE), names.SYSTEM_NAMESPACE, dry_run=True)
 
 
-def test_the_controller_leaves_the_secrets_of_others_alone(
+def test_the_controller_leaves_other_secrets_alone(
     owner: tuple[Client, str], admin: Client, controller: Client
 ) -> None:
     """It can neither change one, make it its own, nor delete it; its own it can."""
@@ -287,17 +279,14 @@ MAY: dict[str, dict[str, bool]] = {
         "create jobs.batch.volcano.sh": False,
         "get placements.muster.dev": False,  # they name victims of other namespaces
     },
-    "edit": {
-        "create jobs.batch.volcano.sh": True,
-        "create commands.bus.volcano.sh": True,
-        "patch podgroups.scheduling.volcano.sh": True,
-    },
+    "edit": {"create jobs.batch.volcano.sh": True, "create commands.bus.volcano.sh": True,
+        "patch podgroups.scheduling.volcano.sh": True},
     "admin": {"create trainingruntimes.trainer.kubeflow.org": True, "create placements.muster.dev": False},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("level", MAY)
-def test_users_get_their_rights_with_the_roles_that_they_have(
+def test_users_get_rights_with_their_roles(
     owner: tuple[Client, str], admin: Client, level: str, wait_for: WaitFor
 ) -> None:
     """Kubernetes' own roles and Muster's allow the same; what is the cluster's takes a binding for the cluster."""

@@ -46,25 +46,6 @@ def refusal(call: Callable[[], object]) -> str:
     return caught.value.message
 
 
-def test_mistakes_are_refused(client: Client, space: str) -> None:
-    """Each with both pools, by the API server's own admission."""
-    wrong = in_queue(job("wrong", space, replicas=1), "default", schedulerName="muster-b")
-    said = refusal(lambda: client.create(JOBS, wrong, space))
-    assert "node pool 'b'" in said
-    assert "the default node pool" in said
-    pod = {
-        "metadata": {"name": "wrong", "labels": {QUEUE: "b1"}},
-        "spec": {"schedulerName": "muster-c", "containers": [{"name": "main", "image": "none"}]},
-    }
-    said = refusal(lambda: client.create(PODS, pod, space))
-    assert "node pool 'c'" in said
-    assert "node pool 'b'" in said
-    child = {"metadata": {"name": "wrong", "labels": {NODE_POOL: "c"}}, "spec": {"parent": "team-b"}}
-    assert "root queue 'team-b' is of node pool 'b'" in refusal(lambda: client.create(QUEUES, child))
-    label = {"metadata": {"labels": {NODE_POOL: "b"}}}
-    assert "always of the default node pool" in refusal(lambda: client.merge_patch(QUEUES, "default", label))
-
-
 def test_a_tree_with_gangs_and_a_gang_keep_their_pool(client: Client, space: str, wait_for: WaitFor) -> None:
     """Neither the label of the root queue nor that of a PodGroup can be changed while the gang is there."""
     client.create(JOBS, in_queue(job("runs", space, replicas=1), "b1"), space)
@@ -148,8 +129,7 @@ def test_the_pool_of_a_gang_is_planned_by_commands(client: Client, space: str, w
     client.create(JOBS, in_queue(job("huge", space, replicas=OF_B + 1), "b1"), space)
     wait_for(lambda: why_waiting(client, space, "huge"), 60, "it to wait")
     dump = take(client)
-    pooled = in_pool(dump, pool_of_object(dump, "job", "huge", space))
-    report = explain(WhatIf(pooled), "job", "huge", space)
+    report = explain(WhatIf(in_pool(dump, pool_of_object(dump, "job", "huge", space))), "job", "huge", space)
     assert isinstance(report, GangReport)
     assert report.shortage is not None
     assert report.shortage.nodes == OF_B

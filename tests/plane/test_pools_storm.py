@@ -37,8 +37,7 @@ WRITES = frozenset({"create", "update", "patch", "delete"})
 def written_by(pools: Plane, space: str) -> dict[tuple[str, str], set[str]]:
     """Kind and name of objects of a namespace, and of queues → the pairs that have written them."""
     found: dict[tuple[str, str], set[str]] = {}
-    token = rights.token_file(pools.root / "tokens", "muster-scheduler-b").read_text()
-    payload = token.split(".")[1]
+    payload = rights.token_file(pools.root / "tokens", "muster-scheduler-b").read_text().split(".")[1]
     credential = f"JTI={json.loads(base64.urlsafe_b64decode(payload + '=' * (-len(payload) % 4)))['jti']}"
     with (pools.root / "audit.log").open(encoding="utf-8") as lines:
         for line in lines:

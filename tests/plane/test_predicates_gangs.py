@@ -15,6 +15,7 @@ from musterctl.plane.install import RACK
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
+WaitFor = Callable[..., Any]
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 ITSELF = {"matchLabels": {"volcano.sh/job-name": "a"}}
@@ -26,17 +27,13 @@ def term(key: str) -> list[dict[str, Any]]:
     return [{"topologyKey": key, "labelSelector": ITSELF}]
 
 
-@pytest.mark.parametrize(
-    ("demand", "replicas", "per_node", "per_rack"),
-    [
-        ({"affinity": {"podAntiAffinity": {REQUIRED: term("kubernetes.io/hostname")}}}, 8, [1] * 8, [4, 4]),
-        ({"affinity": {"podAffinity": {REQUIRED: term(RACK)}}}, 6, [6], [6]),
-        ({"topologySpreadConstraints": [SPREAD]}, 6, [3, 3], [3, 3]),
-    ],
-    ids=["one per node", "one rack", "spread over racks"],
-)
+@pytest.mark.parametrize(("demand", "replicas", "per_node", "per_rack"), [
+    ({"affinity": {"podAntiAffinity": {REQUIRED: term("kubernetes.io/hostname")}}}, 8, [1] * 8, [4, 4]),
+    ({"affinity": {"podAffinity": {REQUIRED: term(RACK)}}}, 6, [6], [6]),
+    ({"topologySpreadConstraints": [SPREAD]}, 6, [3, 3], [3, 3]),
+], ids=["one per node", "one rack", "spread over racks"])  # fmt: skip
 def test_a_gang_whose_members_mind_each_other_runs(
-    plane: Plane, namespace: str, wait_for: Callable[..., Any], demand: Any, replicas: int, per_node: Any, per_rack: Any
+    plane: Plane, namespace: str, wait_for: WaitFor, demand: Any, replicas: int, per_node: Any, per_rack: Any
 ) -> None:
     """At the first attempt: its placement is never given up."""
     client = plane.client()
@@ -51,9 +48,7 @@ def test_a_gang_whose_members_mind_each_other_runs(
     assert [placement.spec.epoch for placement in client.list(PLACEMENTS, namespace)] == [1]
 
 
-def test_workers_that_must_be_beside_their_master_wait_for_it(
-    plane: Plane, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_workers_that_must_be_beside_their_master_wait_for_it(plane: Plane, namespace: str, wait_for: WaitFor) -> None:
     """kube-scheduler refuses those that come before the master; they are tried again, and the placement stands."""
     client = plane.client()
     body = job("a", namespace, replicas=4, gpus=0)

@@ -149,7 +149,7 @@ def trial_plane(fresh_plane: Callable[..., Plane]) -> Plane:
     return fresh_plane(("etcd", "kube-apiserver"))
 
 
-def test_our_predicates_accept_the_nodes_that_kube_scheduler_accepts(
+def test_we_accept_what_kube_scheduler_accepts(
     trial_plane: Plane, wait_for: WaitFor, tmp_path: Path, seed: int
 ) -> None:
     """In two random clusters."""

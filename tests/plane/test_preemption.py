@@ -1,7 +1,4 @@
-"""Room that is made: by preemption and by moves, within disruption budgets, and with a planner that is killed.
-
-Every test has a plane of its own module: 8 nodes of 8 GPUs, all of them used by gangs of low priority.
-"""
+"""Room that is made: by preemption and by moves, within disruption budgets, and with a planner that is killed."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -24,6 +21,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 from musterctl.plane.plane import Plane
 
+WaitFor = Callable[..., Any]
 CONFIG = """
 actions: enqueue, allocate, consolidate, reclaim, preempt
 tiers:
@@ -84,8 +82,8 @@ def lost(history: History, gang: str) -> int:
     return sum(life.bound is not None and life.gone is not None for life in history.of(f"{gang}-"))
 
 
-def test_a_gang_of_high_priority_starts_whole_and_one_victim_is_enough(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+def test_a_gang_of_high_priority_has_one_victim(
+    plane: Plane, client: Client, namespace: str, wait_for: WaitFor
 ) -> None:
     """Four gangs of two nodes run; one of them goes as a whole, the others see nothing of it."""
     assert plane
@@ -101,7 +99,7 @@ def test_a_gang_of_high_priority_starts_whole_and_one_victim_is_enough(
 
 
 @pytest.mark.slow
-def test_a_job_of_kubernetes_comes_back_whole(client: Client, namespace: str, wait_for: Callable[..., Any]) -> None:
+def test_a_job_of_kubernetes_comes_back_whole(client: Client, namespace: str, wait_for: WaitFor) -> None:
     """More of its pods are evicted than its backoffLimit allows to fail.
 
     The Job controller waits 10 s before it makes pods again, twice as long for each further one: for 3 pods 40 s.
@@ -125,9 +123,7 @@ def test_a_job_of_kubernetes_comes_back_whole(client: Client, namespace: str, wa
 
 
 @pytest.mark.slow
-def test_small_gangs_move_so_that_a_large_one_fits(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_small_gangs_move_for_a_large_one(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> None:
     """A small gang is on every node; four whole nodes are there once four of them have moved to the others."""
     assert plane
     with History(client, namespace) as history:
@@ -146,9 +142,7 @@ def test_small_gangs_move_so_that_a_large_one_fits(
         assert sum(lost(history, f"small{number}") for number in range(8)) == 4
 
 
-def test_a_disruption_budget_is_respected(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_a_disruption_budget_is_respected(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> None:
     """Nobody goes while the budget forbids it; the gang starts as soon as the budget is gone."""
     assert plane
     with History(client, namespace) as history:
@@ -169,9 +163,7 @@ def test_a_disruption_budget_is_respected(
         assert lost(history, "low") == 8
 
 
-def test_a_queue_takes_back_what_another_has_borrowed(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_a_queue_takes_back_what_it_lent(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> None:
     """One queue uses the whole cluster, and another deserves half of it: whole gangs go, and the asker is whole."""
     assert plane
     make_queues(client)
@@ -190,7 +182,7 @@ def test_a_queue_takes_back_what_another_has_borrowed(
 
 
 @contextmanager
-def refused_evictions(client: Client, wait_for: Callable[..., Any], of: str = "true") -> Iterator[Callable[[], None]]:
+def refused_evictions(client: Client, wait_for: WaitFor, of: str = "true") -> Iterator[Callable[[], None]]:
     """The API server refuses evictions of some pods until the function is called; `of` is a condition in CEL."""
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/eviction"]}
     policy = {
@@ -225,13 +217,13 @@ def refused_evictions(client: Client, wait_for: Callable[..., Any], of: str = "t
 
 
 @pytest.fixture
-def nobody_is_evicted(plane: Plane, wait_for: Callable[..., Any]) -> Iterator[Callable[[], None]]:
+def nobody_is_evicted(plane: Plane, wait_for: WaitFor) -> Iterator[Callable[[], None]]:
     """The API server refuses evictions until the function is called."""
     with refused_evictions(plane.client(), wait_for) as allow:
         yield allow
 
 
-def _full(client: Client, namespace: str, wait_for: Callable[..., Any], queue: str = "default") -> list[str]:
+def _full(client: Client, namespace: str, wait_for: WaitFor, queue: str = "default") -> list[str]:
     """Four gangs of two nodes run; their names."""
     names = [f"low{number}" for number in range(4)]
     for name in names:
@@ -241,14 +233,14 @@ def _full(client: Client, namespace: str, wait_for: Callable[..., Any], queue: s
     return names
 
 
-def to_preempt(client: Client, namespace: str, wait_for: Callable[..., Any]) -> tuple[list[str], int]:
+def to_preempt(client: Client, namespace: str, wait_for: WaitFor) -> tuple[list[str], int]:
     """A gang of high priority asks; who runs, and how many pods have to go."""
     names = _full(client, namespace, wait_for)
     submit(client, namespace, "asker", 2, "high")
     return names, 2
 
 
-def to_reclaim(client: Client, namespace: str, wait_for: Callable[..., Any]) -> tuple[list[str], int]:
+def to_reclaim(client: Client, namespace: str, wait_for: WaitFor) -> tuple[list[str], int]:
     """A gang of a queue that deserves half of the plane asks, which another queue uses."""
     make_queues(client)
     names = _full(client, namespace, wait_for, "borrower")
@@ -256,7 +248,7 @@ def to_reclaim(client: Client, namespace: str, wait_for: Callable[..., Any]) -> 
     return names, 4
 
 
-def to_consolidate(client: Client, namespace: str, wait_for: Callable[..., Any]) -> tuple[list[str], int]:
+def to_consolidate(client: Client, namespace: str, wait_for: WaitFor) -> tuple[list[str], int]:
     """A gang asks for four whole nodes, and on each node there is a small gang."""
     submit(client, namespace, "wide", 8, "low", gpus=5)
     wait_for(lambda: runs(client, namespace, "wide", 8), 60, "wide")
@@ -277,7 +269,7 @@ def test_a_planner_that_is_killed_before_the_evictions_goes_on_with_them(
     plane: Plane,
     client: Client,
     namespace: str,
-    wait_for: Callable[..., Any],
+    wait_for: WaitFor,
     nobody_is_evicted: Callable[[], None],
     ask: Callable[..., tuple[list[str], int]],
 ) -> None:
@@ -302,7 +294,7 @@ def test_a_planner_that_is_killed_before_the_evictions_goes_on_with_them(
 @pytest.mark.long
 @pytest.mark.parametrize("owner", ["restarts its gang", "makes lost pods anew"])
 def test_a_planner_that_is_killed_between_two_evictions_goes_on_with_the_second(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any], owner: str
+    plane: Plane, client: Client, namespace: str, wait_for: WaitFor, owner: str
 ) -> None:
     """One member of a victim has gone when it dies: after the restart the same gang gives the rest, and nobody else."""
     names = [f"low{number}" for number in range(4)]
@@ -335,8 +327,8 @@ def test_a_planner_that_is_killed_between_two_evictions_goes_on_with_the_second(
 
 
 @pytest.mark.long
-def test_a_planner_that_is_killed_while_victims_end_keeps_the_room(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
+def test_a_planner_killed_as_victims_end_keeps_room(
+    plane: Plane, client: Client, namespace: str, wait_for: WaitFor
 ) -> None:
     """Victims end slowly; whoever plans next waits for them, evicts nobody else, and the gang starts in one piece."""
     with History(client, namespace) as history:
@@ -346,9 +338,7 @@ def test_a_planner_that_is_killed_while_victims_end_keeps_the_room(
         for pod in pods:
             client.merge_patch(PODS, pod.metadata.name, {"metadata": {"finalizers": ["example.com/slow"]}}, namespace)
         submit(client, namespace, "high", 8, "high")
-        wait_for(
-            lambda: all(pod.metadata.deletion_timestamp for pod in pods_of(client, namespace, "low")), 30, "evictions"
-        )
+        wait_for(lambda: all(pod.metadata.deletion_timestamp for pod in pods_of(client, namespace, "low")), 30, "marks")
         plane.part("extender").kill()
         plane.part("extender").start()
         for pod in pods:

@@ -1,7 +1,4 @@
-"""What a Job costs in writes and reviews, held against the table in docs/architecture.md.
-
-Calls of the API server are counted in its audit log, those of the webhook in its metrics.
-"""
+"""What a Job costs in writes and reviews, held against the table in docs/architecture.md."""
 
 import re
 import urllib.request

@@ -42,8 +42,7 @@ def make_queue(client: Client, name: str, selector: str = "") -> None:
 
 def a_group(name: str, queue: str) -> dict[str, Any]:
     """A gang of one that calls itself critical."""
-    spec = {"minMember": 1, "queue": queue, "priorityClassName": CRITICAL}
-    return {"metadata": {"name": name}, "spec": spec}
+    return {"metadata": {"name": name}, "spec": {"minMember": 1, "queue": queue, "priorityClassName": CRITICAL}}
 
 
 def why(group: PodGroup) -> str:
@@ -52,9 +51,7 @@ def why(group: PodGroup) -> str:
     return next((each.reason for each in waits), "")
 
 
-def test_another_teams_gang_stays(
-    client: Client, namespace: str, make_tenant: Callable[[str], Tenant], wait_for: WaitFor
-) -> None:
+def test_gang_stays(client: Client, namespace: str, make_tenant: Callable[[str], Tenant], wait_for: WaitFor) -> None:
     """First by its priority, then by the queue, at admission and in the planner."""
     make_queue(client, "vision")
     client.merge_patch(NAMESPACES, namespace, {"metadata": {"labels": {"team": "vision"}}})
@@ -74,9 +71,7 @@ def test_another_teams_gang_stays(
     assert uids_of(client, namespace) == before
 
     make_queue(client, "vision", "team=vision")
-    wait_for(
-        lambda: why(ours.get(POD_GROUPS, "grab", greedy.namespace)) == "QueueNotForNamespace", 30, "the queue closes"
-    )
+    wait_for(lambda: why(ours.get(POD_GROUPS, "grab", greedy.namespace)) == "QueueNotForNamespace", 30, "it closes")
     with pytest.raises(APIError, match="may not use queue 'vision': queue 'vision' is for namespaces with team=vision"):
         ours.create(POD_GROUPS, a_group("again", "vision"), greedy.namespace)
     labelled = pod("lone", scheduler="muster", metadata={"labels": {QUEUE: "vision"}})
@@ -86,9 +81,7 @@ def test_another_teams_gang_stays(
     assert runs(client, namespace, "prod", 8)
 
 
-def test_a_locked_namespace_keeps_to_its_queue(
-    client: Client, make_tenant: Callable[[str], Tenant], wait_for: WaitFor
-) -> None:
+def test_a_locked_namespace_is_kept(client: Client, make_tenant: Callable[[str], Tenant], wait_for: WaitFor) -> None:
     """A pod's own label is set back, a Job that names another queue is refused."""
     make_queue(client, "ours")
     held = make_tenant("held")

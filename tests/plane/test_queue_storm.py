@@ -1,10 +1,4 @@
-"""A randomised storm of queues and priorities: room is made for gangs, processes are killed, and nothing is in vain.
-
-Two departments, one with two teams, share a plane that has work for all of them the whole time; gangs have three
-priorities, and most of them say how long they run. Whoever loses pods starts again. In the end every Job has completed;
-nobody was evicted for a gang that then did not start, nor after its end, and no queue waited longer than a reservation
-had promised it. The seed is printed; MUSTER_SEED repeats a run.
-"""
+"""A randomised storm of queues and priorities: room is made for gangs, processes are killed, and nothing is in vain."""
 
 import random
 import sys

@@ -10,17 +10,10 @@ from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Invalid
-from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
 MakeQueue = Callable[..., Queue]
-
-
-@pytest.fixture
-def client(plane: Plane) -> Client:
-    """A client."""
-    return plane.client()
 
 
 def command(client: Client, namespace: str, action: str, target: Queue) -> None:
@@ -63,27 +56,3 @@ def test_closed_with_what_is_in_it(client: Client, namespace: str, make_queue: M
         command(client, namespace, "OpenQueue", made)
         wait_for(lambda: client.get(QUEUES, name).status.state == "Open")
         wait_for(lambda: not client.list(COMMANDS, namespace))
-
-
-def test_children_follow_their_parent(client: Client, namespace: str, make_queue: MakeQueue, wait_for: WaitFor) -> None:
-    """Also when a client writes the state itself, as it does before it deletes a queue."""
-    parent = make_queue("p")
-    child = make_queue("c", parent=parent.metadata.name)
-    wait_for(lambda: client.get(QUEUES, parent.metadata.name).status.state == "Open")
-    patch = {"status": {"state": "Closed"}}
-    client.merge_patch(QUEUES, parent.metadata.name, patch, subresource="status")
-    wait_for(lambda: client.get(QUEUES, child.metadata.name).status.state == "Closed")
-    found = client.get(QUEUES, child.metadata.name)
-    assert found.metadata.annotations["volcano.sh/closed-by-parent"] == "true"
-    command(client, namespace, "OpenQueue", parent)
-    wait_for(lambda: client.get(QUEUES, child.metadata.name).status.state == "Open")
-    wait_for(lambda: not client.get(QUEUES, child.metadata.name).metadata.annotations)
-
-
-def test_a_tree_that_does_not_add_up_is_refused(make_queue: MakeQueue) -> None:
-    """All at once, with paths."""
-    parent = make_queue("p", capability={"cpu": 4}, deserved={"cpu": 2})
-    with pytest.raises(Invalid) as found:
-        make_queue("c", parent=parent.metadata.name, capability={"cpu": 5}, deserved={"cpu": 3})
-    assert "spec.capability[cpu]" in str(found.value)
-    assert "spec.deserved[cpu]" in str(found.value)

@@ -19,6 +19,7 @@ from musterctl.plane.install import node_objects
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.alone]
+WaitFor = Callable[..., Any]
 RECOVERY_S = 90.0
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 CSI_NODES: Resource[dict[str, Any]] = Resource(
@@ -48,26 +49,31 @@ def client(plane: Plane) -> Iterator[Client]:
 
 
 @pytest.fixture
-def planned(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
-) -> Callable[[int, int], Placement]:
-    """Stops kube-scheduler and submits a gang: its placement stands, its pods are pinned, none is bound.
+def planned(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> Iterator[Placement]:
+    """Stops kube-scheduler and submits a gang of four: its placement stands, its pods are pinned, none is bound.
 
     The extender plans on while kube-scheduler's lease lasts.
     """
+    wait_for(lambda: metric(plane, "extender", 'muster_leading{pool=""}') == 1, 30, "the extender to lead")
+    # Its room may be that of the test before still: then its pods are made before it is planned.
+    wait_for(lambda: not client.list(PODS, label_selector=f"{JOB_NAME}=gang"), 30, "the pods before to be gone")
+    plane.part("muster-scheduler").kill()
+    client.create(JOBS, job("gang", namespace, replicas=4, gpus=8), namespace)
+    wait_for(lambda: client.list(PLACEMENTS, namespace), 30, "the placement")
+    wait_for(lambda: len(client.list(PODS, namespace)) == 4, 30, "the pods")
+    yield client.list(PLACEMENTS, namespace)[0]
+    client.delete(JOBS, "gang", namespace)
 
-    def make(replicas: int, gpus: int) -> Placement:
-        wait_for(lambda: metric(plane, "extender", 'muster_leading{pool=""}') == 1, 30, "the extender to lead")
-        # Its room may be that of the test before still: then its pods are made before it is planned.
-        wait_for(lambda: not client.list(PODS, label_selector=f"{JOB_NAME}=gang"), 30, "the pods before to be gone")
-        plane.part("muster-scheduler").kill()
-        client.create(JOBS, job("gang", namespace, replicas=replicas, gpus=gpus), namespace)
-        wait_for(lambda: client.list(PLACEMENTS, namespace), 30, "the placement")
-        wait_for(lambda: len(client.list(PODS, namespace)) == replicas, 30, "the pods")
-        placement: Placement = client.list(PLACEMENTS, namespace)[0]
-        return placement
 
-    return make
+@pytest.fixture
+def runs_again(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> Callable[[], None]:
+    """Starts kube-scheduler, and waits until the gang of four runs."""
+
+    def start() -> None:
+        start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
+        wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
+
+    return start
 
 
 def runs(client: Client, namespace: str, replicas: int) -> bool:
@@ -105,27 +111,24 @@ def lose(client: Client, node: str) -> None:
 @pytest.mark.parametrize("happens", [cordon, taint, lose])
 def test_a_node_that_cannot_be_used_any_more_at_the_binding_is_not_used(
     happens: Callable[[Client, str], None],
-    plane: Plane,
     client: Client,
     namespace: str,
-    planned: Callable[[int, int], Placement],
-    wait_for: Callable[..., Any],
+    planned: Placement,
+    runs_again: Callable[[], None],
+    wait_for: WaitFor,
 ) -> None:
     """The placement is abandoned, pinned pods are deleted, the next epoch goes elsewhere."""
-    first = planned(4, 8)
-    node = first.spec.pod_sets[0].runs[0].node
+    node = planned.spec.pod_sets[0].runs[0].node
     with History(client, namespace) as history:
         happens(client, node)
-        wait_for(lambda: epoch(client, namespace) > first.spec.epoch, 30, "a new placement")
-        start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
-        wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
+        wait_for(lambda: epoch(client, namespace) > planned.spec.epoch, 30, "a new placement")
+        runs_again()
         assert node not in nodes_of_pods(client, namespace)
         assert history.half_placed_s("gang-", 4) < 10
-    client.delete(JOBS, "gang", namespace)
 
 
-def test_a_node_that_kube_scheduler_refuses_for_a_reason_of_its_own_is_left_out(
-    client: Client, namespace: str, wait_for: Callable[..., Any]
+def test_a_node_that_kube_scheduler_alone_refuses_is_left_out(
+    client: Client, namespace: str, wait_for: WaitFor
 ) -> None:
     """Here because of CSI limits, which Muster does not model: the gang goes elsewhere, and its placement says why."""
     driver, target = f"{namespace}.example.com", "node-0000"
@@ -163,11 +166,10 @@ def test_a_node_that_kube_scheduler_refuses_for_a_reason_of_its_own_is_left_out(
 
 @pytest.mark.long
 def test_a_slot_that_somebody_else_takes_is_given_up(
-    plane: Plane, client: Client, namespace: str, planned: Callable[..., Placement], wait_for: Callable[..., Any]
+    client: Client, namespace: str, planned: Placement, runs_again: Callable[[], None]
 ) -> None:
     """A pod that was bound by another hand holds the GPUs of a planned node."""
-    first = planned(4, 8)
-    stolen = first.spec.pod_sets[0].runs[0].node
+    stolen = planned.spec.pod_sets[0].runs[0].node
     thief = {
         "metadata": {"name": "thief"},
         "spec": {
@@ -176,72 +178,46 @@ def test_a_slot_that_somebody_else_takes_is_given_up(
         },
     }
     client.create(PODS, thief, namespace)
-    start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
-    wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
+    runs_again()
     members = [pod for pod in client.list(PODS, namespace) if pod.metadata.name != "thief"]
     assert stolen not in {pod.spec.node_name for pod in members}
-    assert epoch(client, namespace) > first.spec.epoch
-    client.delete(JOBS, "gang", namespace)
+    assert epoch(client, namespace) > planned.spec.epoch
 
 
 @pytest.mark.long
-def test_a_placement_that_somebody_deletes_is_made_again(
-    plane: Plane, client: Client, namespace: str, planned: Callable[..., Placement], wait_for: Callable[..., Any]
+@pytest.mark.parametrize("kind", [PLACEMENTS, POD_GROUPS], ids=lambda kind: kind.kind)
+def test_what_somebody_deletes_is_made_again(
+    client: Client, namespace: str, planned: Placement, runs_again: Callable[[], None], kind: Resource[Any]
 ) -> None:
-    """With a later epoch than that of the pods that are pinned already."""
-    first = planned(4, 8)
-    client.delete(PLACEMENTS, first.metadata.name, namespace)
-    start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
-    wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
-    client.delete(JOBS, "gang", namespace)
+    """A placement has a later epoch than that of the pods that are pinned already; it goes with its PodGroup."""
+    client.delete(kind, planned.metadata.name, namespace)
+    runs_again()
 
 
 @pytest.mark.long
 def test_a_placement_that_somebody_edits_does_no_harm(
-    plane: Plane, client: Client, namespace: str, planned: Callable[..., Placement], wait_for: Callable[..., Any]
+    client: Client, namespace: str, planned: Placement, runs_again: Callable[[], None]
 ) -> None:
     """All members on one node, says the edit; the pods are pinned elsewhere, so they are planned again."""
-    first = planned(4, 8)
-    node = first.spec.pod_sets[0].runs[0].node
-    spec = {"podSets": [{"name": "worker", "runs": [{"node": node, "count": 4}]}]}
-    client.merge_patch(PLACEMENTS, first.metadata.name, {"spec": spec}, namespace)
-    start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
+    spec = {"podSets": [{"name": "worker", "runs": [{"node": planned.spec.pod_sets[0].runs[0].node, "count": 4}]}]}
+    client.merge_patch(PLACEMENTS, planned.metadata.name, {"spec": spec}, namespace)
     with History(client, namespace) as history:
-        wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
+        runs_again()
         alive = [life for life in history.of("gang-") if life.gone is None]
         assert len({life.node for life in alive}) == 4
-    client.delete(JOBS, "gang", namespace)
 
 
 @pytest.mark.long
-def test_a_pod_group_that_somebody_deletes_is_made_again(
-    plane: Plane, client: Client, namespace: str, planned: Callable[..., Placement], wait_for: Callable[..., Any]
-) -> None:
-    """Its placement goes with it; a new one follows."""
-    first = planned(4, 8)
-    client.delete(POD_GROUPS, first.metadata.name, namespace)
-    start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
-    wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
-    client.delete(JOBS, "gang", namespace)
-
-
-@pytest.mark.long
-def test_a_member_that_is_deleted_on_its_way_comes_again(
-    plane: Plane, client: Client, namespace: str, planned: Callable[..., Placement], wait_for: Callable[..., Any]
-) -> None:
+@pytest.mark.usefixtures("planned")
+def test_a_member_deleted_on_its_way_is_back(client: Client, namespace: str, runs_again: Callable[[], None]) -> None:
     """Its slot is still held."""
-    planned(4, 8)
     deleted = client.list(PODS, namespace)[0]
     client.delete(PODS, deleted.metadata.name, namespace, uid=deleted.metadata.uid)
-    start_at_once(plane, "muster-scheduler", SCHEDULER_LEASE)
-    wait_for(lambda: runs(client, namespace, 4), RECOVERY_S, "the gang to run")
-    client.delete(JOBS, "gang", namespace)
+    runs_again()
 
 
 @pytest.mark.long
-def test_the_api_server_goes_away_in_the_middle_of_a_gang(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_the_api_server_goes_away_meanwhile(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> None:
     """Everybody waits for it and goes on."""
     client.create(JOBS, job("gang", namespace, replicas=32, gpus=2), namespace)
     wait_for(lambda: client.list(PODS, namespace), 30, "the first pod")
@@ -261,9 +237,7 @@ def test_the_api_server_goes_away_in_the_middle_of_a_gang(
 
 
 @pytest.mark.long
-def test_a_placement_that_is_given_up_costs_a_job_nothing(
-    plane: Plane, client: Client, namespace: str, wait_for: Callable[..., Any]
-) -> None:
+def test_giving_a_placement_up_costs_no_job(plane: Plane, client: Client, namespace: str, wait_for: WaitFor) -> None:
     """Its pinned pods go as evicted ones do, which a Job of Kubernetes does not count as failures.
 
     They are two, as the Job controller waits for twice as long before it makes each further one again.

@@ -1,8 +1,7 @@
 """What shaped pods need to meet is made when the first of them is seen: Services, and keys for MPI."""
 
 from base64 import b64decode
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS, SECRETS, SERVICES
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
-from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 
@@ -22,18 +20,10 @@ RAW_SERVICES: Resource[JSON] = Resource("", "v1", "services", "Service", dict[st
 RAW_PODS: Resource[JSON] = Resource("", "v1", "pods", "Pod", dict[str, Any])
 
 
-@pytest.fixture
-def client(plane: Plane) -> Iterator[Client]:
-    """A client of the session's plane."""
-    with closing(plane.client()) as client:
-        yield client
-
-
 def job(framework: str, **annotations: str) -> JSON:
     """An Indexed Job of two pods, placed by the cluster's own scheduler."""
     labels = {"muster.dev/framework": framework}
-    container = {"name": "node", "image": "none", "command": ["sleep", "1000"]}
-    pods = {"restartPolicy": "Never", "containers": [container]}
+    pods = {"restartPolicy": "Never", "containers": [{"name": "node", "image": "none", "command": ["sleep", "1000"]}]}
     template = {"metadata": {"labels": labels, "annotations": annotations}, "spec": pods}
     spec = {"completionMode": "Indexed", "completions": 2, "parallelism": 2, "template": template}
     return {"metadata": {"name": "train", "labels": labels}, "spec": spec}

@@ -1,7 +1,4 @@
-"""Two pairs of kube-scheduler and extender: one leads, and one that was frozen does not act on what it remembers.
-
-kube-scheduler's identity begins with the host's name, so the second pair gets a host name of its own (a UTS namespace).
-"""
+"""Two pairs of kube-scheduler and extender: one leads, and one that was frozen does not act on what it remembers."""
 
 import os
 import signal
@@ -40,9 +37,7 @@ def second_pair(plane: Plane, tmp_path: Path) -> Iterator[list[subprocess.Popen[
     file.write_text(yaml.safe_dump(config))
     commands = [
         resettled(
-            plane.commandlines.command("extender"),
-            tmp_path / "extender.yaml",
-            {"port": extender, "statusPort": status},
+            plane.commandlines.command("extender"), tmp_path / "extender.yaml", {"port": extender, "statusPort": status}
         ),
         replaced(scheduler, {"--config": file, "--secure-port": secure}),
     ]
@@ -60,10 +55,7 @@ def holder(client: Client) -> str:
 
 
 def test_a_frozen_leader_binds_nothing_when_it_wakes_up(
-    plane: Plane,
-    namespace: str,
-    second_pair: list[subprocess.Popen[bytes]],
-    wait_for: Callable[..., Any],
+    plane: Plane, namespace: str, second_pair: list[subprocess.Popen[bytes]], wait_for: Callable[..., Any]
 ) -> None:
     """The other pair takes over and places the gang; the woken one neither binds nor plans."""
     client = plane.client()

@@ -5,15 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from gang_jobs import History, job, lone_pod, runs
+from planes import Muster
 
 from muster.api.kubernetes.core import NODES, PODS, Pod
 from muster.api.kubernetes.meta import ReportedCondition, parse_time
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
-from musterctl.app import main
 from musterctl.plane.plane import Plane
 
 pytestmark = [pytest.mark.plane, pytest.mark.long, pytest.mark.alone]
@@ -37,9 +36,7 @@ def test_short_gangs_run_before_a_large_one_and_long_ones_after_it_although_the_
     everything = len(client.list(NODES))
 
     def placement() -> Placement | None:
-        return next(
-            (each for each in client.list(PLACEMENTS, namespace) if each.metadata.name.startswith("big-")), None
-        )
+        return next((one for one in client.list(PLACEMENTS, namespace) if one.metadata.name.startswith("big-")), None)
 
     def is_reserved() -> bool:
         found = placement()
@@ -67,14 +64,9 @@ def test_short_gangs_run_before_a_large_one_and_long_ones_after_it_although_the_
         assert after is not None
         assert (after.metadata.uid, after.spec) == (before.metadata.uid, before.spec)
         assert after.status.expected_at == before.status.expected_at
-        told = CliRunner().invoke(
-            main, ["explain", "job", "big", "-n", namespace, "--kubeconfig", str(plane.kubeconfig)]
-        )
-        assert f"reserved: {everything} nodes" in told.output, told.output
-        told = CliRunner().invoke(
-            main, ["explain", "job", "long", "-n", namespace, "--kubeconfig", str(plane.kubeconfig)]
-        )
-        assert "it would run into the reservation of" in told.output, told.output
+        typed = Muster(plane.kubeconfig)
+        assert f"reserved: {everything} nodes" in typed("explain", "job", "big", "-n", namespace)
+        assert "it would run into the reservation of" in typed("explain", "job", "long", "-n", namespace)
 
         wait_for(lambda: all(life.bound for life in history.of("big-")), OLD_S + 30, "the large gang to start")
         wait_for(lambda: any(life.bound for life in history.of("long-")), 30, "the long gang to start")

@@ -20,6 +20,7 @@ from musterctl.plane.plane import Plane
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 
 JSON = dict[str, Any]
+WaitFor = Callable[..., Any]
 REPLICA_SETS = Resource("apps", "v1", "replicasets", "ReplicaSet", Object)
 GATE = "scheduling.volcano.sh/queue-allocation-gate"
 MEMBERS = {"node-0000", "node-0001"}
@@ -90,24 +91,18 @@ def reviews(plane: Plane) -> float:
 
 
 @pytest.mark.parametrize(("namespace", "annotations"), [("research", {}), ("queued", {}), ("default", ODD)])
-def test_a_pod_runs_on_the_nodes_of_its_group(
-    client: Client, wait_for: Callable[..., Any], namespace: str, annotations: JSON
-) -> None:
+def test_a_pod_runs_on_its_groups_nodes(client: Client, wait_for: WaitFor, namespace: str, annotations: JSON) -> None:
     """By its namespace or an annotation, whatever that is written with; it need not say anything else."""
     made = client.create(PODS, pod("plain", annotations=annotations), namespace)
     assert made.spec.scheduler_name in {"volcano", "muster"}
-    node = wait_for(lambda: client.get(PODS, "plain", namespace).spec.node_name, 60, "a node")
-    assert node in MEMBERS
+    assert wait_for(lambda: client.get(PODS, "plain", namespace).spec.node_name, 60, "a node") in MEMBERS
     client.delete(PODS, "plain", namespace, grace_period_s=0)
 
 
-def test_a_gang_is_planned_on_the_nodes_of_its_group(
-    grouped: Plane, client: Client, wait_for: Callable[..., Any]
-) -> None:
+def test_a_gang_is_planned_on_the_nodes_of_its_group(grouped: Plane, client: Client, wait_for: WaitFor) -> None:
     """The group stands in the Job's templates, so the gang is planned once, and its pods need not be sent."""
     before = reviews(grouped)
-    made = client.create(JOBS, job("train", "research", replicas=2), "research")
-    template = made.spec.tasks[0].template["spec"]
+    template = client.create(JOBS, job("train", "research", replicas=2), "research").spec.tasks[0].template["spec"]
     assert (template["nodeSelector"], template["schedulerName"]) == ({"pool": "research"}, "volcano")
 
     def nodes() -> set[str]:
@@ -135,7 +130,7 @@ def test_a_manifest_can_be_applied_again(grouped: Plane, client: Client) -> None
     client.delete(JOBS, "again", "queued")
 
 
-def test_a_group_of_the_clusters_scheduler(client: Client, wait_for: Callable[..., Any]) -> None:
+def test_a_group_of_the_clusters_scheduler(client: Client, wait_for: WaitFor) -> None:
     """Its pods do not come to Muster, even where their namespace has a queue."""
     annotations = {"volcano.sh/resource-group": "cluster", GATE: "true"}
     made = client.create(PODS, pod("other", annotations=annotations, schedulerName="muster"), "default")
@@ -144,18 +139,15 @@ def test_a_group_of_the_clusters_scheduler(client: Client, wait_for: Callable[..
     client.delete(PODS, "other", "default", grace_period_s=0)
 
 
-@pytest.mark.parametrize(
-    ("namespace", "annotations", "expected"),
-    [
-        ("research", {}, 1),
-        ("research", {GATE: "true"}, 1),
-        ("queued", {GATE: "true", **ODD}, 1),
-        ("default", ODD, 1),
-        ("default", {GATE: "true"}, 1),
-        ("default", {GATE: "false"}, 0),
-        ("default", {}, 0),
-    ],
-)
+@pytest.mark.parametrize(("namespace", "annotations", "expected"), [
+    ("research", {}, 1),
+    ("research", {GATE: "true"}, 1),
+    ("queued", {GATE: "true", **ODD}, 1),
+    ("default", ODD, 1),
+    ("default", {GATE: "true"}, 1),
+    ("default", {GATE: "false"}, 0),
+    ("default", {}, 0),
+])  # fmt: skip
 def test_a_pod_is_sent_once(grouped: Plane, client: Client, namespace: str, annotations: JSON, expected: int) -> None:
     """However many reasons there are; and not without any."""
     before = reviews(grouped)
@@ -164,26 +156,22 @@ def test_a_pod_is_sent_once(grouped: Plane, client: Client, namespace: str, anno
     client.delete(PODS, "counted", namespace, grace_period_s=0)
 
 
-@pytest.mark.parametrize(
-    ("owner", "taken"),
-    [
-        ({}, True),
-        ({"controller": False}, True),
-        ({"controller": True}, False),
-        ({"controller": True, "apiVersion": "batch/v1"}, True),
-    ],
-)
+@pytest.mark.parametrize(("owner", "taken"), [
+    ({}, True),
+    ({"controller": False}, True),
+    ({"controller": True}, False),
+    ({"controller": True, "apiVersion": "batch/v1"}, True),
+])  # fmt: skip
 def test_a_pod_of_a_job_is_as_its_template(client: Client, owner: JSON, taken: bool) -> None:  # noqa: FBT001 - a column
     """Only a controller has made the pod from a template; other owners leave it to its group."""
     owned = pod("owned")
     reference = {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "j", "uid": "u", **owner}
     owned["metadata"]["ownerReferences"] = [reference]
-    made = client.create(PODS, owned, "research", dry_run=True)
-    assert (made.spec.scheduler_name == "volcano") == taken
+    assert (client.create(PODS, owned, "research", dry_run=True).spec.scheduler_name == "volcano") == taken
 
 
 @pytest.mark.parametrize("labels", [{}, {"muster.dev/queue": "default"}])
-def test_a_pod_waits_behind_volcanos_gate(client: Client, wait_for: Callable[..., Any], labels: JSON) -> None:
+def test_a_pod_waits_behind_volcanos_gate(client: Client, wait_for: WaitFor, labels: JSON) -> None:
     """While there is no room it is no candidate of kube-scheduler's; it loses its gates when it is pinned."""
     client.create(PODS, pod("first", gpus=8, nodeName=OUTSIDE), "default")
     template = pod("", gpus=8, annotations={GATE: "true"}, schedulerName="volcano", restartPolicy="Always")
@@ -210,7 +198,7 @@ def test_a_pod_waits_behind_volcanos_gate(client: Client, wait_for: Callable[...
     wait_for(lambda: not client.list(PODS, "default"), 60, "the pods to be gone")
 
 
-def test_a_bare_pod_waits_behind_volcanos_gate(client: Client, wait_for: Callable[..., Any]) -> None:
+def test_a_bare_pod_waits_behind_volcanos_gate(client: Client, wait_for: WaitFor) -> None:
     """It gets a PodGroup of its own, and its node with it."""
     client.create(PODS, pod("bare", annotations={GATE: "true"}, schedulerName="volcano"), "default")
     found = wait_for(lambda: (now := client.get(PODS, "bare", "default")).spec.node_name and now, 60, "a node")

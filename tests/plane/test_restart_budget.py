@@ -5,12 +5,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from gang_jobs import job, runs
+from gang_jobs import job
 from leases import start_at_once
 from train_jobs import EXIT, TrainStory, train_job
 
 from muster.api import names
-from muster.api.kubernetes.core import PODS
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from musterctl.plane.plane import Plane
@@ -54,19 +53,6 @@ def test_a_crash_loop_ends_by_its_budget(plane: Plane, client: Client, namespace
     assert (status.state.reason, status.retry_count) == ("RestartBudgetSpent", 2)
     told = "the restart budget is spent, 2 in 1h, and it failed once more: exit code 3 (3 times)"
     assert status.state.message.startswith(told)
-
-
-def test_evictions_are_free(client: Client, namespace: str, wait_for: WaitFor) -> None:
-    """A Job whose budget is 0 starts again after each of them, and has used up no retry."""
-    client.create(JOBS, budgeted("free", namespace, "0 in 1h", None), namespace)
-    for _ in range(2):
-        wait_for(lambda: runs(client, namespace, "free", 1), 60, "the Job")
-        [pod] = client.list(PODS, namespace)
-        version = client.get(JOBS, "free", namespace).status.version
-        client.evict(namespace, pod.metadata.name, pod.metadata.uid)
-        wait_for(lambda version=version: client.get(JOBS, "free", namespace).status.version > version, 60, "a restart")
-    wait_for(lambda: runs(client, namespace, "free", 1), 60, "the Job")
-    assert client.get(JOBS, "free", namespace).status.retry_count == 0
 
 
 def test_a_train_job_has_the_budget_of_its_gang(client: Client, namespace: str, wait_for: WaitFor) -> None:

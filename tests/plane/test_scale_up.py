@@ -1,8 +1,4 @@
-"""Gangs whose nodes do not exist yet get them: autoscalers see who waits for nodes, and nobody else.
-
-The autoscalers are simulated: one adds nodes for pods that say Unschedulable and do not fit, as cluster-autoscaler and
-Karpenter do, and one answers ProvisioningRequests.
-"""
+"""Gangs whose nodes do not exist yet get them: autoscalers see who waits for nodes, and nobody else."""
 
 import contextlib
 import json
@@ -240,9 +236,7 @@ def test_only_the_first_of_a_queue_asks_and_a_gang_that_loses_its_turn_is_gated_
     wait_for(lambda: reasons("first") == ["SchedulingGated"] * 2, 30, "the first gang to be gated again")
 
 
-def test_the_first_pod_of_a_waiting_gang_says_why_whatever_the_mode(
-    client: Client, namespace: str, wait_for: Wait
-) -> None:
+def test_the_first_pod_of_a_waiting_gang_says_why_by_each_mode(client: Client, namespace: str, wait_for: Wait) -> None:
     """The words of the PodGroup, behind Muster's name; the other pods keep the API server's words."""
     submit(client, namespace, "runs", 1)
     wait_for(lambda: runs(client, namespace, "runs", 1), 30, "a gang to run")
@@ -293,9 +287,7 @@ def answer(client: Client, namespace: str, **conditions: tuple[str, str]) -> str
     return name
 
 
-def test_without_the_kind_the_gang_says_so(
-    client: Client, namespace: str, wait_for: Wait, queue: Callable[..., str]
-) -> None:
+def test_without_the_kind(client: Client, namespace: str, wait_for: Wait, queue: Callable[..., str]) -> None:
     """Nothing else can tell why no nodes come."""
     submit(client, namespace, "asks", 2, queue({SCALE_UP: "provisioning-request"}))
     wait_for(lambda: waits(client, namespace, "asks").reason == "ProvisioningNotServed", 30, "the gang to say so")
@@ -328,13 +320,10 @@ def test_a_request_that_is_provisioned_starts_the_gang_and_is_withdrawn(
 
 
 @pytest.mark.usefixtures("kind")
-@pytest.mark.parametrize(
-    ("conditions", "reason"),
-    [
-        ({"Provisioned": ("False", "CapacityIsNotFound")}, "ProvisioningRefused"),
-        ({"Accepted": ("True", "Accepted"), "Failed": ("True", "NoSuchClass")}, "ProvisioningFailed"),
-    ],
-)
+@pytest.mark.parametrize(("conditions", "reason"), [
+    ({"Provisioned": ("False", "CapacityIsNotFound")}, "ProvisioningRefused"),
+    ({"Accepted": ("True", "Accepted"), "Failed": ("True", "NoSuchClass")}, "ProvisioningFailed"),
+])  # fmt: skip
 def test_what_the_autoscaler_refuses_its_gang_says(
     client: Client,
     namespace: str,
@@ -353,11 +342,8 @@ def test_what_the_autoscaler_refuses_its_gang_says(
 
 
 @pytest.mark.usefixtures("kind")
-def test_a_request_that_nobody_answers_times_out(
-    client: Client, namespace: str, wait_for: Wait, queue: Callable[..., str]
-) -> None:
+def test_an_unanswered_request_ends(client: Client, namespace: str, wait_for: Wait, queue: Callable[..., str]) -> None:
     """After the time that the queue gives."""
-    annotations = {SCALE_UP: "provisioning-request", SCALE_UP_TIMEOUT: "3s"}
-    submit(client, namespace, "asks", 2, queue(annotations))
+    submit(client, namespace, "asks", 2, queue({SCALE_UP: "provisioning-request", SCALE_UP_TIMEOUT: "3s"}))
     wait_for(lambda: waits(client, namespace, "asks").reason == "ProvisioningTimedOut", 30, "the reason")
     assert "no autoscaler has taken it up" in waits(client, namespace, "asks").message

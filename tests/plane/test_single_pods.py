@@ -69,7 +69,7 @@ def test_whoever_is_killed_before_the_pod_is_bound_takes_it_up_again(
 
 
 @pytest.mark.slow
-def test_a_node_that_cannot_be_used_any_more_is_left_for_another_one(
+def test_a_node_that_is_lost_is_left_for_another_one(
     plane: Plane, client: Client, namespace: str, wait_for: WaitFor
 ) -> None:
     """There is something to tell then: an object with a later epoch takes the place of the note."""

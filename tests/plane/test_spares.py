@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from gang_jobs import job, metric, runs
+from planes import Muster
 from priorities import make_classes
 
 from muster.api import names
@@ -15,7 +15,6 @@ from muster.api.kubernetes.core import EVENTS, NODES, PODS, Pod
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
-from musterctl.app import main
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import EXTENDER
 
@@ -36,18 +35,6 @@ def client(plane: Plane, namespace: str, wait_for: WaitFor) -> Iterator[Client]:
         if node.spec.unschedulable:
             client.merge_patch(NODES, node.metadata.name, {"spec": {"unschedulable": None}})
     wait_for(lambda: not client.list(PODS, namespace), 60, "the pods to be gone")
-
-
-@pytest.fixture
-def muster(plane: Plane) -> Callable[..., str]:
-    """Runs the command line against the plane; its output."""
-
-    def run(*arguments: str) -> str:
-        result = CliRunner().invoke(main, [*arguments, "--kubeconfig", str(plane.kubeconfig)])
-        assert result.exit_code == 0, result.output
-        return result.output
-
-    return run
 
 
 def submit(
@@ -91,9 +78,7 @@ def back(client: Client, namespace: str, lost: Pod) -> Pod | None:
     return found if again else None
 
 
-def test_a_lost_member_comes_to_a_spare(
-    client: Client, namespace: str, wait_for: WaitFor, muster: Callable[..., str]
-) -> None:
+def test_a_member_comes_to_a_spare(client: Client, namespace: str, wait_for: WaitFor, muster: Muster) -> None:
     """The others go on; nobody else was placed there, and what is missing is told and kept once it is free."""
     submit(client, namespace, "train", 3, {names.SPARES: "1"})
     wait_for(lambda: runs(client, namespace, "train", 3), BACK_S, "the gang to run")

@@ -1,7 +1,4 @@
-"""A randomised storm: gangs come and go, nodes too, processes are killed; in the end everything that can run has run.
-
-The short one runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED repeats a run.
-"""
+"""A randomised storm: gangs come and go, nodes too, processes are killed; in the end all that can run has run."""
 
 import random
 import sys

@@ -15,11 +15,10 @@ from musterctl.plane.plane import Plane
 from musterctl.plane.state import COMPONENTS
 
 pytestmark = [pytest.mark.plane, pytest.mark.long]
+WaitFor = Callable[..., Any]
 
 
-def test_installing_again_brings_everything_back(
-    fresh_plane: Callable[..., Plane], wait_for: Callable[..., Any]
-) -> None:
+def test_installing_again_brings_everything_back(fresh_plane: Callable[..., Plane], wait_for: WaitFor) -> None:
     """Accounts, roles and Leases go with it; whoever leads does not any more, until somebody installs again."""
     plane = fresh_plane(COMPONENTS)
     client = plane.client()
@@ -38,9 +37,7 @@ def test_installing_again_brings_everything_back(
         wait_for(lambda name=name: _held(client, name), 60, f"the lease {name}")
     wait_for(lambda: metric(plane, "extender", 'muster_leading{pool=""}') == 1, 30, "the extender to lead again")
     client.create(JOBS, job("gang", "default", replicas=4, gpus=1), "default")
-    wait_for(
-        lambda: sum(bool(pod.spec.node_name) for pod in client.list(PODS, "default")) == 4, 60, "the gang to be bound"
-    )
+    wait_for(lambda: sum(bool(pod.spec.node_name) for pod in client.list(PODS, "default")) == 4, 60, "the gang")
 
 
 def _held(client: Client, lease: str) -> bool:

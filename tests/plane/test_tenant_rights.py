@@ -1,9 +1,4 @@
-"""What one tenant may not do to others, and what he may write without any effect on them: a matrix, each cell a test.
-
-He has a token, and in his own namespace more rights than most get: all that is usual on Jobs, Commands, PodGroups, pods
-and Secrets there. After each cell everything that another tenant has is as it was; where he was let write something,
-that tenant also gets most of the cluster for one more gang.
-"""
+"""What one tenant may not do to others, and what he may write without any effect on them: each cell is a test."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -27,13 +22,9 @@ from webhook.objects.names import WRITTEN
 pytestmark = [pytest.mark.plane, pytest.mark.long]
 Deed = Callable[[World], object]
 HOOKS: Resource[JSON] = Resource(
-    "admissionregistration.k8s.io",
-    "v1",
-    "validatingwebhookconfigurations",
-    "ValidatingWebhookConfiguration",
-    dict[str, Any],
-    namespaced=False,
-)
+    "admissionregistration.k8s.io", "v1", "validatingwebhookconfigurations", "ValidatingWebhookConfiguration",
+    dict[str, Any], namespaced=False
+)  # fmt: skip
 MOST = 2**31 - 1
 
 
@@ -123,64 +114,40 @@ REFUSED = [
     Refused("he raises a queue's weight", patch(QUEUES, QUEUE_NAME, {"spec": {"weight": 9}})),
     Refused("he writes a queue's status", patch(QUEUES, QUEUE_NAME, {"status": {"state": "Closed"}}, "status")),
     Refused("he deletes a queue", lambda w: w.he.client.delete(QUEUES, w.queue.metadata.name)),
-    Refused(
-        "he closes a queue by a Command in his namespace",
+    Refused("he closes a queue by a Command in his namespace",
         create(COMMANDS, lambda w: command("CloseQueue", owner(w.queue))),
-        says="may not send CloseQueue to queues.scheduling.volcano.sh",
-    ),
+        says="may not send CloseQueue to queues.scheduling.volcano.sh"),
     Refused("he opens a queue by a Command", create(COMMANDS, lambda w: command("OpenQueue", owner(w.closed)))),
-    Refused(
-        "he closes a queue by a Command that names another version of it",
-        create(
-            COMMANDS,
-            lambda w: command("CloseQueue", {**owner(w.queue), "apiVersion": "scheduling.volcano.sh/v1alpha2"}),
-        ),
-    ),
-    Refused(
-        "he closes a queue by a Command in their namespace",
-        create(COMMANDS, lambda w: command("CloseQueue", owner(w.queue)), theirs=True),
-        says="cannot create resource",
-    ),
+    Refused("he closes a queue by a Command that names another version of it",
+        create(COMMANDS, lambda w: command("CloseQueue",
+        {**owner(w.queue), "apiVersion": "scheduling.volcano.sh/v1alpha2"}))),
+    Refused("he closes a queue by a Command in their namespace",
+        create(COMMANDS, lambda w: command("CloseQueue", owner(w.queue)), theirs=True), says="cannot create resource"),
     Refused("he gives a harmless Command a queue as its target", close_by_changing_a_command),
     # Jobs and pods of others
-    Refused(
-        "he makes a Job in their namespace", create(JOBS, lambda w: job("x", THEIRS(w), task("w", 1)), theirs=True)
-    ),
+    Refused("he makes a Job in their namespace",
+        create(JOBS, lambda w: job("x", THEIRS(w), task("w", 1)), theirs=True)),
     Refused("he deletes their Job", lambda w: w.he.client.delete(JOBS, "train", THEIRS(w))),
-    Refused(
-        "he writes the status of their Job",
-        lambda w: w.he.client.merge_patch(JOBS, "train", {"status": {}}, THEIRS(w), subresource="status"),
-    ),
-    Refused(
-        "he aborts their Job by a Command in their namespace",
-        create(COMMANDS, lambda w: command("AbortJob", owner(w.train)), theirs=True),
-    ),
+    Refused("he writes the status of their Job",
+        lambda w: w.he.client.merge_patch(JOBS, "train", {"status": {}}, THEIRS(w), subresource="status")),
+    Refused("he aborts their Job by a Command in their namespace",
+        create(COMMANDS, lambda w: command("AbortJob", owner(w.train)), theirs=True)),
     Refused("he makes a pod in their namespace", create(PODS, pod("x"), theirs=True)),
     Refused("he deletes their pod", lambda w: w.he.client.delete(PODS, "train-w-0", THEIRS(w))),
     Refused("he lists their pods", lambda w: w.he.client.list(PODS, THEIRS(w))),
-    Refused(
-        "he evicts their pod", lambda w: w.he.client.evict(THEIRS(w), "train-w-0", w.member.metadata.uid)
-    ),
-    Refused(
-        "he binds a pod of his own to a node",
-        lambda w: w.he.client.bind(w.he.namespace, "mine-w-0", "", "node-0", {}),
-    ),
+    Refused("he evicts their pod", lambda w: w.he.client.evict(THEIRS(w), "train-w-0", w.member.metadata.uid)),
+    Refused("he binds a pod of his own to a node",
+        lambda w: w.he.client.bind(w.he.namespace, "mine-w-0", "", "node-0", {})),
     # placements
     Refused("he makes a Placement in his namespace", create(PLACEMENTS, placement("his"))),
     Refused("he makes a Placement in their namespace", create(PLACEMENTS, placement("his"), theirs=True)),
-    Refused(
-        "he changes the Placement of his Job",
-        lambda w: w.he.client.merge_patch(PLACEMENTS, w.my_group, {"spec": {"epoch": 9}}, w.he.namespace),
-    ),
-    Refused(
-        "he writes the status of the Placement of his Job",
-        lambda w: w.he.client.merge_patch(
-            PLACEMENTS, w.my_group, {"status": {"phase": "Planned"}}, w.he.namespace, subresource="status"
-        ),
-    ),
-    Refused(
-        "he deletes the Placement of his Job", lambda w: w.he.client.delete(PLACEMENTS, w.my_group, w.he.namespace)
-    ),
+    Refused("he changes the Placement of his Job",
+        lambda w: w.he.client.merge_patch(PLACEMENTS, w.my_group, {"spec": {"epoch": 9}}, w.he.namespace)),
+    Refused("he writes the status of the Placement of his Job",
+        lambda w: w.he.client.merge_patch(PLACEMENTS, w.my_group, {"status": {"phase": "Planned"}}, w.he.namespace,
+        subresource="status")),
+    Refused("he deletes the Placement of his Job",
+        lambda w: w.he.client.delete(PLACEMENTS, w.my_group, w.he.namespace)),
     Refused("he deletes the Placement of their Job", lambda w: w.he.client.delete(PLACEMENTS, w.group, THEIRS(w))),
     Refused("he reads the Placements of their namespace", lambda w: w.he.client.list(PLACEMENTS, THEIRS(w))),
     # secrets
@@ -190,27 +157,18 @@ REFUSED = [
     Refused("he reads the hosts of their Job", lambda w: w.he.client.get(CONFIG_MAPS, "train-svc", THEIRS(w))),
     # PodGroups
     Refused("he makes a PodGroup in their namespace", create(POD_GROUPS, group("x"), theirs=True)),
-    Refused(
-        "he writes the status of their PodGroup",
-        lambda w: w.he.client.merge_patch(POD_GROUPS, w.group, {"status": {"phase": "Pending"}}, THEIRS(w)),
-    ),
-    Refused(
-        "he makes a PodGroup of an absurd size", create(POD_GROUPS, group("x", minimum=MOST)), Invalid, "20000"
-    ),
+    Refused("he writes the status of their PodGroup",
+        lambda w: w.he.client.merge_patch(POD_GROUPS, w.group, {"status": {"phase": "Pending"}}, THEIRS(w))),
+    Refused("he makes a PodGroup of an absurd size", create(POD_GROUPS, group("x", minimum=MOST)), Invalid, "20000"),
     Refused("he makes a PodGroup in a queue that is closed",
             create(POD_GROUPS, lambda w: group("x", w.closed.metadata.name)), Invalid, "Closed"),
     Refused("he moves a PodGroup to a queue that is closed",
             move(lambda w: w.closed.metadata.name), Invalid, "Closed"),
     Refused("he moves a PodGroup to a queue that does not exist", move(lambda _: "nowhere"), Invalid, "nowhere"),
     Refused("he moves a PodGroup to the root of all queues", move(lambda _: "root"), Invalid, "root"),
-    Refused(
-        "he moves the PodGroup of his Job out of the queue of the Job",
-        lambda w: w.he.client.merge_patch(
-            POD_GROUPS, w.my_group, {"spec": {"queue": w.queue.metadata.name}}, w.he.namespace
-        ),
-        Invalid,
-        "must stay 'default'",
-    ),
+    Refused("he moves the PodGroup of his Job out of the queue of the Job",
+        lambda w: w.he.client.merge_patch(POD_GROUPS, w.my_group, {"spec": {"queue": w.queue.metadata.name}},
+        w.he.namespace), Invalid, "must stay 'default'"),
     # the cluster
     Refused("he changes a node", patch(NODES, lambda w: w.nodes[0], {"metadata": {"labels": {"x": "y"}}})),
     Refused("he gives a node other amounts", patch(NODES, lambda w: w.nodes[0], {"status": {}}, "status")),
@@ -310,93 +268,42 @@ def own_gang_behind_a_gate(world: World) -> None:
 
 
 ADMITTED = [
-    Admitted(
-        "a Command of his namespace to their Job by its UID does nothing",
-        create(COMMANDS, lambda w: command("AbortJob", owner(w.train))),
-        no_commands,
-    ),
-    Admitted(
-        "a Command to a queue of no API group does nothing",
-        create(COMMANDS, lambda w: command("CloseQueue", {**owner(w.queue), "apiVersion": "v1"})),
-    ),
-    Admitted(
-        "a Command to his Job with the UID of theirs does nothing",
-        create(COMMANDS, lambda w: command("AbortJob", {**owner(w.mine), "uid": w.train.metadata.uid})),
-        no_commands,
-    ),
-    Admitted(
-        "a pod of his that their Job owns, called like theirs, fails: not theirs",
-        create(
-            PODS,
-            lambda w: forged_pod(
-                w,
-                scheduler="default-scheduler",
-                metadata={
-                    "ownerReferences": [owner(w.train)],
-                    "annotations": {"kwok.muster.dev/run-seconds": "0.1", "kwok.muster.dev/exit-code": "1"},
-                },
-            ),
-        ),
-    ),
+    Admitted("a Command of his namespace to their Job by its UID does nothing",
+        create(COMMANDS, lambda w: command("AbortJob", owner(w.train))), no_commands),
+    Admitted("a Command to a queue of no API group does nothing",
+        create(COMMANDS, lambda w: command("CloseQueue", {**owner(w.queue), "apiVersion": "v1"}))),
+    Admitted("a Command to his Job with the UID of theirs does nothing",
+        create(COMMANDS, lambda w: command("AbortJob", {**owner(w.mine), "uid": w.train.metadata.uid})), no_commands),
+    Admitted("a pod of his that their Job owns, called like theirs, fails: not theirs",
+        create(PODS, lambda w: forged_pod(w, scheduler="default-scheduler",
+        metadata={"ownerReferences": [owner(w.train)],
+        "annotations": {"kwok.muster.dev/run-seconds": "0.1", "kwok.muster.dev/exit-code": "1"}}))),
     Admitted(
         "a pod of his with the name of their gang waits for a gang of his own",
         create(PODS, lambda w: forged_pod(w, gpus=8)),
         unbound("train-w-0"),
     ),
-    Admitted(
-        "a pod of his that says it is of their namespace counts nowhere",
+    Admitted("a pod of his that says it is of their namespace counts nowhere",
         create(PODS, lambda w: forged_pod(w, annotations={names.JOB_NAMESPACE: w.innocent.namespace}, gpus=8)),
-        unbound("train-w-0"),
-    ),
-    Admitted(
-        "a PodGroup of his with the name and the owner of theirs is none of their Job's",
-        create(
-            POD_GROUPS,
-            lambda w: group(w.group) | {"metadata": {"name": w.group, "ownerReferences": [owner(w.train)]}},
-        ),
-    ),
+        unbound("train-w-0")),
+    Admitted("a PodGroup of his with the name and the owner of theirs is none of their Job's",
+        create(POD_GROUPS, lambda w: group(w.group) | {"metadata": {"name": w.group,
+        "ownerReferences": [owner(w.train)]}})),
     Admitted("a PodGroup that grows absurdly is set aside alone", grow_absurdly, set_aside),
     Admitted("the forged status of a PodGroup in their queue takes nothing of it", forge_status),
-    Admitted(
-        "pods of his in a gang that does not exist hold no node",
-        hold_every_node(
-            lambda _, number, node: pod(
-                f"lost-{number}",
-                gpus=8,
-                metadata={"labels": {names.GANG: "nobody"}},
-                nodeSelector={"kubernetes.io/hostname": node},
-                schedulingGates=[{"name": names.GATE}],
-            )
-        ),
-        unbound(),
-    ),
-    Admitted(
-        "pods of his made from their pods' YAML hold no node",
-        hold_every_node(
-            lambda w, number, node: forged_pod(
-                w, name=f"copy-{number}", gpus=8, nodeSelector={"kubernetes.io/hostname": node}
-            )
-        ),
-        unbound(),
-    ),
-    Admitted(
-        "a pod of another scheduler that he puts on their node himself counts in no queue, and displaces nobody",
-        create(
-            PODS,
-            lambda w: pod(
-                "put",
-                scheduler="nobody",
-                gpus=1,
-                nodeName=w.member.spec.node_name,
-                metadata={
-                    "labels": {names.QUEUE_NAME: w.queue.metadata.name},
-                    "annotations": {names.GPU_FRACTION: "0.9", names.GPU_NUM_DEVICES: "4"},
-                },
-            ),
-        ),
-    ),
+    Admitted("pods of his in a gang that does not exist hold no node",
+        hold_every_node(lambda _, number, node: pod(f"lost-{number}", gpus=8,
+        metadata={"labels": {names.GANG: "nobody"}}, nodeSelector={"kubernetes.io/hostname": node},
+        schedulingGates=[{"name": names.GATE}])), unbound()),
+    Admitted("pods of his made from their pods' YAML hold no node",
+        hold_every_node(lambda w, number, node: forged_pod(w, name=f"copy-{number}", gpus=8,
+        nodeSelector={"kubernetes.io/hostname": node})), unbound()),
+    Admitted("a pod of another scheduler that he puts on their node himself counts in no queue, and displaces nobody",
+        create(PODS, lambda w: pod("put", scheduler="nobody", gpus=1, nodeName=w.member.spec.node_name,
+        metadata={"labels": {names.QUEUE_NAME: w.queue.metadata.name},
+        "annotations": {names.GPU_FRACTION: "0.9", names.GPU_NUM_DEVICES: "4"}}))),
     Admitted("a gang of his whose gates never go holds no node", own_gang_behind_a_gate, unbound()),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("cell", ADMITTED, ids=lambda cell: cell.what)
@@ -413,55 +320,24 @@ def test_admitted(world: World, cell: Admitted) -> None:
 
 PINNED = [
     Refused("he makes a pod that is a copy of theirs", create(PODS, lambda w: forged_pod(w, pinned=True, gpus=8))),
-    Refused(
-        "he makes a pod on their node that is a copy of theirs",
-        create(PODS, lambda w: forged_pod(w, pinned=True, name="put", nodeName=w.member.spec.node_name)),
-    ),
-    Refused(
-        "he puts a pod on their node himself, in their queue and as a member of their gang",
-        create(PODS, lambda w: forged_pod(w, name="put", gpus=8, nodeName=w.member.spec.node_name)),
-    ),
-    Refused(
-        "he puts a pod of another scheduler on their node, in their queue and as a member of their gang",
-        create(
-            PODS, lambda w: forged_pod(w, name="put", scheduler="nobody", gpus=8, nodeName=w.member.spec.node_name)
-        ),
-    ),
-    Refused(
-        "he makes a pod that says which GPUs of which nodes it has",
-        create(PODS, pod("has", metadata={"annotations": {names.GPU_DEVICES_CHOSEN: "0,1", names.GPU_PORTION: "1"}})),
-    ),
-    Refused(
-        "he makes pods that say they are pinned to every node",
-        hold_every_node(
-            lambda _, number, node: pod(
-                f"pinned-{number}",
-                gpus=8,
-                metadata={**claims(node), "labels": {names.GANG: "nobody"}},
-                schedulingGates=[{"name": names.GATE}],
-            )
-        ),
-    ),
-    Refused(
-        "he makes pods with the markers of a shared scheduler that say they are pinned",
-        hold_every_node(
-            lambda _, number, node: pod(
-                f"marked-{number}",
-                scheduler="default-scheduler",
-                gpus=8,
-                metadata=claims(node),
-                limits={names.MEMBER_MARKER: 1, names.BINDING_MARKER: 1},
-            )
-        ),
-    ),
-    Refused(
-        "he pins a pod of his that exists",
-        lambda w: w.he.client.merge_patch(
-            PODS, w.he.client.create(PODS, pod("mine", gpus=8, schedulingGates=[{"name": "example.com/g"}]),
-                                     w.he.namespace).metadata.name,
-            {"metadata": claims(w.nodes[0])}, w.he.namespace,
-        ),
-    ),
+    Refused("he makes a pod on their node that is a copy of theirs",
+        create(PODS, lambda w: forged_pod(w, pinned=True, name="put", nodeName=w.member.spec.node_name))),
+    Refused("he puts a pod on their node himself, in their queue and as a member of their gang",
+        create(PODS, lambda w: forged_pod(w, name="put", gpus=8, nodeName=w.member.spec.node_name))),
+    Refused("he puts a pod of another scheduler on their node, in their queue and as a member of their gang",
+        create(PODS, lambda w: forged_pod(w, name="put", scheduler="nobody", gpus=8,
+        nodeName=w.member.spec.node_name))),
+    Refused("he makes a pod that says which GPUs of which nodes it has",
+        create(PODS, pod("has", metadata={"annotations": {names.GPU_DEVICES_CHOSEN: "0,1", names.GPU_PORTION: "1"}}))),
+    Refused("he makes pods that say they are pinned to every node",
+        hold_every_node(lambda _, number, node: pod(f"pinned-{number}", gpus=8,
+        metadata={**claims(node), "labels": {names.GANG: "nobody"}}, schedulingGates=[{"name": names.GATE}]))),
+    Refused("he makes pods with the markers of a shared scheduler that say they are pinned",
+        hold_every_node(lambda _, number, node: pod(f"marked-{number}", scheduler="default-scheduler", gpus=8,
+        metadata=claims(node), limits={names.MEMBER_MARKER: 1, names.BINDING_MARKER: 1}))),
+    Refused("he pins a pod of his that exists", lambda w: w.he.client.merge_patch(PODS,
+        w.he.client.create(PODS, pod("mine", gpus=8, schedulingGates=[{"name": "example.com/g"}]),
+        w.he.namespace).metadata.name, {"metadata": claims(w.nodes[0])}, w.he.namespace)),
 ]  # fmt: skip
 
 
@@ -538,9 +414,7 @@ def binding(of: Any, node: str) -> JSON:
 
 
 @pytest.mark.parametrize("scheduler", ["muster", "default-scheduler"])
-def test_he_asks_the_extender_to_bind_their_pod_to_a_node_that_it_must_not_be_on(
-    world: World, waiting: Callable[[str], Any], scheduler: str
-) -> None:
+def test_he_asks_the_extender_to_bind_their_pod(world: World, waiting: Callable[[str], Any], scheduler: str) -> None:
     """Whosever scheduler the pod has, it stays where it is: nowhere."""
     theirs = waiting(scheduler)
     status, answer = world.post_to_extender("/bind", binding(theirs, world.nodes[0]))

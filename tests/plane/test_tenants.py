@@ -22,13 +22,6 @@ JSON = dict[str, Any]
 
 
 @pytest.fixture
-def client(plane: Plane) -> Iterator[Client]:
-    """A client with all rights."""
-    with closing(plane.client()) as client:
-        yield client
-
-
-@pytest.fixture
 def queue(client: Client, namespace: str) -> Iterator[str]:
     """A queue of somebody's."""
     made = client.create(QUEUES, {"metadata": {"name": f"{namespace}-prod"}, "spec": {}})
@@ -104,9 +97,7 @@ def test_a_pod_group_moves_only_to_a_queue_that_takes_it(client: Client, namespa
     assert client.get(POD_GROUPS, "g", namespace).spec.queue == queue
 
 
-def test_a_tenant_is_not_told_of_his_namespaces_policies(
-    client: Client, namespace: str, anne: Anne, wait_for: Any
-) -> None:
+def test_a_tenant_is_not_told_of_policies(client: Client, namespace: str, anne: Anne, wait_for: Any) -> None:
     """He may make Jobs, and no pods: that his pods would be refused he is told, why those may know who make pods."""
     labels = {"pod-security.kubernetes.io/enforce": "restricted"}
     client.merge_patch(NAMESPACES, namespace, {"metadata": {"labels": labels}})

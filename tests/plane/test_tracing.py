@@ -19,6 +19,7 @@ from musterctl.plane.plane import Plane
 from musterctl.plane.state import CONTROLLER, EXTENDER, WEBHOOK
 
 pytestmark = [pytest.mark.plane, pytest.mark.slow]
+WaitFor = Callable[..., Any]
 WANTED = {
     ("muster-controller", "create the PodGroup"),
     ("muster-controller", "create pods"),
@@ -80,15 +81,11 @@ def collector() -> Iterator[Collector]:
     thread.join()
 
 
-def test_a_gang_is_one_trace(
-    fresh_plane: Callable[..., Plane], collector: Collector, wait_for: Callable[..., Any]
-) -> None:
+def test_a_gang_is_one_trace(fresh_plane: Callable[..., Plane], collector: Collector, wait_for: WaitFor) -> None:
     """Review, PodGroup, pods, planned, bound, running: all under the first span, whoever recorded them."""
     settings = {"tracesEndpoint": collector.url}
-    plane = fresh_plane(settings=dict.fromkeys((WEBHOOK, EXTENDER, CONTROLLER), settings), nodes=2)
-    client = plane.client()
-    made = client.create(JOBS, job("gang", "default", replicas=2))
-    uid = made.metadata.uid
+    client = fresh_plane(settings=dict.fromkeys((WEBHOOK, EXTENDER, CONTROLLER), settings), nodes=2).client()
+    uid = client.create(JOBS, job("gang", "default", replicas=2)).metadata.uid
 
     def told() -> dict[tuple[str, str], Any]:
         found = collector.of(uid)

@@ -1,10 +1,10 @@
 """TrainJobs and runtimes on a real API server without Muster's processes: what their CRDs alone promise."""
 
 import json
-from copy import deepcopy
 from typing import Any
 
 import pytest
+from manifests import changed
 
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import CONTROLLER, TRAIN_JOBS
@@ -55,10 +55,7 @@ def runtime(ml_policy: JSON | None = None, **spec: Any) -> JSON:
     job = {"name": "node", "template": {"spec": {"template": {"spec": {"containers": [container]}}}}}
     return {
         "metadata": {"generateName": "runtime-"},
-        "spec": {
-            "mlPolicy": ml_policy or {"numNodes": 1},
-            "template": {"spec": {"replicatedJobs": [job], **spec}},
-        },
+        "spec": {"mlPolicy": ml_policy or {"numNodes": 1}, "template": {"spec": {"replicatedJobs": [job], **spec}}},
     }
 
 
@@ -77,17 +74,6 @@ def refused(client: Client, resource: Resource[Any], obj: JSON) -> str:
     return str(error.value)
 
 
-def changed(obj: JSON, path: str, value: Any) -> JSON:
-    """A copy with one member set; numbers in the path are list indexes."""
-    result = deepcopy(obj)
-    *parents, last = (int(part) if part.isdigit() else part for part in path.split("."))
-    node: Any = result
-    for part in parents:
-        node = node.setdefault(part, {}) if isinstance(node, dict) else node[part]
-    node[last] = value
-    return result
-
-
 def test_defaults_of_a_train_job(client: Client) -> None:
     """Clients read these without having written them."""
     spec = stored(client, TRAIN_JOBS, train_job())["spec"]
@@ -96,26 +82,23 @@ def test_defaults_of_a_train_job(client: Client) -> None:
     assert (spec["suspend"], spec["managedBy"]) == (False, CONTROLLER)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "words"),
-    [
-        ("metadata.name", "1st", "letter in front"),
-        ("metadata.name", "x" * 64, "63"),
-        ("spec.runtimeRef.name", "", "spec.runtimeRef.name"),
-        ("spec.managedBy", "somebody.io/else", "must be trainer.kubeflow.org/trainjob-controller or"),
-        ("spec.activeDeadlineSeconds", 0, "spec.activeDeadlineSeconds"),
-        ("spec.trainer.numNodes", -1, "spec.trainer.numNodes"),
-        ("spec.trainer.numProcPerNode", 0, "at least 1, or auto, cpu or gpu"),
-        ("spec.trainer.numProcPerNode", "many", "at least 1, or auto, cpu or gpu"),
-        ("spec.trainer.image", "x" * 501, "spec.trainer.image"),
-        ("spec.trainer.env", [{"name": "A"}, {"name": "A"}], "Duplicate value"),
-        ("spec.trainer.command", ["x"] * 129, "spec.trainer.command"),
-        ("spec.initializer.dataset.storageUri", "data", "spec.initializer.dataset.storageUri"),
-        ("spec.runtimePatches.1.manager", "one.io/x", "Duplicate value"),
-        ("spec.runtimePatches", [patch(f"m{number}.io/x") for number in range(17)], "at most 16"),
-        ("spec.trainer.resourcesPerNode", {"limits": {"cpu": "many"}}, "spec.trainer.resourcesPerNode.limits.cpu"),
-    ],
-)
+@pytest.mark.parametrize(("path", "value", "words"), [
+    ("metadata.name", "1st", "letter in front"),
+    ("metadata.name", "x" * 64, "63"),
+    ("spec.runtimeRef.name", "", "spec.runtimeRef.name"),
+    ("spec.managedBy", "somebody.io/else", "must be trainer.kubeflow.org/trainjob-controller or"),
+    ("spec.activeDeadlineSeconds", 0, "spec.activeDeadlineSeconds"),
+    ("spec.trainer.numNodes", -1, "spec.trainer.numNodes"),
+    ("spec.trainer.numProcPerNode", 0, "at least 1, or auto, cpu or gpu"),
+    ("spec.trainer.numProcPerNode", "many", "at least 1, or auto, cpu or gpu"),
+    ("spec.trainer.image", "x" * 501, "spec.trainer.image"),
+    ("spec.trainer.env", [{"name": "A"}, {"name": "A"}], "Duplicate value"),
+    ("spec.trainer.command", ["x"] * 129, "spec.trainer.command"),
+    ("spec.initializer.dataset.storageUri", "data", "spec.initializer.dataset.storageUri"),
+    ("spec.runtimePatches.1.manager", "one.io/x", "Duplicate value"),
+    ("spec.runtimePatches", [patch(f"m{number}.io/x") for number in range(17)], "at most 16"),
+    ("spec.trainer.resourcesPerNode", {"limits": {"cpu": "many"}}, "spec.trainer.resourcesPerNode.limits.cpu"),
+])  # fmt: skip
 def test_refused_train_jobs(client: Client, path: str, value: Any, words: str) -> None:
     """The schema and its rules refuse what no webhook needs to see, as Invalid."""
     assert words in refused(client, TRAIN_JOBS, changed(train_job(), path, value))
@@ -133,20 +116,17 @@ def test_quantities_as_the_python_sdk_writes_them(client: Client) -> None:
     client.create(TRAIN_JOBS, train_job(trainer={"resourcesPerNode": resources}), "default", dry_run=True)
 
 
-@pytest.mark.parametrize(
-    ("change", "allowed"),
-    [
-        ({"spec": {"suspend": True}}, True),
-        ({"spec": {"runtimePatches": [patch("one.io/x"), patch("three.io/z")]}}, True),
-        ({"spec": {"trainer": {"numNodes": 3}}}, False),
-        ({"spec": {"runtimeRef": {"name": "other"}}}, False),
-        ({"spec": {"initializer": {"dataset": {"storageUri": "hf://other"}}}}, False),
-        ({"spec": {"activeDeadlineSeconds": 61}}, False),
-        ({"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}, False),
-        ({"spec": {"runtimePatches": [patch("one.io/x", containers=[{"name": "other"}])]}}, False),
-        ({"spec": {"runtimePatches": [patch("two.io/y", nodeSelector={"a": "c"})]}}, True),
-    ],
-)
+@pytest.mark.parametrize(("change", "allowed"), [
+    ({"spec": {"suspend": True}}, True),
+    ({"spec": {"runtimePatches": [patch("one.io/x"), patch("three.io/z")]}}, True),
+    ({"spec": {"trainer": {"numNodes": 3}}}, False),
+    ({"spec": {"runtimeRef": {"name": "other"}}}, False),
+    ({"spec": {"initializer": {"dataset": {"storageUri": "hf://other"}}}}, False),
+    ({"spec": {"activeDeadlineSeconds": 61}}, False),
+    ({"spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}, False),
+    ({"spec": {"runtimePatches": [patch("one.io/x", containers=[{"name": "other"}])]}}, False),
+    ({"spec": {"runtimePatches": [patch("two.io/y", nodeSelector={"a": "c"})]}}, True),
+])  # fmt: skip
 def test_what_may_change(client: Client, change: JSON, *, allowed: bool) -> None:
     """Suspending, and where pods go; nothing else."""
     made = client.create(TRAIN_JOBS, train_job(), "default")
@@ -175,8 +155,7 @@ def test_status_of_a_train_job(client: Client) -> None:
 
 def test_defaults_of_a_runtime(client: Client) -> None:
     """Policies and templates come out with their defaults, ports with a protocol."""
-    policy = {"mpi": {}}
-    spec = stored(client, CLUSTER_TRAINING_RUNTIMES, runtime(policy))["spec"]
+    spec = stored(client, CLUSTER_TRAINING_RUNTIMES, runtime({"mpi": {}}))["spec"]
     assert spec["mlPolicy"]["mpi"] == {
         "numProcPerNode": 1,
         "mpiImplementation": "OpenMPI",
@@ -199,8 +178,7 @@ def test_refused_runtimes(client: Client, resource: Resource[Any]) -> None:
     both = runtime(startupPolicy={"startupPolicyOrder": "InOrder"})
     both["spec"]["template"]["spec"]["replicatedJobs"][0]["dependsOn"] = [{"name": "a", "status": "Ready"}]
     assert "either startupPolicy InOrder or dependsOn" in refused(client, resource, both)
-    misspelt = runtime(failurePolicy={"restartStrategy": "Sometimes"})
-    assert "restartStrategy" in refused(client, resource, misspelt)
+    assert "restartStrategy" in refused(client, resource, runtime(failurePolicy={"restartStrategy": "Sometimes"}))
 
 
 def test_a_runtime_may_be_applied_again(client: Client) -> None:

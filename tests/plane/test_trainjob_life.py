@@ -19,7 +19,6 @@ from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 WaitFor = Callable[..., Any]
-RESTARTS = {"failurePolicy": {"maxRestarts": 1}}
 
 
 @pytest.fixture
@@ -66,17 +65,6 @@ def test_it_says_why_it_waits_and_where_it_starts(story: TrainStory, namespace: 
     wait_for(lambda: story.events("Bound") == ["all 8 members are bound", "all 2 members are bound"])
 
 
-def test_restarts_take_the_whole_gang(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
-    """One restart, of all pods; then it has failed, with a JobSet's reason."""
-    story.client.create(TRAINING_RUNTIMES, runtime("r", **RESTARTS), namespace)
-    story.create(train_job("t", "r", nodes=2, run_s=1, exit_code=1, kind="TrainingRuntime"))
-    wait_for(lambda: story.held("t") == [("Failed", "True", "ReachedMaxRestarts")], 60)
-    assert (
-        story.get("t").status.conditions[0].message.startswith("jobset failed due to reaching max number of restarts")
-    )
-    assert story.client.get(JOBS, "t", namespace).status.retry_count == 2
-
-
 def test_suspended_and_resumed(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
     """The pods go and come; Job, keys and hostfile stay the same; Resumed is told until the pods run."""
     client = story.client
@@ -120,35 +108,6 @@ def test_patched_while_suspended(story: TrainStory, namespace: str, wait_for: Wa
     other = {**selector, "muster.dev/rack": "rack-0"}
     story.change("t", suspend=False, runtimePatches=[patch("kueue.x-k8s.io/manager", nodeSelector=other)])
     wait_for(lambda: [pod.spec.node_selector for pod in story.client.list(PODS, namespace)] == [other], 60)
-
-
-def test_the_deadline(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
-    """Failed with upstream's words, and the Job is gone with its pods; it does not come back."""
-    story.create(train_job("t", activeDeadlineSeconds=3))
-    wait_for(lambda: story.held("t") == [("Failed", "True", "DeadlineExceeded")])
-    assert story.conditions("t")[0].message == "TrainJob exceeded its active deadline"
-    wait_for(lambda: not story.client.list(JOBS, namespace) and not story.client.list(PODS, namespace))
-    story.change("t", suspend=True)  # any change has a pass look at it again
-    story.change("t", suspend=False)
-    story.create(train_job("later", run_s=0.5))
-    wait_for(lambda: story.held("later"))
-    assert [job.metadata.name for job in story.client.list(JOBS, namespace)] == ["later"]
-
-
-@pytest.mark.slow
-def test_a_name_that_is_taken(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
-    """The object of somebody else stays as it is; status and event say what is in the way, until it is gone."""
-    taken = {"metadata": {"name": "t-mpi-hostfile"}, "data": {"hostfile": "mine"}}
-    story.client.create(CONFIG_MAPS, taken, namespace)
-    story.create(train_job("t", "mpi-distributed", nodes=2))
-    wait_for(lambda: story.held("t") == [("Blocked", "True", "TrainJobResourcesCreationFailed")])
-    message = story.conditions("t")[0].message
-    assert message.startswith("ConfigMap t-mpi-hostfile exists already and has no owner, so it is not changed")
-    wait_for(lambda: story.events("TrainJobResourcesCreationFailed") == [message])
-    assert story.client.get(RAW_MAPS, "t-mpi-hostfile", namespace)["data"] == {"hostfile": "mine"}
-    story.client.delete(CONFIG_MAPS, "t-mpi-hostfile", namespace)
-    wait_for(lambda: story.counts("t", "launcher")[-1:] == [{"active": 1, "ready": 1}], 60)
-    assert story.held("t") == []
 
 
 def test_what_is_taken_away_comes_back(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
@@ -242,15 +201,6 @@ def test_elastic(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
     assert resize(2).items() <= first.items()
     with pytest.raises(Forbidden, match="within 2:4"):
         resize(5)
-
-
-def test_a_finalizer_of_older_trainers(story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
-    """It is taken off, and another one stays."""
-    document = runtime("old")
-    document["metadata"]["finalizers"] = ["trainer.kubeflow.org/resource-in-use", "example.com/mine"]
-    story.client.create(TRAINING_RUNTIMES, document, namespace)
-    wait_for(lambda: story.client.get(TRAINING_RUNTIMES, "old", namespace).metadata.finalizers == ["example.com/mine"])
-    story.client.merge_patch(TRAINING_RUNTIMES, "old", {"metadata": {"finalizers": None}}, namespace)
 
 
 @pytest.mark.parametrize("moment", ["new", "running", "suspended", "complete"])

@@ -103,9 +103,7 @@ def test_refused_reports(plane: Plane, story: TrainStory, namespace: str, wait_f
     assert story.get("t").status.trainer_status is None
 
 
-def test_authorities_that_change_reach_pods_that_run(
-    plane: Plane, story: TrainStory, namespace: str, wait_for: WaitFor
-) -> None:
+def test_new_authorities_reach_running_pods(plane: Plane, story: TrainStory, namespace: str, wait_for: WaitFor) -> None:
     """What trainers trust stands in a ConfigMap, which follows the controller's file; a lost one is made again, too."""
     file = plane.commandlines.pki.ca_file
     before = file.read_text()

@@ -98,11 +98,7 @@ def run(plane: Plane, namespace: str, wait_for: WaitFor, jobs: int, timeout_s: f
         for one in unfinished:
             client.create(TRAIN_JOBS, one, namespace)
         running = [one["metadata"]["name"] for one in unfinished]
-        wait_for(
-            lambda: all(story.counts(name, "node")[-1:] == [RUNS] for name in running),
-            60,
-            what="each TrainJob says that its pod runs",
-        )
+        wait_for(lambda: all(story.counts(name, "node")[-1:] == [RUNS] for name in running), 60, what="all to run")
         wait_for(
             lambda: all(runs(client, namespace, name, 1) for name in running),
             60,

@@ -156,8 +156,7 @@ def test_every_option(plane: Plane, namespace: str) -> None:
 
 def test_every_part_of_a_function(plane: Plane, namespace: str) -> None:
     """Arguments, packages, image, variables and resources arrive in the pod."""
-    answer = conversation(plane, namespace, "function_with_all")
-    assert answer["status"] == "Complete"
+    assert conversation(plane, namespace, "function_with_all")["status"] == "Complete"
     with contextlib.closing(plane.client()) as client:
         [pod] = client.list(RAW_PODS, namespace)
     container = node_of(pod)

@@ -57,9 +57,7 @@ def privileged(name: str) -> str:
 
 
 @pytest.mark.parametrize("content", ["privileged", "bomb"])
-def test_one_made_before_the_first_pass(
-    story: TrainStory, plane: Plane, namespace: str, wait_for: WaitFor, content: str
-) -> None:
+def test_one_made_too_early(story: TrainStory, plane: Plane, namespace: str, wait_for: WaitFor, content: str) -> None:
     """The controller replaces it, and the TrainJob runs with the runtime that admission saw."""
     client = story.client
     client.create(TRAINING_RUNTIMES, runtime("mine"), namespace)
@@ -78,9 +76,7 @@ def test_one_made_before_the_first_pass(
 
 
 @pytest.mark.parametrize("content", ["privileged", "bomb"])
-def test_one_made_while_the_train_job_runs(
-    story: TrainStory, plane: Plane, namespace: str, wait_for: WaitFor, content: str
-) -> None:
+def test_one_made_meanwhile(story: TrainStory, plane: Plane, namespace: str, wait_for: WaitFor, content: str) -> None:
     """A controller that starts anew does not use it, says so, and goes on when it is deleted."""
     client = story.client
     client.create(TRAINING_RUNTIMES, runtime("mine"), namespace)

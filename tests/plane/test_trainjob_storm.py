@@ -1,9 +1,4 @@
-"""A storm of TrainJobs under a controller that is killed again and again, suspended and resumed by chance.
-
-Their runtimes are edited and deleted meanwhile. All end right, with the runtime that admission saw, and nothing is
-doubled. The short storm runs with all tests, the long one with `make storm`. The seed is printed; MUSTER_SEED repeats a
-run.
-"""
+"""A storm of TrainJobs under a controller that is killed again and again, suspended and resumed by chance."""
 
 import random
 import sys

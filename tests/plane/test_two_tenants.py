@@ -53,8 +53,7 @@ class Typist(NamedTuple):
 
     def kubectl(self, *arguments: str) -> str:
         """Runs kubectl, which may be refused."""
-        program = self.plane.kubectl_program()
-        given = [str(program), f"--kubeconfig={self.kubeconfig}", *arguments]
+        given = [str(self.plane.kubectl_program()), f"--kubeconfig={self.kubeconfig}", *arguments]
         result = subprocess.run(given, check=False, capture_output=True, text=True)
         self.heard.append(result.stdout + result.stderr)
         return result.stdout
@@ -106,9 +105,7 @@ def _waits(admin: Any, namespace: str) -> bool:
 
 
 @pytest.mark.slow
-def test_she_submits_lists_explains_and_stops_and_sees_nobody_else(
-    anne: Typist, tmp_path: Path, wait_for: WaitFor
-) -> None:
+def test_she_submits_lists_explains_stops_and_sees_no_other(anne: Typist, tmp_path: Path, wait_for: WaitFor) -> None:
     """What she sees of her own is what an administrator sees of it; of the other one not a name."""
     queue = f"team-{anne.namespace.partition('-')[2]}"
     space = f"--namespace={anne.namespace}"
@@ -139,8 +136,7 @@ def test_she_submits_lists_explains_and_stops_and_sees_nobody_else(
     assert "Job mine has no log of rank 0 yet" in anne.muster("logs", "mine", space, code=1)
     file = tmp_path / "more.yaml"
     file.write_text(yaml.safe_dump(whole_nodes("more", anne.namespace, 3, queue)))
-    asked = anne.muster("simulate", "-f", str(file), space)
-    assert "w: 3 pods, each 8 nvidia.com/gpu" in asked
+    assert "w: 3 pods, each 8 nvidia.com/gpu" in anne.muster("simulate", "-f", str(file), space)
     top = anne.muster("queue", "top")
     assert top.splitlines()[-1].split() == [queue, "0", "1", "2", "-"]
     assert "ClusterRole muster-view-queues" in top

@@ -95,8 +95,7 @@ def test_nobody_sees_anything_without_a_token(server: PageServer) -> None:
 def test_a_user_sees_one_namespace(server: PageServer, tokens: dict[str, str]) -> None:
     """An administrator's explain names the gang in the way; for who sees one namespace it has no name."""
     path = f"/api/explain/{OWN}/mine"
-    whole = server.ask(path, tokens["root"])[1]
-    assert f"Job {OTHER}/secretive" in whole
+    assert f"Job {OTHER}/secretive" in server.ask(path, tokens["root"])[1]
     status, text = server.ask(path, tokens["ada"])
     assert status == 200
     assert not re.search("secretive|strangers", text)
@@ -161,9 +160,7 @@ def test_who_may_see_nothing_is_told_which_right_lacks(server: PageServer, token
     assert "muster-view" in text
 
 
-def test_signing_in_keeps_the_token_in_a_cookie_that_scripts_cannot_read(
-    server: PageServer, tokens: dict[str, str]
-) -> None:
+def test_signing_in_keeps_the_token_in_a_cookie_for_no_script(server: PageServer, tokens: dict[str, str]) -> None:
     """A page takes the cookie for the token; forms of other sites are refused."""
     form = {"token": tokens["ada"]}
     assert server.ask("/signin", form=form, sec_fetch_site="cross-site")[0] == 403

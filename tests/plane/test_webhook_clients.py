@@ -20,14 +20,10 @@ REFUSED = r"(?i)ssl|eof|reset|alert|broken|closed|certificate required"
 FORGED: dict[str, Any] = {
     "apiVersion": "admission.k8s.io/v1",
     "kind": "AdmissionReview",
-    "request": {
-        "uid": "u-1",
-        "operation": "CREATE",
-        "namespace": "kube-system",
+    "request": {"uid": "u-1", "operation": "CREATE", "namespace": "kube-system",
         "userInfo": {"username": "admin", "groups": ["system:masters"]},
-        "object": {"action": "AbortJob", "target": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}},
-    },
-}
+        "object": {"action": "AbortJob", "target": {"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}}},
+}  # fmt: skip
 """Asks for the rights of somebody else."""
 
 

@@ -1,7 +1,6 @@
 """How the webhook finds the owners of pods: from its cache, live, and once for many pods that come together."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,19 +8,11 @@ import pytest
 from muster.api.kubernetes.core import INDEXED_JOBS, IndexedJob
 from muster.api.kubernetes.meta import OwnerReference
 from muster.kube.client import Client
-from musterctl.plane.plane import Plane
 from webhook.lookup import OwnerLookup
 
 pytestmark = [pytest.mark.plane, pytest.mark.api]
 
 JSON = dict[str, Any]
-
-
-@pytest.fixture
-def client(plane: Plane) -> Iterator[Client]:
-    """A client of the session's plane."""
-    with closing(plane.client()) as client:
-        yield client
 
 
 def job(client: Client, namespace: str, **labels: str) -> OwnerReference:

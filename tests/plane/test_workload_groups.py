@@ -11,11 +11,10 @@ from planes import drop_queue, drop_workloads
 
 from muster.api import names
 from muster.api.base import Resource
-from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS, SERVICES
+from muster.api.kubernetes.core import INDEXED_JOBS, NAMESPACES, PODS
 from muster.api.muster.gang import gated
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from muster.kube.errors import Invalid
 from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
@@ -56,8 +55,7 @@ def test_a_single_pod_gets_a_group_and_runs(story: Story, namespace: str, wait_f
     name = f"podgroup-{pod.metadata.uid}"
 
     def annotated() -> bool:  # kube-scheduler may be faster: the pod has no gate, as it waits for nobody
-        found = story.client.get(PODS, "single", namespace)
-        return found.metadata.annotations.get(names.GROUP_NAME) == name
+        return story.client.get(PODS, "single", namespace).metadata.annotations.get(names.GROUP_NAME) == name
 
     wait_for(annotated)
     group = story.client.get(POD_GROUPS, name, namespace)
@@ -68,8 +66,7 @@ def test_a_single_pod_gets_a_group_and_runs(story: Story, namespace: str, wait_f
 def test_an_indexed_job_of_a_framework_is_one_gang(story: Story, namespace: str, wait_for: WaitFor) -> None:
     """Four pods start together, meet under a Service of the Job's name, and the Job completes."""
     labels = {names.QUEUE: "default", names.FRAMEWORK: "torch"}
-    made = story.client.create(INDEXED_JOBS, indexed_job("train", 4, labels), namespace)
-    uid = made.metadata.uid
+    uid = story.client.create(INDEXED_JOBS, indexed_job("train", 4, labels), namespace).metadata.uid
     group = wait_for(lambda: (found := story.client.list(POD_GROUPS, namespace)) and found[0])
     assert (group.metadata.name, group.spec.min_member, group.spec.queue) == (f"podgroup-{uid}", 4, "default")
     assert group.metadata.owner_references[0].uid == uid
@@ -78,27 +75,6 @@ def test_an_indexed_job_of_a_framework_is_one_gang(story: Story, namespace: str,
     assert (service["spec"]["clusterIP"], service["spec"]["publishNotReadyAddresses"]) == ("None", True)
     wait_for(lambda: story.client.get(INDEXED_JOBS, "train", namespace).status.get("succeeded") == 4)
     assert not any(gated(pod) for pod in story.alive())
-
-
-def test_min_member_is_as_annotated(story: Story, namespace: str, wait_for: WaitFor) -> None:
-    """An annotation says how many of the pods must start together; without one it is a single pod."""
-    labels = {names.QUEUE: "default"}
-    story.client.create(INDEXED_JOBS, indexed_job("two", 3, labels, **{names.MIN_MEMBER: "2"}), namespace)
-    story.client.create(INDEXED_JOBS, indexed_job("one", 3, labels), namespace)
-    groups = wait_for(lambda: len(found := story.client.list(POD_GROUPS, namespace)) == 2 and found)
-    members = {group.metadata.owner_references[0].name: group.spec.min_member for group in groups}
-    assert members == {"two": 2, "one": 1}
-
-
-def test_a_service_in_the_way_is_said(story: Story, namespace: str, wait_for: WaitFor) -> None:
-    """A foreign Service of the Job's name is left as it is, and the Job gets an event."""
-    ports = [{"port": 80}]
-    story.client.create(SERVICES, {"metadata": {"name": "train"}, "spec": {"ports": ports}}, namespace)
-    labels = {names.QUEUE: "default", names.FRAMEWORK: "torch"}
-    story.client.create(INDEXED_JOBS, indexed_job("train", 2, labels), namespace)
-    words = wait_for(lambda: story.events("ServiceError"))
-    assert "Service train exists already" in words[0]
-    assert story.client.get(RAW_SERVICES, "train", namespace)["spec"]["ports"][0]["port"] == 80
 
 
 def deployment(name: str, **annotations: str) -> dict[str, Any]:
@@ -135,7 +111,7 @@ def annotated(plane: Plane, namespace: str, queue: str, wait_for: WaitFor) -> st
     return queue
 
 
-def test_a_job_takes_the_queue_of_its_namespace(
+def test_the_queue_of_a_namespace(
     story: Story, kubectl: Any, namespace: str, annotated: str, wait_for: WaitFor
 ) -> None:
     """The user sees it in the Job, its PodGroup has it, and the manifest can be applied again."""
@@ -164,27 +140,8 @@ def test_so_do_other_workloads(story: Story, namespace: str, annotated: str, wai
     assert [group.spec.queue for group in client.list(POD_GROUPS, namespace)] == [annotated] * 3
 
 
-def test_a_gang_stays_where_it_is_when_its_namespace_names_another_queue(
-    story: Story, namespace: str, annotated: str, wait_for: WaitFor
-) -> None:
-    """Scaling changes its pods, not its queue."""
-    client = story.client
-    client.create(DEPLOYMENTS, deployment("web"), namespace)
-    wait_for(lambda: [group.spec.queue for group in client.list(POD_GROUPS, namespace)] == [annotated])
-    client.merge_patch(NAMESPACES, namespace, {"metadata": {"annotations": {names.VOLCANO_QUEUE: "elsewhere"}}})
-    client.merge_patch(DEPLOYMENTS, "web", {"spec": {"replicas": 3}}, namespace)
-
-    def joined() -> int:
-        return sum(names.GROUP_NAME in pod.metadata.annotations for pod in client.list(PODS, namespace))
-
-    wait_for(lambda: joined() == 3, what="three pods of the group")
-    assert [group.spec.queue for group in client.list(POD_GROUPS, namespace)] == [annotated]
-
-
 @pytest.mark.slow
-def test_a_deployment_is_updated_while_its_queue_closes(
-    story: Story, namespace: str, annotated: str, wait_for: WaitFor
-) -> None:
+def test_an_update_while_the_queue_closes(story: Story, namespace: str, annotated: str, wait_for: WaitFor) -> None:
     """Its new pods count in the queue, which is Closed only when they have gone; then it takes no new ones."""
     client = story.client
     client.create(DEPLOYMENTS, deployment("web"), namespace)
@@ -192,8 +149,7 @@ def test_a_deployment_is_updated_while_its_queue_closes(
     [before] = client.list(POD_GROUPS, namespace)
     target = {"apiVersion": QUEUES.api_version, "kind": QUEUES.kind, "name": annotated}
     target["uid"] = client.get(QUEUES, annotated).metadata.uid
-    command = {"metadata": {"name": "close"}, "action": "CloseQueue", "target": target}
-    client.create(COMMANDS, command, namespace)
+    client.create(COMMANDS, {"metadata": {"name": "close"}, "action": "CloseQueue", "target": target}, namespace)
     wait_for(lambda: client.get(QUEUES, annotated).status.state == "Closing")
     update = {"spec": {"template": {"metadata": {"annotations": {"version": "2"}}}}}
     client.merge_patch(DEPLOYMENTS, "web", update, namespace)
@@ -213,14 +169,6 @@ def test_a_deployment_is_updated_while_its_queue_closes(
     assert "those that are not gated run all the same, and count nowhere" in words
 
 
-def test_a_wrong_queue_of_the_namespace_is_refused_with_the_job(plane: Plane, namespace: str, queue: str) -> None:
-    """At once, where the user reads it."""
-    client = plane.client()
-    client.merge_patch(NAMESPACES, namespace, {"metadata": {"annotations": {names.VOLCANO_QUEUE: queue}}})
-    with pytest.raises(Invalid, match=f"unable to find job queue: '{queue}'"):
-        client.create(JOBS, job("train", namespace, task("w", 1)), namespace)
-
-
 def test_a_workload_in_an_unknown_queue_is_told_so(story: Story, namespace: str, queue: str, wait_for: WaitFor) -> None:
     """An event at the pods' owner names the queue and those that there are; with the queue comes the group."""
     client = story.client
@@ -231,12 +179,3 @@ def test_a_workload_in_an_unknown_queue_is_told_so(story: Story, namespace: str,
     client.create(QUEUES, {"metadata": {"name": queue}, "spec": {}})
     wait_for(lambda: [group.spec.queue for group in client.list(POD_GROUPS, namespace)] == [queue])
     wait_for(lambda: [names.GROUP_NAME in pod.metadata.annotations for pod in client.list(PODS, namespace)] == [True])
-
-
-def test_a_bare_pod_cannot_enter_the_root_queue(story: Story, namespace: str, wait_for: WaitFor) -> None:
-    """What holds for Jobs holds for other workloads: only open leaves take new ones. The event is at the pod."""
-    spec = {"schedulerName": "volcano", "containers": [{"name": "main", "image": "none"}]}
-    metadata = {"name": "single", "annotations": {names.VOLCANO_QUEUE: "root"}}
-    story.client.create(PODS, {"metadata": metadata, "spec": spec}, namespace)
-    assert "can not submit job to root queue" in wait_for(lambda: story.events("PodGroupError"))[0]
-    assert not story.client.list(POD_GROUPS, namespace)

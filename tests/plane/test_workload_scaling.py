@@ -10,7 +10,6 @@ from muster.api.base import Resource
 from muster.api.kubernetes.core import INDEXED_JOBS, PODS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
-from musterctl.plane.plane import Plane
 
 pytestmark = pytest.mark.plane
 JSON = dict[str, Any]
@@ -41,12 +40,6 @@ def workload(replicas: int | None = None, cpu: str = "100m", **annotations: str)
     return {"metadata": {"name": "x", "annotations": annotations}, "spec": spec}
 
 
-@pytest.fixture
-def client(plane: Plane) -> Client:
-    """A client."""
-    return plane.client()
-
-
 def running(client: Client, namespace: str) -> int:
     """How many pods run."""
     return sum(pod.status.phase == "Running" for pod in client.list(PODS, namespace))
@@ -72,8 +65,7 @@ def test_scaled_to_zero_and_back(client: Client, namespace: str, wait_for: WaitF
     wait_for(lambda: group(client, namespace) is None)
     client.merge_patch(kind, "x", {"spec": {"replicas": 1}}, namespace)
     wait_for(lambda: running(client, namespace) == 1)
-    again = wait_for(lambda: group(client, namespace))
-    assert again.metadata.uid != first.metadata.uid
+    assert wait_for(lambda: group(client, namespace)).metadata.uid != first.metadata.uid
 
 
 def test_a_new_template_changes_the_group(client: Client, namespace: str, wait_for: WaitFor) -> None:
@@ -93,8 +85,7 @@ def test_one_group_for_all_pods_of_a_daemon_set(client: Client, namespace: str, 
     client.create(DAEMON_SETS, workload(cpu="10m"), namespace)
     nodes = 8
     wait_for(lambda: running(client, namespace) == nodes)
-    found = wait_for(lambda: group(client, namespace))
-    assert found.metadata.owner_references[0].kind == "DaemonSet"
+    assert wait_for(lambda: group(client, namespace)).metadata.owner_references[0].kind == "DaemonSet"
 
 
 @pytest.mark.parametrize(("exit_code", "condition"), [("0", "Complete"), ("1", "Failed")])

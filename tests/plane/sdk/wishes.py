@@ -74,15 +74,11 @@ def torchtune(client: TrainerClient) -> Answer:
 def full_torchtune(client: TrainerClient) -> Answer:
     """A fine-tuning with everything that its configuration has, and data in S3."""
     config = TorchTuneConfig(
-        dtype=DataType.BF16,
-        batch_size=8,
-        epochs=3,
-        loss=Loss.CEWithChunkedOutputLoss,
-        num_nodes=1,
+        dtype=DataType.BF16, batch_size=8, epochs=3, loss=Loss.CEWithChunkedOutputLoss, num_nodes=1,
         peft_config=LoraConfig(apply_lora_to_mlp=True, lora_rank=8, lora_alpha=16, quantize_base=True, use_dora=True),
         dataset_preprocess_config=TorchTuneInstructDataset(source=DataFormat.PARQUET, split="train[:5%]"),
-        resources_per_node={"cpu": 4, "gpu": 1},
-    )
+        resources_per_node={"cpu": 4, "gpu": 1}
+    )  # fmt: skip
     keys = {"access_key_id": "id", "secret_access_key": "secret", "endpoint": "https://s3.example.com", "region": "eu"}
     name = client.train(
         runtime="torchtune-llama3.2-1b",
@@ -98,15 +94,10 @@ def full_torchtune(client: TrainerClient) -> Answer:
 def function_with_all(client: TrainerClient) -> Answer:
     """A function with arguments, packages, an image and variables."""
     trainer = CustomTrainer(
-        func=learn,
-        func_args={"lr": 0.1, "words": "it's {odd}"},
-        packages_to_install=["einops"],
-        pip_index_urls=["https://example.com/simple"],
-        image="mine:1",
-        num_nodes=1,
-        resources_per_node={"cpu": 2, "memory": "1Gi", "gpu": 1},
-        env={"MINE": "1"},
-    )
+        func=learn, func_args={"lr": 0.1, "words": "it's {odd}"}, packages_to_install=["einops"],
+        pip_index_urls=["https://example.com/simple"], image="mine:1", num_nodes=1,
+        resources_per_node={"cpu": 2, "memory": "1Gi", "gpu": 1}, env={"MINE": "1"}
+    )  # fmt: skip
     name = client.train(trainer=trainer, options=[ends(1)])
     client.wait_for_job_status(name, timeout=60, polling_interval=1)
     return {"name": name, **told(client, name)}
