@@ -4,22 +4,9 @@ import importlib
 import sys
 
 SUBJECTS = (
-    "planner",
-    "verbs",
-    "memory",
-    "sizing",
-    "startup",
-    "review",
-    "admission",
-    "compare",
-    "writes",
-    "controller",
-    "queues",
-    "queuecost",
-    "victims",
-    "topology",
-    "trace",
-)
+    "planner", "verbs", "memory", "sizing", "startup", "review", "admission", "compare", "writes", "controller",
+    "queues", "queuecost", "victims", "topology", "trace"
+)  # fmt: skip
 
 
 def main() -> None:

@@ -18,10 +18,7 @@ from tests.bench.throughput import NODE_COUNT, WARM_UP, Bindings, Run, costs, ma
 
 GANGS, MEMBERS = 30, 100
 GATES = "--feature-gates=GenericWorkload=true"
-ARGUMENTS = {
-    "kube-apiserver": (GATES, "--runtime-config=scheduling.k8s.io/v1beta1=true"),
-    "kube-scheduler": (GATES,),
-}
+ARGUMENTS = {"kube-apiserver": (GATES, "--runtime-config=scheduling.k8s.io/v1beta1=true"), "kube-scheduler": (GATES,)}
 NATIVE_GROUPS: Resource[dict[str, Any]] = Resource(
     "scheduling.k8s.io", "v1beta1", "podgroups", "PodGroup", dict[str, Any]
 )

@@ -16,13 +16,10 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DEMANDS: dict[str, dict[str, Any]] = {
     "one per host": {"affinity": {"podAntiAffinity": {REQUIRED: [{"topologyKey": "host", "labelSelector": ITSELF}]}}},
     "one zone": {"affinity": {"podAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": ITSELF}]}}},
-    "spread over zones": {
-        "topologySpreadConstraints": [
-            {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": ITSELF}
-        ]
-    },
+    "spread over zones": {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule", "labelSelector": ITSELF}]},
     "a host port": {"hostNetwork": True, "containers": [{"name": "main", "ports": [{"containerPort": 80}]}]},
-}
+}  # fmt: skip
 """What the pods of a gang demand of each other."""
 
 

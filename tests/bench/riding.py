@@ -20,11 +20,7 @@ from tests.bench.throughput import NODE_COUNT, PARTS, Run, make_nodes, measure, 
 
 SERVED = (GATES, "--runtime-config=scheduling.k8s.io/v1beta1=true")
 _NATIVE = {API_SERVER: SERVED, CONTROLLER_MANAGER: (GATES,), MUSTER_SCHEDULER: (GATES,)}
-SIDES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
-    "barrier": {},
-    "group cycle": _NATIVE,
-    "native barrier": _NATIVE,
-}
+SIDES: Mapping[str, Mapping[str, tuple[str, ...]]] = {"barrier": {}, "group cycle": _NATIVE, "native barrier": _NATIVE}
 
 
 def run() -> Iterator[Run]:

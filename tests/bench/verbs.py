@@ -27,10 +27,8 @@ def run() -> Iterator[Result]:
     verb = Filter(cluster, active=lambda: True)
     meta = {
         "name": "a-worker-0", "namespace": "ns", "uid": "u",
-        "annotations": {
-            "scheduling.k8s.io/group-name": key.partition("/")[2], "volcano.sh/task-spec": "worker",
-            "volcano.sh/task-index": "0", "muster.dev/node": "node-0", "muster.dev/epoch": "1",
-        },
+        "annotations": {"scheduling.k8s.io/group-name": key.partition("/")[2], "volcano.sh/task-spec": "worker",
+            "volcano.sh/task-index": "0", "muster.dev/node": "node-0", "muster.dev/epoch": "1"},
     }  # fmt: skip
     spec: dict[str, Any] = world.pod_spec({"cpu": 4}) | {"affinity": pinned_affinity(None, "node-0")}
     pinned = msgspec.json.encode({"Pod": {"metadata": meta, "spec": spec}, "NodeNames": ["node-0"]})

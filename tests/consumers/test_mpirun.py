@@ -32,12 +32,10 @@ def test_train_job(program: Program, target: str, *, computes: bool, tmp_path: P
     result = compiled(job, runtime, "Job" if target == "Job" else "JobSet")
     hostfile = component(result, "ConfigMap")["data"]["hostfile"]
     launcher = "train-launcher-0" if target == "Job" else "train-launcher-0-0"
-    env = env_of(pods_of(result, "launcher")["spec"]["containers"][0])
-    outcome = run(program, env, hostfile, launcher, tmp_path)
+    outcome = run(program, env_of(pods_of(result, "launcher")["spec"]["containers"][0]), hostfile, launcher, tmp_path)
     assert outcome.ranks == [(rank, 6, rank % 2) for rank in range(6)]
     nodes = {f"train-node-{'' if target == 'Job' else '0-'}{index}.train" for index in range(2 if computes else 3)}
-    reached = outcome.hosts - {f"{launcher}.train"}
-    assert reached == nodes
+    assert outcome.hosts - {f"{launcher}.train"} == nodes
     assert "ConnectionAttempts=10" in outcome.options
     if program.implementation == "OpenMPI":
         assert outcome.hosts == nodes

@@ -133,9 +133,7 @@ def test_node_dies(cluster: Cluster, release: Release, submissions: Work) -> Non
     with Load(cluster, submissions.namespace, "lost") as load:
         node.die()
         with figures.timed("node lost: the webhook's Service is without it after"):
-            cluster.wait(
-                "the webhook's Service is without the node", lambda: release.served_by() == others(cluster, node)
-            )
+            cluster.wait("the Service is without it", lambda: release.served_by() == others(cluster, node))
         seen, made = load.next, load.made
         cluster.wait("submissions go on", lambda: load.made > made + 10)
         cluster.revive(node)

@@ -12,13 +12,10 @@ from interleavings.world import Faults
 pytestmark = [pytest.mark.model, pytest.mark.timeout(1800), pytest.mark.usefixtures("no_logs")]
 
 
-@pytest.mark.parametrize(
-    ("faults", "least"),
-    [
-        pytest.param(Faults(), 300, id="no fault"),
-        pytest.param(Faults(controller_crash=1), 1000, id="a crash of the controller"),
-    ],
-)
+@pytest.mark.parametrize(("faults", "least"), [
+    pytest.param(Faults(), 300, id="no fault"),
+    pytest.param(Faults(controller_crash=1), 1000, id="a crash of the controller"),
+])  # fmt: skip
 def test_a_job_completes_whatever_the_order(faults: Faults, least: int) -> None:
     """A Job of two pods completes and leaves nothing behind, in whatever order its steps are taken."""
     scene = JobScene(gangs={}, jobs={"a": 2})

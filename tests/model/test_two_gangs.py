@@ -36,9 +36,7 @@ def test_two_gangs() -> None:
 
 
 @pytest.mark.parametrize(
-    "faults",
-    [Faults(crash=1), Faults(lost=1), Faults(stale=1), Faults(refuse=1), Faults(delete=1)],
-    ids=str,
+    "faults", [Faults(crash=1), Faults(lost=1), Faults(stale=1), Faults(refuse=1), Faults(delete=1)], ids=str
 )
 def test_one_gang(faults: Faults) -> None:
     """A gang ends, or is gone where its user has deleted it."""

@@ -95,9 +95,7 @@ class Chosen:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Leave out other tests."""
-        items[:] = sorted(
-            (item for item in items if item.nodeid in self._order), key=lambda one: self._order[one.nodeid]
-        )
+        items[:] = sorted((one for one in items if one.nodeid in self._order), key=lambda one: self._order[one.nodeid])
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -254,8 +252,7 @@ def main() -> None:
         if tier.readline() != _READY:  # only then are the files read that jobs change
             sys.exit("the tests could not be collected")
         for line in sys.stdin.buffer:
-            job = msgspec.json.decode(line, type=Job)
-            answers.write(_answered(job, line, tier) + b"\n")
+            answers.write(_answered(msgspec.json.decode(line, type=Job), line, tier) + b"\n")
 
 
 def _answered(job: Job, line: bytes, tier: BufferedRWPair) -> bytes:

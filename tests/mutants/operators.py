@@ -23,15 +23,9 @@ _COMPARISONS: dict[type[ast.cmpop], tuple[str, dict[str, str]]] = {
     ast.NotIn: (r"not\s+in", {"comparison": "in"}),
 }
 _ARITHMETIC: dict[type[ast.operator], tuple[str, str]] = {
-    ast.Add: ("+", "-"),
-    ast.Sub: ("-", "+"),
-    ast.Mult: ("*", "//"),
-    ast.FloorDiv: ("//", "*"),
-    ast.Div: ("/", "*"),
-    ast.Mod: ("%", "*"),
-    ast.BitOr: ("|", "&"),
-    ast.BitAnd: ("&", "|"),
-}
+    ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "//"), ast.FloorDiv: ("//", "*"), ast.Div: ("/", "*"),
+    ast.Mod: ("%", "*"), ast.BitOr: ("|", "&"), ast.BitAnd: ("&", "|")
+}  # fmt: skip
 # Edits that replace or remove a whole expression: its value may be a hint, a shortcut or a message, that no one misses.
 WIDE = frozenset({"condition", "operand dropped", "keyword dropped", "slice"})
 # Keywords that only check, store or measure.
@@ -39,19 +33,9 @@ UNSEEN = frozenset({"strict", "daemon", "copy", "flush", "buckets", "maxsize", "
 _OPPOSITES = {"min": "max", "max": "min", "any": "all", "all": "any"}
 # What a function returns that forgets its answer, by the outermost name of its annotation.
 _NOTHING = {
-    "str": '""',
-    "int": "0",
-    "float": "0.0",
-    "list": "[]",
-    "dict": "{}",
-    "tuple": "()",
-    "set": "set()",
-    "frozenset": "frozenset()",
-    "Sequence": "()",
-    "Mapping": "{}",
-    "Iterator": "iter(())",
-    "Iterable": "()",
-}
+    "str": '""', "int": "0", "float": "0.0", "list": "[]", "dict": "{}", "tuple": "()", "set": "set()",
+    "frozenset": "frozenset()", "Sequence": "()", "Mapping": "{}", "Iterator": "iter(())", "Iterable": "()"
+}  # fmt: skip
 
 
 def compared(source: Source, node: ast.Compare) -> Iterator[Edit]:
@@ -200,20 +184,8 @@ def _is_text(node: ast.expr) -> bool:
 
 
 EDITS: dict[type[ast.AST], Callable[[Source, Any], Iterator[Edit]]] = {
-    ast.Compare: compared,
-    ast.BoolOp: combined,
-    ast.UnaryOp: signed,
-    ast.BinOp: calculated,
-    ast.AugAssign: updated,
-    ast.Constant: constant,
-    ast.Call: called,
-    ast.Slice: sliced,
-    ast.If: decided,
-    ast.IfExp: decided,
-    ast.While: decided,
-    ast.comprehension: filtered,
-    ast.Break: left,
-    ast.Continue: left,
-    ast.Expr: done,
-    ast.Delete: done,
-}
+    ast.Compare: compared, ast.BoolOp: combined, ast.UnaryOp: signed, ast.BinOp: calculated, ast.AugAssign: updated,
+    ast.Constant: constant, ast.Call: called, ast.Slice: sliced, ast.If: decided, ast.IfExp: decided,
+    ast.While: decided, ast.comprehension: filtered, ast.Break: left, ast.Continue: left, ast.Expr: done,
+    ast.Delete: done
+}  # fmt: skip

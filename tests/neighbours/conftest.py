@@ -29,17 +29,9 @@ from muster.kube.client import Client
 from musterctl.plane.plane import Plane
 
 __all__ = [
-    "fresh_plane",
-    "kubectl",
-    "make_queue",
-    "module_plane",
-    "namespace",
-    "pytest_configure",
-    "pytest_runtest_makereport",
-    "pytest_sessionfinish",
-    "story",
-    "wait_for",
-]
+    "fresh_plane", "kubectl", "make_queue", "module_plane", "namespace", "pytest_configure",
+    "pytest_runtest_makereport", "pytest_sessionfinish", "story", "wait_for"
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,7 @@ from beside import prometheus
 
 from charts import rendered
 
-pytestmark = [
-    pytest.mark.neighbour,
-    pytest.mark.skipif(bool(prometheus.missing()), reason=prometheus.missing()),
-]
+pytestmark = [pytest.mark.neighbour, pytest.mark.skipif(bool(prometheus.missing()), reason=prometheus.missing())]
 JSON = dict[str, Any]
 HEALTHY = {
     'up{service="muster-webhook", pod="muster-webhook-0"}': "1x300",
@@ -56,18 +53,15 @@ ENDS_S = 14 * 86400 + 99 * 60
 """The end of a certificate that has two weeks left in the hundredth minute."""
 WRONG: dict[str, tuple[dict[str, str], str]] = {
     "MusterWebhookDown": ({'up{service="muster-webhook", pod="muster-webhook-0"}': "1x99 0x200"}, "102m"),
-    "MusterWebhookFails": (
-        {'muster_webhook_reviews_total{route="/mutate/pods", outcome="error"}': "0x99 1+1x200"}, "107m",
-    ),
+    "MusterWebhookFails": ({'muster_webhook_reviews_total{route="/mutate/pods", outcome="error"}': "0x99 1+1x200"},
+        "107m"),
     "MusterNobodySchedules": ({'muster_leading{pod="muster-scheduler-0"}': "1x99 0x200"}, "102m"),
     "MusterTwoSchedule": ({'muster_leading{pod="muster-scheduler-1"}': "0x99 1x200"}, "102m"),
     "MusterPlanningFails": ({"muster_cycles_failed_total": "0x99 1x200"}, "101m"),
     "MusterWritesFail": ({'muster_planner_writes_total{what="status", result="failed"}': "0x99 0+60x200"}, "115m"),
     "MusterBarriersTimeOut": ({'muster_barrier_total{outcome="timed_out"}': "0x99 0+6x200"}, "130m"),
     "MusterObjectsSetAside": ({'muster_set_aside{kind="gang"}': "0x99 1x200"}, "115m"),
-    "MusterQueueStarves": (
-        {'muster_queue_longest_wait_seconds{queue="research"}': "0x39 0+60x250"}, "117m",
-    ),
+    "MusterQueueStarves": ({'muster_queue_longest_wait_seconds{queue="research"}': "0x39 0+60x250"}, "117m"),
     "MusterConfigurationRefused": ({"muster_config_current": "1x99 0x200"}, "105m"),
     "MusterRecordingFails": ({'muster_record_failing{pod="muster-scheduler-0"}': "0x99 1x200"}, "105m"),
     "MusterBudgetNearlyUsed": (
@@ -84,20 +78,17 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
         },
         "105m",
     ),
-    "MusterBudgetNotKnown": (
-        {'muster_queue_budget_known{queue="paid", pod="muster-scheduler-0"}': "1x99 0x200"}, "115m",
-    ),
+    "MusterBudgetNotKnown": ({'muster_queue_budget_known{queue="paid", pod="muster-scheduler-0"}': "1x99 0x200"},
+        "115m"),
     "MusterHistoryDown": ({'up{service="muster-web", endpoint="history", pod="muster-web-0"}': "1x99 0x200"}, "105m"),
-    "MusterHistoryNotWritten": (
-        {'muster_history_looked_timestamp_seconds{pod="muster-web-0"}': "0+60x99 5940x200"}, "108m",
-    ),
+    "MusterHistoryNotWritten": ({'muster_history_looked_timestamp_seconds{pod="muster-web-0"}': "0+60x99 5940x200"},
+        "108m"),
     "MusterWebDown": ({'up{service="muster-web", endpoint="status", pod="muster-web-0"}': "1x99 0x200"}, "105m"),
     "MusterControllerIdle": (
         {'muster_kube_leading{lease="muster-controller", pod="muster-controller-0"}': "1x99 0x200"}, "102m",
     ),
-    "MusterControllerFails": (
-        {'muster_controller_reconciles_total{controller="job", result="defect"}': "0x99 1+1x200"}, "107m",
-    ),
+    "MusterControllerFails": ({'muster_controller_reconciles_total{controller="job", result="defect"}': "0x99 1+1x200"},
+        "107m"),
     "MusterCertificateEnds": (
         {'muster_server_certificate_expiry_timestamp_seconds{pod="muster-webhook-0"}': f"{ENDS_S}x300"}, "110m",
     ),

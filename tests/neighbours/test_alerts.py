@@ -38,10 +38,7 @@ from musterctl.plane.machine import free_ports
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import ALL, HISTORY, history_of
 
-pytestmark = [
-    pytest.mark.neighbour,
-    pytest.mark.skipif(bool(prometheus.missing()), reason=prometheus.missing()),
-]
+pytestmark = [pytest.mark.neighbour, pytest.mark.skipif(bool(prometheus.missing()), reason=prometheus.missing())]
 JSON = dict[str, Any]
 WaitFor = Callable[..., Any]
 NAMESPACE = "alerts"

@@ -1,7 +1,4 @@
-"""The chart's `certificates.mode=certManager` with a real cert-manager: what it issues is served, trusted and renewed.
-
-The release's containers run as its pods say, see `containers`; the API server calls the webhook by its Service's name.
-"""
+"""The chart's `certificates.mode=certManager` with a real cert-manager: what it issues is served, trusted, renewed."""
 
 import itertools
 import json
@@ -58,8 +55,7 @@ class World:
 
     def data(self, secret: str) -> dict[str, bytes]:
         """What is in a Secret."""
-        found = self.client.get(CERTIFICATE_SECRETS, secret, NAMESPACE)
-        return found.data or {}
+        return self.client.get(CERTIFICATE_SECRETS, secret, NAMESPACE).data or {}
 
     def ready(self, name: str) -> bool:
         """Whether cert-manager says that a Certificate is issued, and no other one is on its way."""
@@ -224,9 +220,7 @@ def test_the_extender_and_kube_scheduler_talk_with_what_docs_say(world: World, w
     scheduler = world.machine.run(pod, next(world.release.addresses))
     wait_for(lambda: not scheduler.not_ready(), WAIT_S, f"it to be ready: {scheduler.not_ready()}")
     bound = world.client.create(PODS, {**ASKS, "metadata": {**ASKS["metadata"], "name": "over-tls"}}, "default")
-    wait_for(
-        lambda: world.client.get(PODS, bound.metadata.name, "default").spec.node_name, WAIT_S, "the pod to be bound"
-    )
+    wait_for(lambda: world.client.get(PODS, bound.metadata.name, "default").spec.node_name, WAIT_S, "its binding")
 
 
 def _object(kind: str, name: str, spec: JSON) -> JSON:

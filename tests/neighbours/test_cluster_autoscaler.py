@@ -69,9 +69,7 @@ def submit(client: Client, namespace: str, name: str, replicas: int, **options: 
     client.create(JOBS, one, namespace)
 
 
-def test_a_gang_of_sixteen_nodes_gets_them_and_starts_whole(
-    client: Client, namespace: str, wait_for: Wait, made: Made, history: History
-) -> None:
+def test_a_gang_gets_its_nodes(client: Client, namespace: str, wait_for: Wait, made: Made, history: History) -> None:
     """The cluster was empty; one node is added for each pod, no more, and all pods are bound together."""
     submit(client, namespace, "big", 16)
     wait_for(lambda: runs(client, namespace, "big", 16), PATIENCE_S, "the gang to run")
@@ -80,9 +78,7 @@ def test_a_gang_of_sixteen_nodes_gets_them_and_starts_whole(
     assert len(autoscaler.nodes(client)) == len(made.names) == 16
 
 
-def test_nodes_of_a_gang_that_has_ended_go_and_those_of_a_running_one_stay(
-    client: Client, namespace: str, wait_for: Wait, history: History
-) -> None:
+def test_nodes_go_when_their_gang_has_ended(client: Client, namespace: str, wait_for: Wait, history: History) -> None:
     """What is empty for seconds is taken away; the nodes of a gang that runs are not."""
     submit(client, namespace, "stays", 3)
     wait_for(lambda: runs(client, namespace, "stays", 3), PATIENCE_S, "the gang to run")
@@ -95,7 +91,7 @@ def test_nodes_of_a_gang_that_has_ended_go_and_those_of_a_running_one_stay(
     assert history.half_placed_s("ends", 4) < HALF_S
 
 
-def test_nodes_are_not_saved_at_the_cost_of_a_running_gang(
+def test_no_running_gang_is_saved_away(
     scaler: Autoscaler, client: Client, namespace: str, wait_for: Wait, queue: str
 ) -> None:
     """Two pods on two nodes would do with one: they forbid it, and when their queue does not, their pins do."""
@@ -115,9 +111,7 @@ def test_nodes_are_not_saved_at_the_cost_of_a_running_gang(
     assert {node.metadata.name for node in autoscaler.nodes(client)} == nodes
 
 
-def test_a_gang_that_meets_nodes_on_their_way_out_starts_whole(
-    client: Client, namespace: str, wait_for: Wait, history: History
-) -> None:
+def test_a_gang_meets_nodes_on_their_way_out(client: Client, namespace: str, wait_for: Wait, history: History) -> None:
     """Autoscaler marks idle nodes and takes them away: a gang that comes then gets others, and no pod is lost."""
     submit(client, namespace, "first", 3, run_s=1)
     wait_for(lambda: autoscaler.going(client), PATIENCE_S, "autoscaler to begin to take nodes away")
@@ -127,9 +121,7 @@ def test_a_gang_that_meets_nodes_on_their_way_out_starts_whole(
     assert history.half_placed_s("second", 3) < HALF_S
 
 
-def test_a_node_that_dies_is_added_again_and_the_gang_is_whole(
-    client: Client, namespace: str, wait_for: Wait, made: Made
-) -> None:
+def test_a_node_that_dies_is_added_again(client: Client, namespace: str, wait_for: Wait, made: Made) -> None:
     """The members that were lost ask for one node, and no more."""
     submit(client, namespace, "loses", 3)
     wait_for(lambda: runs(client, namespace, "loses", 3), PATIENCE_S, "the gang to run")
@@ -153,7 +145,7 @@ def test_a_gang_larger_than_the_group_gets_part_of_its_nodes_for_a_while_only(
     assert writes.loops(plane, namespace) == []
 
 
-def test_a_request_is_answered_with_all_nodes_of_the_gang(
+def test_a_request_gets_all_its_nodes(
     client: Client, namespace: str, wait_for: Wait, made: Made, history: History
 ) -> None:
     """Autoscaler provisions the ProvisioningRequest that Muster made; the gang starts whole, and the request goes."""
@@ -164,20 +156,14 @@ def test_a_request_is_answered_with_all_nodes_of_the_gang(
     wait_for(lambda: not client.list(PROVISIONING_REQUESTS, namespace), PATIENCE_S, "the request to be deleted")
 
 
-def test_a_request_that_the_group_cannot_meet_costs_nothing(
-    client: Client, namespace: str, wait_for: Wait, made: Made
-) -> None:
+def test_an_impossible_request_costs_nothing(client: Client, namespace: str, wait_for: Wait, made: Made) -> None:
     """17 nodes of 16: autoscaler adds none of them, and its answer is told to the gang's owner."""
     submit(client, namespace, "large", GPUS.limit + 1, asks={SCALE_UP: "provisioning-request"})
-    wait_for(
-        lambda: "Capacity is not found" in words_of(client, namespace, "large"), PATIENCE_S, "the gang to be told so"
-    )
+    wait_for(lambda: "Capacity is not found" in words_of(client, namespace, "large"), PATIENCE_S, "it to be told")
     assert not made.names
 
 
-def test_capacity_is_only_checked_where_the_class_says_so(
-    client: Client, namespace: str, wait_for: Wait, made: Made
-) -> None:
+def test_capacity_is_checked_if_the_class_says_so(client: Client, namespace: str, wait_for: Wait, made: Made) -> None:
     """With check-capacity autoscaler says that there are no such nodes, and adds none."""
     checks = {SCALE_UP: "provisioning-request", SCALE_UP_CLASS: "check-capacity.autoscaling.x-k8s.io"}
     submit(client, namespace, "checks", 2, asks=checks)

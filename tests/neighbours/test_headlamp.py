@@ -155,9 +155,7 @@ def test_lists(client: Client, pages: Callable[[str], Pages], wait_for: WaitFor)
     page = pages("muster-view")
     page.open("jobs")
     client.create(JOBS, job("runs", TEAM, task("w", 3), queue=QUEUE), TEAM)
-    wait_for(
-        lambda: page.rows().get("runs", [])[:5] == [TEAM, "Running", QUEUE, "3", "3"], PATIENCE_S, "the Job to run"
-    )
+    wait_for(lambda: page.rows().get("runs", [])[:5] == [TEAM, "Running", QUEUE, "3", "3"], PATIENCE_S, "the Job")
     page.open("podgroups")
     group = of_job(client, "runs").metadata.name
     wait_for(lambda: page.rows().get(group, [])[:5] == [TEAM, "Running", "3", "3", QUEUE], PATIENCE_S, "its PodGroup")

@@ -39,8 +39,7 @@ def test_a_replicated_job_waits_whole_and_starts_whole(scene: Scene, place: str)
     labels, template = own[place]
     with scene.cordoned(1):
         scene.create(JOB_SETS, job_set("train", replicated("node", 3, jobs=2, labels=template), labels=labels))
-        waiting = scene.waiting(6)
-        assert not any(pod.spec.node_name for pod in waiting)
+        assert not any(pod.spec.node_name for pod in scene.waiting(6))
         [group] = scene.groups().values()
         assert (group.metadata.name, group.spec.min_member) == ("podgroup-jobset-train.node", 6)
     pods = scene.running(6)
@@ -185,10 +184,8 @@ def test_what_has_ended_goes(scene: Scene) -> None:
 
 def test_exclusive_topology_of_single_pods(scene: Scene) -> None:
     """Where pods are placed one by one, JobSet's own exclusive placement works: one Job per rack."""
-    exclusive = {EXCLUSIVE: RACK}
-    scene.create(JOB_SETS, job_set("ex", replicated("node", 2, jobs=2), labels=QUEUE, annotations=exclusive))
-    pods = scene.running(4)
-    racks = {pod.metadata.name[:9]: scene.label_of_node(pod, RACK) for pod in pods}
+    scene.create(JOB_SETS, job_set("ex", replicated("node", 2, jobs=2), labels=QUEUE, annotations={EXCLUSIVE: RACK}))
+    racks = {pod.metadata.name[:9]: scene.label_of_node(pod, RACK) for pod in scene.running(4)}
     assert len(set(racks.values())) == 2
 
 
@@ -210,8 +207,7 @@ def test_evicted_and_back(scene: Scene) -> None:
     scene.create(JOB_SETS, job_set("train", replicated("node", 2, jobs=3), failurePolicy={"maxRestarts": 0}))
     first = {pod.metadata.uid for pod in scene.running(6, "train")}
     with scene.evicted(6):
-        waiting = scene.waiting(6, "train", timeout_s=120)
-        assert not first & {pod.metadata.uid for pod in waiting}
+        assert not first & {pod.metadata.uid for pod in scene.waiting(6, "train", timeout_s=120)}
     scene.running(6, "train")
     assert (ended(scene.find(JOB_SETS, "train")), scene.find(JOB_SETS, "train")["status"]["restarts"]) == ("", 0)
 

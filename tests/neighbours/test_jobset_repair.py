@@ -66,25 +66,13 @@ def new(scene: Scene, before: list[Pod], *ranks: int) -> list[Pod]:
     return pods
 
 
-def test_a_member_of_a_jobset_is_replaced(scene: Scene) -> None:
-    """The others run on, and neither its Job nor JobSet has failed."""
-    said = {names.ON_NODE_FAULT: "replace"}
-    scene.create(JOB_SETS, job_set("train", replicated("node", 3), annotations=said))
+@pytest.mark.parametrize(("policy", "ranks"), [("replace", [1]), ("restart", [0, 1, 2])])
+def test_a_jobset_is_repaired(scene: Scene, policy: str, ranks: list[int]) -> None:
+    """The others run on or begin again on their nodes, held as long as the Job waits; no Job or JobSet has failed."""
+    scene.create(JOB_SETS, job_set("train", replicated("node", 3), annotations={names.ON_NODE_FAULT: policy}))
     before = scene.running(3)
     says(scene.client, homes(before)[1], XID, "True")
-    after = new(scene, before, 1)
-    assert [homes(after)[rank] == homes(before)[rank] for rank in range(3)] == [True, False, True]
-    found = scene.find(JOB_SETS, "train")
-    assert (ended(found), found["status"]["restarts"]) == ("", 0)
-
-
-def test_a_jobset_restarts_in_place(scene: Scene) -> None:
-    """Its nodes are kept for as long as its Job waits, which is longer than placements of others do."""
-    said = {names.ON_NODE_FAULT: "restart"}
-    scene.create(JOB_SETS, job_set("train", replicated("node", 3), annotations=said))
-    before = scene.running(3)
-    says(scene.client, homes(before)[1], XID, "True")
-    after = new(scene, before, 0, 1, 2)
+    after = new(scene, before, *ranks)
     assert [homes(after)[rank] == homes(before)[rank] for rank in range(3)] == [True, False, True]
     found = scene.find(JOB_SETS, "train")
     assert (ended(found), found["status"]["restarts"]) == ("", 0)

@@ -99,7 +99,7 @@ def ended(history: History, name: str) -> int:
     return sum(life.done for life in history.of(name))
 
 
-def test_a_gang_of_sixteen_nodes_gets_them_and_starts_whole(
+def test_a_gang_gets_its_nodes(
     client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
 ) -> None:
     """The cluster was empty; Karpenter buys one node for each pod, no more, and all pods are bound together."""
@@ -167,9 +167,7 @@ def test_a_gang_that_no_node_could_hold_is_told_so_and_costs_nothing(
     assert writes.loops(plane, namespace) == []
 
 
-def test_nodes_of_a_gang_that_has_ended_go_and_those_of_a_running_one_stay(
-    client: Client, namespace: str, wait_for: Wait, history: History
-) -> None:
+def test_nodes_go_when_their_gang_has_ended(client: Client, namespace: str, wait_for: Wait, history: History) -> None:
     """Karpenter takes away what is empty for a second, and consolidates the rest: it may not touch a running gang."""
     karpenter.pool(client, LARGE, consolidate_after="1s")
     submit(client, namespace, "stays", 3, gpus=5)
@@ -183,9 +181,7 @@ def test_nodes_of_a_gang_that_has_ended_go_and_those_of_a_running_one_stay(
     assert history.half_placed_s("ends", 4) < HALF_S
 
 
-def test_a_gang_that_meets_nodes_on_their_way_out_starts_whole_and_stays(
-    client: Client, namespace: str, wait_for: Wait, history: History
-) -> None:
+def test_a_gang_meets_nodes_on_their_way_out(client: Client, namespace: str, wait_for: Wait, history: History) -> None:
     """Karpenter marks idle nodes, waits, and takes them away: one gang comes before the end of that, one after."""
     karpenter.pool(client, LARGE, consolidate_after="1s")
     submit(client, namespace, "first", 4, run_s=1)
@@ -200,9 +196,7 @@ def test_a_gang_that_meets_nodes_on_their_way_out_starts_whole_and_stays(
         assert history.half_placed_s(name, 4) < HALF_S
 
 
-def test_a_node_that_dies_is_bought_again_and_the_gang_is_whole(
-    client: Client, namespace: str, wait_for: Wait, bought: Bought
-) -> None:
+def test_a_node_that_dies_is_bought_again(client: Client, namespace: str, wait_for: Wait, bought: Bought) -> None:
     """The members that were lost ask for one node, and no more."""
     karpenter.pool(client, LARGE)
     submit(client, namespace, "loses", 3)
@@ -215,9 +209,7 @@ def test_a_node_that_dies_is_bought_again_and_the_gang_is_whole(
     assert len(bought.names) == 4
 
 
-def test_karpenter_saves_no_money_at_the_cost_of_a_running_gang(
-    client: Client, namespace: str, wait_for: Wait, queue: str
-) -> None:
+def test_running_gangs_are_not_saved_away(client: Client, namespace: str, wait_for: Wait, queue: str) -> None:
     """A smaller node would do for each pod: Karpenter says that the pods forbid it, until their queue allows it."""
     karpenter.pool(client, LARGE, consolidate_after="1s")
     one = asking("trains", namespace, 3, gpus=5)
@@ -254,7 +246,7 @@ def test_nodes_of_an_indexed_job_are_not_replaced_before_it_ends(
     assert history.half_placed_s("", 3) < HALF_S
 
 
-def test_nodes_that_expire_wait_for_their_gang(
+def test_nodes_that_expire_wait(
     client: Client, namespace: str, wait_for: Wait, bought: Bought, history: History
 ) -> None:
     """Karpenter closes them when their time is over, and the gang runs to its end on them."""

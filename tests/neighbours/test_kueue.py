@@ -90,11 +90,7 @@ def test_kueue_admits_and_muster_places(team: Scene) -> None:
     team.wait_for(lambda: workload_of(team.client, team.namespace, "second"), 30, "Kueue to see the second Job")
     assert suspended(team, "second")
     assert not [pod for pod in team.pods() if pod.metadata.name.startswith("second-")]
-    team.wait_for(
-        lambda: all(over(team.client, team.namespace, each) for each in ("first", "second")),
-        120,
-        "both Jobs to complete",
-    )
+    team.wait_for(lambda: all(over(team.client, team.namespace, each) for each in ("first", "second")), 120, "both")
 
 
 def test_a_jobset_is_admitted_and_placed_as_one(team: Scene) -> None:
@@ -133,8 +129,7 @@ def test_an_eviction_gives_the_gang_back(team: Scene) -> None:
     assert suspended(team, "low")
     assert not [pod for pod in team.pods() if pod.metadata.uid in before]
     team.wait_for(lambda: over(team.client, team.namespace, "high"), 60, "the urgent Job to complete")
-    again = team.running(4, "low-")
-    assert not before & {pod.metadata.uid for pod in again}
+    assert not before & {pod.metadata.uid for pod in team.running(4, "low-")}
     team.client.delete(JOBS, "low", team.namespace, propagation="Background")
     team.wait_for(lambda: not team.pods(), 30, "its pods to go")
 

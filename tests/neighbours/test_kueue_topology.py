@@ -114,14 +114,9 @@ def test_pods_wait_for_both(team: Scene) -> None:
     for index in range(3):
         one = template(**{names.GROUP_NAME: "group", GROUP_COUNT: "3", "kwok.muster.dev/run-seconds": "10"})
         one["metadata"]["name"] = f"group-{index}"
-        one["metadata"]["labels"] = {
-            kueue_objects.QUEUE: "plain",
-            names.QUEUE: "default",
-            GROUP_NAME: "group",
-        }
+        one["metadata"]["labels"] = {kueue_objects.QUEUE: "plain", names.QUEUE: "default", GROUP_NAME: "group"}
         team.create(PODS, one)
-    waiting = team.waiting(3, "group-")
-    assert all(KUEUE_GATE in {each.name for each in pod.spec.scheduling_gates} for pod in waiting)
+    assert all(KUEUE_GATE in {each.name for each in pod.spec.scheduling_gates} for pod in team.waiting(3, "group-"))
     team.client.delete(JOBS, "before", team.namespace, propagation="Background")
     team.running(3, "group-")
     team.wait_for(lambda: ended(team, "group"), 90, "the group to finish")

@@ -66,9 +66,7 @@ def test_a_train_job_is_admitted_once(team: Scene) -> None:
     assert [each["metadata"]["ownerReferences"][0]["kind"] for each in found] == ["TrainJob"]
     assert {pod.spec.node_selector.get("kubernetes.io/os") for pod in pods} == {"linux"}
     team.wait_for(lambda: ended(team, "train"), 60, "the TrainJob to complete")
-    team.wait_for(
-        lambda: holds(workload_of(team.client, team.namespace, "train"), "Finished"), 30, "its Workload to finish"
-    )
+    team.wait_for(lambda: holds(workload_of(team.client, team.namespace, "train"), "Finished"), 30, "its end")
 
 
 def test_an_evicted_train_job_comes_back_whole(team: Scene) -> None:
@@ -83,8 +81,7 @@ def test_an_evicted_train_job_comes_back_whole(team: Scene) -> None:
     assert not [pod for pod in team.pods() if pod.metadata.uid in before]
     assert team.client.get(TRAIN_JOBS, "low", team.namespace).spec.suspend
     team.wait_for(lambda: ended(team, "high"), 120, "the urgent TrainJob to complete")
-    again = team.running(4, "low-")
-    assert not before & {pod.metadata.uid for pod in again}
+    assert not before & {pod.metadata.uid for pod in team.running(4, "low-")}
     team.client.delete(TRAIN_JOBS, "low", team.namespace)
     team.wait_for(lambda: not team.pods(), 60, "its pods to go")
 

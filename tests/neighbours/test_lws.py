@@ -179,7 +179,5 @@ def test_evicted_and_back(scene: Scene) -> None:
     scene.create(SETS, worker_set("serve", groups=2, size=4))
     scene.running(8, "serve")
     with scene.evicted(8):
-        scene.wait_for(
-            lambda: len([each for each in scene.pods() if each.spec.scheduling_gates]) == 8, 90, "eight wait"
-        )
+        scene.wait_for(lambda: len([one for one in scene.pods() if one.spec.scheduling_gates]) == 8, 90, "eight")
     scene.running(8, "serve")

@@ -45,8 +45,7 @@ def test_groups_as_for_volcano(scene: Scene) -> None:
 
 def test_a_leader_that_must_be_ready(scene: Scene) -> None:
     """LeaderReady: the controller's own PodGroup asks for one member, so the workers may come later."""
-    one = worker_set("serve", groups=1, size=4, labels={}, pods=VOLCANO, startupPolicy="LeaderReady")
-    scene.create(SETS, one)
+    scene.create(SETS, worker_set("serve", groups=1, size=4, labels={}, pods=VOLCANO, startupPolicy="LeaderReady"))
     scene.running(4)
     [group] = scene.groups().values()
     assert group.spec.min_member == 1
@@ -55,6 +54,5 @@ def test_a_leader_that_must_be_ready(scene: Scene) -> None:
 def test_a_framework_beside_it(scene: Scene) -> None:
     """With the label for torch the pods are shaped, in the gang that the controller has made."""
     scene.create(SETS, worker_set("train", groups=1, size=3, labels={names.FRAMEWORK: "torch"}, pods=VOLCANO))
-    pods = scene.running(3)
-    assert {scene.env(pod)["PET_NODE_RANK"] for pod in pods} == {"0", "1", "2"}
+    assert {scene.env(pod)["PET_NODE_RANK"] for pod in scene.running(3)} == {"0", "1", "2"}
     assert len(scene.groups()) == 1

@@ -1,7 +1,4 @@
-"""A real Prometheus scrapes Muster as the chart says: panels have data, and alerts fire when they should.
-
-It scrapes and evaluates every second. The alerts' expressions are as shipped; only `for` is shorter.
-"""
+"""A real Prometheus scrapes Muster as the chart says: panels have data, and alerts fire when they should."""
 
 import json
 import socket
@@ -23,10 +20,7 @@ from muster.kube.client import Client
 from musterctl.plane.install import RACK
 from musterctl.plane.plane import Plane
 
-pytestmark = [
-    pytest.mark.neighbour,
-    pytest.mark.skipif(bool(prometheus.missing()), reason=prometheus.missing()),
-]
+pytestmark = [pytest.mark.neighbour, pytest.mark.skipif(bool(prometheus.missing()), reason=prometheus.missing())]
 JSON = dict[str, Any]
 WaitFor = Callable[..., Any]
 METRICS: JSON = {"metrics": {"serviceMonitors": True, "rules": True, "dashboard": True}}

@@ -1,7 +1,4 @@
-"""ProvisioningRequests as Muster makes them, on an API server with the definition that autoscaler publishes.
-
-cluster-autoscaler itself does not run here: it answers in test_cluster_autoscaler.py.
-"""
+"""ProvisioningRequests as Muster makes them, on an API server with the definition that autoscaler publishes."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -58,9 +55,7 @@ def words_of(client: Client, namespace: str) -> str:
     return next((each.message for group in client.list(POD_GROUPS, namespace) for each in group.status.conditions), "")
 
 
-def test_the_definition_takes_a_request_of_several_pod_sets_as_it_is(
-    client: Client, namespace: str, wait_for: Wait
-) -> None:
+def test_a_request_of_several_pod_sets_is_taken_as_it_is(client: Client, namespace: str, wait_for: Wait) -> None:
     """Nothing that Muster writes is dropped or refused; each pod set has its count and a template."""
     parameters = {names.SCALE_UP_PARAMETERS: "ValidUntilSeconds=600,noRetry=true"}
     one = job("asks", namespace, replicas=3)
@@ -76,9 +71,7 @@ def test_the_definition_takes_a_request_of_several_pod_sets_as_it_is(
     assert spec["provisioningClassName"] == "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
 
 
-def test_a_class_that_the_definition_refuses_is_told_and_not_tried(
-    plane: Plane, client: Client, namespace: str, wait_for: Wait
-) -> None:
+def test_a_class_that_is_refused_is_told(plane: Plane, client: Client, namespace: str, wait_for: Wait) -> None:
     """The gang's owner reads which annotation is wrong; no write is wasted on it."""
     one = job("asks", namespace, replicas=3)
     one["spec"]["queue"] = queue(client, namespace, **{names.SCALE_UP_CLASS: "Best Effort"})

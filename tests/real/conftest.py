@@ -10,30 +10,14 @@ from typing import Any
 
 import pytest
 from lacking import pytest_sessionfinish
-from planes import (
-    PLANES,
-    SECTIONS,
-    Kubectl,
-    kubectl,
-    namespace,
-    pytest_configure,
-    pytest_runtest_makereport,
-    wait_for,
-)
+from planes import PLANES, SECTIONS, Kubectl, kubectl, namespace, pytest_configure, pytest_runtest_makereport, wait_for
 from realnode import images, rights
 from realnode.cluster import Cluster, prepare
 from realnode.jobs import Jobs
 
 from musterctl.plane.plane import Plane
 
-__all__ = [
-    "kubectl",
-    "namespace",
-    "pytest_configure",
-    "pytest_runtest_makereport",
-    "pytest_sessionfinish",
-    "wait_for",
-]
+__all__ = ["kubectl", "namespace", "pytest_configure", "pytest_runtest_makereport", "pytest_sessionfinish", "wait_for"]
 
 
 @pytest.hookimpl(tryfirst=True)

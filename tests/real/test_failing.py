@@ -30,9 +30,7 @@ def test_failing_task_ends_a_volcano_job(jobs: Jobs) -> None:
 def test_absent_image_is_named(jobs: Jobs, wait_for: Callable[..., Any]) -> None:
     """The Job's status and `muster explain` name kubelet's reason and the image."""
     jobs.submit("absent-image")
-    wait_for(
-        lambda: jobs.waits("train", "ErrImageNeverPull"), timeout_s=60, what="kubelet's reason in the pods' status"
-    )
+    wait_for(lambda: jobs.waits("train", "ErrImageNeverPull"), timeout_s=60, what="kubelet's reason")
 
     def message() -> str:
         return str(jobs.status("vcjob", "train").get("state", {}).get("message", ""))

@@ -31,8 +31,7 @@ def test_job_outlives_a_dead_kubelet(cluster: Cluster, node: Node, jobs: Jobs, w
     assert f"{silent} ({node.name}; 1 of them with room)" in told
     node.kubelet.start()
     jobs.running("second", 2)
-    after = jobs.running("first", 2)
-    assert [pod["metadata"]["uid"] for pod in after] == [pod["metadata"]["uid"] for pod in before]
+    assert [pod["metadata"]["uid"] for pod in jobs.running("first", 2)] == [pod["metadata"]["uid"] for pod in before]
     for job, kind, word in (("first", "vcjob", "Completed"), ("second", "job", "Complete")):
         jobs.release(job)
         assert jobs.end(kind, job) == word

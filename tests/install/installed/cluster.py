@@ -143,8 +143,7 @@ class Cluster:
     def _agents_of_the_control_plane(self) -> list[PlaneProcess]:
         """kube-proxy, which has to call itself by the name of a node, though that machine is none."""
         root, kubeconfig = self.plane.root, self.plane.kubeconfig
-        address = controlplane.ADDRESS
-        return [agents.proxy("kube-proxy", root, kubeconfig, node="node-1", address=address, enter=())]
+        return [agents.proxy("kube-proxy", root, kubeconfig, node="node-1", address=controlplane.ADDRESS, enter=())]
 
     def _agents_of(self, node: str, address: str, enter: tuple[str, ...]) -> list[PlaneProcess]:
         root, kubeconfig = self.plane.root, self.plane.kubeconfig
@@ -158,6 +157,5 @@ class Cluster:
 
 
 def _is_ready(node: dict[str, Any]) -> bool:
-    conditions = node["status"].get("conditions", ())
-    good = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    good = any(each["type"] == "Ready" and each["status"] == "True" for each in node["status"].get("conditions", ()))
     return good and not node["spec"].get("taints")

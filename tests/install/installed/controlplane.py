@@ -27,12 +27,8 @@ GRACE_S: Final = 20
 TOLERATED_S: Final = 15
 """How long pods stay on a node that is not Ready, unless they say otherwise; kube-apiserver's own default is 300."""
 _NAMES: Final = (
-    "localhost",
-    "kubernetes",
-    "kubernetes.default",
-    "kubernetes.default.svc",
-    f"kubernetes.default.svc.{DOMAIN}",
-)
+    "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", f"kubernetes.default.svc.{DOMAIN}"
+)  # fmt: skip
 _ETCD: Final = "http://127.0.0.1:2379"
 _PEER: Final = "http://127.0.0.1:2380"
 _CLIENT: Final = "kubelet-client"

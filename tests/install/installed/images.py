@@ -24,21 +24,9 @@ _BASE: Final = "localhost/muster-base:1"
 _BASE_PACKAGES: Final = ("python3", "python3-venv", "python3-pip", "python-is-python3", "ca-certificates")
 """What the Dockerfile needs of its base."""
 _CONTENT: Final = (
-    "Dockerfile",
-    "pyproject.toml",
-    "setup.py",
-    "requirements.lock",
-    "certs",
-    "charts",
-    "controller",
-    "extender",
-    "gangs",
-    "history",
-    "muster",
-    "musterctl",
-    "web",
-    "webhook",
-)
+    "Dockerfile", "pyproject.toml", "setup.py", "requirements.lock", "certs", "charts", "controller", "extender",
+    "gangs", "history", "muster", "musterctl", "web", "webhook"
+)  # fmt: skip
 """What the Dockerfile copies, but for texts."""
 _DIGITS: Final = 12
 _EPOCH: Final = "315532800"

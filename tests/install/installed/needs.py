@@ -10,12 +10,8 @@ from realnode import rights
 from installed import network
 
 _PROGRAMS: Final = {
-    "podman": "podman",
-    "buildah": "buildah",
-    "iptables": "iptables",
-    "ipset": "ipset",
-    "busybox": "busybox-static",
-}
+    "podman": "podman", "buildah": "buildah", "iptables": "iptables", "ipset": "ipset", "busybox": "busybox-static"
+}  # fmt: skip
 """Programs, and the packages of Debian that bring them."""
 
 

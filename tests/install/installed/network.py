@@ -56,8 +56,7 @@ def _connect(node: int) -> None:
     for device in ("lo", "uplink", namespaces.BRIDGE):
         _ip(*there, "link", "set", device, "up")
     _ip(*there, "route", "add", "default", "via", CONTROL_PLANE)
-    settings = f"echo 1 >{_FORWARDS} && echo 1 >{BRIDGED}"
-    subprocess.run([*place(node).enter, "sh", "-c", settings], check=True)
+    subprocess.run([*place(node).enter, "sh", "-c", f"echo 1 >{_FORWARDS} && echo 1 >{BRIDGED}"], check=True)
 
 
 def _name(node: int) -> str:

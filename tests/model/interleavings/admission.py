@@ -73,8 +73,7 @@ class Admission:
         if key not in self._known:
             self._objects.api = api
             admitted = self._webhook.admit(whole)
-            refusal = "; ".join(map(str, admitted.errors))
-            self._known[key] = refusal or msgspec.json.encode(admitted.after)
+            self._known[key] = "; ".join(map(str, admitted.errors)) or msgspec.json.encode(admitted.after)
         known = self._known[key]
         if isinstance(known, str):
             raise Invalid(f"admission webhook denied the request: {known}")

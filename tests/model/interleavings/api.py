@@ -317,12 +317,6 @@ def _apply(api: Api, request: Request, now_s: float) -> tuple[Api, Stored, list[
 
 
 _VERBS = {
-    "apply": _apply,
-    "get": _get,
-    "create": _create,
-    "patch": _patch,
-    "delete": _delete,
-    "evict": _delete,
-    "bind": _bind,
-    "list": _list,
-}
+    "apply": _apply, "get": _get, "create": _create, "patch": _patch, "delete": _delete, "evict": _delete,
+    "bind": _bind, "list": _list
+}  # fmt: skip

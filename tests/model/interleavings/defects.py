@@ -139,16 +139,9 @@ ALL = (
     Defect("epochs do not grow", _epochs_stay, Faults(refuse=1)),
     Defect("placements hold no room", _placements_hold_no_room, gangs=TWO),
     Defect("pods that have ended keep their room", _pods_that_have_ended_keep_their_room, gangs=TWO),
-    Defect(
-        "placements that are gone keep their room",
-        _placements_that_are_gone_keep_their_room,
-        Faults(delete=1),
-        gangs=TWO,
-    ),
-    Defect(
-        "a last member that is bound meanwhile does not count",
-        _a_last_member_that_is_bound_meanwhile_does_not_count,
-        Faults(slow=1),
-    ),
+    Defect("placements that are gone keep their room", _placements_that_are_gone_keep_their_room, Faults(delete=1),
+        gangs=TWO),
+    Defect("a last member that is bound meanwhile does not count",
+        _a_last_member_that_is_bound_meanwhile_does_not_count, Faults(slow=1)),
     Defect("evictions name no UID", _writes_name_no_uid, Faults(refuse=1)),
-)
+)  # fmt: skip

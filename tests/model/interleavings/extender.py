@@ -35,11 +35,8 @@ from muster.api.kubernetes.extender import ExtenderArgs, ExtenderBindingArgs
 from muster.api.volcano.scheduling import PodGroupStatus
 
 SINCE = {
-    "TrackPlacements": "_half_since",
-    "Allocate": "_placed_since",
-    "Repair": "_since",
-    "StaleGangEviction": "_since",
-}
+    "TrackPlacements": "_half_since", "Allocate": "_placed_since", "Repair": "_since", "StaleGangEviction": "_since"
+}  # fmt: skip
 """What actions note: since when something is so, in seconds since the epoch. `rest` says what of it matters."""
 WITHOUT = {
     *SINCE.items(),

@@ -168,9 +168,7 @@ class JobRules(Rules):
         for pod in pods:
             node = pod.spec.get("nodeName")
             if node and node not in nodes:
-                yield Step(
-                    "gc", f"the pod garbage collector deletes {_name(pod)}", lambda pod=pod: _remove(self, world, pod)
-                )
+                yield Step("gc", f"the collector deletes {_name(pod)}", lambda pod=pod: _remove(self, world, pod))
             elif node and pod.meta.get("deletionTimestamp"):
                 yield Step("kubelet", f"the kubelet ends {_name(pod)}", lambda pod=pod: _remove(self, world, pod))
         for name, size in self.scene.jobs.items():

@@ -246,21 +246,13 @@ class Rules:
         under_way = {one.uid for one in world.scheduling}
         for pod in world.api.all(PODS):
             if pod.meta["uid"] not in under_way and _to_schedule(pod):
-                look = Step(
-                    "filter",
-                    f"kube-scheduler looks for a node for {_name(pod)}",
-                    lambda pod=pod: self._filter(world, pod),
-                )
+                look = Step("filter", f"it looks for a node for {_name(pod)}", lambda pod=pod: self._filter(world, pod))
                 yield look
                 if self.scene.in_turn and look.go().key != world.key:
                     break
         for one in world.scheduling:
             if not one.called:
-                yield Step(
-                    "bind",
-                    f"kube-scheduler calls bind: {one.pod} on {one.node}",
-                    lambda one=one: self._bind(world, one),
-                )
+                yield Step("bind", f"it calls bind: {one.pod} on {one.node}", lambda one=one: self._bind(world, one))
 
     def _filter(self, world: World, pod: Stored) -> World:
         nodes = [node.meta["name"] for node in world.api.all(NODES) if _fits(world, pod, node)]
@@ -368,9 +360,7 @@ class Rules:
     def _removed(self, world: World, name: str) -> World:
         """The world after a user has deleted a gang's objects."""
         api, events = world.api, []
-        doomed = [
-            (resource, one) for resource in (POD_GROUPS, PLACEMENTS) for one in api.all(resource) if _name(one) == name
-        ]
+        doomed = [(kind, one) for kind in (POD_GROUPS, PLACEMENTS) for one in api.all(kind) if _name(one) == name]
         for resource, one in doomed:
             api, told = api.without(resource, one)
             events += told
@@ -389,9 +379,7 @@ def _of_kubelets(rules: Rules, world: World) -> Iterator[Step]:
     for pod in world.api.all(PODS):
         node = pod.spec.get("nodeName")
         if node and node not in nodes:
-            yield Step(
-                "gc", f"the pod garbage collector deletes {_name(pod)}", lambda pod=pod: _remove(rules, world, pod)
-            )
+            yield Step("gc", f"the collector deletes {_name(pod)}", lambda pod=pod: _remove(rules, world, pod))
         elif node and pod.meta.get("deletionTimestamp"):
             yield Step("kubelet", f"the kubelet ends {_name(pod)}", lambda pod=pod: _remove(rules, world, pod))
     for name, size in rules.scene.gangs.items():

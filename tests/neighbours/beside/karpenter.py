@@ -119,8 +119,7 @@ def nodes(client: Client) -> list[Node]:
 
 def consolidatable(client: Client) -> list[str]:
     """Nodes that Karpenter would like to take away: it asks itself once more, 15 s later."""
-    claims = client.list(_WHOLE_CLAIMS)
-    statuses = [claim.get("status", {}) for claim in claims]
+    statuses = [claim.get("status", {}) for claim in client.list(_WHOLE_CLAIMS)]
     conditions = {status.get("nodeName", ""): status.get("conditions", ()) for status in statuses}
     return [node for node, found in conditions.items() if ("Consolidatable", "True") in map(_said, found)]
 

@@ -16,8 +16,7 @@ def built(name: str, package: str, *, minutes: int = 5, tags: str = "") -> Path:
 
     `minutes` says how long a first build takes.
     """
-    recipe = gobuild.Recipe(name, _MODULES / name, {name: package}, minutes, tags=tags)
-    return binaries.cached(recipe) / name
+    return binaries.cached(gobuild.Recipe(name, _MODULES / name, {name: package}, minutes, tags=tags)) / name
 
 
 @cache

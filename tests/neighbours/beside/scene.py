@@ -197,8 +197,7 @@ class Scene(Watching):
         assert not late, f"gangs that were half placed, and for how many seconds: {late}"
         starts = {gang: count + self.repairs for gang, count in self.starts().items()}
         assert not (found := writes.loops(self.plane, self.namespace, starts)), found
-        now = writes.refused(self.plane)
-        refused = {route: count - self._refused.get(route, 0) for route, count in now.items()}
+        refused = {route: count - self._refused.get(route, 0) for route, count in writes.refused(self.plane).items()}
         unwanted = sum(refused.values()) - self.expected_refusals
         told = self._denials()
         excused = told and all(_OWNER_GONE in each for each in told)

@@ -62,8 +62,7 @@ class Image:
             layers.append(partial / "patches.tar")
             patch(root, self.patches, layers[-1])
         environment = _PATH | self.environment
-        content = oci.Content(self.name, layers, debian.architecture(), _IDLE, environment)
-        oci.write(content, partial / "image.tar")
+        oci.write(oci.Content(self.name, layers, debian.architecture(), _IDLE, environment), partial / "image.tar")
         (partial / "image.tar").rename(target)
         shutil.rmtree(partial)
 
@@ -85,9 +84,7 @@ def patch(root: Path, patches: Sequence[Patch], target: Path) -> None:
 
 
 MPI = Image(
-    "localhost/mpi:1",
-    "bookworm",
-    ("python3", "python3-mpi4py", "openmpi-bin", "openssh-server", "openssh-client"),
+    "localhost/mpi:1", "bookworm", ("python3", "python3-mpi4py", "openmpi-bin", "openssh-server", "openssh-client")
 )
 """Open MPI 4 and sshd as Debian configures it; also what is used where any image will do."""
 

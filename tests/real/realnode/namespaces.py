@@ -21,13 +21,9 @@ _COVERED = Path("/var/lib")
 """Where kubelet and CNI make folders; what else there is can be read, as somebody's home may be there."""
 _COVER = Path("/run/cover")
 _KERNEL = (
-    "kernel/panic",
-    "kernel/panic_on_oops",
-    "vm/overcommit_memory",
-    "vm/panic_on_oom",
-    "kernel/keys/root_maxkeys",
-    "kernel/keys/root_maxbytes",
-)
+    "kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory", "vm/panic_on_oom", "kernel/keys/root_maxkeys",
+    "kernel/keys/root_maxbytes"
+)  # fmt: skip
 """Settings of the whole machine that kubelet writes (setupKernelTunables of its container manager)."""
 
 

@@ -39,6 +39,5 @@ def cni_folder() -> Path | None:
 
 def _isolated() -> bool:
     """Whether one can have a network and mounts of one's own, with a bridge in it."""
-    trial = "mount --make-rprivate / && ip link add trial type bridge"
-    command = ["unshare", "--net", "--mount", "sh", "-c", trial]
+    command = ["unshare", "--net", "--mount", "sh", "-c", "mount --make-rprivate / && ip link add trial type bridge"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
