@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from extender.planner.fairshare.order import WeighedQueue, compare, key_of
+from extender.planner.fairshare.order import WeighedQueue, Weight, compare, key_of
 
 
 def standing(**gpu: Any) -> WeighedQueue:
@@ -53,3 +53,9 @@ def test_an_idle_resource_does_not_hide_that_a_queue_is_over_its_share() -> None
     """Of which it neither has nor is due anything; KAI counts it all the same."""
     over = WeighedQueue(allocated=(0, 6), fair=(0, 5), quota=(inf, inf), limit=(inf, inf), total=(10, 10))
     assert key_of(over, (0, 1))[0]
+
+
+def test_of_shares_that_do_not_compare_that_of_the_older_queue_comes_first() -> None:
+    """Each is larger in one of the resources."""
+    older, younger = Weight((1, 2), ("1", "b")), Weight((2, 1), ("2", "a"))
+    assert (older < younger, younger < older) == (True, False)
