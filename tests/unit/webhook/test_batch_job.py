@@ -101,12 +101,13 @@ def test_all_errors_come_together() -> None:
     }
 
 
-def test_a_job_of_a_group_has_a_place() -> None:
-    """A Job of a JobSet is only a part of the group; without the controller's labels it is not known which."""
-    job = indexed_job()
+def test_a_job_of_a_jobset_was_checked_with_it() -> None:
+    """It is not refused for what its JobSet was admitted with."""
+    job = indexed_job(container(env=[{"name": "PET_NNODES", "value": "4"}]))
+    assert errors(job)
     owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "set", "uid": "u", "controller": True}
     job["metadata"]["ownerReferences"] = [owner]
-    assert "metadata.labels[jobset.sigs.k8s.io/job-index]" in errors(job)
+    assert not errors(job)
 
 
 def test_variables_that_switch_ours_off_are_warned_of() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from extender_world import GPU8, World, of, slots
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from shares_world import cluster
 from victims_world import victims
