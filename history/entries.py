@@ -47,11 +47,11 @@ class Entries:
         self.run_of: dict[str, str] = {}
         """Namespace and name of a PodGroup → UID of its run."""
         self.of_owner: dict[str, str] = {}
-        """UID of a Volcano Job → its gang."""
+        """Namespace and UID of a Volcano Job → its gang."""
         self.closed: OrderedDict[str, None] = OrderedDict()
         """UIDs of pods and PodGroups that have ended, the last ones."""
         self.jobs: dict[str, tuple[int, int, str]] = {}
-        """UID of a Volcano Job → version, restarts and phase that were seen."""
+        """Namespace and UID of a Volcano Job → version, restarts and phase that were seen."""
         self.members: dict[str, tuple[str, Vector]] = {}
         """UID of a pod that has not ended → its run, and what it asks for."""
         self.together: dict[str, Vector] = {}
@@ -78,12 +78,14 @@ class Entries:
         for uid in ended:
             self.remember(uid)
         self.gangs.update((each.id, each) for each in gangs)
-        self.of_owner.update((each.owner, each.id) for each in self.gangs.values() if each.owner)
+        self.of_owner.update((each.owner_key, each.id) for each in self.gangs.values() if each.owner)
         for run in runs:
+            run.queue = run.queue or self.gangs[run.gang].queue
             self.runs[run.uid] = run
             self.run_of[run.seen.group] = run.uid
             self._alive[run.gang] += 1
         for holding in holdings:
+            holding.queue = holding.queue or self.gangs[holding.gang].queue
             self.holdings[holding.pod] = holding
             self.begun[holding.run] += holding.ran_from is not None
             self._alive[holding.gang] += 1
@@ -93,16 +95,24 @@ class Entries:
         taken, self.changes = self.changes, RowChanges()
         return taken
 
-    def begin(self, gang: RecordedGang, uid: str, group: str, created: int) -> GangRun:
-        """Open a run of a gang, which was submitted with it."""
-        run = GangRun(uid=uid, gang=gang.id, submitted=created)
+    def begin(self, gang: RecordedGang, uid: str, group: str, created: int, queue: str) -> GangRun:
+        """Open a run of a gang in a queue, which was submitted with it."""
+        run = GangRun(uid=uid, gang=gang.id, submitted=created, queue=queue, user=gang.user)
         run.seen.group = group
         self.runs[uid] = run
         self.run_of[group] = uid
         self._alive[gang.id] += 1
-        self.happens(run, groups.NewGangEvent(What.SUBMITTED, created, epoch=0, text=f"to queue {gang.queue}"))
+        self.happens(run, groups.NewGangEvent(What.SUBMITTED, created, epoch=0, text=f"to queue {queue}"))
         self.touch(gang, run)
         return run
+
+    def move(self, gang: RecordedGang, run: GangRun, queue: str, at: int) -> None:
+        """Charge another queue for a run and its members from a time on."""
+        gang.queue = queue
+        if run.move(queue, at, run.submitted):
+            for each in self.holdings.values():
+                if each.run == run.uid and each.move(queue, at, each.bound):
+                    self.changed(each)
 
     def opened(self, holding: Holding) -> None:
         """Take in that a member has got its room."""
@@ -168,7 +178,7 @@ class Entries:
 
     def forget(self, gang: RecordedGang) -> None:
         """Drop a gang that has ended and of which nothing is there any more."""
-        if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner not in self.of_owner:
+        if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner_key not in self.of_owner:
             self.gangs.pop(gang.id, None)
             del self._alive[gang.id]
 

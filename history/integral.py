@@ -5,7 +5,7 @@ a gang. Times are milliseconds; an integral is in thousandths or base units time
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -91,6 +91,20 @@ def integrate(
         for resource, amount in amounts.items():
             totals[place, resource].add(times, amount)
     return totals
+
+
+def by_queue(whole: TimeSpan[K], moves: Iterable[tuple[int, str]], key: Callable[[str], K]) -> Iterator[TimeSpan[K]]:
+    """Yield the parts of a span by the queues that it was in (`Charge.moves`); the last is under the key that it has.
+
+    `key` returns the key of a queue.
+    """
+    begin, end = whole.begin, whole.end
+    for until, queue in moves:
+        stop = until if end is None else min(until, end)
+        if begin < stop:
+            yield whole._replace(key=key(queue), begin=begin, end=stop)
+            begin = stop
+    yield whole._replace(begin=begin)
 
 
 def add(totals: Totals[K], others: Totals[K], times: int = 1) -> None:

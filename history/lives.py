@@ -7,6 +7,8 @@ from history.entries import UID_CHARS, Entries, user_of
 from history.groups import RecordedJob
 from history.model import NAME_CHARS, GangRun, RecordedGang, What, clean
 from history.pods import ObservationTime
+from muster.api import names
+from muster.api.kubernetes.meta import Object
 from muster.api.muster.placement import Placement, noted
 from muster.api.muster.states import STOPPED, State, facts_of, state_of
 from muster.api.volcano.scheduling import PodGroup
@@ -24,8 +26,8 @@ def group(entries: Entries, new: PodGroup, moment: ObservationTime) -> None:
     run.seen.group_version = int(new.metadata.resource_version or 0)
     run.asked = maximum(run.asked, groups.minimum(new))
     gang = entries.gangs[run.gang]
-    gang.queue = clean(new.spec.queue, NAME_CHARS) or gang.queue
-    gang.user = gang.user or user_of(new.metadata)
+    entries.move(gang, run, _queue_of(new), max(moment.at, run.submitted))
+    gang.user = run.user = gang.user or user_of(new.metadata)
     entries.save(gang, new.metadata, moment)
     placement = noted(new)
     if placement is not None:
@@ -44,21 +46,25 @@ def _opened(entries: Entries, new: PodGroup, moment: ObservationTime) -> GangRun
         return None
     workload, owner = workload_of(new), clean(groups.owner_uid(new), UID_CHARS)
     created = moment.of(meta.creation_timestamp)
-    identity = f"{clean(workload.uid, UID_CHARS) or meta.uid}/{meta.name}"
+    identity = f"{meta.namespace}/{clean(workload.uid, UID_CHARS) or meta.uid}/{meta.name}"
     known = entries.gangs.get(identity)
     gang = known or RecordedGang(
         id=identity,
         namespace=meta.namespace,
         name=clean(workload.name, NAME_CHARS),
         kind=clean(workload.kind, UID_CHARS),
-        queue=clean(new.spec.queue, NAME_CHARS),
+        queue=_queue_of(new),
         submitted=created,
     )
     gang.ended, gang.owner = None, owner
     entries.gangs[gang.id] = gang
     if owner:
-        entries.of_owner[owner] = gang.id
-    return entries.begin(gang, meta.uid, meta.key, created)
+        entries.of_owner[gang.owner_key] = gang.id
+    return entries.begin(gang, meta.uid, meta.key, created, _queue_of(new))
+
+
+def _queue_of(group: PodGroup) -> str:
+    return clean(group.spec.queue, NAME_CHARS) or names.DEFAULT_QUEUE
 
 
 def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str | None = None) -> None:
@@ -84,7 +90,7 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
 
 def _is_told_by_job(entries: Entries, gang: RecordedGang) -> bool:
     """Return True for the gang of a Volcano Job that has not gone: its PodGroup also goes at restarts."""
-    return gang.owner in entries.of_owner
+    return gang.owner_key in entries.of_owner
 
 
 def refresh(entries: Entries, gang: RecordedGang, run: GangRun) -> None:
@@ -145,7 +151,7 @@ def _end(entries: Entries, gang: RecordedGang, run: GangRun, at: int, state: Sta
 def placement(entries: Entries, new: Placement, moment: ObservationTime) -> None:
     """Look at a Placement."""
     run = entries.runs.get(new.spec.pod_group_uid)
-    if run is not None:
+    if run is not None and entries.gangs[run.gang].namespace == new.metadata.namespace:
         version = int(new.metadata.resource_version or 0)
         if version > run.seen.placement_version:
             run.seen.placement_version = version
@@ -167,13 +173,13 @@ def _placed(entries: Entries, run: GangRun, placement: Placement, moment: Observ
 
 def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
     """Look at a Volcano Job."""
-    meta, status = new.metadata, new.status
-    seen = entries.jobs.get(meta.uid, (-1, 0, ""))
+    meta, status, key = new.metadata, new.status, owner_key(new)
+    seen = entries.jobs.get(key, (-1, 0, ""))
     now = int(meta.resource_version or 0), status.retry_count, status.state.phase
     if now[0] <= seen[0]:
         return
-    entries.jobs[meta.uid] = now
-    gang = entries.gangs.get(entries.of_owner.get(meta.uid, ""))
+    entries.jobs[key] = now
+    gang = entries.gangs.get(entries.of_owner.get(key, ""))
     if gang is None or now[1:] == seen[1:]:
         return
     before = gang.state, gang.ended, gang.user
@@ -188,14 +194,19 @@ def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
         entries.touch(gang)
 
 
-def job_gone(entries: Entries, uid: str, moment: ObservationTime) -> None:
-    """Take in that a Volcano Job is not there any more."""
-    entries.jobs.pop(uid, None)
-    gang = entries.gangs.get(entries.of_owner.pop(uid, ""))
+def owner_key(job: Object) -> str:
+    """Return the namespace and UID of a Volcano Job: PodGroups of other namespaces may name it, too."""
+    return f"{job.metadata.namespace}/{job.metadata.uid}"
+
+
+def job_gone(entries: Entries, key: str, moment: ObservationTime) -> None:
+    """Take in that a Volcano Job, by its namespace and UID, is not there any more."""
+    entries.jobs.pop(key, None)
+    gang = entries.gangs.get(entries.of_owner.pop(key, ""))
     if gang is None:
         return
     if gang.ended is None:
-        _end(entries, gang, _alone(gang, uid), moment.at, "Deleted", "")
+        _end(entries, gang, _alone(gang, key.rpartition("/")[2]), moment.at, "Deleted", "")
         entries.touch(gang)
     entries.forget(gang)
 

@@ -38,6 +38,12 @@ class Observation(NamedTuple):
     new: Object | None
     gone: bool
     moment: ObservationTime
+    namespace: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its namespace and UID: anybody may name a UID as owner."""
+        return f"{self.namespace}/{self.uid}"
 
 
 def apply(entries: Entries, look: Observation) -> None:
@@ -47,7 +53,7 @@ def apply(entries: Entries, look: Observation) -> None:
         case POD_GROUPS.plural, True:
             lives.group_gone(entries, look.uid, moment, new.metadata.deletion_timestamp if new else None)
         case RECORDED_JOBS.plural, True:
-            lives.job_gone(entries, look.uid, moment)
+            lives.job_gone(entries, look.key, moment)
         case RECORDED_PODS.plural, True:
             members.pod_gone(entries, look.uid, moment, new if isinstance(new, RecordedPod) else None)
         case _ if isinstance(new, PodGroup):
@@ -108,7 +114,8 @@ class Following:
             moment = ObservationTime(round(self._clock_s() * MS), live=reflector.synced)
             known = new or old
             if known is not None:
-                self.looks.put(Observation(kind, known.metadata.uid, new, new is None, moment))
+                meta = known.metadata
+                self.looks.put(Observation(kind, meta.uid, new, new is None, moment, meta.namespace))
 
         return tell
 

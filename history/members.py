@@ -8,7 +8,6 @@ from history import groups, lives, pods
 from history.entries import UID_CHARS, Entries, user_of
 from history.model import NAME_CHARS, GangRun, Holding, MemberEnd, RecordedGang, What, clean
 from history.pods import Ended, ObservationTime, RecordedPod
-from muster.api import names
 from muster.api.limits import EPOCH
 from muster.api.muster.gang import epoch_of
 from muster.resources.vector import add, maximum, subtract
@@ -82,29 +81,30 @@ def _run_of_pod(entries: Entries, pod: RecordedPod, moment: ObservationTime) -> 
     name = pods.belongs(pod)
     if name is None:
         return None
-    key = f"{pod.metadata.namespace}/{name}"
-    run = entries.runs.get(entries.run_of.get(key, ""))
-    if run is not None or not pod.spec.node_name or pod.finished:
-        return run
-    return _without_group(entries, pod, key, moment)
+    key, queue = f"{pod.metadata.namespace}/{name}", pods.queue_of(pod)
+    for group in (key, f"{key}/{queue}"):
+        run = entries.runs.get(entries.run_of.get(group, ""))
+        if run is not None:
+            return run
+    return _without_group(entries, pod, f"{key}/{queue}", moment) if pod.spec.node_name and not pod.finished else None
 
 
 def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: ObservationTime) -> GangRun:
-    """Return the run of a pod whose PodGroup was never seen: one for its owner, else for itself."""
-    meta, owner = pod.metadata, pod.metadata.controller
-    uid = clean(owner.uid, UID_CHARS) if owner else meta.uid
-    gang = entries.gangs.get(entries.of_owner.get(uid, uid)) or RecordedGang(
-        id=uid,
+    """Return the run of a pod whose PodGroup was never seen: one for its owner and queue, else for itself."""
+    meta, owner, queue = pod.metadata, pod.metadata.controller, pods.queue_of(pod)
+    identity = f"{meta.namespace}/{clean(owner.uid, UID_CHARS) if owner else meta.uid}"
+    gang = entries.gangs.get(entries.of_owner.get(identity, identity)) or RecordedGang(
+        id=identity,
         namespace=meta.namespace,
         name=clean(owner.name, NAME_CHARS) if owner else meta.name,
         kind=clean(owner.kind, UID_CHARS) if owner else "Pod",
-        queue=meta.labels.get(names.QUEUE) or names.DEFAULT_QUEUE,
+        queue=queue,
         user=user_of(meta),
         submitted=moment.of(meta.creation_timestamp),
         state="Running",
     )
     entries.gangs[gang.id] = gang
-    return entries.begin(gang, f"{PODS_ONLY}{meta.uid}", key, gang.submitted)
+    return entries.begin(gang, f"{PODS_ONLY}{meta.uid}", key, gang.submitted, queue)
 
 
 def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: ObservationTime) -> Holding:
@@ -113,6 +113,8 @@ def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: Observation
         name=pod.metadata.name,
         gang=run.gang,
         run=run.uid,
+        queue=run.queue,
+        user=entries.gangs[run.gang].user,
         epoch=min(epoch_of(pod.metadata) or run.seen.epoch, EPOCH.value),
         node=pod.spec.node_name,
         amounts=pods.amounts_of(pod),

@@ -27,8 +27,12 @@ NODES_KEPT: Final = 512
 """Nodes that a happening names; holdings have those of every member."""
 HAPPENINGS_KEPT: Final = 2_000
 """Happenings of one run: a gang that is planned and given up for weeks must not fill the store."""
+MOVES_KEPT: Final = 16
+"""Moves between queues that are kept of a gang: a tenant that moves it to and fro must not fill the store."""
 
 
+NO_MOVES: Final = "[]"
+_MOVES: Final = msgspec.json.Decoder(tuple[tuple[int, str], ...])
 _VECTOR: Final = msgspec.json.Decoder(Vector)
 _SHAPES: Final = 4096
 """Different amounts that are remembered: members of one shape share theirs."""
@@ -38,6 +42,11 @@ _SHAPES: Final = 4096
 def vector_of(text: str) -> Vector:
     """Return amounts by their JSON; equal texts give the same object, which no reader may change."""
     return _VECTOR.decode(text)
+
+
+def moves_of(text: str) -> tuple[tuple[int, str], ...]:
+    """Return the moves of a gang by their JSON (`Charge.moves`)."""
+    return _MOVES.decode(text) if text != NO_MOVES else ()
 
 
 def clean(text: str, most: int) -> str:
@@ -81,7 +90,10 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     """A gang over all of its runs: a Job that restarts gets another PodGroup of the same name, and is one gang."""
 
     id: str
-    """UID of its workload and name of its PodGroup; the PodGroup's UID if that has no owner."""
+    """Namespace, UID of its workload and name of its PodGroup; the PodGroup's UID if that has no owner.
+
+    Anybody may claim any UID as owner, so it counts only within its namespace.
+    """
     namespace: str
     name: str
     """Name of its workload."""
@@ -99,6 +111,11 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     """UID of the Volcano Job that its PodGroups belong to, which reports when it has ended; empty for other kinds."""
     saved: int | None = None
     """Time of its last checkpoint."""
+
+    @property
+    def owner_key(self) -> str:
+        """Its namespace and owner."""
+        return f"{self.namespace}/{self.owner}"
 
 
 class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -122,7 +139,29 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Happenings so far."""
 
 
-class GangRun(msgspec.Struct, kw_only=True):
+class Charge(msgspec.Struct, kw_only=True):
+    """Payer of a time: fixed when the time begins. A move changes what comes after it, and nothing before."""
+
+    queue: str = ""
+    """Its queue, the last one if it has moved; empty in rows of earlier versions, which have that of their gang."""
+    user: str = ""
+    """User of its gang; empty: not known then."""
+    moves: tuple[tuple[int, str], ...] = ()
+    """Queues that it has left, each with the time (ms) of the move."""
+
+    def move(self, queue: str, at: int, begin: int) -> bool:
+        """Charge another queue from a time on; return True if it is another. `begin` is the begin of all."""
+        if queue == self.queue:
+            return False
+        moves = [*self.moves, (max(at, self.moves[-1][0] if self.moves else begin), self.queue)]
+        if len(moves) > MOVES_KEPT:  # the shortest stay becomes a part of the next one
+            ends = [begin, *(until for until, _ in moves)]
+            del moves[min(range(len(moves)), key=lambda number: ends[number + 1] - ends[number])]
+        self.queue, self.moves = queue, tuple(moves)
+        return True
+
+
+class GangRun(Charge, kw_only=True):
     """One PodGroup, from its creation to its end: the time for which a gang asks for something."""
 
     uid: str
@@ -134,7 +173,7 @@ class GangRun(msgspec.Struct, kw_only=True):
     seen: LastSeen = msgspec.field(default_factory=LastSeen)
 
 
-class Holding(msgspec.Struct, kw_only=True):
+class Holding(Charge, kw_only=True):
     """The time for which one pod had its room on a node."""
 
     pod: str

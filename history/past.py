@@ -57,8 +57,9 @@ def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str],
         found = [*told]
     events = sorted((each for one in found for each in one or ()), key=lambda each: each.version)
     looks = [
-        Observation(event.kind, event.obj.metadata.uid, event.obj, event.what == "DELETED", moment)
+        Observation(event.kind, meta.uid, event.obj, event.what == "DELETED", moment, meta.namespace)
         for event, moment in zip(events, moments(events, since, now), strict=True)
+        for meta in [event.obj.metadata]
     ]
     return Past(looks, tuple(kind.plural for kind, one in zip(KINDS, found, strict=True) if one is None))
 
@@ -113,7 +114,7 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
 
 
 class KnownObjects(NamedTuple):
-    """UIDs of what the store believes alive."""
+    """UIDs of what the store believes alive; of Jobs with their namespaces."""
 
     pods: set[str]
     groups: set[str]
@@ -132,14 +133,14 @@ def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Obser
     """
     there: dict[str, set[str]] = defaultdict(set)
     for look in listed:
-        there[look.kind].add(look.uid)
+        there[look.kind].add(look.key if look.kind == RECORDED_JOBS.plural else look.uid)
     middle = ObservationTime((since + now) // 2, live=False)
     count = members.unseen(entries, known.pods - there[RECORDED_PODS.plural], since, now)
     for uid in known.groups - there[POD_GROUPS.plural]:
         if not uid.startswith(members.PODS_ONLY):
             lives.group_gone(entries, uid, middle)
-    for uid in known.jobs - there[RECORDED_JOBS.plural]:
-        lives.job_gone(entries, uid, middle)
+    for key in known.jobs - there[RECORDED_JOBS.plural]:
+        lives.job_gone(entries, key, middle)
     return count
 
 

@@ -121,6 +121,11 @@ def belongs(pod: Pod) -> str | None:
     return group_name(pod.metadata) if ours else None
 
 
+def queue_of(pod: Pod) -> str:
+    """Return the queue that a pod itself names."""
+    return pod.metadata.labels.get(names.QUEUE) or names.DEFAULT_QUEUE
+
+
 def amounts_of(pod: Pod) -> Vector:
     """Return what a pod counts for its queue; of one whose quantities cannot be read only that it is a pod.
 

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 from history.integral import TimeSpan
 from history.model import MS
 from history.recorder import HistoryRecorder
-from history.tally import span_of
+from history.tally import spans_of
 from muster.api import names
 from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.muster.usage import AGAIN_S, KEY
@@ -66,9 +66,8 @@ class Publisher:
 
 
 def held(recorder: HistoryRecorder) -> Iterator[TimeSpan[str]]:
-    """Yield all that is held now by queue; a copy, as the recorder changes it."""
-    for holding in [*recorder.entries.holdings.values()]:
-        yield span_of(recorder.queue_of(holding.gang), holding)
+    """Return all that is held now by queue; of a copy, as the recorder changes it."""
+    return spans_of([*recorder.entries.holdings.values()])
 
 
 class UsageCounters(Collector):

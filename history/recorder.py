@@ -23,7 +23,7 @@ from history.past import Past, close_unlisted, gap_text, known_of, past
 from history.retain import tidy
 from history.settings import HistorySettings
 from history.store import HistoryStore, StoreError
-from history.tally import Tallies, span_of
+from history.tally import Tallies, spans_of
 from history.usage import SEEN, closed_since
 from muster.kube.client import Client
 
@@ -230,12 +230,7 @@ class HistoryRecorder:
             return
         begun = self.tallies.renew(self._now(), self._closed_since)
         ended = [each for each in changes.holdings.values() if each.ended is not None]
-        self.tallies.close([span_of(self.queue_of(each.gang, changes), each) for each in ended], but=begun)
-
-    def queue_of(self, gang: str, changes: RowChanges | None = None) -> str:
-        """Return the queue of a gang that is open, or has just closed."""
-        known = self.entries.gangs.get(gang) or (changes.gangs.get(gang) if changes else None)
-        return known.queue if known else ""
+        self.tallies.close([*spans_of(ended)], but=begun)
 
     def _failed(self, error: StoreError) -> None:
         FAILED.inc()

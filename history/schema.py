@@ -30,6 +30,13 @@ def _columns(type_: Any, *names: str, nullable: bool = False) -> Iterator[Column
     return (Column(name, type_, nullable=nullable) for name in names)
 
 
+def _charge() -> Iterator[Column[str]]:
+    """Yield columns of whom a time is charged to; rows of earlier versions have no values of their own."""
+    yield Column("queue", String(253), nullable=False, server_default="")
+    yield Column("user", String(512), nullable=False, server_default="")
+    yield Column("moves", Text, nullable=False, server_default="[]")
+
+
 NOTES: Final = Table(
     "notes", METADATA, Column("key", String(63), primary_key=True), Column("value", Text, nullable=False)
 )
@@ -58,6 +65,7 @@ RUNS: Final = Table(
     *_columns(BigInteger, "submitted"),
     *_columns(BigInteger, "ended", nullable=True),
     *_columns(Text, "asked", "seen"),
+    *_charge(),
     Index("runs_by_gang", "gang"),
     Index("runs_by_end", "ended"),
 )
@@ -70,6 +78,7 @@ HOLDINGS: Final = Table(
     *_columns(Text, "amounts"),
     *_columns(BigInteger, "epoch", "bound", "within"),
     *_columns(BigInteger, "ran_from", "ended", "saved", nullable=True),
+    *_charge(),
     Index("holdings_by_gang", "gang", "bound"),
     Index("holdings_by_end", "ended"),
 )

@@ -2,12 +2,13 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, case, func, or_, select
 
-from history.integral import Amounts, TimeSpan, Totals, integrate
-from history.model import DAY_MS, MemberEnd, Scope, vector_of
+from history.integral import Amounts, TimeSpan, Totals, by_queue, integrate
+from history.model import DAY_MS, NO_MOVES, MemberEnd, Scope, moves_of, vector_of
 from history.schema import DAYS, FOLDS, GANGS, HOLDINGS, RUNS
 from history.store import HistoryStore
 
@@ -39,6 +40,7 @@ class ReadWindow(NamedTuple):
     scope: Scope
     namespace: str | None = None
     queue: str | None = None
+    """Also one of the fields of the key then."""
 
 
 def floors(store: HistoryStore) -> dict[str, int]:
@@ -74,7 +76,12 @@ def folded(
 def days_of(window: ReadWindow) -> list[ColumnElement[bool]]:
     """Return the conditions for folded days that begin in a window."""
     first, last = (-(-at // DAY_MS) for at in (window.since, window.until))
-    return [*_mine(window, DAYS), DAYS.c.day >= first, DAYS.c.day < last]
+    of_queue = [DAYS.c.queue == window.queue] if window.queue else []
+    return [*_mine(window, DAYS), *of_queue, DAYS.c.day >= first, DAYS.c.day < last]
+
+
+_CHARGED: Final = ("queue", "user")
+"""Fields of a key that a row has itself; those of its gang are for rows of earlier versions."""
 
 
 _Owners = dict[str, tuple[Key, int]]
@@ -84,10 +91,40 @@ _Owners = dict[str, tuple[Key, int]]
 def _spans(store: HistoryStore, window: ReadWindow, fields: Collection[str], *, still: bool) -> Iterator[TimeSpan[Key]]:
     after = {} if still else floors(store)
     with store.engine.connect() as connection:
-        owners = _owners(connection, window, fields, after)
-        if not still:
-            yield from _asked(connection, window, owners)
-        yield from _held(connection, window, owners, still=still)
+        owners, charged = _owners(connection, window, fields, after), _Charged(fields)
+        rows = _held(connection, window, owners, charged, still=still)
+        for span in rows if still else chain(_asked(connection, window, owners, charged), rows):
+            if not window.queue or span.key.queue == window.queue:
+                yield span
+
+
+class _Charged:
+    """Charges each row to its queues and its user."""
+
+    def __init__(self, fields: Collection[str]) -> None:
+        self._fields = [name for name in _CHARGED if name in fields]
+        self._keys: dict[tuple[Key, str, str], Key] = {}
+
+    def spans(self, span: TimeSpan[Key], queue: str, user: str, moves: str) -> Iterator[TimeSpan[Key]]:
+        """Yield the parts of a row's time, each under its key."""
+        if not self._fields:
+            yield span
+            return
+        owner = span.key
+        mine = span._replace(key=self._key(owner, queue, user))
+        if moves == NO_MOVES or "queue" not in self._fields:
+            yield mine
+        else:
+            yield from by_queue(mine, moves_of(moves), lambda each: self._key(owner, each, user))
+
+    def _key(self, owner: Key, queue: str, user: str) -> Key:
+        found = self._keys.get((owner, queue, user))
+        if found is None:
+            found = owner
+            found = found._replace(queue=queue or owner.queue) if "queue" in self._fields else found
+            found = found._replace(user=user or owner.user) if "user" in self._fields else found
+            self._keys[owner, queue, user] = found
+        return found
 
 
 def _owners(connection: Connection, window: ReadWindow, fields: Collection[str], after: Mapping[str, int]) -> _Owners:
@@ -99,39 +136,46 @@ def _owners(connection: Connection, window: ReadWindow, fields: Collection[str],
     }
 
 
-def _asked(connection: Connection, window: ReadWindow, owners: _Owners) -> Iterator[TimeSpan[Key]]:
+def _asked(connection: Connection, window: ReadWindow, owners: _Owners, charged: _Charged) -> Iterator[TimeSpan[Key]]:
     table = RUNS.c
-    chosen = select(table.gang, table.asked, table.submitted, table.ended)
-    for gang, amounts, begin, end in connection.execute(chosen.where(*_overlap(RUNS, table.submitted, window))):
+    chosen = select(table.gang, table.asked, table.submitted, table.ended, table.queue, table.user, table.moves)
+    chosen = chosen.where(*_overlap(RUNS, table.submitted, window))
+    for gang, amounts, begin, end, queue, user, moves in connection.execute(chosen):
         if gang in owners:  # it may have come between two statements
             key, floor = owners[gang]
-            yield TimeSpan(key, vector_of(amounts), max(begin, floor), end)
+            yield from charged.spans(TimeSpan(key, vector_of(amounts), max(begin, floor), end), queue, user, moves)
 
 
-def _held(connection: Connection, window: ReadWindow, owners: _Owners, *, still: bool) -> Iterator[TimeSpan[Key]]:
+def _held(
+    connection: Connection, window: ReadWindow, owners: _Owners, charged: _Charged, *, still: bool
+) -> Iterator[TimeSpan[Key]]:
     """Yield what members held; it is lost if they were evicted, or their gang has started again since."""
     table, other = HOLDINGS.c, HOLDINGS.alias()
     started = select(func.max(other.c.bound)).where(other.c.gang == table.gang).scalar_subquery()
     is_lost = case((table.reason.in_(_OTHERWISE), started >= table.ended), else_=table.reason == str(MemberEnd.EVICTED))
-    chosen = select(table.gang, table.amounts, table.bound, table.ran_from, table.ended, is_lost, table.saved)
+    times = table.bound, table.ran_from, table.ended, is_lost, table.saved
+    chosen = select(table.gang, table.amounts, *times, table.queue, table.user, table.moves)
     conditions = _overlap(HOLDINGS, table.bound, window) + ([table.ended.is_(None)] if still else [])
-    for gang, amounts, bound, ran_from, end, lost, saved in connection.execute(chosen.where(*conditions)):
+    rows = connection.execute(chosen.where(*conditions))
+    for gang, amounts, bound, ran_from, end, lost, saved, queue, user, moves in rows:
         if gang in owners:
             key, floor = owners[gang]
             lost_from = max(ran_from or bound, saved or 0) if lost else None
-            yield TimeSpan(key, vector_of(amounts), max(bound, floor), end, True, ran_from, lost_from)  # noqa: FBT003
+            span = TimeSpan(key, vector_of(amounts), max(bound, floor), end, True, ran_from, lost_from)  # noqa: FBT003
+            yield from charged.spans(span, queue, user, moves)
 
 
 def _mine(window: ReadWindow, table: Any) -> list[ColumnElement[bool]]:
     """Return the conditions that keep others' rows out of an answer, in the database itself."""
     scope = window.scope
     conditions = [] if scope.namespaces is None else [table.c.namespace.in_(sorted(scope.namespaces))]
-    conditions += [table.c.namespace == window.namespace] if window.namespace else []
-    return conditions + ([table.c.queue == window.queue] if window.queue else [])
+    return conditions + ([table.c.namespace == window.namespace] if window.namespace else [])
 
 
 def _overlap(table: Any, begin: Any, window: ReadWindow) -> list[ColumnElement[bool]]:
     """Return the conditions for rows of a window's gangs that overlap its time."""
     of_mine = _mine(window, GANGS)
     conditions = [table.c.gang.in_(select(GANGS.c.id).where(*of_mine))] if of_mine else []
+    if window.queue:
+        conditions.append(table.c.queue.in_(["", window.queue]) | (table.c.moves != NO_MOVES))
     return [*conditions, begin < window.until, or_(table.c.ended.is_(None), table.c.ended > window.since)]

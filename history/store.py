@@ -30,12 +30,12 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from history.model import GangRun, Holding, LastSeen, RecordedGang, RowChanges, vector_of
+from history.model import GangRun, Holding, LastSeen, RecordedGang, RowChanges, moves_of, vector_of
 from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, METADATA, NOTES, RUNS, VERSIONS
 
 STORE_VARIABLE: Final = "MUSTER_HISTORY"
 """The variable of the environment that names the store to the page and to commands, by its URL."""
-REVISION: Final = "0002"
+REVISION: Final = "0003"
 """The schema that this version reads and writes: the last step in `migrations`."""
 _BUSY_S: Final = 10.0
 _KINDS: Final = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
@@ -145,9 +145,9 @@ class HistoryStore:
         """Write changes and notes in one transaction. What has ended stays as it is, and nothing happens twice."""
         with self.failing(), self.engine.begin() as connection:
             self.put(connection, GANGS, [_packed(each) for each in changes.gangs.values()], keep=("submitted",))
-            runs = [_packed(each, "asked", "seen") for each in changes.runs.values()]
+            runs = [_packed(each, "asked", "seen", "moves") for each in changes.runs.values()]
             self.put(connection, RUNS, runs, where=RUNS.c.ended.is_(None))
-            holdings = [_packed(each, "amounts") for each in changes.holdings.values()]
+            holdings = [_packed(each, "amounts", "moves") for each in changes.holdings.values()]
             self.put(connection, HOLDINGS, holdings, where=HOLDINGS.c.ended.is_(None))
             happenings = [_packed(each, "nodes") for each in changes.happenings]
             self.put(connection, HAPPENINGS, happenings, once=True)
@@ -186,11 +186,18 @@ class HistoryStore:
         """Return what has not ended, as the recorder takes it up again."""
         with self.failing(), self.engine.connect() as connection:
             holdings = [
-                Holding(**{**row, "amounts": vector_of(row["amounts"])})
+                Holding(**{**row, "amounts": vector_of(row["amounts"]), "moves": moves_of(row["moves"])})
                 for row in connection.execute(select(HOLDINGS).where(HOLDINGS.c.ended.is_(None))).mappings()
             ]
             runs = [
-                GangRun(**{**row, "asked": vector_of(row["asked"]), "seen": _SEEN.decode(row["seen"])})
+                GangRun(
+                    **{
+                        **row,
+                        "asked": vector_of(row["asked"]),
+                        "seen": _SEEN.decode(row["seen"]),
+                        "moves": moves_of(row["moves"]),
+                    }
+                )
                 for row in connection.execute(select(RUNS).where(RUNS.c.ended.is_(None))).mappings()
             ]
             used = union(*(select(each.c.gang).where(each.c.ended.is_(None)) for each in (HOLDINGS, RUNS)))

@@ -5,18 +5,20 @@ What is published is exact at its time, and stays so until a holding begins or e
 add what is held since.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any
 
-from history.integral import FOREVER, TimeSpan, Totals, add, integrate
+from history.integral import FOREVER, TimeSpan, Totals, add, by_queue, integrate
 from history.model import MS, Holding
 from muster.api.muster.usage import PERIODS, Period, period_of
 from muster.resources.vector import unit
 
 
-def span_of(queue: str, holding: Holding) -> TimeSpan[str]:
-    """Return the time for which a member holds, or has held, its amounts for a queue."""
-    return TimeSpan(queue, holding.amounts, holding.bound, holding.ended, held=True, used_from=holding.ran_from)
+def spans_of(holdings: Iterable[Holding]) -> Iterator[TimeSpan[str]]:
+    """Yield the times for which members hold, or have held, their amounts, by queue."""
+    for one in holdings:
+        whole = TimeSpan(one.queue, one.amounts, one.bound, one.ended, held=True, used_from=one.ran_from)
+        yield from by_queue(whole, one.moves, lambda queue: queue)
 
 
 class Tally:

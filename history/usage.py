@@ -20,6 +20,7 @@ from history.integral import FOREVER, Amounts, Totals, add
 from history.model import DAY_MS, EVERYTHING, MS, Scope
 from history.spans import Key, ReadWindow, days_of, folded, unfolded
 from history.store import HistoryStore
+from muster.api.names import DEFAULT_QUEUE
 from muster.resources.vector import unit
 
 By = Literal["queue", "namespace", "user", "workload", "day"]
@@ -71,7 +72,7 @@ def usage(
         raise ValueError(f"usage by {wrong[0]!r} is not known; there are {', '.join(KEYS)}")
     end = int(store.note(SEEN) or 0) if now is None else round(now * MS)
     last = end if until is None else min(end, round(until * MS))
-    fields = {*by, *(("namespace", "kind", "name") if "workload" in by else ())}
+    fields = {*by, *(("namespace", "kind", "name") if "workload" in by else ()), *(("queue",) if queue else ())}
     totals = _totals(store, ReadWindow(round(since * MS), last, scope, namespace, queue), fields)
     found: dict[tuple[str, ...], dict[str, Seconds]] = {}
     for (key, resource), amounts in totals.items():
@@ -90,8 +91,11 @@ def closed_since(store: HistoryStore, since: int) -> Totals[str]:
     totals = _totals(store, window, by_queue)
     with store.failing():
         add(totals, unfolded(store, window, by_queue, still=True), -1)
-    held = {(key.queue, resource): amounts for (key, resource), amounts in totals.items() if amounts.held}
-    return defaultdict(Amounts, held)
+    found: Totals[str] = defaultdict(Amounts)
+    for (key, resource), amounts in totals.items():
+        if amounts.held:  # folded days of earlier versions have gangs without a queue
+            found[key.queue or DEFAULT_QUEUE, resource].add(amounts)
+    return found
 
 
 def _totals(store: HistoryStore, window: ReadWindow, fields: Collection[str]) -> Totals[Key]:

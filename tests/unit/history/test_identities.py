@@ -138,9 +138,10 @@ def test_members_of_another_gang_ask_for_nothing_of_this_one() -> None:
     w = members("a-", "b-")
     w.look("podgroups", BOB.group, 0.2, group(whose=BOB), BOB)
     w.look("pods", "b-pod-0", 3.0, pod(3.0, name="pod-0", whose=BOB), BOB)
-    found = {run.gang.partition("/")[0]: run.asked for run in entered(w.looks).runs.values()}
-    assert found[EVE.owner] == {GPU: 2000, "pods": 2}
-    assert found[BOB.owner] == {GPU: 2000, "cpu": 500, "pods": 1}
+    entries = entered(w.looks)
+    found = {run.gang: run.asked for run in entries.runs.values()}
+    assert found["team/job-uid/gang"] == {GPU: 2000, "pods": 2}
+    assert found["other/b-job-uid/gang"] == {GPU: 2000, "cpu": 500, "pods": 1}
 
 
 def test_pods_without_a_group_end_one_by_one() -> None:

@@ -28,7 +28,7 @@ from history.retain import tidy
 from history.schema import GANGS, METADATA
 from history.spans import floors
 from history.store import HistoryStore
-from history.tally import Tallies, span_of
+from history.tally import Tallies, spans_of
 from history.usage import UsageRow, closed_since, usage
 from muster.api.muster.usage import PERIODS, period_of
 
@@ -42,7 +42,7 @@ def put(into: RowChanges, gang: str, namespace: str, begin: int, end: int | None
     run, pod = f"run-{gang}", f"pod-{gang}"
     into.holdings[pod] = Holding(
         pod=pod, name="m-0", gang=gang, run=run, epoch=1, node="n", amounts={GPU: 8000, "memory": 2**40},
-        bound=begin + 10, ran_from=begin + 20, ended=end, reason=str(MemberEnd.COMPLETED) if end else "",
+        bound=begin + 10, ran_from=begin + 20, ended=end, reason=str(MemberEnd.COMPLETED) if end else "", queue="q",
     )  # fmt: skip
     owner = {"namespace": namespace, "queue": "q", "user": "eve", "name": gang, "kind": "Job"}
     into.gangs[gang] = RecordedGang(id=gang, submitted=begin, ended=end, **owner)
@@ -135,8 +135,8 @@ def test_budgets_are_the_same_after_a_fold() -> None:
     store = crowded()
     by_room(store, 0)
     tallies = Tallies(NOW, lambda begin: closed_since(store, begin))
-    gangs, _, holdings = store.open_rows()
-    told = tallies.document(NOW, [span_of(gangs[0].queue, each) for each in holdings])
+    _, _, holdings = store.open_rows()
+    told = tallies.document(NOW, spans_of(holdings))
     assert len(holdings) == 1
     of_queue = told["queues"]["q"]
     published = {"month": of_queue, "week": of_queue["week"], "day": of_queue["day"]}

@@ -16,6 +16,7 @@ from history import read
 from history.model import EVERYTHING, MEMORY, OutageRow, RowChanges, Scope
 from history.schema import METADATA
 from history.store import HistoryStore, StoreError, _engine
+from history.usage import usage
 
 
 def changes(namespace: str = "team-a", name: str = "train") -> RowChanges:
@@ -43,6 +44,28 @@ def test_steps_make_the_tables_that_statements_are_made_for(tmp_path: Path, *, s
     with HistoryStore.for_reading(url).engine.connect() as connection:
         differences = compare_metadata(MigrationContext.configure(connection), METADATA)
     assert differences == []
+
+
+def test_an_upgrade_keeps_gangs_usage_and_what_is_open(tmp_path: Path) -> None:
+    """Identities get the namespace before them, of all rows alike; a gang without a queue is in the default one."""
+    path = tmp_path / "history.db"
+    store = HistoryStore.for_writing(f"sqlite:///{path}")
+    store.write(changes(), {"seen-until": "1020000"})
+    before = read.story(store, EVERYTHING, "team-a", "train"), usage(store, EVERYTHING, ("namespace", "user"), since=0)
+    store.close()
+    with closing(sqlite3.connect(path)) as connection:
+        for table in ("runs", "holdings"):
+            for column in ("queue", "user", "moves"):
+                connection.execute(f'ALTER TABLE {table} DROP COLUMN "{column}"')
+        connection.execute("UPDATE gangs SET queue = ''")
+        connection.execute("UPDATE alembic_version SET version_num = '0002'")
+        connection.commit()
+    store = HistoryStore.for_writing(f"sqlite:///{path}")
+    by_user = usage(store, EVERYTHING, ("namespace", "user"), since=0)
+    assert (read.story(store, EVERYTHING, "team-a", "train"), by_user) == before
+    (gang,) = read.gangs(store, EVERYTHING)
+    assert (gang.uid, gang.queue) == ("team-a/uid-team-a-train", "default")
+    assert [row.key for row in usage(store, EVERYTHING, ("queue",), since=0)] == [("default",)]
 
 
 def test_what_is_written_twice_stands_once(store: HistoryStore) -> None:

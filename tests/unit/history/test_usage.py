@@ -18,7 +18,7 @@ from history.model import DAY_MS, EVERYTHING, MEMORY, GangRun, Holding, MemberEn
 from history.retain import tidy
 from history.schema import GANGS
 from history.store import HistoryStore
-from history.tally import Tallies, span_of
+from history.tally import Tallies, spans_of
 from history.usage import closed_since, usage
 from muster.api.muster.usage import KEY, PERIODS, Period, period_of, read_usage
 
@@ -106,7 +106,7 @@ def filled(seed: int) -> tuple[HistoryStore, int]:
         gang = f"gang-{number}"
         owner = {"namespace": chance.choice("ab"), "queue": chance.choice("qr"), "user": chance.choice(["", "eve"])}
         holding = Holding(
-            pod=f"pod-{number}", name="m-0", gang=gang, run=f"run-{number}", epoch=1, node="n",
+            pod=f"pod-{number}", name="m-0", gang=gang, run=f"run-{number}", epoch=1, node="n", queue=owner["queue"],
             amounts={GPU: 8000, "memory": 2**40}, bound=begin + 10, ran_from=begin + 20,
             ended=end and max(end, begin + 30),
             reason=chance.choice([MemberEnd.COMPLETED, MemberEnd.EVICTED]) if end else "",
@@ -185,10 +185,9 @@ def test_what_is_published_is_what_usage_says(seed: int) -> None:
     """The tallies of month, week and day are the usage of that time; an older extender finds the month in its place."""
     store, now = filled(seed)
     tallies = Tallies(now, lambda begin: closed_since(store, begin))
-    gangs, _, holdings = store.open_rows()
-    queues = {gang.id: gang.queue for gang in gangs}
+    _, _, holdings = store.open_rows()
     later = now + DAY_MS // 4
-    document = tallies.document(later, [span_of(queues[each.gang], each) for each in holdings])
+    document = tallies.document(later, spans_of(holdings))
     told = read_usage({KEY: msgspec.json.encode(document).decode()})
     assert (told.until, told.periods) == (later / 1000, PERIODS)
     older = msgspec.convert(msgspec.to_builtins(document), Older)
@@ -216,16 +215,16 @@ def test_at_midnight_the_month_goes_on_and_the_day_begins() -> None:
     tallies = Tallies(now, closed)
     assert tallies.renew(now + 1, closed) == set()
     midnight, before = now + DAY_MS, {key: each.held for key, each in tallies.of["week"].at(now, ()).items()}
+    queue = queue_of(store, "gang-0")
     ended = Holding(
-        pod="p", name="m-0", gang="gang-0", run="run-0", epoch=1, node="n", amounts={GPU: 1000},
+        pod="p", name="m-0", gang="gang-0", run="run-0", epoch=1, node="n", amounts={GPU: 1000}, queue=queue,
         bound=midnight - 7000, ran_from=None, ended=midnight + 5000, reason="",
     )  # fmt: skip
     store.write(RowChanges(holdings={"p": ended}), {})
     begun = tallies.renew(midnight + 5000, closed)
     assert begun == {"day", "month"}  # the first of February 1970, a Sunday
     assert asked[3:] == [midnight, midnight]
-    queue = queue_of(store, "gang-0")
-    tallies.close([span_of(queue, ended)], but=begun)
+    tallies.close([*spans_of([ended])], but=begun)
     held = {period: each.at(midnight + 5000, ())[queue, GPU].held for period, each in tallies.of.items()}
     assert held["day"] == held["month"] == 1000 * 5000
     assert held["week"] == before[queue, GPU] + 1000 * 12000

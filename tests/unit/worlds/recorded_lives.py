@@ -89,9 +89,8 @@ class Lives:
             meta = {"uid": uid, "namespace": whose.namespace, "resourceVersion": str(version)}
             meta |= {"name": uid, "creationTimestamp": whose.at(0), **content.get("metadata", {})}
             new = convert({**content, "metadata": meta}, TYPES[kind])
-            found.append(
-                Observation(kind, uid, None if gone else new, gone, ObservationTime(round(second * 1000), live=True))
-            )
+            moment = ObservationTime(round(second * 1000), live=True)
+            found.append(Observation(kind, uid, None if gone else new, gone, moment, whose.namespace))
         return found
 
 

@@ -1,0 +1,22 @@
+"""The queue and user of each holding and run, and gangs by their namespace, too."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the columns, and put the namespace before the identity of every gang."""
+    for table in ("runs", "holdings"):
+        op.add_column(table, sa.Column("queue", sa.String(253), nullable=False, server_default=""))
+        op.add_column(table, sa.Column("user", sa.String(512), nullable=False, server_default=""))
+        op.add_column(table, sa.Column("moves", sa.Text, nullable=False, server_default="[]"))
+    of_gang = "(SELECT gangs.namespace || '/' || gangs.id FROM gangs WHERE gangs.id = {0}.gang)"
+    for table in ("runs", "holdings", "happenings"):
+        op.execute(f"UPDATE {table} SET gang = {of_gang.format(table)} WHERE gang IN (SELECT id FROM gangs)")  # noqa: S608
+    op.execute("UPDATE gangs SET id = namespace || '/' || id")
+    op.execute("UPDATE gangs SET queue = 'default' WHERE queue = ''")
