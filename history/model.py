@@ -236,6 +236,8 @@ class Scope(msgspec.Struct, frozen=True):
     """The namespaces whose gangs a caller may see; None: those of the whole cluster."""
 
     namespaces: frozenset[str] | None = None
+    born: frozenset[tuple[str, int]] = frozenset()
+    """Namespaces with their creation (ms): what was there under their names before was others'."""
 
     def has(self, namespace: str) -> bool:
         """Return whether objects of that namespace may be shown, their names and numbers included."""

@@ -10,6 +10,7 @@ from gangs.words import short
 from history.integral import FOREVER, TimeSpan, integrate
 from history.model import MS, Scope, What, vector_of
 from history.schema import GANGS, GAPS, HAPPENINGS, HOLDINGS
+from history.spans import visible
 from history.store import HistoryStore
 from history.usage import SEEN
 from muster.resources.gpus import is_gpu
@@ -93,8 +94,7 @@ def gangs(
     chosen = select(GANGS).order_by(table.submitted.desc(), table.id).limit(max(0, min(limit, _MOST)))
     for column, value in ((table.queue, queue), (table.namespace, namespace), (table.name, name)):
         chosen = chosen.where(column == value) if value is not None else chosen
-    if scope.namespaces is not None:
-        chosen = chosen.where(table.namespace.in_(sorted(scope.namespaces)))
+    chosen = chosen.where(*visible(scope, GANGS))
     if since is not None:
         chosen = chosen.where(or_(table.ended.is_(None), table.ended >= round(since * MS)))
     if until is not None:
@@ -160,7 +160,7 @@ def story(store: HistoryStore, scope: Scope, namespace: str, name: str, *, uid: 
     chosen = (
         select(HAPPENINGS.c.at, HAPPENINGS.c.epoch, HAPPENINGS.c.what, HAPPENINGS.c.text, HAPPENINGS.c.nodes)
         .join(GANGS, GANGS.c.id == HAPPENINGS.c.gang)
-        .where(GANGS.c.namespace == namespace, GANGS.c.name == name)
+        .where(GANGS.c.namespace == namespace, GANGS.c.name == name, *visible(scope, GANGS))
         .order_by(HAPPENINGS.c.at, HAPPENINGS.c.id)
         .limit(_MOST)
     )

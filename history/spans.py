@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, case, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Table, case, func, or_, select
 
 from history.integral import Amounts, TimeSpan, Totals, by_queue, integrate
 from history.model import DAY_MS, NO_MOVES, MemberEnd, Scope, moves_of, vector_of
@@ -165,11 +165,21 @@ def _held(
             yield from charged.spans(span, queue, user, moves)
 
 
-def _mine(window: ReadWindow, table: Any) -> list[ColumnElement[bool]]:
+def _mine(window: ReadWindow, table: Table) -> list[ColumnElement[bool]]:
     """Return the conditions that keep others' rows out of an answer, in the database itself."""
-    scope = window.scope
-    conditions = [] if scope.namespaces is None else [table.c.namespace.in_(sorted(scope.namespaces))]
+    conditions = visible(window.scope, table)
     return conditions + ([table.c.namespace == window.namespace] if window.namespace else [])
+
+
+def visible(scope: Scope, table: Table) -> list[ColumnElement[bool]]:
+    """Return the conditions for gangs, or folded days, that a caller may see."""
+    conditions: list[ColumnElement[bool]] = []
+    if scope.namespaces is not None:
+        conditions.append(table.c.namespace.in_(sorted(scope.namespaces)))
+    if scope.born:  # a CASE, as a long OR is too deep for SQLite
+        begin = table.c.submitted if table is GANGS else table.c.day * DAY_MS
+        conditions.append(begin >= case(dict(scope.born), value=table.c.namespace, else_=0))
+    return conditions
 
 
 def _overlap(table: Any, begin: Any, window: ReadWindow) -> list[ColumnElement[bool]]:

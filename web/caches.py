@@ -7,7 +7,7 @@ caller is shown is made of the namespaces that they may see and of nothing else.
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from extender.explain.clusterdump import READ_DOMAINS, ClusterDump
 from extender.planner.api import FEED, natives_of
 from gangs.rows import GangRow, RowSources, rows
+from history.model import MS, Scope
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob
 from muster.api.kubernetes.core import NAMESPACES, NODES, PODS, Node, Pod
-from muster.api.kubernetes.meta import Object, ObjectMeta
+from muster.api.kubernetes.meta import Object, ObjectMeta, readable_time
 from muster.api.kubernetes.scheduling import COMPOSITE_POD_GROUPS, NATIVE_POD_GROUPS, WORKLOADS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.batch import JOBS, Job
@@ -145,6 +146,13 @@ class PageCaches:
         """Return the namespaces in which there is, or was, something that rows are made of, by name."""
         with self._lock:
             return sorted(self._dirty)
+
+    def scope_of(self, namespaces: Iterable[str]) -> Scope:
+        """Return the scope of namespaces that a caller may see, each from its creation on."""
+        found = frozenset(namespaces)
+        known = ((name, self.get(NAMESPACES, name)) for name in found)
+        times = ((name, readable_time(each.metadata.creation_timestamp)) for name, each in known if each)
+        return Scope(found, frozenset((name, round(at * MS)) for name, at in times if at is not None))
 
     def objects(self, namespace: str) -> RowSources:
         """Return what rows of a namespace are made of."""

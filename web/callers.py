@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from history.model import EVERYTHING, Scope
+from history.model import EVERYTHING
 from muster.api.kubernetes import admission, core, reviews
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
@@ -129,7 +129,7 @@ class TokenCallers:
 
     def _caller(self, user: admission.UserInfo) -> Caller:
         everywhere = all(self._may(user, listing(kind)) for kind in (POD_GROUPS, core.PODS))
-        scope = EVERYTHING if everywhere else Scope(frozenset(self._namespaces(user)))
+        scope = EVERYTHING if everywhere else self._caches.scope_of(self._namespaces(user))
         nodes, queues = self._may(user, listing(core.NODES)), self._may(user, listing(QUEUES))
         if not (everywhere or scope.namespaces or nodes or queues):
             raise HTTPException(

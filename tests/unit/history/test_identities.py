@@ -174,6 +174,20 @@ def test_a_name_that_is_used_again_is_another_gang() -> None:
     assert all(each.at >= T + 100 for each in stories[1])
 
 
+def test_a_namespace_that_is_made_again_does_not_show_its_former_tenants_history() -> None:
+    """Gangs, stories and usage of before its creation are not its users', folded or not; others' are as they were."""
+    store = recorded(lived(EVE, BOB, EVE._replace(uid="z-", user="new", submitted=T + 100)))
+    born = Scope(frozenset({"team", "other"}), frozenset({("team", (T + 100) * MS)}))
+    assert {gang.user for gang in read.gangs(store, born)} == {"bob", "new"}
+    assert all(each.at >= T + 100 for each in read.story(store, born, "team", "train"))
+    assert read.story(store, born, "other", "train") == read.story(store, EVERYTHING, "other", "train")
+    days = {"since": T - 100_000.0, "now": T + 3 * 86_400.0}
+    assert {row.key for row in usage(store, born, ("user",), **days)} == {("bob",), ("new",)}
+    tidy(store, (T + 3 * 86_400) * MS, keep_days=1, keep_usage_days=100, megabytes=1000)
+    assert {row.key for row in usage(store, born, ("user",), **days)} == {("bob",)}  # its first day had two owners
+    assert {row.key for row in usage(store, EVERYTHING, ("user",), **days)} == {("eve",), ("bob",), ("new",)}
+
+
 def test_a_question_about_one_is_answered_by_that_one() -> None:
     """Of gangs and of usage, by queue and by namespace."""
     store = recorded(lived(EVE, BOB, EVES_OTHER))

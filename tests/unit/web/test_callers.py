@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from web_world import Pages, gang
@@ -13,6 +14,7 @@ from web_world import Pages, gang
 from history.model import EVERYTHING, Scope
 from muster.api.base import Resource
 from muster.api.kubernetes.admission import UserInfo
+from muster.api.kubernetes.core import NAMESPACES, Namespace
 from muster.api.kubernetes.reviews import (
     TOKEN_REVIEWS,
     SubjectAccessReview,
@@ -97,6 +99,17 @@ def test_a_namespace_whose_gangs_have_all_gone_is_seen_by_its_users() -> None:
     made = callers(Judge("list podgroups old", "list pods old"), "theirs")
     made.past = lambda: ["old", "theirs", "elsewhere"]
     assert made.caller_of(bearer()).scope == Scope(frozenset({"old"}))
+
+
+def test_the_past_of_a_namespace_begins_with_its_creation() -> None:
+    """What was there under its name before was others'."""
+    judge = Judge("list podgroups old", "list pods old", "list podgroups mine", "list pods mine")
+    made = callers(judge, "mine", "theirs")
+    made.past = lambda: ["old"]
+    named = {"metadata": {"name": "mine", "creationTimestamp": "2027-01-15T08:00:00Z"}}
+    made._caches._stores[NAMESPACES].put(convert(named, Namespace))
+    scope = made.caller_of(bearer()).scope
+    assert scope == Scope(frozenset({"mine", "old"}), frozenset({("mine", 1_800_000_000_000)}))
 
 
 def test_answers_are_believed_for_half_a_minute_each() -> None:
