@@ -7,5 +7,6 @@ never the webhook, the extender or the controller: it believes what is in the AP
 those at pods by `members`; `groups` and `pods` read the objects. `model` has the rows, `schema` and `migrations/` their
 tables, `store` SQLite and PostgreSQL, `retain` drops days. `integral` is usage over time, of what `spans` reads. `read`
 and `usage` answer, each for a `Scope`. `answers` has the questions of the page and of commands. `tally` and `publish`
-publish what queues have held. Start with `model`, then `entries`.
+publish what queues have held, and
+`carried` is what was published before a new store began. Start with `model`, then `entries`.
 """

@@ -7,7 +7,7 @@ import socket
 import threading
 from collections.abc import Sequence
 from queue import SimpleQueue
-from typing import Literal
+from typing import Any, Literal
 
 import structlog
 from prometheus_client import REGISTRY
@@ -56,9 +56,10 @@ class RecorderProcess:
         self._store = store
         self._news: SimpleQueue[News] = SimpleQueue()
         publisher = Publisher(client, settings.lease_namespace)
-        self._recorder = HistoryRecorder(
-            client, store, settings, changed=publisher.changed if settings.publish else lambda _: None
+        publishing: dict[str, Any] = (
+            {"changed": publisher.changed, "published": publisher.published} if settings.publish else {}
         )
+        self._recorder = HistoryRecorder(client, store, settings, **publishing)
         REGISTRY.register(UsageCounters(self._recorder))
         # The name of the pod, and nothing more: a container that starts again in its pod goes on at once, and a pod
         # never runs two of them.

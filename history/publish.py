@@ -14,9 +14,10 @@ from history.recorder import HistoryRecorder
 from history.tally import spans_of
 from muster.api import names
 from muster.api.kubernetes.core import CONFIG_MAPS
-from muster.api.muster.usage import AGAIN_S, KEY
+from muster.api.muster.configuration import PUBLISHED
+from muster.api.muster.usage import AGAIN_S, KEY, PublishedUsage, read_usage
 from muster.kube.client import Client
-from muster.kube.errors import APIError
+from muster.kube.errors import APIError, NotFound
 from muster.resources.vector import unit
 
 log = structlog.get_logger(__name__)
@@ -39,6 +40,16 @@ class Publisher:
         self._clock_s = clock_s
         self._written_s = float("-inf")
         self._written: object = None
+
+    def published(self) -> PublishedUsage | None:
+        """Return what was published last, by whichever recorder; None without any. APIError if it cannot be read."""
+        try:
+            return read_usage(self._client.get(PUBLISHED, names.USAGE, self._namespace).data or {})
+        except NotFound:
+            return None
+        except ValueError as error:
+            log.warning("what was published before is not taken over", configMap=names.USAGE, why=str(error))
+            return None
 
     def changed(self, recorder: HistoryRecorder) -> None:
         """Write if that is due. A failure is tried again with the next turn that is due."""

@@ -7,8 +7,8 @@ it cannot know (`OutageRow`).
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
-from functools import partial
 from queue import Empty
 from typing import Final
 
@@ -16,7 +16,9 @@ import msgspec
 import structlog
 from prometheus_client import Counter, Gauge
 
+from history.carried import carried
 from history.entries import REMEMBERED, Entries
+from history.integral import Amounts, Totals, add
 from history.looks import Following, Observation, apply
 from history.model import MS, OutageRow, RowChanges
 from history.past import Past, close_unlisted, gap_text, known_of, past
@@ -24,8 +26,10 @@ from history.retain import tidy
 from history.settings import HistorySettings
 from history.store import HistoryStore, StoreError
 from history.tally import Tallies, spans_of
-from history.usage import SEEN, closed_since
+from history.usage import BEGAN, SEEN, closed_since
+from muster.api.muster.usage import PublishedUsage
 from muster.kube.client import Client
+from muster.kube.errors import APIError
 
 log = structlog.get_logger(__name__)
 
@@ -61,11 +65,14 @@ class HistoryRecorder:
         *,
         clock_s: Callable[[], float] = time.time,
         changed: Callable[["HistoryRecorder"], None] = lambda _: None,
+        published: Callable[[], PublishedUsage | None] = lambda: None,
     ) -> None:
         self._client = client
         self._store = store
         self._settings = settings
-        self._closed_since = partial(closed_since, store)
+        self._published = published
+        self._began = 0
+        self._carried: dict[int, Totals[str]] = {}
         self._clock_s = clock_s
         self._changed = changed
         self._stopping = threading.Event()
@@ -92,7 +99,7 @@ class HistoryRecorder:
             try:
                 self._begin()
                 break
-            except StoreError as error:
+            except (StoreError, APIError) as error:
                 self._failed(error)
         while not self._stopping.is_set():
             self._turn()
@@ -101,11 +108,13 @@ class HistoryRecorder:
     # The start: what happened meanwhile
 
     def _begin(self) -> None:
+        before = self._published()
         self.entries = Entries()
         self.entries.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         seen = int(self._store.note(SEEN) or 0)
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         now = self._now()
+        self._began = int(self._store.note(BEGAN) or (0 if seen else now))
         self.tallies = Tallies(now, self._closed_since)
         self._trouble = None
         known = known_of(self.entries)
@@ -128,6 +137,27 @@ class HistoryRecorder:
         gangs, holdings = len(self.entries.gangs), len(self.entries.holdings)
         log.info("recording", gangs=gangs, holdings=holdings, caughtUp=len(meanwhile.looks))
         self._write(versions)
+        if before is not None and self._began:
+            self._carry(before)
+
+    def _carry(self, before: PublishedUsage) -> None:
+        """Take over what was published of periods that are older than the store, which it lacks."""
+        while not self._stopping.is_set():
+            try:
+                self._carried = carried(self._store, before, self._began, self._now())
+                self.tallies = Tallies(self._now(), self._closed_since)
+            except StoreError as error:
+                self._failed(error)
+                continue
+            if self._carried:
+                queues = sorted({queue for totals in self._carried.values() for queue, _ in totals})
+                log.warning("usage of before this store began is taken over as it was published", queues=queues)
+            return
+
+    def _closed_since(self, begin: int) -> Totals[str]:
+        totals = closed_since(self._store, begin)
+        add(totals, self._carried.get(begin, defaultdict(Amounts)))
+        return totals
 
     def _tell_gap(self, since: int, meanwhile: Past, lost: int) -> None:
         now = self._now()
@@ -197,7 +227,7 @@ class HistoryRecorder:
         """Write what has changed and how far this goes, until that succeeds or a signal ends the process."""
         while True:
             changes = self.entries.changes
-            notes = {POSITION: msgspec.json.encode(versions).decode()}
+            notes = {POSITION: msgspec.json.encode(versions).decode(), BEGAN: str(self._began)}
             if self._blind_since is None:
                 notes[SEEN] = str(self._seen)
             try:
@@ -232,7 +262,7 @@ class HistoryRecorder:
         ended = [each for each in changes.holdings.values() if each.ended is not None]
         self.tallies.close([*spans_of(ended)], but=begun)
 
-    def _failed(self, error: StoreError) -> None:
+    def _failed(self, error: StoreError | APIError) -> None:
         FAILED.inc()
         if self._trouble != str(error):
             log.error("not written, it is tried again", why=str(error))

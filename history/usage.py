@@ -28,6 +28,8 @@ KEYS: Final[tuple[str, ...]] = get_args(By)
 """Keys that usage can be grouped by."""
 FOLDED: Final = "folded-until"
 """Note of the recorder's: the end of the last day whose detail has gone, in milliseconds."""
+BEGAN: Final = "began"
+"""Note of the recorder's: when the store began, in milliseconds; 0 in stores of earlier versions."""
 SEEN: Final = "seen-until"
 """Note of the recorder's: until when it has looked, in milliseconds."""
 HOUR_S: Final = 3_600
@@ -91,6 +93,15 @@ def closed_since(store: HistoryStore, since: int) -> Totals[str]:
     totals = _totals(store, window, by_queue)
     with store.failing():
         add(totals, unfolded(store, window, by_queue, still=True), -1)
+    return _by_queue(totals)
+
+
+def held_between(store: HistoryStore, since: int, until: int) -> Totals[str]:
+    """Return what members have held and used by queue in a time that begins at a midnight, in all of the cluster."""
+    return _by_queue(_totals(store, ReadWindow(since, until, EVERYTHING), ("queue",)))
+
+
+def _by_queue(totals: Totals[Key]) -> Totals[str]:
     found: Totals[str] = defaultdict(Amounts)
     for (key, resource), amounts in totals.items():
         if amounts.held:  # folded days of earlier versions have gangs without a queue

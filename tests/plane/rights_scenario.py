@@ -585,6 +585,7 @@ def the_history(s: Scenario) -> None:
     """The recorder follows gangs, and tells what their queues have held."""
     s.client.create(JOBS, gang("recorded", s.namespace, replicas=1, gpus=0), s.namespace)
     s.until(lambda: s.phase("recorded") == "Running", "the Job to run")
+    s.until(lambda: s.used(roles.HISTORY, "get", "configmaps"), "the recorder to read what was published")
     s.until(lambda: s.used(roles.HISTORY, "patch", "configmaps"), "the recorder to tell what is held")
     s.end("recorded")
 

@@ -10,6 +10,7 @@ from history.publish import EVERY_S, Publisher, held
 from history.recorder import HistoryRecorder
 from history.store import HistoryStore
 from muster.api.muster.usage import AGAIN_S, KEY, PERIODS, PublishedUsage, period_of, read_usage
+from muster.kube.errors import APIError
 from muster.resources.vector import unit
 
 MIDNIGHT = 20_833 * 86_400 + 86_400
@@ -82,6 +83,47 @@ def test_it_is_written_when_that_is_due(cluster: Cluster, monkeypatch: pytest.Mo
         publisher.changed(recorder)
         written.append(len(cluster.published))
     assert written == [1, 1, 2, 2, 3]
+
+
+@pytest.mark.parametrize("before", [8, 14, 40])
+def test_an_empty_store_takes_over_what_was_published(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    """Of the running periods, with what still runs; in the end it is what a store says that has lasted."""
+    at_once(monkeypatch)
+    new = HistoryStore.for_writing(MEMORY)
+
+    def recorded(of: Cluster, store: HistoryStore, until: int | None = None) -> dict[tuple[str, ...], float]:
+        publisher = Publisher(of, "system", lambda: of.now_ms / MS)  # type: ignore[arg-type]  # as Client
+        publisher.changed(record(of, store, until, published=publisher.published))
+        return seconds(published(of), of.now_ms / MS)
+
+    known = recorded(cluster, HistoryStore.for_writing(MEMORY), before)
+    for _ in range(2):
+        assert recorded(cluster, new) == pytest.approx(known, abs=0.01)
+    lasting = recorded(Cluster(cluster.looks), HistoryStore.for_writing(MEMORY), len(cluster.looks))
+    assert recorded(cluster, new, len(cluster.looks)) == pytest.approx(lasting, abs=0.6)
+
+
+def test_no_budget_begins_at_nothing_while_the_published_cannot_be_read(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The recorder waits for it; what is no usage is not taken over."""
+    at_once(monkeypatch)
+    publisher = Publisher(cluster, "system", lambda: cluster.now_ms / MS)  # type: ignore[arg-type]  # as Client
+    assert publisher.published() is None
+    asked: list[bool] = []
+
+    def fails_once() -> PublishedUsage | None:
+        asked.append(True)
+        if len(asked) == 1:
+            raise APIError("no answer")
+        return publisher.published()
+
+    record(cluster, HistoryStore.for_writing(MEMORY), published=fails_once)
+    assert len(asked) == 2
+    cluster.published.append({"data": {KEY: "{"}})
+    assert publisher.published() is None
 
 
 def test_what_could_not_be_written_is_tried_again(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

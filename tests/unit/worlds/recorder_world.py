@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty
 from typing import Any, NamedTuple
 
-from msgspec import structs
+from msgspec import convert, structs
 
 from history import recorder
 from history.looks import KINDS, Observation
@@ -15,7 +15,8 @@ from history.recorder import HistoryRecorder
 from history.settings import HistorySettings
 from history.store import HistoryStore, StoreError
 from muster.api.base import Resource
-from muster.kube.errors import APIError, Gone
+from muster.api.muster.usage import PublishedUsage
+from muster.kube.errors import APIError, Gone, NotFound
 
 _FIRST = 100
 """Resource version of an empty cluster; each look is one more."""
@@ -86,6 +87,15 @@ class Cluster:
         if self.now_ms in self.silent:
             raise APIError("no answer")
         self.published.append(obj)
+
+    def get(self, res: Resource[Any], name: str, namespace: str) -> Any:
+        """What was published last."""
+        del namespace
+        if self.now_ms in self.silent:
+            raise APIError("no answer")
+        if not self.published:
+            raise NotFound(f"no {name}")
+        return convert(self.published[-1], res.type)
 
 
 class Fed:
@@ -170,10 +180,18 @@ def record(
     *,
     batches: Callable[[], int] = lambda: 1,
     changed: Callable[[HistoryRecorder], None] = lambda _: None,
+    published: Callable[[], PublishedUsage | None] = lambda: None,
 ) -> HistoryRecorder:
     """A recorder that starts, reads on up to a look (by default it only starts), and ends without another word."""
     following = Fed(cluster, cluster.happened if until is None else until, batches)
-    made = HistoryRecorder(cluster, store, HistorySettings(), clock_s=lambda: cluster.now_ms / MS, changed=changed)  # type: ignore[arg-type]  # as Client
+    made = HistoryRecorder(
+        cluster,  # type: ignore[arg-type]  # as Client
+        store,
+        HistorySettings(),
+        clock_s=lambda: cluster.now_ms / MS,
+        changed=changed,
+        published=published,
+    )
     made.following = following  # type: ignore[assignment]  # as Following
     following.ended = made.stop
     made.run()
