@@ -10,15 +10,15 @@ from typing import NamedTuple
 import msgspec
 from msgspec import field
 
-from history.model import MS, MemberEnd, vector_of
+from history.model import MS, NAME_CHARS, MemberEnd, clean, vector_of
 from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import readable_time
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET
-from muster.api.muster.pools import is_musters
 from muster.resources.gpus import counted
 from muster.resources.vector import Vector
+from muster.workloads.charges import charged_queue
 from muster.workloads.table import gang_of, group_name
 
 _NODE_WENT = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})
@@ -113,17 +113,13 @@ class Ended(NamedTuple):
 
 
 def belongs(pod: Pod) -> str | None:
-    """Return the name of the PodGroup of a pod that Muster answers for; None for the pods of others."""
-    named = gang_of(pod)
-    if named:
-        return named
-    ours = is_musters(pod.spec.scheduler_name) or names.QUEUE in pod.metadata.labels
-    return group_name(pod.metadata) if ours else None
+    """Return the name of the PodGroup of a pod that is charged; None for the pods of others."""
+    return gang_of(pod) or group_name(pod.metadata) if charged_queue(pod) else None
 
 
 def queue_of(pod: Pod) -> str:
     """Return the queue that a pod itself names."""
-    return pod.metadata.labels.get(names.QUEUE) or names.DEFAULT_QUEUE
+    return clean(charged_queue(pod) or names.DEFAULT_QUEUE, NAME_CHARS)
 
 
 def amounts_of(pod: Pod) -> Vector:

@@ -16,10 +16,10 @@ from msgspec import structs
 
 from muster.api import names
 from muster.api.kubernetes.core import Pod
-from muster.api.muster.pools import is_musters
 from muster.api.volcano.scheduling import PodGroup, PodGroupStatus, Queue, QueueState, QueueStatus
 from muster.resources import gpus
 from muster.resources.vector import Vector, add, subtract, to_quantities
+from muster.workloads.charges import charged_queue
 from muster.workloads.table import gang_of
 
 CLOSED_BY_PARENT = "volcano.sh/closed-by-parent"
@@ -129,16 +129,12 @@ class RequestsByQueue:
         return queue
 
     def queue_of(self, pod: Pod) -> str | None:
-        """Return the queue of the pod's gang; None if another scheduler places the pod."""
-        if not is_musters(pod.spec.scheduler_name):
-            return None
-        gang = gang_of(pod)
-        group = self._group(f"{pod.metadata.namespace}/{gang}") if gang else None
-        labels, noted = pod.metadata.labels, pod.metadata.annotations.get(names.VOLCANO_QUEUE)
-        said = labels.get(names.QUEUE_NAME) or labels.get(names.QUEUE)
-        if gang:  # a native PodGroup's members have their queue noted
-            said = group.spec.queue if group else noted or said
-        return said or names.DEFAULT_QUEUE
+        """Return the queue of the pod's gang; None if nobody is charged for the pod."""
+        queue, gang = charged_queue(pod), gang_of(pod)
+        if queue is None or not gang:
+            return queue
+        group = self._group(f"{pod.metadata.namespace}/{gang}")
+        return (group.spec.queue or names.DEFAULT_QUEUE) if group else queue
 
     def forget_others(self, present: Callable[[], set[str]]) -> None:
         """Drop pods whose UID is not among those present; what is counted later stays."""

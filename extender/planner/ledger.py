@@ -248,7 +248,7 @@ class Ledger:
         """Open an entry for a pod on a node, else close it; one that is assumed stays until its binding is answered."""
         if pod.uses_node:
             kind = EntryKind.LEAVING if pod.terminating else EntryKind.BOUND
-            queue = (pod.queue or DEFAULT_QUEUE) if pod.gang or pod.ours else ""
+            queue = (pod.queue or DEFAULT_QUEUE) if pod.ours else ""
             self.open(pod.uid, LedgerEntry(kind, pod.node, pod.cls, pod.gang, queue, pod.devices, pod.creator))
         elif pod.node or pod.uid not in self.assumed:
             self.left(pod.uid)

@@ -19,7 +19,7 @@ from extender.planner.reasons.verbs import CallResult, VerbReason
 from extender.planner.state.gangphase import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.pods import PodRecord
-from extender.planner.state.podshape import asked_of, ours
+from extender.planner.state.podshape import asked_of
 from extender.verbs.room import counted, nodes_with_room, not_for_namespace, requests_of, unavailable
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
@@ -29,6 +29,7 @@ from muster.api.muster.pools import is_musters, pool_of_scheduler
 from muster.api.names import DEFAULT_QUEUE, NODE, VOLCANO_GPU_NUMBER
 from muster.resources.gpus import GpuShare
 from muster.resources.vector import GPU, WHOLE, Vector
+from muster.workloads.charges import asks
 from muster.workloads.table import TIED_OWNERS, gang_of, slot_of
 
 DECODE_ARGS = msgspec.json.Decoder(ExtenderArgs)
@@ -121,7 +122,7 @@ def _asked(pod: Pod, record: PodRecord | None) -> tuple[Vector, GpuShare | None]
     """Return the amounts and the share of GPUs of a pod; computed again only if its record is of another version."""
     if record is not None and record.resource_version == pod.metadata.resource_version:
         return record.cls.asked, record.cls.gpu
-    return asked_of(pod.spec, pod.metadata.annotations if ours(pod.spec) else None)
+    return asked_of(pod.spec, pod.metadata.annotations if asks(pod.spec) else None)
 
 
 def _gpus_fit(

@@ -20,6 +20,7 @@ from muster.resources.vector import GPU, WHOLE, Vector, add
 
 ASKING = frozenset(names.GPU_SHARE_KEYS)
 """The annotations with which a pod asks for a part of a GPU."""
+_WHOLE = (GPU, names.VOLCANO_GPU_NUMBER)
 _MEBI = 2**20
 _FRACTION = re.compile(r"0?\.[0-9]{1,3}0*")
 _COUNT = re.compile(r"[1-9][0-9]{0,17}")
@@ -46,7 +47,16 @@ class GpuShare:
 
 
 def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
-    """Return the part that a pod asks for, if any. ValueError names annotations that cannot be read."""
+    """Return the part that a pod asks for, if any. ValueError names annotations that cannot be read.
+
+    Annotations can be written until the binding, requests cannot: beside whole GPUs no part counts, and Volcano's
+    resource goes before annotations.
+    """
+    if any(requests.get(whole, 0) > 0 for whole in _WHOLE):
+        return None
+    memory = requests.get(names.VOLCANO_GPU_MEMORY, 0)
+    if memory > 0:
+        return GpuShare(memory=memory, by_resource=True)
     if names.GPU_FRACTION in annotations or names.GPU_MEMORY_ASKED in annotations:
         errors = list(_read_errors(annotations))
         if errors:
@@ -55,8 +65,7 @@ def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | Non
         if names.GPU_FRACTION in annotations:
             return GpuShare(portion=_portion(annotations[names.GPU_FRACTION]), devices=devices)
         return GpuShare(memory=_memory(annotations[names.GPU_MEMORY_ASKED]), devices=devices)
-    memory = requests.get(names.VOLCANO_GPU_MEMORY, 0)
-    return GpuShare(memory=memory, by_resource=True) if memory > 0 else None
+    return None
 
 
 def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[str, str] | None:
@@ -151,7 +160,7 @@ def counted(pod: Pod) -> Vector:
     """
     requests, annotations = requests_on_node(pod), pod.metadata.annotations
     devices = len(given_devices(annotations))
-    if not devices or (requests.get(names.VOLCANO_GPU_MEMORY, 0) > 0 and ASKING.isdisjoint(annotations)):
+    if not devices or any(requests.get(own, 0) > 0 for own in (names.VOLCANO_GPU_MEMORY, *_WHOLE)):
         return requests
     text = annotations.get(names.GPU_PORTION, "")
     portion = WHOLE if text == "1" else _portion(text) if _FRACTION.fullmatch(text) else 0

@@ -20,7 +20,6 @@ from extender.planner.dynamic.inventory import Inventory
 from extender.planner.dynamic.needs import NO_NEEDS, ClaimNeeds, Sums
 from extender.planner.dynamic.pools import DeviceId
 from extender.planner.state.amounts import discard, put
-from extender.planner.state.podshape import marked
 from muster.api.kubernetes.constraints import NodeSelector
 from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import (
@@ -31,6 +30,7 @@ from muster.api.kubernetes.devices import (
 )
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
 from muster.resources.vector import Vector
+from muster.workloads.charges import marked
 
 MOST_DEMANDS = 4096
 

@@ -21,7 +21,6 @@ from extender.planner.state.podshape import (
     claims_of,
     demands_of,
     host_ports,
-    ours,
     pin_of,
     raw_key,
     without_pin,
@@ -33,6 +32,7 @@ from muster.api.limits import LimitError
 from muster.resources.gpus import GpuShare
 from muster.resources.pods import requests_on_node
 from muster.resources.vector import Vector, add
+from muster.workloads.charges import asks
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -106,7 +106,7 @@ class ClassTable:
             labels=meta.labels,
             pod_name=meta.name,
             pin=pin_of(meta),
-            annotations=meta.annotations if ours(pod.spec) else None,
+            annotations=meta.annotations if asks(pod.spec) else None,
             taken=requests_on_node(pod) if pod.spec.node_name else None,
             demands=demands_of(pod),
         )

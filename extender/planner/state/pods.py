@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from extender.planner.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.planner.state.podclass import PodClass
-from extender.planner.state.podshape import marked, pin_of
+from extender.planner.state.podshape import pin_of
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, ReportedCondition, readable_time
@@ -28,6 +28,7 @@ from muster.api.volcano.batch import is_job
 from muster.resources.gpus import asking_for, chosen_devices, given_devices
 from muster.resources.runtime import Runtime, runtime_of
 from muster.resources.topology import PodTopology, of_pods
+from muster.workloads.charges import marked, own_queue
 from muster.workloads.table import PART_LABELS, gang_of, slot_of, task_of
 
 ABOUT_GANG = (names.SPARES, names.BORROWS, names.ELASTIC, *names.FAULT_KEYS)
@@ -186,7 +187,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         trouble=_trouble(scheduled),
         evictable=eviction.said_by(annotations),
         evictable_by_us=names.SAFE_TO_EVICT in annotations,
-        queue=labels.get(names.QUEUE_NAME) or labels.get(names.QUEUE) or annotations.get(names.VOLCANO_QUEUE, ""),
+        queue=own_queue(meta),
         preemptable=preemptable(meta),
         runtime=runtime_of(annotations, spec.active_deadline_seconds),
         claims=claim_refs(spec, meta.namespace, pod),

@@ -14,10 +14,10 @@ from muster.api import names
 from muster.api.kubernetes.constraints import Affinity, NodeAffinity, NodeSelector
 from muster.api.kubernetes.core import Container, Pod, PodSpec
 from muster.api.kubernetes.meta import LabelSelectorRequirement, ObjectMeta
-from muster.api.muster.pools import is_musters
 from muster.resources.gpus import ASKING, GpuShare, share_of
 from muster.resources.pods import amounts_on_node, pod_requests
 from muster.resources.vector import GPU, Vector
+from muster.workloads.charges import asks
 from muster.workloads.table import gang_of
 
 MOST_KEY_BYTES = 16 * 1024
@@ -53,7 +53,7 @@ def pin_of(meta: ObjectMeta) -> str:
 
 def demands_of(pod: Pod) -> PodTerms:
     """Return the terms of a pod that count."""
-    if ours(pod.spec) or gang_of(pod) is not None:
+    if asks(pod.spec) or gang_of(pod) is not None:
         return PodTerms.ALL
     return PodTerms.RULES if pod.spec.node_name else PodTerms.NONE
 
@@ -82,7 +82,7 @@ def raw_key(pod: Pod) -> bytes | None:
         spec.topology_spread_constraints,
         (meta.namespace, meta.labels, demanding.value) if demanding else None,
         claims_of(spec, meta.namespace, meta.name) if spec.volumes else None,
-        [(name, meta.annotations[name]) for name in sorted(asking)] if asking and ours(spec) else None,
+        [(name, meta.annotations[name]) for name in sorted(asking)] if asking and asks(spec) else None,
     )
     try:
         key = msgspec.msgpack.encode(parts)
@@ -115,19 +115,6 @@ def asked_of(
     if gpu is not None and not gpu.by_resource:
         requests = requests | {GPU: gpu.portion * gpu.devices}
     return requests, gpu
-
-
-def ours(spec: PodSpec) -> bool:
-    """Return True if kube-scheduler asks Muster about the pod: by its scheduler's name, or by the pod's markers."""
-    return is_musters(spec.scheduler_name) or marked(spec)
-
-
-def marked(spec: PodSpec) -> bool:
-    """Return True if the pod carries both markers, by which a shared kube-scheduler asks Muster about it."""
-    missing = names.MARKERS
-    for each in (*spec.containers, *spec.init_containers):
-        missing = missing.difference(each.resources.limits, each.resources.requests)
-    return not missing
 
 
 def host_ports(spec: PodSpec) -> tuple[Port, ...]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Container
 
-from extender.planner.state.podshape import marked
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.pools import DEFAULT_POOL, pool_of_scheduler
 from muster.api.volcano.batch import Job
 from muster.volcano.tasks import scheduler_of
+from muster.workloads.charges import marked
 from muster.workloads.table import gang_of
 
 

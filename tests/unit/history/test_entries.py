@@ -166,9 +166,11 @@ def test_a_pod_without_a_group_is_a_gang_of_its_own() -> None:
 
 
 def test_pods_of_others_are_nobodys() -> None:
-    """A pod of another scheduler without a queue is not recorded."""
+    """A pod of another scheduler is not recorded, whatever queue it names: its amounts are its owner's claim."""
     w, other = Lives(), pod(5.0)
-    other["metadata"]["labels"], other["spec"]["schedulerName"] = {}, "default-scheduler"
+    other["metadata"]["labels"] = {"muster.dev/queue": "theirs", "muster.dev/managed": "false"}
+    other["spec"] |= {"schedulerName": "default-scheduler"}
+    other["spec"]["containers"][0]["resources"]["requests"][GPU] = "100000000"
     w.look("pods", POD, 5.0, other)
     assert not entered(w.looks).take()
 

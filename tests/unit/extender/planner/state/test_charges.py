@@ -8,6 +8,7 @@ from builders import pod as a_pod
 from extender_world import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from state_oracle import recomputed_use
 
 from extender.planner.ledger import LedgerEntry
@@ -78,6 +79,22 @@ def test_a_part_that_nobody_gave_takes_nothing(devices: dict[str, str]) -> None:
     assert "nvidia.com/gpu" not in world.state.ledger.queues.queues["mine"].staying
     assert (world.state.nodes.used[:, 3:] == free[:, 3:]).all()
     assert not entry(world).cls.gpu
+
+
+@pytest.mark.parametrize("node", ["", "node-0"])
+@pytest.mark.parametrize(
+    ("whole", "amount"), [("nvidia.com/gpu", 8000), ("volcano.sh/gpu-number", 8), ("volcano.sh/gpu-memory", 8)]
+)
+def test_a_pod_that_asks_for_whole_gpus_has_no_part(world: World, node: str, whole: str, amount: int) -> None:
+    """Annotations can be written until the binding: the amounts in the spec, which cannot, count with them, too."""
+    said = pod(world, {"annotations": {names.GPU_FRACTION: "0.001", names.GPU_NUM_DEVICES: "1"}})
+    said = structs.replace(said, metadata=structs.replace(said.metadata, uid="whole"))
+    said.spec.node_name = node
+    said.spec.containers[0].resources.limits[whole] = "8"
+    world.state.on_pod(None, said)
+    cls = world.state.pods["whole"].cls
+    assert cls.requests[whole] == amount
+    assert cls.gpu is None or cls.gpu.by_resource
 
 
 def test_what_was_assumed_when_it_was_bound_counts_too() -> None:

@@ -10,11 +10,11 @@ from msgspec.structs import asdict
 from extender.planner.state.devicetable import ClaimRef
 from extender.planner.state.podclass import ClassTable
 from extender.planner.state.pods import record_of
-from extender.planner.state.podshape import marked
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.muster.gang import Slot
 from muster.resources.runtime import Runtime
+from muster.workloads.charges import marked
 
 JSON = dict[str, Any]
 

@@ -1,0 +1,46 @@
+"""The queue that a pod is charged to: planner, recorder and controller ask here. Pure.
+
+A pod is charged if Muster places it: kube-scheduler asks Muster about it. Others may name any queue and gang, as nobody
+has checked it, and are charged to nobody.
+"""
+
+from muster.api import names
+from muster.api.kubernetes.core import Pod, PodSpec
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.gang import named_gang
+from muster.api.muster.pools import is_musters
+from muster.workloads.table import gang_of
+
+
+def charged_queue(pod: Pod) -> str | None:
+    """Return the queue that a pod names; None: it is charged to nobody. The queue of its PodGroup goes before.
+
+    A member of a native PodGroup has the queue of that in a note, which it gets with its node.
+    """
+    meta = pod.metadata
+    if not asks(pod.spec):
+        return None
+    noted = meta.annotations.get(names.VOLCANO_QUEUE) if gang_of(pod) and not named_gang(meta) else ""
+    return noted or own_queue(meta) or names.DEFAULT_QUEUE
+
+
+def own_queue(meta: ObjectMeta) -> str:
+    """Return the queue that a pod names; empty if it names none. Volcano's label counts first."""
+    return (
+        meta.labels.get(names.QUEUE_NAME)
+        or meta.labels.get(names.QUEUE)
+        or meta.annotations.get(names.VOLCANO_QUEUE, "")
+    )
+
+
+def asks(spec: PodSpec) -> bool:
+    """Return True if kube-scheduler asks Muster about the pod: by its scheduler's name, or by the pod's markers."""
+    return is_musters(spec.scheduler_name) or marked(spec)
+
+
+def marked(spec: PodSpec) -> bool:
+    """Return True if the pod carries both markers, by which a shared kube-scheduler asks Muster about it."""
+    missing = names.MARKERS
+    for each in (*spec.containers, *spec.init_containers):
+        missing = missing.difference(each.resources.limits, each.resources.requests)
+    return not missing
