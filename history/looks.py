@@ -42,7 +42,7 @@ class Observation(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its namespace and UID: anybody may name a UID as owner."""
+        """Its namespace and UID: any user may name a UID as owner."""
         return f"{self.namespace}/{self.uid}"
 
 

@@ -92,7 +92,7 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     id: str
     """Namespace, UID of its workload and name of its PodGroup; the PodGroup's UID if that has no owner.
 
-    Anybody may claim any UID as owner, so it counts only within its namespace.
+    Any user may claim any UID as owner, so it counts only within its namespace.
     """
     namespace: str
     name: str

@@ -129,7 +129,7 @@ class RequestsByQueue:
         return queue
 
     def queue_of(self, pod: Pod) -> str | None:
-        """Return the queue of the pod's gang; None if nobody is charged for the pod."""
+        """Return the queue of the pod's gang; None if the pod is not charged."""
         queue, gang = charged_queue(pod), gang_of(pod)
         if queue is None or not gang:
             return queue

@@ -181,6 +181,12 @@ PREEMPT_MIN_RUNTIME = f"{DOMAIN}/preempt-min-runtime"  # annotations of a Queue:
 RECLAIM_MIN_RUNTIME = f"{DOMAIN}/reclaim-min-runtime"
 QUEUE_WEIGHTS = f"{DOMAIN}/weights"  # annotation of a Queue: its weight by resource, see docs/queues.md
 NAMESPACE_SELECTOR = f"{DOMAIN}/namespace-selector"  # annotation of a Queue: the namespaces that may use it
+# Every annotation of a Queue under this domain: an unknown one is refused.
+QUEUE_KEYS = frozenset({
+    *QUEUE_LIMIT_KEYS, *SCALE_UP_KEYS,
+    *(SAFE_TO_EVICT, MAX_EVICT_NOTICE, RESERVATIONS, QUEUE_WEIGHTS, NAMESPACE_SELECTOR),
+    *(PREEMPT_MIN_RUNTIME, RECLAIM_MIN_RUNTIME),
+})  # fmt: skip
 QUEUE_LOCKED = f"{DOMAIN}/queue-locked"  # label of a namespace: "true" holds what is in it to the queue that it names
 PARTITION_ID = "volcano.sh/partition-id"
 SLA_WAITING_TIME = "volcano.sh/sla-waiting-time"  # annotation of a PodGroup: its longest wait, as in Go

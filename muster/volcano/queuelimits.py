@@ -147,6 +147,16 @@ def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
         yield FieldError(f"{path}[{names.BUDGET_MODE}]", message, annotations[names.BUDGET_MODE])
 
 
+def limited_resources(annotations: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield each resource that limits and weights in these annotations name, after the annotation's key."""
+    limits = limits_of(annotations)
+    yield from ((names.MAX_PER_USER, each) for each in limits.per_user)
+    yield from ((names.WINDOWS, each) for window in limits.windows for each in window.limits)
+    yield from ((names.BUDGET, each.resource) for each in limits.budgets)
+    with suppress(ValueError):
+        yield from ((names.QUEUE_WEIGHTS, each) for each in read_weights(annotations.get(names.QUEUE_WEIGHTS, "")))
+
+
 def is_model(model: str, product: str) -> bool:
     """Return True if a node with this product label has GPUs of the model.
 

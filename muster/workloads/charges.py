@@ -1,7 +1,7 @@
 """The queue that a pod is charged to: planner, recorder and controller ask here. Pure.
 
-A pod is charged if Muster places it: kube-scheduler asks Muster about it. Others may name any queue and gang, as nobody
-has checked it, and are charged to nobody.
+A pod is charged if Muster places it: kube-scheduler asks Muster about it. Others may name any queue and gang, as
+no check has seen it, and are not charged.
 """
 
 from muster.api import names
@@ -13,7 +13,7 @@ from muster.workloads.table import gang_of
 
 
 def charged_queue(pod: Pod) -> str | None:
-    """Return the queue that a pod names; None: it is charged to nobody. The queue of its PodGroup goes before.
+    """Return the queue that a pod names; None: it is not charged. The queue of its PodGroup goes before.
 
     A member of a native PodGroup has the queue of that in a note, which it gets with its node.
     """

@@ -8,6 +8,7 @@ and its pods name the scheduler of it, which cannot change. So a tree with gangs
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 
 from muster.api import names
 from muster.api.fields import FieldError
@@ -20,6 +21,7 @@ from muster.volcano import queuelimits
 from muster.volcano.access import pool_of_queue, root_of
 from muster.volcano.queuelimits import read_weights
 from webhook.lookup import QueueTreeView
+from webhook.objects.names import WRITTEN
 from webhook.review import Handler, ReviewVerdict, decode
 from webhook.senders import listed
 from webhook.validate.queueamounts import (
@@ -34,6 +36,9 @@ LARGEST_DEPTH = 5
 _PATH = f"metadata.annotations[{names.HIERARCHY}]"
 _WEIGHTS = f"metadata.annotations[{names.HIERARCHY_WEIGHTS}]"
 _POOL = f"metadata.labels[{names.NODE_POOL}]"
+_KEYS = frozenset({names.NODE_POOL, *names.QUEUE_KEYS})
+_CLOSE = 0.85
+"""As difflib measures: the domain, which all keys have, is the half of most."""
 _AT_THE_TOP = frozenset({"", names.ROOT_QUEUE})
 
 
@@ -47,11 +52,29 @@ def reviewer(queues: QueueTreeView) -> Handler:
         if request.operation == "UPDATE":
             old = decode(request.old_object, Queue)
             warnings = unknown_resources(queue, queues, old)
-            return ReviewVerdict(errors=list(check_update(old, queue, queues)), warnings=warnings)
-        errors = [*check_pool(queue, queues), *check(queue, queues)]
+            errors = [*check_keys(queue, old), *check_update(old, queue, queues)]
+            return ReviewVerdict(errors=errors, warnings=warnings)
+        errors = [*check_keys(queue), *check_pool(queue, queues), *check(queue, queues)]
         return ReviewVerdict(errors=errors, warnings=unknown_resources(queue, queues))
 
     return review
+
+
+def check_keys(new: Queue, old: Queue | None = None) -> Iterator[FieldError]:
+    """Refuse new keys under `muster.dev/` that a Queue does not have: a misspelt limit would limit nothing."""
+    kept = {*old.metadata.labels, *old.metadata.annotations} if old else set[str]()
+    for place, known, given in (
+        ("labels", {names.NODE_POOL}, new.metadata.labels),
+        ("annotations", names.QUEUE_KEYS, new.metadata.annotations),
+    ):
+        for key in given.keys() - known - kept - WRITTEN:
+            if key.startswith(f"{names.DOMAIN}/"):
+                near = get_close_matches(key, sorted(known), n=1, cutoff=_CLOSE)
+                advice = f"did you mean {near[0]}?" if near else f"a Queue has {', '.join(sorted(known))}"
+                if key in _KEYS:
+                    advice = f"it is {'an annotation' if place == 'labels' else 'a label'}"
+                message = f"is no {place[:-1]} of a Queue that Muster knows, so it has no effect; {advice}"
+                yield FieldError(f"metadata.{place}[{key}]", message, given[key])
 
 
 def check_delete(name: str, queues: QueueTreeView) -> Iterator[FieldError]:

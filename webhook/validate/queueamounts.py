@@ -12,6 +12,7 @@ from muster.kube.errors import APIError
 from muster.resources.near import EVERYWHERE, near_resource
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU, MILLI, WHOLE
+from muster.volcano.queuelimits import UNNAMED, limited_resources
 from webhook.lookup import QueueTreeView
 from webhook.review import MOST_WARNINGS
 
@@ -41,11 +42,12 @@ def unknown_resources(queue: Queue, queues: QueueTreeView, before: Queue | None 
 
 def _unknown(queue: Queue, known: Container[tuple[str, str]] = ()) -> Iterator[tuple[str, str]]:
     """Yield path and name of each unknown resource beside the known ones."""
-    for path, quantities in quantities_of(queue).items():
-        for name in quantities:
-            of_kubernetes = "/" in name or name in EVERYWHERE or name.startswith(_PREFIXES)
-            if not of_kubernetes and (path, name) not in known:
-                yield path, name
+    named = [(path, name) for path, quantities in quantities_of(queue).items() for name in quantities]
+    named += [(f"metadata.annotations[{key}]", name) for key, name in limited_resources(queue.metadata.annotations)]
+    for path, name in dict.fromkeys(named):
+        of_kubernetes = "/" in name or name in {*EVERYWHERE, UNNAMED} or name.startswith(_PREFIXES)
+        if not of_kubernetes and (path, name) not in known:
+            yield path, name
 
 
 def _unknown_words(path: str, name: str, queues: QueueTreeView) -> str:

@@ -34,7 +34,7 @@ FRAMEWORK = registry.framework()
 POD = {"containers": [{"name": "main", "image": "image", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}
 OTHERS: tuple[JSON, ...] = (
     manifests.queue("team", weight=2, capability={"cpu": "4"}, deserved={"cpu": 2}, guarantee={"resource": {"cpu": 1}},
-                    annotations={"muster.dev/allowed-namespaces": "a,b", "muster.dev/usage-budget": "gpu-hours=10"}),
+                    annotations={"muster.dev/namespace-selector": "team in (a,b)", "muster.dev/budget": "cpu=10h/day"}),
     manifests.pod_group("gang", 2, min_task_member={"worker": 2}, network_topology={"mode": "hard"},
                         sub_group_policy=[{"name": "a", "subGroupSize": 1}]),
     manifests.manifest("topology.volcano.sh/v1alpha1", "HyperNode", "rack", tier=1,

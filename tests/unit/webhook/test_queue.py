@@ -47,6 +47,15 @@ BAD = {
     "weights": (a_queue(annotations={"muster.dev/weights": "nvidia.com/gpu=-1"}),
         "metadata.annotations[muster.dev/weights]",
         "'nvidia.com/gpu=-1' is no resource with a weight from 0 to 65535; write it like nvidia.com/gpu=0,cpu=2.5"),
+    "a key that is misspelt": (a_queue(annotations={"muster.dev/max-per-usr": "cpu=1"}),
+        "metadata.annotations[muster.dev/max-per-usr]",
+        "no annotation of a Queue that Muster knows, so it has no effect; did you mean muster.dev/max-per-user?"),
+    "a key in the plural": (a_queue(annotations={"muster.dev/budgets": "cpu=1h/day"}),
+        "metadata.annotations[muster.dev/budgets]", "did you mean muster.dev/budget?"),
+    "a key of pods": (a_queue(annotations={"muster.dev/rank": "1"}), "metadata.annotations[muster.dev/rank]",
+        "a Queue has muster.dev/"),
+    "an annotation as a label": ({"metadata": {"name": "new", "labels": {"muster.dev/budget": "x"}}, "spec": {}},
+        "metadata.labels[muster.dev/budget]", "it is an annotation"),
     "too deep": (a_queue(parent="e"), "spec.parent", "exceeds the maximum allowed depth of 5: at most 5 levels"),
 }  # fmt: skip
 
@@ -79,6 +88,32 @@ def test_the_resource_that_was_meant_is_one_of_the_nodes(typed: str, largest: JS
     root = {"metadata": {"name": "root"}, "spec": {}, "status": {"state": "Open", "largestNode": largest}}
     [warning] = queue.reviewer(QueueTree(root))(request(a_queue(deserved={typed: 1}))).warnings
     assert warning.endswith(f"; {meant}")
+
+
+def test_a_limit_of_a_resource_that_no_node_has_is_warned_of() -> None:
+    """As of an amount in the spec, in every limit that names resources."""
+    limits = {
+        "muster.dev/max-per-user": "cpuu=1,nvidia.com/gpu=1",
+        "muster.dev/budget": "memroy=1h/day,cpu=1h/day",
+        "muster.dev/limit-windows": "Mon-Fri 08:00-18:00 Europe/Berlin podss=32,cpu=1",
+        "muster.dev/weights": "cpuu=1",
+    }
+    found = queue.reviewer(QUEUES)(request(a_queue(annotations=limits)))
+    assert found.errors == []
+    assert {each.partition(": ")[0] for each in found.warnings} == {
+        f"metadata.annotations[{key}][{name}]"
+        for key, name in zip(limits, ["cpuu", "memroy", "podss", "cpuu"], strict=True)
+    }
+    assert found.warnings[0].endswith("no node has a resource of this name; did you mean cpu?")
+
+
+def test_an_unknown_key_that_was_there_stays() -> None:
+    """An update is refused for what it adds; the keys of every version before stay writable around it."""
+    before = a_queue(annotations={"muster.dev/older": "1"})
+    review = queue.reviewer(QUEUES)
+    assert not review(request(a_queue(annotations={"muster.dev/older": "2"}, weight=3), "UPDATE", before)).errors
+    more = a_queue(annotations={"muster.dev/older": "1", "muster.dev/budgets": "1"})
+    assert len(review(request(more, "UPDATE", before)).errors) == 1
 
 
 @pytest.mark.parametrize(("obj", "path", "words"), BAD.values(), ids=BAD.keys())
