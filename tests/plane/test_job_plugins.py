@@ -112,8 +112,9 @@ def test_pods_on_the_network_of_the_node_with_two_containers(story: Story, names
     plugins: dict[str, list[str]] = {"mpi": [], "pytorch": ["--wait-master-enabled=true"], "env": []}
     story.create(job("j", namespace, *tasks, plugins=plugins))
     wait_for(lambda: story.phase("j") == "Running")
-    assert len({pod.spec.node_name for pod in story.client.list(PODS, namespace)}) == 3
-    assert story.job("j").spec.tasks[0].template["spec"]["dnsPolicy"] == "ClusterFirstWithHostNet"
+    pods = story.client.list(RAW_PODS, namespace)
+    assert len({pod["spec"]["nodeName"] for pod in pods}) == 3
+    assert {pod["spec"]["dnsPolicy"] for pod in pods} == {"ClusterFirstWithHostNet"}
 
 
 def test_what_the_template_has_already_stays(story: Story, namespace: str, wait_for: WaitFor) -> None:

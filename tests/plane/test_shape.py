@@ -18,6 +18,7 @@ from musterctl.plane.plane import Plane
 pytestmark = pytest.mark.plane
 
 JSON = dict[str, Any]
+TEMPLATE = {"spec": {"containers": [{"name": "main", "image": "registry.k8s.io/pause"}]}}
 
 
 def shaped(plane: Plane, folder: Path, obj: JSON, namespace: str, *options: str) -> Any:
@@ -53,7 +54,7 @@ def test_a_queue_that_the_cluster_does_not_know(shared_plane: Plane, tmp_path: P
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
         "metadata": {"name": "train"},
-        "spec": {"queue": "nowhere", "tasks": [{"name": "a", "replicas": 1, "template": {"spec": {}}}]},
+        "spec": {"queue": "nowhere", "tasks": [{"name": "a", "replicas": 1, "template": TEMPLATE}]},
     }
     result = shaped(shared_plane, tmp_path, job, "default")
     assert result.exit_code == 1
