@@ -80,6 +80,8 @@ FOREIGN: tuple[Resource[Any], ...] = (JOB_SETS, LEADER_WORKER_SETS, PROVISIONING
 _LONG_S = 90.0
 NODES_THERE = 4
 GPUS = 8
+FULL = "-full"
+"""End of the name of a namespace whose quota refuses pods."""
 
 
 @dataclass(slots=True)
@@ -554,7 +556,7 @@ def train_jobs(s: Scenario) -> None:
     with suppress(urllib.error.HTTPError):
         urllib.request.urlopen(request, context=trust, timeout=10).close()  # noqa: S310 - as above
     s.until(lambda: s.used("controller", "create", "tokenreviews", "authentication.k8s.io"), "a report to be checked")
-    full = f"{s.namespace}-full"
+    full = f"{s.namespace}{FULL}"
     s.client.create(NAMESPACES, {"metadata": {"name": full}})
     s.client.create(QUOTAS, {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}, full)
     s.client.create(TRAIN_JOBS, train_job("refused", "torchtune-llama3.2-1b", trainer={"command": ["tune"]}), full)
