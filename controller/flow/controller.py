@@ -188,14 +188,16 @@ class JobFlows(KindController[JobFlow]):
 
     def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> Sequence[str]:
         """Make Jobs; return the first reasons why some are not made. JobFlows of other namespaces take turns."""
-        key, refusals = job_flow.metadata.key, list[str]()
-        for place, flow in enumerate(flows):
-            if place and self.worker.queue.others_wait(key):
+        key, refusals, made = job_flow.metadata.key, list[str](), False
+        for flow in flows:
+            if made and self.worker.queue.others_wait(key):
                 self.worker.queue.add_after(key, 0.0)
-                return [job_flow.status.state.message]
+                return refusals[:_SHOWN] or [job_flow.status.state.message]
             if why := self._make(job_flow, flow, foreign.get(flow.name)):
                 refusals.append(f"step {flow.name}: {why}")
                 self._recorder.event(job_flow, "Warning", "CreationFailed", refusals[-1])
+            else:
+                made = True
         if refusals:
             self.worker.queue.add_after(key, BLOCKED_S)
         return refusals[:_SHOWN]

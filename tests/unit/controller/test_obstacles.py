@@ -122,6 +122,20 @@ def test_a_flow_leaves_its_turn_to_those_of_other_namespaces() -> None:
     assert [each.metadata.name for each in world.api.all(JOBS)] == ["f-a", "f-b", "f-c"]
 
 
+def test_a_refused_step_keeps_no_other_from_its_turn() -> None:
+    """Its reason is reported though the turn ends."""
+    world = flow({"name": "a"}, {"name": "b"}, {"name": "c"})
+    world.api.add(JOB_TEMPLATES, {"metadata": {"name": "c"}, "spec": TASKS})
+    world.api.fails(Forbidden("quota"), "create", only="f-a", times=99)
+    world.deliver(everything=True)
+    world.now_s += FIRST_S
+    flows = world.controller.job_flows
+    flows.worker.queue.others_wait = lambda key: key == "n/f"  # type: ignore[method-assign]
+    flows.process("n/f")
+    assert [each.metadata.name for each in world.api.all(JOBS)] == ["f-b"]
+    assert "step a: " in world.one(JOB_FLOWS, "f").status.state.message
+
+
 def test_a_job_over_the_limits() -> None:
     """Nothing is made for it where admission was bypassed."""
     world = Settled()
