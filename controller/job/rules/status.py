@@ -68,8 +68,9 @@ def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None
     """
     counts, phase, status = count(work.pods), job.status.state.phase, work.status
     held = bool(work.failures) and phase not in SYNCED
-    wanted = count(without(work.pods, work.surplus)) if work.surplus else counts
-    retries, idle = job.status.retry_count, unplaced(job, work.pods)
+    left = without(work.pods, work.surplus) if work.surplus else work.pods
+    wanted = count(left) if work.surplus else counts
+    retries, idle = job.status.retry_count, unplaced(job, left)
     transition = None if held else next_phase(job.spec, phase, wanted, retries, spent(job.status), idle)
     if transition:
         message = _with_refusals(transition, work)

@@ -14,6 +14,7 @@ from controller.job.rules.phases import Counts
 from controller.job.rules.status import Failure, Work, concluded, counted, explained, moved
 from controller.job.writer import JobStatusWriter
 from controller.live import write_status
+from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.volcano.batch import JOBS, Job, JobStatus
 from muster.kube.errors import Conflict
@@ -86,6 +87,17 @@ def test_pods_that_are_too_much_count_and_decide_nothing() -> None:
     of = job("Running")
     status, _ = concluded(of, Work(of.status, all_pods, (), surplus=all_pods[2:]), NOW_S)
     assert (status.state.phase, status.succeeded, status.failed) == ("Completed", 2, 1)
+
+
+def test_a_pod_that_is_too_much_ends_no_elastic_world() -> None:
+    """A member still runs, and the pod without a node is not one of those that never started."""
+    of = job("Running")
+    of.metadata.annotations[names.ELASTIC] = "1:2"
+    of.spec.min_available = 1
+    all_pods = pods("Succeeded", "Running", "Pending")
+    all_pods[0].spec.node_name = all_pods[1].spec.node_name = "n"
+    status, _ = concluded(of, Work(of.status, all_pods, (), surplus=all_pods[2:]), NOW_S)
+    assert status.state.phase == "Running"
 
 
 class World:
