@@ -27,12 +27,16 @@ def carried(store: HistoryStore, published: PublishedUsage, began: int, now: int
         if not begin <= until <= now + AHEAD_S * MS or began <= begin:
             continue
         known = held_between(store, begin, until)
+        before = {
+            (queue, resource): round(seconds * unit(resource) * MS)
+            for queue, usage in published.queues.items()
+            for resource, seconds in usage.within(period, running.name).items()
+        }
         lacks: Totals[str] = defaultdict(Amounts)
-        for queue, usage in published.queues.items():
-            for resource, seconds in usage.within(period, running.name).items():
-                more = round(seconds * unit(resource) * MS) - known[queue, resource].held
-                if queue and more > 0:
-                    lacks[queue, resource].held = more
+        for queue, resource in before.keys() | known.keys():  # less than nothing where a gang has moved since
+            more = before.get((queue, resource), 0) - known[queue, resource].held
+            if queue and more:
+                lacks[queue, resource].held = more
         if lacks:
             found[begin] = lacks
     return found

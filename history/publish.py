@@ -17,7 +17,7 @@ from muster.api.kubernetes.core import CONFIG_MAPS
 from muster.api.muster.configuration import PUBLISHED
 from muster.api.muster.usage import AGAIN_S, KEY, PublishedUsage, read_usage
 from muster.kube.client import Client
-from muster.kube.errors import APIError, NotFound
+from muster.kube.errors import APIError, Forbidden, NotFound
 from muster.resources.vector import unit
 
 log = structlog.get_logger(__name__)
@@ -47,6 +47,9 @@ class Publisher:
             return read_usage(self._client.get(PUBLISHED, names.USAGE, self._namespace).data or {})
         except NotFound:
             return None
+        except Forbidden as error:  # the role of an earlier chart; the history is worth more than its budgets
+            log.warning("what was published before may not be read", configMap=names.USAGE, why=str(error))
+            return None
         except ValueError as error:
             log.warning("what was published before is not taken over", configMap=names.USAGE, why=str(error))
             return None
@@ -56,7 +59,8 @@ class Publisher:
         tallies, now_s = recorder.tallies, self._clock_s()
         if tallies is None or 0 <= now_s - self._written_s < EVERY_S:
             return
-        state = tallies.names, frozenset(recorder.entries.holdings), tallies.closings
+        charged = frozenset((uid, each.queue) for uid, each in [*recorder.entries.holdings.items()])
+        state = tallies.names, charged, tallies.closings
         if state == self._written and 0 <= now_s - self._written_s < AGAIN_S:
             return
         self._written_s = now_s

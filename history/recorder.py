@@ -108,13 +108,13 @@ class HistoryRecorder:
     # The start: what happened meanwhile
 
     def _begin(self) -> None:
-        before = self._published()
-        self.entries = Entries()
-        self.entries.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         seen = int(self._store.note(SEEN) or 0)
-        positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         now = self._now()
         self._began = int(self._store.note(BEGAN) or (0 if seen else now))
+        before = self._published() if self._began else None
+        self.entries = Entries()
+        self.entries.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
+        positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         self.tallies = Tallies(now, self._closed_since)
         self._trouble = None
         known = known_of(self.entries)

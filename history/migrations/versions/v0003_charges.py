@@ -10,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the columns, and put the namespace before the identity of every gang."""
+    """Add the columns with the charge of each gang until now, and put the namespace before its identity."""
     for table in ("runs", "holdings"):
         op.add_column(table, sa.Column("queue", sa.String(253), nullable=False, server_default=""))
         op.add_column(table, sa.Column("user", sa.String(512), nullable=False, server_default=""))
@@ -20,3 +20,9 @@ def upgrade() -> None:
         op.execute(f"UPDATE {table} SET gang = {of_gang.format(table)} WHERE gang IN (SELECT id FROM gangs)")  # noqa: S608
     op.execute("UPDATE gangs SET id = namespace || '/' || id")
     op.execute("UPDATE gangs SET queue = 'default' WHERE queue = ''")
+    for table in ("runs", "holdings"):
+        charge = ", ".join(
+            f"{column} = (SELECT gangs.{column} FROM gangs WHERE gangs.id = {table}.gang)"  # noqa: S608
+            for column in ("queue", '"user"')
+        )
+        op.execute(f"UPDATE {table} SET {charge} WHERE gang IN (SELECT id FROM gangs)")  # noqa: S608

@@ -1,17 +1,21 @@
 """What the recorder publishes for budgets is exact at its time, and with what is held since at any later one."""
 
+from collections import defaultdict
+
 import pytest
 from recorded_lives import BOB, EVE, Lives, life
 from recorder_world import Cluster, at_once, record
 
 from history import publish
+from history.carried import carried
+from history.integral import Amounts, Totals
 from history.model import MEMORY, MS
 from history.publish import EVERY_S, Publisher, held
 from history.recorder import HistoryRecorder
 from history.store import HistoryStore
-from muster.api.muster.usage import AGAIN_S, KEY, PERIODS, PublishedUsage, period_of, read_usage
+from muster.api.muster.usage import AGAIN_S, KEY, PERIODS, PublishedUsage, QueueUsage, period_of, read_usage
 from muster.kube.errors import APIError
-from muster.resources.vector import unit
+from muster.resources.vector import GPU, unit
 
 MIDNIGHT = 20_833 * 86_400 + 86_400
 
@@ -103,6 +107,19 @@ def test_an_empty_store_takes_over_what_was_published(
         assert recorded(cluster, new) == pytest.approx(known, abs=0.01)
     lasting = recorded(Cluster(cluster.looks), HistoryStore.for_writing(MEMORY), len(cluster.looks))
     assert recorded(cluster, new, len(cluster.looks)) == pytest.approx(lasting, abs=0.6)
+
+
+def test_a_gang_that_moved_before_the_store_began_is_charged_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new store charges its present queue from its binding on; what it had held in the other one is taken off."""
+    now_s = 1_800_000_000.0
+    month, hour = period_of("month", now_s), 3600.0
+    queues = {name: QueueUsage(month.name, {GPU: hours * hour}) for name, hours in (("a", 10), ("b", 2))}
+    known: Totals[str] = defaultdict(Amounts, {("b", GPU): Amounts(held=round(12 * hour * unit(GPU) * MS))})
+    monkeypatch.setattr("history.carried.held_between", lambda *_: known)
+    store = HistoryStore.for_writing(MEMORY)
+    lacks = carried(store, PublishedUsage(now_s, queues), round(now_s * MS), round(now_s * MS))
+    found = {queue: each.held for (queue, _), each in lacks[round(month.begin * MS)].items()}
+    assert found == {"a": round(10 * hour * unit(GPU) * MS), "b": -round(10 * hour * unit(GPU) * MS)}
 
 
 def test_no_budget_begins_at_nothing_while_the_published_cannot_be_read(

@@ -66,6 +66,9 @@ def test_an_upgrade_keeps_gangs_usage_and_what_is_open(tmp_path: Path) -> None:
     (gang,) = read.gangs(store, EVERYTHING)
     assert (gang.uid, gang.queue) == ("team-a/uid-team-a-train", "default")
     assert [row.key for row in usage(store, EVERYTHING, ("queue",), since=0)] == [("default",)]
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute('SELECT queue, "user" FROM runs UNION SELECT queue, "user" FROM holdings')
+        assert {*rows} == {("default", gang.user)}, "a later move changes nothing of it"
 
 
 def test_what_is_written_twice_stands_once(store: HistoryStore) -> None:
