@@ -52,7 +52,7 @@ class MinResources:
         if gang.key not in self._floors:
             floor = self._floors[gang.key] = self._least(gang)
             if floor is not None:
-                self._used[gang.key] = self._snapshot.used_by(gang)
+                self._used[gang.key] = self._snapshot.charged_to(gang)
         return self._floors[gang.key]
 
     def _least(self, gang: GangView) -> Amounts | None:

@@ -66,6 +66,8 @@ class Book:
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
         """Queues whose reservations a gang minds → room that it leaves free."""
         self._position: dict[str, int] = {}
+        self._asked: set[str] = set()
+        """UIDs of gangs that a search was for, or would have been: others do not hold its place in the next cycles."""
         self._load(gangs)
 
     def _due(self, gangs: Sequence[GangView]) -> AbstractSet[str]:
@@ -192,6 +194,7 @@ class Book:
             session.snapshot.version, session.now, known is not None, patient=not patience_is_over(session, gang)
         )
         last = self._looked.get(gang.uid)
+        self._asked.add(gang.uid)
         if self._looks >= LOOKS or (last and gang.uid not in self._again) or not worth_it(look, last):
             return None
         self._looks += 1
@@ -224,8 +227,7 @@ class Book:
         """Decide Reserve for new or changed reservations, and Unreserve for those that are over."""
         session = self._session
         session.kept = self
-        heads = {gang.uid for gang in self._heads.values()}
-        for uid in self._looked.keys() - heads:
+        for uid in self._looked.keys() - self._asked:
             del self._looked[uid]
         before = [gang for gang in session.snapshot.gangs if _says_reserved(gang)]
         placed = {place.gang.key for place in session.decided(decisions.Place)}

@@ -129,6 +129,18 @@ def test_what_a_started_gang_lacks_of_its_min_resources_is_kept_for_it() -> None
     assert placed(world.plan()) == {"b": 1}
 
 
+def test_a_leaving_pod_counts_until_it_is_gone() -> None:
+    """With minResources, too: its successor waits for the capability."""
+    world = world_of(4).queue("team", capability={"cpu": "2"})
+    drivers(world, "a")
+    for rank in (0, 1):
+        leaves = {"deletion_timestamp": "2027-01-15T08:00:00Z"} if rank else {}
+        world.pod("ns/a", "pod", rank, {"cpu": 1}, node="node-0", phase="Running", **leaves)
+    world.close(world.session(world.progress))
+    world.pod("ns/a", "pod", 2, {"cpu": 1}, gated=True)
+    assert not placed(world.plan())
+
+
 def test_an_evicted_gang_leaves_all_that_was_reserved_for_it() -> None:
     """So that a gang of a higher priority finds the quota in the same cycle."""
     world = world_of(4).queue("team", capability={"cpu": "2"})
