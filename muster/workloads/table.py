@@ -67,7 +67,7 @@ _NO_RANKS = {kind.resource.kind: kind.no_ranks for kind in KINDS if kind.no_rank
 _CALLED = [kind.ranks.called for kind in KINDS if kind.ranks and kind.ranks.called]
 _ADVICE = f"; use {', '.join(_CALLED[:-1])} or {_CALLED[-1]}"
 _NO_POD = AskedPod()
-_PLAIN_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_PLAIN_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 def kind_of(api_version: str, kind: str) -> WorkloadKind | None:

@@ -22,6 +22,7 @@ from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS
 from muster.api.volcano.batch import JOBS, Job
 from muster.resources import faults, spares
+from muster.resources.accelerators import Claims
 from muster.resources.runtime import budget_mistakes, notice_mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.plan import Compiled, Plan
@@ -57,7 +58,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
         job = _read(request.object)
 
         def against(job: trainer.TrainJob, runtime: Runtime) -> Findings:
-            found, compiled = _check_against(job, runtime, framework, target)
+            found, compiled = _check_against(job, runtime, framework, target, lookups.claims(request.namespace))
             here = job.spec.managed_by in {None, trainer.CONTROLLER}  # else another cluster has the pods
             if compiled and not found.errors and lookups.dry_runs and here:
                 may_know = partial(may_create_pods, request, lookups.rights)
@@ -210,7 +211,7 @@ def _check_moment(old: trainer.TrainJob, new: trainer.TrainJob) -> Iterator[Fiel
 
 
 def _check_against(
-    job: trainer.TrainJob, runtime: Runtime, framework: Framework, target: Target
+    job: trainer.TrainJob, runtime: Runtime, framework: Framework, target: Target, claims: Claims
 ) -> tuple[Findings, Compiled | None]:
     """Check the TrainJob by the plugins, on the runtime as it is before it is patched."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
@@ -222,7 +223,7 @@ def _check_against(
     wrong = [FieldError(REFERENCE, f"{what}: {each}", reference.name) for each in check_runtime(runtime, target)]
     if wrong:
         return Findings(wrong), None
-    compiled = compile_train_job(job, runtime, framework, target)
+    compiled = compile_train_job(job, runtime, framework, target, claims)
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
     if compiled.plan:
         findings.errors += _check_host_names(job, compiled.plan)

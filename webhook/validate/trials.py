@@ -8,12 +8,12 @@ pod there themselves. Others learn that such pods are refused, and the events of
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from copy import copy
 from dataclasses import dataclass
-from itertools import islice
+from hashlib import sha256
 from typing import Any, get_args
 
 import msgspec
@@ -94,22 +94,31 @@ def pod_to_try(template: Mapping[str, Any], name: str, spec: Mapping[str, Any] |
     }
 
 
-def check_trials(trials: Sequence[Trial], namespace: str, dry_runs: DryRuns, may_know: MayKnow) -> Findings:
-    """Return the API server's verdict on the first of the different pods, with a warning of the rest."""
-    keys = [_shape(each.pod) for each in trials]
-    first: dict[bytes, Manifest] = {}
-    for key, trial in zip(keys, trials, strict=True):
-        first.setdefault(key, trial.pod)
-    tried = dict(islice(first.items(), MAX_TRIED))
-    refusals = dict(zip(tried, _attempts([*tried.values()], namespace, dry_runs), strict=True))
+def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may_know: MayKnow) -> Findings:
+    """Return the API server's verdict on the first of the different pods, with a warning of the rest.
+
+    Plugins make pods large, so they come one after the other, and only digests of them are compared.
+    """
+    tried: dict[bytes, list[Trial]] = {}
+    untried: list[str] = []
+    for trial in trials:
+        key = _shape(trial.pod)
+        if key in tried:
+            tried[key].append(trial)
+        elif len(tried) < MAX_TRIED:
+            tried[key] = [trial]
+        else:
+            untried.append(trial.path)
+    refusals = _attempts([alike[0].pod for alike in tried.values()], namespace, dry_runs)
     findings = Findings()
-    for key, trial in zip(keys, trials, strict=True):
-        if refusal := refusals.get(key):
-            findings.add(_quoted(_nameless(refusal, first[key]), trial, namespace, may_know))
-    untried = [trial for key, trial in zip(keys, trials, strict=True) if key not in refusals]
+    for refusal, alike in zip(refusals, tried.values(), strict=True):
+        if refusal:
+            quoted = _nameless(refusal, alike[0].pod)
+            for trial in alike:
+                findings.add(_quoted(quoted, trial, namespace, may_know))
     if untried:
         findings.warnings.append(
-            f"{untried[0].path}: {len(untried)} pod templates were not tried: only {MAX_TRIED} different ones of an "
+            f"{untried[0]}: {len(untried)} pod templates were not tried: only {MAX_TRIED} different ones of an "
             "object are, as each takes a call. If they are wrong, its events will say so"
         )
     return findings
@@ -118,7 +127,7 @@ def check_trials(trials: Sequence[Trial], namespace: str, dry_runs: DryRuns, may
 def _shape(pod: Mapping[str, Any]) -> bytes:
     """Return a key that is equal for pods that differ in nothing but their name."""
     metadata = {key: value for key, value in pod["metadata"].items() if key != "generateName"}
-    return msgspec.json.encode([metadata, pod["spec"]], order="deterministic")
+    return sha256(msgspec.json.encode([metadata, pod["spec"]], order="deterministic")).digest()
 
 
 def _attempts(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRuns) -> list[APIError | None]:

@@ -116,20 +116,24 @@ class TensorFlowJobPlugin(JobPlugin):
         self._cluster = ""
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return the variable; a Job of one pod is no cluster."""
+        """Return the variable; a Job of one pod is no cluster. PluginError if no program could be started with it."""
         if len(job.spec.tasks) == 1 and job.spec.tasks[0].replicas == 1:
             return ()
-        return variables({TF_CONFIG: self._config(job, slot.task.name, slot.index)})
+        return variables({TF_CONFIG: self._fitting(job, slot.task.name, slot.index)})
 
     def objects(self, job: Job) -> Sequence[Owned]:
         """Return no objects; PluginError if no program could be started with the variable."""
-        text = self._config(job, "worker", max((task.replicas for task in job.spec.tasks), default=0))
+        self._fitting(job, "worker", max((task.replicas for task in job.spec.tasks), default=0))
+        return ()
+
+    def _fitting(self, job: Job, task: str, index: int) -> str:
+        text = self._config(job, task, index)
         if not fits_env(TF_CONFIG, text):
             raise PluginError(
                 f"spec.plugins[tensorflow]: {TF_CONFIG} would have {len(text)} characters, more than a program can be "
                 "started with; use fewer pods or shorter names"
             )
-        return ()
+        return text
 
     def _config(self, job: Job, task: str, index: int) -> str:
         """Return TF_CONFIG of one pod. A task without a role is its own type."""

@@ -323,6 +323,7 @@ def test_a_template_of_another_shape() -> None:
     [
         ({names.KUEUE_TOTAL: "2"}, "sample", "podgroup-kueue-sample"),
         ({names.KUEUE_TOTAL: "2"}, "No_DNS_name", None),
+        ({names.KUEUE_TOTAL: "2"}, "a..b", None),
         ({names.KUEUE_TOTAL: "x"}, "sample", None),
         ({}, "sample", None),
     ],

@@ -26,7 +26,7 @@ _MOST_SHAPED = 32
 def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKnow = lambda: True) -> Findings:
     """Return the API server's verdict on the first pods of the Job's tasks."""
     plugins = _plugins(job)
-    trials = [_trial(job, task, f"spec.tasks[{index}].template", plugins) for index, task in enumerate(job.spec.tasks)]
+    trials = (_trial(job, task, f"spec.tasks[{index}].template", plugins) for index, task in enumerate(job.spec.tasks))
     return check_trials(trials, namespace, dry_runs, may_know)
 
 

@@ -46,6 +46,8 @@ def test_tensorflow_flags() -> None:
     assert variables(shaped(job({"worker": 1}, tensorflow=[]), "worker", 0)) == {}
     with pytest.raises(PluginError, match="more than a program can be started with"):
         objects(job({"worker": 9000}, tensorflow=[]))
+    with pytest.raises(PluginError, match="more than a program can be started with"):
+        shaped(job({"worker": 9000}, tensorflow=[]), "worker", 0)
 
 
 def test_mpi() -> None:
