@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
+from muster.api.kubernetes.admission import AdmissionRequest
 from muster.kube.errors import TooManyRequests
 
 RATE: Final = 200.0
@@ -21,6 +22,9 @@ BURST: Final = 1000.0
 """Questions at once, after a time without any: an API server that sends a hundred Jobs of many templates."""
 MOST_PEERS: Final = 4096
 """Addresses that are remembered; the one that has asked nothing for the longest time is forgotten first."""
+
+_ACCOUNT: Final = "system:serviceaccount:"
+_CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 
 _count: ContextVar[Callable[[], None] | None] = ContextVar("the count of the sender's questions", default=None)
 
@@ -76,3 +80,14 @@ def listed(queues: Sequence[str]) -> str:
     if not queues:
         return "none yet"
     return ", ".join(queues) if is_known() else "see `kubectl get queues`"
+
+
+def is_controller(request: AdmissionRequest, *, owned: bool) -> bool:
+    """Return True if a controller has sent an object for the workload that it names as its owner (`owned`).
+
+    Controllers of Kubernetes, JobSet and Muster have service accounts of other namespaces; no tenant may act as these.
+    """
+    user = request.user_info.username
+    if user == _CONTROLLER_MANAGER:
+        return True
+    return owned and user.startswith(_ACCOUNT) and not user.startswith(f"{_ACCOUNT}{request.namespace}:")

@@ -24,14 +24,13 @@ from muster.api.unchecked import find
 from muster.workloads.table import KINDS
 from webhook.patch import Operation, Patch, Why, pointer
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
+from webhook.senders import is_controller
 
 _PLACE: Final = ("metadata", "annotations")
 _COPIED: Final = {
     (kind.resource.group, kind.resource.kind): kind.admission.copied for kind in KINDS if kind.admission.copied
 }
 """Kubernetes copies the annotations there to each Job of a CronJob; Muster reads no CronJobs."""
-_ACCOUNT: Final = "system:serviceaccount:"
-_CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 _WHY: Final = Why("who created it", "the user of the request")
 
 
@@ -82,15 +81,7 @@ def _creator(request: AdmissionRequest, document: Mapping[str, Any]) -> str | No
     if request.operation == "UPDATE":
         before = find(generic(request.old_object), (*_PLACE, names.CREATED_BY))
         return before if isinstance(before, str) else None
-    if request.operation != "CREATE" or not user or _made_by_controller(user, request.namespace, document):
+    owned = msgspec.convert(document.get("metadata") or {}, ObjectMeta).controller is not None
+    if request.operation != "CREATE" or not user or is_controller(request, owned=owned):
         return None
     return written(user)
-
-
-def _made_by_controller(user: str, namespace: str, document: Mapping[str, Any]) -> bool:
-    """Return True if a controller has made the object for the workload that it names as its owner."""
-    if user == _CONTROLLER_MANAGER:
-        return True
-    if not user.startswith(_ACCOUNT) or user.startswith(f"{_ACCOUNT}{namespace}:"):
-        return False
-    return msgspec.convert(document.get("metadata") or {}, ObjectMeta).controller is not None

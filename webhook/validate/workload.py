@@ -26,6 +26,7 @@ from webhook.lookup import Lookups, NamespaceQueues
 from webhook.objects.names import unknown_framework, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
+from webhook.senders import is_controller
 from webhook.validate.oversights import Labelled, no_service, oversights
 from webhook.validate.pod import check_annotations, check_framework, check_pod
 from webhook.validate.trials import MAX_TRIED, missing_class
@@ -45,7 +46,7 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
         kind = _BY_NAME.get((request.kind.group, request.kind.kind))
         workload = generic(request.object)
         metadata = mapping(workload.get("metadata"))
-        if kind is None or metadata.get("deletionTimestamp") or _was_checked(metadata):
+        if kind is None or metadata.get("deletionTimestamp") or _was_checked(request, metadata):
             return ReviewVerdict()
         usable = lookups.queues_for(request.namespace)
         findings = check(kind, workload, usable, framework)
@@ -73,9 +74,13 @@ def _priorities(kind: WorkloadKind, workload: JSON) -> set[tuple[str, str]]:
     return found
 
 
-def _was_checked(metadata: JSON) -> bool:
-    """Return True for a part of a workload, as a Job of a JobSet: all that is said about it was checked there."""
-    return row_of(msgspec.convert(metadata, ObjectMeta).controller) is not None
+def _was_checked(request: AdmissionRequest, metadata: JSON) -> bool:
+    """Return True for a part of a workload, as a Job of a JobSet, that its controller sends: it was checked there.
+
+    A user may name an owner, too, and is not believed. Offline, where no user is known, objects are the user's own.
+    """
+    owned = row_of(msgspec.convert(metadata, ObjectMeta).controller) is not None
+    return owned and (not request.user_info.username or is_controller(request, owned=owned))
 
 
 def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework: Framework) -> Findings:

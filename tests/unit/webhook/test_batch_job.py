@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from webhook_world import FRAMEWORK, JSON, NamespaceWorld, apply, container, indexed_job, lookups, request
 
+from muster.api.kubernetes.admission import UserInfo
 from webhook.mutate import workload as mutate_workload
 from webhook.review import MalformedError, ReviewVerdict
 from webhook.validate.workload import reviewer
@@ -101,13 +102,22 @@ def test_all_errors_come_together() -> None:
     }
 
 
-def test_a_job_of_a_jobset_was_checked_with_it() -> None:
-    """It is not refused for what its JobSet was admitted with."""
+@pytest.mark.parametrize(
+    ("user", "believed"),
+    [
+        ("system:kube-controller-manager", True),
+        ("system:serviceaccount:jobset-system:jobset-controller", True),
+        ("system:serviceaccount:team:default", False),
+        ("anne", False),
+    ],
+)
+def test_a_job_of_a_jobset_was_checked_with_it(user: str, *, believed: bool) -> None:
+    """It is not refused for what its JobSet was admitted with; a tenant who names an owner is not believed."""
     job = indexed_job(container(env=[{"name": "PET_NNODES", "value": "4"}]))
-    assert errors(job)
     owner = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "set", "uid": "u", "controller": True}
     job["metadata"]["ownerReferences"] = [owner]
-    assert not errors(job)
+    sent = request(job, user_info=UserInfo(username=user))
+    assert bool(reviewer(lookups(), FRAMEWORK)(sent).errors) != believed
 
 
 def test_variables_that_switch_ours_off_are_warned_of() -> None:
