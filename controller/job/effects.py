@@ -57,7 +57,7 @@ class Attempts:
         self.delay_s = FIRST_S / 2  # length of the last pause
         self.untried = 0  # pods that were not tried in this pass
         self.new = False  # True if a quota has refused a pod in this pass
-        self.told: list[str] = []  # failures of the last pass that tried a pod
+        self.failures: list[str] = []  # of the last pass that tried a pod
 
     def start(self, now_s: float) -> None:
         """Start a pass; if the pause is over, all amounts are worth a call again."""
@@ -154,8 +154,8 @@ class PodEffects:
         untried = f"{attempts.untried} more pods were not tried, as the quota would refuse them too"
         sentences = [*failures, untried] if attempts.untried else failures
         if failures or not sentences:
-            attempts.told = self._report(job, "create", sentences)
-        return attempts.told or sentences  # a pause keeps the words of the API server
+            attempts.failures = self._report(job, "create", sentences)
+        return attempts.failures or sentences  # a pause keeps the message of the API server
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
         """Delete exactly these pods, by UID; with `mark`, if the Job continues, first mark each as deleted."""

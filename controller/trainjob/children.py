@@ -133,14 +133,16 @@ class ChildSteps:
 
         `makers` are kinds and names; the message begins with them.
         """
-        told: list[tuple[float, str]] = []
+        found: list[tuple[float, str]] = []
         for kind, name in makers.items():
             selector = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
             with suppress(Forbidden):  # the role of an earlier chart
                 events = self._client.list(EVENTS, namespace, field_selector=selector)
                 ours = [each for each in events if (kind, each.reason) in _FAILED_CREATE]
-                told += [(readable_time(each.last_timestamp) or 0.0, f"{kind} {name}: {each.message}") for each in ours]
-        return max((each for each in told if each[0] >= since_s), default=(0.0, ""))[1]
+                found += [
+                    (readable_time(each.last_timestamp) or 0.0, f"{kind} {name}: {each.message}") for each in ours
+                ]
+        return max((each for each in found if each[0] >= since_s), default=(0.0, ""))[1]
 
     def _initializer(self, train_job: TrainJob, name: str) -> IndexedJob | None:
         key = f"{train_job.metadata.namespace}/{name}"

@@ -228,8 +228,8 @@ class TrainerReports:
                 "KUBEFLOW_TRAINER_SERVER_CA_CERT": f"{folder}/ca.crt",
                 "KUBEFLOW_TRAINER_SERVER_TOKEN": f"{folder}/token",
             }
-            said = {key: (value, "the status server") for key, value in variables.items()}
-            pod_set.target.set(self.name, yielding(info, said))
+            sourced = {key: (value, "the status server") for key, value in variables.items()}
+            pod_set.target.set(self.name, yielding(info, sourced))
 
     def build(self, plan: Plan) -> Iterable[Component]:
         """Build the ConfigMap with the authorities."""

@@ -83,7 +83,7 @@ def without_pods(
 ) -> Iterator[tuple[str, float]]:
     """Yield the batch/v1 Jobs that should have pods and lack some, with their age: only their Events have a reason.
 
-    Those of a JobSet are not known; it may wait with the second until the first is over.
+    The Jobs of a JobSet are not known: it may create the second when the first is over.
     """
     few = children.group is not None and obstacle_of(children.group) == TOO_FEW_PODS
     waiting = [each for each in statuses if not (each.ready or each.succeeded or each.failed)]
