@@ -211,6 +211,7 @@ def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: fl
     limited = ledger.queues.limited
     if place.victims or gang.active or not limited.limits.above(gang.queue):
         return True
+    wanted = limited.minimums.growth(gang.key, wanted)
     named = [claim.key for cls in _new_classes(place) for claim in cls.needs.named]
     if limited.exceeded(gang.queue, gang.creator, wanted, now, named):
         return False

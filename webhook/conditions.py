@@ -196,19 +196,20 @@ _POOL: Final = (
     f"(has({{0}}.metadata.labels) && '{names.NODE_POOL}' in {{0}}.metadata.labels ? "
     f"{{0}}.metadata.labels['{names.NODE_POOL}'] : '')"
 )
+_LEAST: Final = "(has({0}.spec) && has({0}.spec.minResources) ? {0}.spec.minResources : {{}})"
 _ENTERS_A_QUEUE: Final = (
     "enters-a-queue",
     " || ".join(
         (
             "request.operation == 'CREATE'",
-            *(f"{each.format('object')} != {each.format('oldObject')}" for each in (_QUEUE, _POOL)),
+            *(f"{each.format('object')} != {each.format('oldObject')}" for each in (_QUEUE, _POOL, _LEAST)),
         )
     ),
 )
 
 
 def enters_a_queue(namespace: str) -> Conditions:
-    """Return the conditions of PodGroups that are new or move, to another queue or node pool.
+    """Return the conditions of PodGroups that are new, have other minResources, or move to another queue or pool.
 
     Those that Muster's controller, whose account is in this namespace, computes from a checked Job are left out.
     """

@@ -17,12 +17,12 @@ from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.framework.hooks import Hooks
 from extender.planner.state.amounts import MAX_SUM, Amounts, row_along, sum_along, times
 from extender.planner.state.gangs import GangView
+from extender.planner.state.minimums import min_resources
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podset import PodSetView, SubGroup
 from extender.planner.topology.parts import SlotGroup, part_of
 from extender.planner.topology.requests import TopologyRequest, Units, request_of, units_of
 from muster.api.limits import LimitError
-from muster.resources.vector import Vector, vector
 
 Ranks = Mapping[str, Sequence[int]]
 """Pod set → ranks."""
@@ -222,11 +222,3 @@ def amounts_of_members(snapshot: Along, gang: GangView, members: Members) -> Amo
     if any(pod_set.cls is not None for pod_set in gang.pod_sets):
         return total
     return total + sum_along(snapshot.axis, len(total), min_resources(gang))
-
-
-def min_resources(gang: GangView) -> Vector:
-    """Return the minResources of the PodGroup; unreadable ones are quarantined elsewhere, and count as none here."""
-    try:
-        return vector(gang.group.spec.min_resources or {})
-    except ValueError:
-        return {}

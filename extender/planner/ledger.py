@@ -49,7 +49,7 @@ from extender.planner.state.reserved import ReservedRooms
 from muster.api.kubernetes.core import Node
 from muster.api.names import DEFAULT_QUEUE
 from muster.api.volcano.scheduling import Queue
-from muster.resources.vector import GPU
+from muster.resources.vector import GPU, Vector, add
 
 
 class EntryKind(StrEnum):
@@ -76,6 +76,11 @@ class LedgerEntry(Struct, frozen=True, gc=False):
     devices: tuple[int, ...] = ()
     user: str = ""
     """The creator that the pod names, while its gang's is not known."""
+
+    @property
+    def of_a_claim(self) -> bool:
+        """True for the devices of a claim that pods name."""
+        return not self.node and self.kind in {EntryKind.ALLOCATED, EntryKind.LEAVING}
 
     @property
     def marks(self) -> tuple[Mark, ...]:
@@ -166,6 +171,8 @@ class Ledger:
     def moved(self, gang: str, queue: str | None, user: str = "") -> None:
         """Move a gang's entries to this queue, and to this creator there; None: its PodGroup is gone."""
         known = self.queues
+        if queue is None and gang in known.queue_of:
+            self.reserve(gang, {})
         if known.queue_of.get(gang) == queue and (queue is None or known.user_of.get(gang) == user):
             return
         users = [self.entries[holder] for holder in self._by_gang.get(gang, ())]
@@ -182,6 +189,18 @@ class Ledger:
             self._add_to_queue(entry, 1)
         for entry in users:
             self._count_named(entry, 1)
+
+    def reserve(self, gang: str, floor: Vector) -> None:
+        """Charge the gang at least this while it has pods; empty: what these use."""
+        known, used = self.queues.minimums, Vector()
+        if gang in known:
+            used = known.used(gang)
+        elif floor:
+            its = (self.entries[holder] for holder in self._by_gang.get(gang, ()))
+            for entry in (each for each in its if each.queue and not each.of_a_claim):
+                taken = self.nodes.taken(entry.cls, self.nodes.index.get(entry.node))
+                used = add(used, {resource: clipped(amount) for resource, amount in taken.items()})
+        self.queues.reserve(gang, floor, used)
 
     def _count(self, entry: LedgerEntry, sign: int) -> None:
         self._add(entry, sign)
@@ -201,7 +220,9 @@ class Ledger:
         if entry.queue:
             taken = self.nodes.taken(entry.cls, self.nodes.index.get(entry.node))
             leaving = entry.kind is EntryKind.LEAVING
-            self.queues.count(entry.gang, entry.queue, taken, sign, leaving=leaving, user=entry.user)
+            self.queues.count(
+                entry.gang, entry.queue, taken, sign, leaving=leaving, user=entry.user, claim=entry.of_a_claim
+            )
             if entry.node and (gpus := taken.get(GPU, 0)):
                 queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
                 tally(self.queues.gpus, (queue, entry.node), sign * clipped(gpus))

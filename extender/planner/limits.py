@@ -17,9 +17,10 @@ from typing import NamedTuple, TypeVar
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_CAPABILITY, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.access import parents_of
 from extender.planner.state.amounts import clipped, put, tally
+from extender.planner.state.minimums import MinResources
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
-from muster.resources.vector import Vector, vector
+from muster.resources.vector import Vector, scale, subtract, vector
 from muster.volcano.queuelimits import QueueLimits, UsageBudget, UsageWindow, limits_of
 
 K = TypeVar("K", bound=Hashable)
@@ -110,9 +111,10 @@ class ClaimQueues:
 class LimitedUse:
     """The amounts that count against the limits of queues."""
 
-    def __init__(self, limits: Limits, claims: ClaimQueues, used: Used | None = None) -> None:
+    def __init__(self, limits: Limits, claims: ClaimQueues, minimums: MinResources, used: Used | None = None) -> None:
         self.limits = limits
         self.claims = claims
+        self.minimums = minimums
         self.spent: Mapping[str, Sequence[tuple[UsageBudget, float]]] = {}
         """Queue → enforced budgets that are used up, with the end of the period; only the planner knows them."""
         self.used: Used = used or {}
@@ -121,7 +123,8 @@ class LimitedUse:
 
     def copy(self) -> "LimitedUse":
         """Return a copy, with the same limits."""
-        return LimitedUse(self.limits, self.claims.copy(), {key: dict(amounts) for key, amounts in self.used.items()})
+        used = {key: dict(amounts) for key, amounts in self.used.items()}
+        return LimitedUse(self.limits, self.claims.copy(), self.minimums.copy(), used)
 
     def place(self, queue: str, user: str, amounts: Mapping[str, int], sign: int = 1) -> None:
         """Count amounts that a user has in a queue (with sign -1: take them off)."""
@@ -260,6 +263,7 @@ class QueueUse:
         self.user_of: dict[str, str] = {}
         """Key of a gang whose PodGroup is known → its creator."""
         self.claims = ClaimQueues()
+        self.minimums = MinResources()
         self._known = known
         self._limited: LimitedUse | None = None
 
@@ -267,10 +271,12 @@ class QueueUse:
     def limited(self) -> LimitedUse:
         """The limits of queues and what counts against them, added up again only after `limits_changed`."""
         if self._limited is None:
-            self._limited = LimitedUse(Limits(self._known), self.claims)
+            self._limited = LimitedUse(Limits(self._known), self.claims, self.minimums)
             for (queue, user), use in self.users.items() if self._limited.limits.bounds else ():
                 for amounts in filter(None, (use.staying, use.leaving)):
                     self._limited.place(queue, user, amounts)
+            for gang in self.minimums if self._limited.limits.bounds else ():
+                self._limited.place(self.queue_of[gang], self.user_of[gang], self.minimums.rest(gang))
         return self._limited
 
     def limits_changed(self) -> None:
@@ -286,8 +292,12 @@ class QueueUse:
         *,
         leaving: bool = False,
         user: str = "",
+        claim: bool = False,
     ) -> None:
-        """Add (with sign -1: take off) the room of one pod; `queue` and `user` count until those of its gang do."""
+        """Add (with sign -1: take off) the room of one pod; `queue` and `user` count until those of its gang do.
+
+        That of a shared claim counts beside the minResources of its gang.
+        """
         amounts = {resource: clipped(amount) for resource, amount in requests.items()}
         if gang is not None:
             _add(self.gangs, gang, amounts, sign, leaving=leaving)
@@ -295,8 +305,16 @@ class QueueUse:
         queue = self.queue_of.get(gang or "", queue)
         _add(self.queues, queue, amounts, sign, leaving=leaving)
         _add(self.users, (queue, user), amounts, sign, leaving=leaving)
+        change = scale(amounts, sign) if claim or gang is None else self.minimums.count(gang, amounts, sign)
         if self._limited is not None:
-            self._limited.place(queue, user, amounts, sign)
+            self._limited.place(queue, user, change)
+
+    def reserve(self, gang: str, floor: Vector, used: Vector) -> None:
+        """Charge a gang with pods, which use so much, at least `floor`; empty: what they use."""
+        before = self.minimums.rest(gang)
+        self.minimums.put(gang, floor, used)
+        if self._limited is not None and (change := subtract(self.minimums.rest(gang), before)):
+            self._limited.place(self.queue_of[gang], self.user_of[gang], change)
 
 
 def _add(uses: dict[K, Use], name: K, amounts: Mapping[str, int], sign: int, *, leaving: bool) -> None:

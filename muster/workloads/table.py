@@ -203,6 +203,17 @@ def plain_group(meta: ObjectMeta) -> str:
     return name if known and _PLAIN_NAME.fullmatch(name) else ""
 
 
+def holds_min_resources(group: ObjectMeta) -> bool:
+    """Return True for a PodGroup of a user or another tool: its queue holds its minResources for it.
+
+    What Muster makes of a workload asks for no more than its pods do.
+    """
+    owner = group.controller
+    if owner is None:
+        return names.KUEUE_GROUP not in group.labels
+    return row_of(owner) is None and not group.name.endswith(owner.uid)
+
+
 def world_of(meta: ObjectMeta) -> tuple[Resource[Any], str] | None:
     """Return kind and name of the workload of the pod's world; None if its world is that of one controller."""
     for kind, _ in _worlds_of(meta):

@@ -5,7 +5,8 @@ a Deployment is updated, and without a queue they would count nowhere. The PodGr
 checked with the Job, needs no more than a queue that exists. In every case the queue is for its namespace.
 
 A PodGroup that moves needs what a new one needs. That of a Volcano Job stays in the queue where the Job was admitted,
-as the Job itself does: it can only move back there.
+as the Job itself does: it can only move back there. The minResources of a PodGroup that its queue has admitted do not
+grow.
 """
 
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from muster.resources.runtime import notice_mistakes
 from muster.resources.topology import mistakes
 from muster.resources.vector import CPU
 from muster.volcano.tasks import queue_of
+from muster.workloads.table import holds_min_resources
 from webhook.lookup import Lookups, NamespaceQueues, Owners
 from webhook.objects.names import unknown_keys, unknown_queue, unusable_queue
 from webhook.objects.pools import wrong_label
@@ -34,7 +36,7 @@ _SYSTEM = "system-"
 
 
 def reviewer(lookups: Lookups) -> Handler:
-    """Return the handler for PodGroups, on CREATE, and on UPDATE for those that move."""
+    """Return the handler for PodGroups, on CREATE, and on UPDATE for those that move or whose minResources change."""
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         group = decode(request.object, scheduling.PodGroup)
@@ -42,8 +44,11 @@ def reviewer(lookups: Lookups) -> Handler:
         if request.operation != "UPDATE":
             return ReviewVerdict(errors=[*too_long(request.object), *check(group, usable)], warnings=warn(group))
         old = decode(request.old_object, scheduling.PodGroup)
-        if group.metadata.deletion_timestamp or (_queue(group) == _queue(old) and _pool(group) == _pool(old)):
+        if group.metadata.deletion_timestamp:
             return ReviewVerdict()
+        grown = list(_grown(old, group))
+        if grown or (_queue(group) == _queue(old) and _pool(group) == _pool(old)):
+            return ReviewVerdict(errors=grown)
         if _pool(group) != _pool(old):
             message = (
                 f"must stay as it is: the gang is of {words(_pool(old))}; create its workload again in another queue"
@@ -77,8 +82,7 @@ def check(group: scheduling.PodGroup, queues: NamespaceQueues) -> Iterator[Field
             yield FieldError(f"spec.minTaskMember[{task}]", "must not be negative", minimum)
     for name, quantity in (spec.min_resources or {}).items():
         try:
-            # Names of a quota: requests.cpu is an amount of CPU too.
-            parse(quantity, milli=name.rpartition(".")[2] == CPU)
+            _amount(name, quantity)
         except ValueError as error:
             yield FieldError(f"spec.minResources[{name}]", str(error), quantity)
 
@@ -98,6 +102,33 @@ def check_network_topology(topology: scheduling.NetworkTopology | None, path: st
     if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name:
         message = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
         yield FieldError(f"{path}.highestTierName", message, topology.highest_tier_name)
+
+
+def _amount(name: str, quantity: str | float) -> int:
+    """Return an amount; names are those of a quota, too: requests.cpu is an amount of CPU."""
+    return parse(quantity, milli=name.rpartition(".")[2] == CPU)
+
+
+def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[FieldError]:
+    """Refuse more minResources for a gang that its queue has admitted, as the queue holds them without another check.
+
+    In another queue nothing of them has been checked.
+    """
+    if old.status.phase in {"", "Pending"} or not holds_min_resources(group.metadata):
+        return
+    known = (old.spec.min_resources or {}) if _queue(group) == _queue(old) else {}
+    for name, quantity in (group.spec.min_resources or {}).items():
+        path, before = f"spec.minResources[{name}]", known.get(name, 0)
+        try:
+            grows = quantity != before and _amount(name, quantity) > _amount(name, before)
+        except ValueError as error:
+            yield FieldError(path, str(error), quantity)
+            continue
+        if grows:
+            message = f"must not be more than {before}: queue {_queue(old)} has admitted the gang with that; "
+            if _queue(group) != _queue(old):
+                message = f"must be left out to move the gang: only queue {_queue(old)} has admitted it with that; "
+            yield FieldError(path, message + "or create the PodGroup again", quantity, "Forbidden")
 
 
 def _queue(group: scheduling.PodGroup) -> str:

@@ -129,12 +129,6 @@ class Snapshot:
         use = self.gang_use.get(gang.key)
         return sum_along(self.axis, self.free.shape[0], use.staying if use is not None else {})
 
-    def charged_to(self, gang: GangView) -> Amounts:
-        """Return the same with leaving pods, which count against limits until they are gone."""
-        use = self.gang_use.get(gang.key)
-        leaving = sum_along(self.axis, self.free.shape[0], use.leaving if use is not None else {})
-        return self.used_by(gang) + leaving
-
     def one_by_one(self, cls: PodClass) -> bool:
         """Return True if a pod of this class that is placed changes where the next can be, beyond its own node."""
         return cls.dynamic or bool(cls.needs.shared) or any(claim.key in self.exclusive_claims for claim in cls.claims)

@@ -9,7 +9,6 @@ import numpy as np
 from cachetools import LRUCache
 
 from extender.planner import reasons
-from extender.planner.ask import min_resources
 from extender.planner.framework.answers import ADMITTED, EnqueueVote
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.ordering import by_key
@@ -18,6 +17,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts, row_along
 from extender.planner.state.gangs import GangView
+from extender.planner.state.minimums import min_resources
 from muster.api.kubernetes.meta import parse_time
 from muster.api.kubernetes.quota import ResourceQuota
 from muster.api.names import SLA_WAITING_TIME

@@ -16,7 +16,6 @@ from extender.planner.ask import amounts_of_claims
 from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.budgets import spent_budgets
 from extender.planner.fairshare.division import Rounding
-from extender.planner.fairshare.minimums import MinResources
 from extender.planner.fairshare.order import Key, Row, WeighedQueue, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.refusals import ModelLimits, over_guarantee, over_quota, refusal
@@ -32,7 +31,7 @@ from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from muster.api.kubernetes.meta import parse_time
 from muster.resources.runtime import parse_duration_s
-from muster.resources.vector import Vector, vector
+from muster.resources.vector import Vector, scale, vector
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
 """KAI's spelling, which is the live one."""
@@ -114,9 +113,6 @@ class QueueShares:
         self.limited.spent = spent_budgets(session.snapshot, session.now, session.inputs.usage)
         self._resources = sorted(session.snapshot.axis.items(), key=itemgetter(1))
         self.models = ModelLimits(session.snapshot, session.causes)
-        self._minimums = MinResources(session.snapshot)
-        for gang, unused in self._minimums.unused() if self.limited.limits.bounds else ():
-            self.limited.place(gang.queue, gang.creator, self._asked(gang, unused))
         self._rules: ReclaimRules | None = None
         """As of the last gang that was allowed to reclaim, before anything was tried for it."""
         self._fair: Shares | None = None
@@ -216,7 +212,7 @@ class QueueShares:
         session, row, asked = self._session, self.row(gang.queue), Vector()
         over: Excess | None = None
         if self.limited.limits.above(gang.queue):
-            asked = self._asked(gang, self._minimums.growth(gang, amounts))
+            asked = self.limited.minimums.growth(gang.key, self._asked(gang, amounts))
             named = [claim.key for claim in session.claims.new(session.ask(gang).claims, gang.queue)]
             over = self.limited.over_capability(gang.queue, asked, named)
         over = over or over_guarantee(self.allocations, session.snapshot.axis, row, amounts)
@@ -281,19 +277,22 @@ class QueueShares:
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Follow a step of a trial."""
-        self._place(entry.gang, entry.amount, sign)
-        self.models.place(entry.gang.queue, entry.column, sign * self.models.gpus(entry.amount))
+        gang, minimums = entry.gang, self.limited.minimums
+        self._place(gang, entry.amount, sign, minimums.count(gang.key, self._asked(gang, entry.amount), sign))
+        self.models.place(gang.queue, entry.column, sign * self.models.gpus(entry.amount))
         for claim in entry.cls.needs.named:
-            users = self._session.claims.of(claim.key, entry.gang.queue)
+            users = self._session.claims.of(claim.key, gang.queue)
             if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go
-                self.limited.claims.put(claim.key, entry.gang.queue, (False, "", claim.rows) if sign > 0 else None)
-                others = self.limited.claims.uses.get(claim.key, {}).keys() - {entry.gang.queue}
-                self._place(entry.gang, amounts_of_claims(self._session.snapshot, [claim]), sign, others)
+                self.limited.claims.put(claim.key, gang.queue, (False, "", claim.rows) if sign > 0 else None)
+                others = self.limited.claims.uses.get(claim.key, {}).keys() - {gang.queue}
+                amounts = amounts_of_claims(self._session.snapshot, [claim])
+                self._place(gang, amounts, sign, scale(self._asked(gang, amounts), sign), others)
 
-    def _place(self, gang: GangView, amounts: Amounts, sign: int, others: Iterable[str] = ()) -> None:
+    def _place(self, gang: GangView, amounts: Amounts, sign: int, charge: Vector, others: Iterable[str] = ()) -> None:
+        """Change the amounts of the gang's queues, and by `charge` what counts against their limits."""
         row, fixed = self.row(gang.queue), not gang.preemptable
         self.allocations.place(row, amounts, sign, fixed=fixed, others=map(self.row, others))
-        self.limited.place(gang.queue, gang.creator, self._asked(gang, self._minimums.follow(gang, amounts, sign)))
+        self.limited.place(gang.queue, gang.creator, charge)
 
 
 def _whole(amounts: Mapping[str, float]) -> Vector:

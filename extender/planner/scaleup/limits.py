@@ -40,7 +40,7 @@ def refusal(session: Session, gang: GangView, wanted: Mapping[str, int]) -> Reas
     for classes in members.values():
         for cls, count in classes.items():
             asked = add(asked, scale(cls.requests, count))
-    full = limited.over_capability(gang.queue, asked)
+    full = limited.over_capability(gang.queue, limited.minimums.growth(gang.key, asked))
     if full is None:
         return NOTHING
     return reasons.queues.no_nodes_for(full.queue, full.resource, limit=full.limit, used=full.used, asked=full.asked)

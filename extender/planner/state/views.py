@@ -20,6 +20,7 @@ from extender.planner.state.devicetable import DeviceTable
 from extender.planner.state.gangphase import ACTIVE
 from extender.planner.state.gangs import GangView
 from extender.planner.state.gangtable import GangTable
+from extender.planner.state.minimums import floor_of
 from extender.planner.state.nativegroups import NativeGroups
 from extender.planner.state.placedslots import PlacedSlots
 from extender.planner.state.podclass import ClassTable
@@ -142,7 +143,10 @@ class Views(Tables):
         self._unfollowed.discard(key)
         if unfollowed or (other_classes and (key in self._placed_slots or key in self.placements)):
             self._follow_placement(key)
-        self._spares.follow(key, self._gangs.views.get(key))
+        view = self._gangs.views.get(key)
+        self._spares.follow(key, view)
+        if view is not None:
+            self.ledger.reserve(key, floor_of(view))
 
     def _hold(self, key: str) -> None:
         """Have a gang wait for the comparison of its demands."""

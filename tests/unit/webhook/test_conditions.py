@@ -175,6 +175,9 @@ def test_namespaces(labels: JSON, old: JSON | None, *, checked: bool) -> None:
     assert sent("namespaces", {"metadata": {"labels": labels}}, before) == ({"!namespaces"} if checked else set())
 
 
+LEAST: JSON = {"spec": {"minResources": {"cpu": "1"}}}
+
+
 def group(queue: str | None = "a", pool: str = "", **metadata: Any) -> JSON:
     """A PodGroup."""
     labels = {"muster.dev/node-pool": pool} if pool else {}
@@ -190,6 +193,8 @@ def group(queue: str | None = "a", pool: str = "", **metadata: Any) -> JSON:
     (group("b"), group(), "eve", {"podgroups", "!podgroups"}),
     (group(None), group(), "eve", {"podgroups", "!podgroups"}),
     (group(None), group(None), "eve", {"podgroups"}),
+    (group(None) | LEAST, group(None), "eve", {"podgroups", "!podgroups"}),
+    (group(None) | LEAST, group(None) | LEAST, "eve", {"podgroups"}),
     (group(pool="x"), group(), "eve", {"podgroups", "!podgroups"}),
     (group("b", **OF_JOB), group(**OF_JOB), CONTROLLER, {"!podgroups"}),
 ])  # fmt: skip

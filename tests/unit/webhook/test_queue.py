@@ -226,6 +226,34 @@ def test_a_pod_group_that_moves(old: JSON, new: JSON, words: str) -> None:
     assert words in "".join(map(str, errors))
 
 
+def with_least(phase: str, queue_name: str = "e", *owners: JSON, **amounts: str) -> JSON:
+    """A PodGroup in this phase with these minResources."""
+    group = a_group(queue_name, *owners)
+    return {**group, "spec": {**group["spec"], "minResources": amounts}, "status": {"phase": phase}}
+
+
+MADE: JSON = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "x", "uid": "u", "controller": True}
+
+
+@pytest.mark.parametrize(("old", "new", "words"), [
+    (with_least("Running", cpu="2"), with_least("Running", cpu="3"), "must not be more than 2"),
+    (with_least("Inqueue", cpu="2"), with_least("Inqueue", cpu="2", memory="1Gi"), "must not be more than 0"),
+    (with_least("Running", cpu="2"), with_least("Pending", "default", cpu="1"), "left out to move the gang"),
+    (with_least("Running", cpu="2"), with_least("Running", cpu="x"), "'x'"),
+    (with_least("Running", cpu="2"), with_least("Running", cpu="2000m"), ""),
+    (with_least("Running", cpu="2"), with_least("Running", cpu="1"), ""),
+    (with_least("Running", cpu="2"), with_least("Running", "default"), ""),
+    (with_least("Pending", cpu="2"), with_least("Pending", "default", cpu="3"), ""),
+    (with_least("Running", "e", MADE, cpu="2"), with_least("Running", "e", MADE, cpu="3"), ""),
+    (with_least("Running", "e", OF_THE_JOB, cpu="2"), with_least("Running", "e", OF_THE_JOB, cpu="3"), ""),
+])  # fmt: skip
+def test_min_resources_of_an_admitted_pod_group_do_not_grow(old: JSON, new: JSON, words: str) -> None:
+    """Its queue, and all above it, would hold them without a check; Muster's own count with their pods alone."""
+    errors = podgroup.reviewer(lookups(QUEUES, OwnerWorld(JOB)))(request(new, "UPDATE", old)).errors
+    assert [error.path.partition("[")[0] for error in errors] == ["spec.minResources"] * bool(words)
+    assert words in "".join(map(str, errors))
+
+
 def test_tree_from_the_cache() -> None:
     """Children are those that name the queue as parent, or none; usable are open leaves other than the root."""
     lookup = QueueLookup(Client(ClientConfig(server="http://127.0.0.1:9")))

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from queue_world import QueueWorld
 from queue_world import shared_world as world_of
 
+from extender.placements import _assume, new_requests
 from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.displace import Preempt
 from extender.planner.actions.enqueue import Enqueue
@@ -20,7 +21,7 @@ from extender.planner.plugins.order import GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.core import PriorityClass
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes.meta import OwnerReference, format_time
 from muster.api.muster.creator import creator_of
 from muster.api.muster.placement import ranks_of
 from muster.api.muster.usage import PERIODS, PeriodUsage, PublishedUsage, QueueUsage, period_of
@@ -127,6 +128,35 @@ def test_what_a_started_gang_lacks_of_its_min_resources_is_kept_for_it() -> None
     assert not placed(world.plan()), "the driver still runs"
     runs(world, "a", 0, "Succeeded")
     assert placed(world.plan()) == {"b": 1}
+
+
+MADE = OwnerReference("apps/v1", "StatefulSet", "a", "uid-a", controller=True)
+
+
+@pytest.mark.parametrize("owners", [[], [MADE]], ids=["a user's", "Muster's"])
+def test_all_who_ask_see_what_a_gang_holds_of_its_min_resources(owners: list[OwnerReference]) -> None:
+    """Filter and bind for pods without a gang, and the writer of placements; also after a move.
+
+    A PodGroup that Muster makes holds nothing more than its pods: who may change the workload could fill the queue.
+    """
+    world = world_of(4).queue("team", capability={"cpu": "2"}).queue("other", capability={"cpu": "2"})
+    drivers(world, "a", owner_references=owners)
+    world.plan()
+    runs(world, "a", 0)
+    world.close(world.session(world.progress))
+    queues, one = world.state.ledger.queues, {"cpu": 1000}
+    for queue in ("team", "other"):
+        world.change(world.state.groups["ns/a"], spec={"queue": queue})
+        for _ in range(2):
+            assert bool(queues.limited.over_capability(queue, one)) is not bool(owners)
+            assert not queues.limited.over_capability(queue, queues.minimums.growth("ns/a", one))
+            queues.limits_changed()
+    world.pod("ns/a", "pod", 1, {"cpu": 1}, gated=True)
+    [place] = of(world.session(Allocate()), decisions.Place)
+    assert _assume(world.state, place, new_requests(place), NOW)
+    assert bool(queues.limited.over_capability("other", one))
+    queues.limits_changed()
+    assert bool(queues.limited.over_capability("other", one))
 
 
 def test_a_leaving_pod_counts_until_it_is_gone() -> None:

@@ -1,0 +1,88 @@
+"""The minResources of PodGroups against the limits of queues.
+
+A PodGroup may ask for more than its members do: Spark's has the resources of all executors, and one member, the driver.
+While such a gang has any pod, it is charged its minResources at least. So its further pods find the quota that it was
+admitted with (Volcano's plugin capacity: inqueue resources). Members that have succeeded count as if they used it
+still. The PodGroups that Muster makes are charged their pods alone, as are independent pods.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from extender.planner.state.amounts import clipped
+from extender.planner.state.gangs import GangView
+from muster.resources.vector import Vector, add, maximum, scale, subtract, vector
+from muster.workloads.table import holds_min_resources
+
+
+def min_resources(gang: GangView) -> Vector:
+    """Return the minResources of the PodGroup; unreadable ones are quarantined elsewhere, and count as none here."""
+    try:
+        return vector(gang.group.spec.min_resources or {})
+    except ValueError:
+        return {}
+
+
+def floor_of(gang: GangView) -> Vector:
+    """Return the least that the gang is charged while it has pods; empty: what these use."""
+    if gang.independent or not holds_min_resources(gang.group.metadata):
+        return {}
+    floor = min_resources(gang)
+    for pod_set in gang.pod_sets if floor else ():
+        ended = len(pod_set.taken) - pod_set.alive
+        if ended > 0 and pod_set.cls is not None:
+            floor = subtract(floor, scale(pod_set.cls.requests, ended))
+    return {resource: least for resource, amount in floor.items() if (least := clipped(amount))}
+
+
+class MinResources:
+    """The gangs with minResources by key: the least that each is charged, and what its pods use, without claims."""
+
+    def __init__(self) -> None:
+        self._floors: dict[str, Vector] = {}
+        self._used: dict[str, Vector] = {}
+
+    def copy(self) -> "MinResources":
+        """Return a copy; the vectors in it are never changed."""
+        other = MinResources()
+        other._floors, other._used = dict(self._floors), dict(self._used)
+        return other
+
+    def __contains__(self, gang: str) -> bool:
+        """Return True for a gang with minResources."""
+        return gang in self._floors
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys of these gangs."""
+        return iter(self._floors)
+
+    def put(self, gang: str, floor: Vector, used: Vector) -> None:
+        """Take the least that a gang is charged, and what it uses; without a floor the gang is forgotten."""
+        if floor:
+            self._floors[gang], self._used[gang] = floor, used
+        elif gang in self._floors:
+            del self._floors[gang], self._used[gang]
+
+    def used(self, gang: str) -> Vector:
+        """Return what the pods of a gang with minResources use."""
+        return self._used[gang]
+
+    def rest(self, gang: str) -> Vector:
+        """Return what the gang is charged above the use of its pods."""
+        return subtract(self._charge(gang, self._used[gang]), self._used[gang]) if gang in self else {}
+
+    def growth(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
+        """Return the growth of the gang's charge if it gets these amounts more (with sign -1: less)."""
+        if gang not in self:
+            return scale(amounts, sign)
+        used = self._used[gang]
+        return subtract(self._charge(gang, add(used, scale(amounts, sign))), self._charge(gang, used))
+
+    def count(self, gang: str, amounts: Mapping[str, int], sign: int = 1) -> Vector:
+        """Count what the pods of a gang get (with sign -1: lose); return the growth of its charge."""
+        growth = self.growth(gang, amounts, sign)
+        if gang in self:
+            self._used[gang] = add(self._used[gang], scale(amounts, sign))
+        return growth
+
+    def _charge(self, gang: str, used: Vector) -> Vector:
+        return maximum(used, self._floors[gang]) if any(used.values()) else used
