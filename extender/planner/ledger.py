@@ -39,7 +39,8 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from extender.planner.dynamic.needs import SharedClaim
-from extender.planner.limits import ClaimUse, QueueUse
+from extender.planner.limits import ClaimUse
+from extender.planner.queueuse import QueueUse
 from extender.planner.state.amounts import clipped, discard, tally
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.podclass import ClassTable, PodClass
@@ -76,11 +77,8 @@ class LedgerEntry(Struct, frozen=True, gc=False):
     devices: tuple[int, ...] = ()
     user: str = ""
     """The creator that the pod names, while its gang's is not known."""
-
-    @property
-    def of_a_claim(self) -> bool:
-        """True for the devices of a claim that pods name."""
-        return not self.node and self.kind in {EntryKind.ALLOCATED, EntryKind.LEAVING}
+    claim: str = ""
+    """Key of the claim whose devices it has; empty for pods."""
 
     @property
     def marks(self) -> tuple[Mark, ...]:
@@ -197,7 +195,7 @@ class Ledger:
             used = known.used(gang)
         elif floor:
             its = (self.entries[holder] for holder in self._by_gang.get(gang, ()))
-            for entry in (each for each in its if each.queue and not each.of_a_claim):
+            for entry in (each for each in its if each.queue and not each.claim):
                 taken = self.nodes.taken(entry.cls, self.nodes.index.get(entry.node))
                 used = add(used, {resource: clipped(amount) for resource, amount in taken.items()})
         self.queues.reserve(gang, floor, used)
@@ -220,9 +218,7 @@ class Ledger:
         if entry.queue:
             taken = self.nodes.taken(entry.cls, self.nodes.index.get(entry.node))
             leaving = entry.kind is EntryKind.LEAVING
-            self.queues.count(
-                entry.gang, entry.queue, taken, sign, leaving=leaving, user=entry.user, claim=entry.of_a_claim
-            )
+            self.queues.count(entry.gang, entry.queue, taken, sign, leaving=leaving, user=entry.user, claim=entry.claim)
             if entry.node and (gpus := taken.get(GPU, 0)):
                 queue = self.queues.queue_of.get(entry.gang or "", entry.queue)
                 tally(self.queues.gpus, (queue, entry.node), sign * clipped(gpus))
@@ -253,7 +249,8 @@ class Ledger:
             if users and queue:
                 leaving, gang, rows = min(users)
                 kind = EntryKind.LEAVING if leaving else EntryKind.ALLOCATED
-                self.open(holder, LedgerEntry(kind, "", self._classes.of_amounts(dict(rows)), gang or None, queue))
+                devices = self._classes.of_amounts(dict(rows))
+                self.open(holder, LedgerEntry(kind, "", devices, gang or None, queue, claim=claim.key))
             elif queue:
                 self.close(holder)
             if not users:

@@ -8,22 +8,18 @@ nothing, and a question costs the queues above the one that asks. Pure.
 Fair shares go by the capability: nothing is evicted because a window begins, a limit is lowered or a budget is spent.
 """
 
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
-from types import MappingProxyType
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from extender.planner.reasons.queues import OVER_BUDGET, OVER_CAPABILITY, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.access import parents_of
-from extender.planner.state.amounts import clipped, put, tally
+from extender.planner.state.amounts import put, tally
 from extender.planner.state.minimums import MinResources
 from muster.api.names import ROOT_QUEUE
 from muster.api.volcano.scheduling import Queue
-from muster.resources.vector import Vector, scale, subtract, vector
+from muster.resources.vector import Vector, subtract, vector
 from muster.volcano.queuelimits import QueueLimits, UsageBudget, UsageWindow, limits_of
-
-K = TypeVar("K", bound=Hashable)
 
 
 class Bounds(NamedTuple):
@@ -101,6 +97,10 @@ class ClaimQueues:
             del self.uses[claim]
         (self.several.add if len(queues) > 1 else self.several.discard)(claim)
 
+    def devices(self, claim: str) -> Vector:
+        """Return the devices of a claim that is in use."""
+        return dict(next(iter(self.uses[claim].values()))[2])
+
     def copy(self) -> "ClaimQueues":
         """Return a copy."""
         other = ClaimQueues()
@@ -126,12 +126,32 @@ class LimitedUse:
         used = {key: dict(amounts) for key, amounts in self.used.items()}
         return LimitedUse(self.limits, self.claims.copy(), self.minimums.copy(), used)
 
-    def place(self, queue: str, user: str, amounts: Mapping[str, int], sign: int = 1) -> None:
-        """Count amounts that a user has in a queue (with sign -1: take them off)."""
+    def place(self, queue: str, user: str, amounts: Mapping[str, int], sign: int = 1, claim: str = "") -> None:
+        """Count amounts that a user has in a queue (with sign -1: take them off).
+
+        The devices of a claim count for their user, but not once more in queues above others that use the claim.
+        """
+        known = self._known(claim, queue) if claim else ()
         for bounds in self.limits.above(queue):
-            self._count((bounds.queue, None), amounts, sign)
+            if bounds.queue not in known:
+                self._count((bounds.queue, None), amounts, sign)
             if bounds.annotated.per_user:
                 self._count((bounds.queue, user), amounts, sign)
+
+    def _known(self, claim: str, queue: str) -> set[str]:
+        """Return the queues with a limit whose use has the devices of a claim, as another queue uses it."""
+        others = self.claims.uses.get(claim, {}).keys() - {queue}
+        return {bounds.queue for other in others for bounds in self.limits.above(other)}
+
+    def count_once(self) -> None:
+        """Take the devices of a claim off each queue where those of several queues below it come together."""
+        for claim in self.claims.several:
+            known = set[str]()
+            for queue, (_, _, devices) in self.claims.uses[claim].items():
+                chain = {bounds.queue for bounds in self.limits.above(queue)}
+                for each in chain & known:
+                    self._count((each, None), dict(devices), -1)
+                known |= chain
 
     def _count(self, key: tuple[str, str | None], amounts: Mapping[str, int], sign: int) -> None:
         used = self.used.setdefault(key, {})
@@ -147,47 +167,47 @@ class LimitedUse:
 
         `asked` has the devices of those `named` claims that no pod of the queue uses.
         """
-        return self.over_capability(queue, asked, named) or self.over_limit(queue, user, asked, now)
+        return self.over_capability(queue, asked, named) or self.over_limit(queue, user, asked, now, named)
 
     def over_capability(self, queue: str, asked: Mapping[str, int], named: Collection[str] = ()) -> Excess | None:
         """Return the first capability, from the queue upwards, that would be exceeded."""
-        for bounds in self.limits.above(queue):
-            twice = self._counted_twice(bounds.queue, queue, named) if self.claims.uses else {}
-            if found := self._excess(OVER_CAPABILITY, bounds, bounds.capability, asked, twice=twice):
+        for bounds, new in self._upwards(queue, asked, named):
+            if found := self._excess(OVER_CAPABILITY, bounds, bounds.capability, new):
                 return found
         return None
 
-    def _counted_twice(self, above: str, queue: str, named: Collection[str]) -> Vector:
-        """Return the devices that count more than once below a queue, if this queue below it has these claims, too."""
-        found: Vector = {}
-        for claim in self.claims.several.union(named):
-            uses = self.claims.uses.get(claim, {})
-            names = {*uses, queue} if claim in named else uses
-            below = sum(any(each.queue == above for each in self.limits.above(name)) for name in names)
-            for resource, amount in next(iter(uses.values()))[2] if below > 1 else ():
-                tally(found, resource, (below - 1) * amount)
-        return found
-
-    def over_limit(self, queue: str, user: str, asked: Mapping[str, int], now: float) -> Excess | None:
-        """Return the first other limit, from the queue upwards, that would be exceeded."""
+    def _upwards(
+        self, queue: str, asked: Mapping[str, int], named: Collection[str]
+    ) -> Iterator[tuple[Bounds, Mapping[str, int]]]:
+        """Yield the limits from the queue upwards, each with what the amounts add to the use of its queue."""
+        shared = [(self.claims.devices(claim), known) for claim in named if (known := self._known(claim, queue))]
         for bounds in self.limits.above(queue):
+            new = asked
+            for devices, known in shared:
+                new = subtract(new, devices) if bounds.queue in known else new
+            yield bounds, new
+
+    def over_limit(
+        self, queue: str, user: str, asked: Mapping[str, int], now: float, named: Collection[str] = ()
+    ) -> Excess | None:
+        """Return the first other limit, from the queue upwards, that would be exceeded."""
+        for bounds, new in self._upwards(queue, asked, named):
             found = (
                 self._excess(OVER_USER_LIMIT, bounds, bounds.annotated.per_user, asked, user)
-                or self._over_window(bounds, asked, now)
-                or self._over_budget(bounds.queue, asked)
+                or self._over_window(bounds, new, now)
+                or self._over_budget(bounds.queue, new)
             )
             if found is not None:
                 return found
         return None
 
     def _excess(
-        self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None,
-        twice: Mapping[str, int] = MappingProxyType({}),
-    ) -> Excess | None:  # fmt: skip
+        self, reason: str, bounds: Bounds, most: Vector, asked: Mapping[str, int], user: str | None = None
+    ) -> Excess | None:
         """Compare only resources that are asked for: a queue that is full of something else is not full."""
         used = self.used.get((bounds.queue, user), {}) if most else {}
         for resource, amount in asked.items() if most else ():
-            limit, there = most.get(resource), used.get(resource, 0) - twice.get(resource, 0)
+            limit, there = most.get(resource), used.get(resource, 0)
             if limit is not None and amount > 0 and there + amount > limit:
                 return Excess(reason, bounds.queue, resource, amount, there, limit)
         return None
@@ -226,99 +246,3 @@ def _capability(quantities: tuple[tuple[str, str | int | float], ...]) -> tuple[
         return vector(dict(quantities)), ""
     except ValueError as error:
         return {}, str(error)
-
-
-@dataclass(slots=True)
-class Use:
-    """Amounts that a queue or gang uses; vectors, as the resources that nodes offer come and go."""
-
-    staying: Vector = field(default_factory=dict)
-    leaving: Vector = field(default_factory=dict)
-    """Amounts of pods that are being deleted."""
-
-    def add(self, amounts: Mapping[str, int], sign: int, *, leaving: bool) -> None:
-        """Add (with sign -1: take off) the amounts of one pod."""
-        for resource, amount in amounts.items():
-            tally(self.leaving if leaving else self.staying, resource, sign * amount)
-
-    def copy(self) -> "Use":
-        """Return a copy."""
-        return Use(dict(self.staying), dict(self.leaving))
-
-
-class QueueUse:
-    """Amounts by queue, by queue and user, and by gang, and what counts against the limits of these queues."""
-
-    def __init__(self, known: Mapping[str, Queue] = MappingProxyType({})) -> None:
-        self.queues: dict[str, Use] = {}
-        """By name, without the queues below it; queues that use nothing are left out."""
-        self.gangs: dict[str, Use] = {}
-        """By key; gangs that use nothing are left out."""
-        self.users: dict[tuple[str, str], Use] = {}
-        """The same by queue and creator, "" for those that are not known."""
-        self.gpus: dict[tuple[str, str], int] = {}
-        """Thousandths of nvidia.com/gpu by queue and node."""
-        self.queue_of: dict[str, str] = {}
-        """Key of a gang whose PodGroup is known → its queue."""
-        self.user_of: dict[str, str] = {}
-        """Key of a gang whose PodGroup is known → its creator."""
-        self.claims = ClaimQueues()
-        self.minimums = MinResources()
-        self._known = known
-        self._limited: LimitedUse | None = None
-
-    @property
-    def limited(self) -> LimitedUse:
-        """The limits of queues and what counts against them, added up again only after `limits_changed`."""
-        if self._limited is None:
-            self._limited = LimitedUse(Limits(self._known), self.claims, self.minimums)
-            for (queue, user), use in self.users.items() if self._limited.limits.bounds else ():
-                for amounts in filter(None, (use.staying, use.leaving)):
-                    self._limited.place(queue, user, amounts)
-            for gang in self.minimums if self._limited.limits.bounds else ():
-                self._limited.place(self.queue_of[gang], self.user_of[gang], self.minimums.rest(gang))
-        return self._limited
-
-    def limits_changed(self) -> None:
-        """Read the limits of all queues at the next question: one has changed, or the tree."""
-        self._limited = None
-
-    def count(
-        self,
-        gang: str | None,
-        queue: str,
-        requests: Mapping[str, int],
-        sign: int,
-        *,
-        leaving: bool = False,
-        user: str = "",
-        claim: bool = False,
-    ) -> None:
-        """Add (with sign -1: take off) the room of one pod; `queue` and `user` count until those of its gang do.
-
-        That of a shared claim counts beside the minResources of its gang.
-        """
-        amounts = {resource: clipped(amount) for resource, amount in requests.items()}
-        if gang is not None:
-            _add(self.gangs, gang, amounts, sign, leaving=leaving)
-            user = self.user_of.get(gang, user)
-        queue = self.queue_of.get(gang or "", queue)
-        _add(self.queues, queue, amounts, sign, leaving=leaving)
-        _add(self.users, (queue, user), amounts, sign, leaving=leaving)
-        change = scale(amounts, sign) if claim or gang is None else self.minimums.count(gang, amounts, sign)
-        if self._limited is not None:
-            self._limited.place(queue, user, change)
-
-    def reserve(self, gang: str, floor: Vector, used: Vector) -> None:
-        """Charge a gang with pods, which use so much, at least `floor`; empty: what they use."""
-        before = self.minimums.rest(gang)
-        self.minimums.put(gang, floor, used)
-        if self._limited is not None and (change := subtract(self.minimums.rest(gang), before)):
-            self._limited.place(self.queue_of[gang], self.user_of[gang], change)
-
-
-def _add(uses: dict[K, Use], name: K, amounts: Mapping[str, int], sign: int, *, leaving: bool) -> None:
-    use = uses.setdefault(name, Use())
-    use.add(amounts, sign, leaving=leaving)
-    if not use.staying and not use.leaving:
-        del uses[name]

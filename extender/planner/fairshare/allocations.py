@@ -5,7 +5,7 @@ limits, has them until they are gone. `committed` cannot be given to other queue
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from extender.planner.ask import amounts_of_claims, amounts_of_members, named_claims
 from extender.planner.dynamic.needs import SharedClaim
+from extender.planner.fairshare.sharedclaims import Sharing, above, count_once, sharing_of
 from extender.planner.fairshare.tree import QueueTree, Shares, tree_of
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import MAX_SUM, Amounts, sum_along
@@ -34,6 +35,8 @@ class Allocations:
     fixed: Amounts
     """The part of `allocated` of gangs that are not preemptable."""
     request: Amounts
+    left: frozenset[tuple[str, str]] = frozenset()
+    """Pairs of claim and queue: all pods of the queue that use the claim are to be evicted."""
     committed: Amounts = field(init=False)
     versions: list[int] = field(init=False)
     """By queue, grows with every change of its amounts."""
@@ -45,35 +48,46 @@ class Allocations:
         self.committed = np.zeros_like(self.used)
         direct = self.used.copy()
         for row in range(len(self.tree.names) - 1, -1, -1):
-            above = self.tree.parent[row]
+            parent = self.tree.parent[row]
             self.committed[row] = np.maximum(self.committed[row] + direct[row], self.tree.guarantee[row])
-            if above >= 0:
-                self.committed[above] += self.committed[row]
-                direct[above] -= self.used[row]
+            if parent >= 0:
+                self.committed[parent] += self.committed[row]
+                direct[parent] -= self.used[row]
 
     def place(
-        self, row: int, amounts: Amounts, sign: int = 1, *, fixed: bool = False, others: Iterable[int] = ()
+        self, row: int, amounts: Amounts, sign: int = 1, *, fixed: bool = False, others: Sharing | None = None
     ) -> None:
-        """Add these amounts to a queue and all above it (with sign -1: take them off), but not above `others`."""
-        shared = {each for other in others for each in self.tree.chains[other]}
-        chain = [each for each in self.tree.chains[row] if each not in shared]
+        """Add these amounts to a queue and all above it (with sign -1: take them off).
+
+        With `others` they are the devices of a claim, and count in no queue above one of these.
+        """
+        chain = self._chain(row, others and others.used)
         for each in chain:
             self.used[each] += sign * amounts
+        for each in self._chain(row, others and others.allocated):
             self.allocated[each] += sign * amounts
-            if fixed:
-                self.fixed[each] += sign * amounts
             self.versions[each] += 1
+        for each in self._chain(row, others and others.fixed) if fixed else ():
+            self.fixed[each] += sign * amounts
         if self.tree.guaranteed:
             for each in self.tree.chains[row]:
                 self.committed[each] = np.maximum(self._inside(each), self.tree.guarantee[each])
         else:
             self.committed[chain] += sign * amounts
 
-    def growth(self, row: int, amounts: Amounts) -> list[tuple[int, Amounts]]:
-        """Return the growth of `committed` at each queue from `row` upwards, if it got these amounts."""
+    def _chain(self, row: int, others: Sequence[int] | None) -> Sequence[int]:
+        known = above(self.tree, others) if others else ()
+        return [each for each in self.tree.chains[row] if each not in known]
+
+    def growth(self, row: int, amounts: Amounts, new: Iterable[Sharing] = ()) -> list[tuple[int, Amounts]]:
+        """Return the growth of `committed` at each queue from `row` upwards, if it got these amounts.
+
+        They have the devices of `new` claims, which other queues may use already.
+        """
         result = []
-        delta = amounts
-        for each in self.tree.chains[row]:
+        delta, chains = amounts, [(sharing.devices, self._chain(row, sharing.used)) for sharing in new]
+        for below, each in enumerate(self.tree.chains[row]):
+            delta = delta - sum(devices for devices, chain in chains if len(chain) == below)
             inside = self._inside(each)
             delta = np.maximum(inside + delta, self.tree.guarantee[each]) - self.committed[each]
             result.append((each, delta))
@@ -91,8 +105,8 @@ class Allocations:
 def _sum_up(tree: QueueTree, table: Amounts) -> None:
     """Add to every queue the amounts of those below it."""
     for row in range(len(tree.names) - 1, 0, -1):
-        above = tree.parent[row]
-        table[above] = np.minimum(table[above] + table[row], MAX_SUM)
+        parent = tree.parent[row]
+        table[parent] = np.minimum(table[parent] + table[row], MAX_SUM)
 
 
 _LOST = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
@@ -110,19 +124,20 @@ class _Waiting:
     """Its queue is not for its namespace, so that it waits for nothing there."""
 
 
-def _awaited(snapshot: Snapshot, tree: QueueTree) -> list[tuple[int, Amounts]]:
+def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amounts]], set[tuple[str, str]]]:
     """Return the amounts of pods that are to be evicted, each with the row of its queue: they are as good as gone.
 
+    And the claims that only such pods of a queue use, each with the queue.
     Members that move are left out: their next slots count for the queue when they have left.
     """
     if not snapshot.awaited:
-        return []
+        return [], set()
     queues = {
         gang.key: gang.queue
         for gang in snapshot.gangs
         if not (gang.active and gang.placement is not None and own_victims(gang.placement))
     }
-    found, users = list[tuple[int, Amounts]](), Counter[tuple[SharedClaim, str]]()
+    found, left, users = list[tuple[int, Amounts]](), set[tuple[str, str]](), Counter[tuple[SharedClaim, str]]()
     for pod in snapshot.awaited.values():
         if pod.gang in queues and (column := snapshot.index.get(pod.node)) is not None:
             found.append((tree.row(queues[pod.gang]), snapshot.row_on(pod.cls, column)))
@@ -130,7 +145,8 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> list[tuple[int, Amounts]]:
     for (claim, queue), pods in users.items():
         if pods == snapshot.claim_queues.get(claim.key, {}).get(queue):
             found.append((tree.row(queue), amounts_of_claims(snapshot, [claim])))
-    return found
+            left.add((claim.key, queue))
+    return found, left
 
 
 class Accounts:
@@ -165,13 +181,19 @@ class Accounts:
             allocated[row] += sum_along(snapshot.axis, resources, use.staying)
             used[row] += sum_along(snapshot.axis, resources, use.leaving)
         used += allocated
-        self._count_once(snapshot, tree, used, allocated)
-        for row, amounts in _awaited(snapshot, tree):
+        awaited, left = _awaited(snapshot, tree)
+        for row, amounts in awaited:
             allocated[row] -= amounts
         self._follow(snapshot)
-        for gang in snapshot.gangs:
-            if not gang.preemptable and gang.key in snapshot.gang_use:
-                fixed[tree.row(gang.queue)] += snapshot.used_by(gang)
+        held = {gang.key: gang for gang in snapshot.gangs if not gang.preemptable and gang.key in snapshot.gang_use}
+        for gang in held.values():
+            fixed[tree.row(gang.queue)] += snapshot.used_by(gang)
+        for claim in snapshot.limited.claims.several:
+            uses = snapshot.limited.claims.uses[claim]
+            devices = sum_along(snapshot.axis, resources, snapshot.limited.claims.devices(claim))
+            sharing = sharing_of(tree, claim, uses, devices, left, held)
+            for table, rows in ((used, sharing.used), (allocated, sharing.allocated), (fixed, sharing.fixed)):
+                count_once(tree, table, devices, rows)
         for name, waiting in self._sums.items():
             row = tree.row(name)
             request[row] = np.minimum(request[row] + np.clip(waiting, 0, MAX_SUM).astype(np.int64), MAX_SUM)
@@ -181,22 +203,7 @@ class Accounts:
         request = np.minimum(request + allocated, MAX_SUM)
         of_others = (snapshot.allocatable - snapshot.free).sum(axis=1) - used.sum(axis=0)
         total = np.maximum(self._total(snapshot) - np.maximum(of_others, 0), 0)
-        return Allocations(tree, total, used, allocated, fixed, request)
-
-    @staticmethod
-    def _count_once(snapshot: Snapshot, tree: QueueTree, used: Amounts, allocated: Amounts) -> None:
-        """Take the devices of a claim off each queue where those of several queues below it come together."""
-        claims = snapshot.limited.claims
-        for claim in claims.several:
-            uses = [(tree.row(queue), use) for queue, use in claims.uses[claim].items()]
-            for table, leaving in ((used, True), (allocated, False)):
-                above = set[int]()
-                for row, use in uses:
-                    if leaving or not use[0]:
-                        shared = next((each for each in tree.chains[row] if each in above), None)
-                        if shared is not None:
-                            table[shared] -= sum_along(snapshot.axis, table.shape[1], dict(use[2]))
-                        above.update(tree.chains[row])
+        return Allocations(tree, total, used, allocated, fixed, request, frozenset(left))
 
     def _follow(self, snapshot: Snapshot) -> None:
         before, self._waiting = self._waiting, {}

@@ -7,13 +7,14 @@ otherwise do not count.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from extender.planner import reasons
 from extender.planner.fairshare.allocations import Allocations
+from extender.planner.fairshare.sharedclaims import Sharing, above
 from extender.planner.fairshare.tree import Shares
 from extender.planner.framework.answers import Causes, Codes, QueueRefusal
 from extender.planner.framework.snapshot import Snapshot
@@ -41,13 +42,15 @@ def refusal(excess: Excess, user: str) -> QueueRefusal:
     return QueueRefusal(reason, queue, resource, asked, used, limit, message)
 
 
-def over_guarantee(allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts) -> Excess | None:
-    """Return the guarantee of others that the queue in `row` would take."""
+def over_guarantee(
+    allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
+) -> Excess | None:
+    """Return the guarantee of others that the queue in `row` would take; `new` claims are new to it."""
     tree = allocations.tree
     if not tree.guaranteed:
         return None
     asked = np.flatnonzero(amounts > 0)
-    for each, delta in allocations.growth(row, amounts):
+    for each, delta in allocations.growth(row, amounts, new):
         limit = tree.limit[each] if each else np.minimum(tree.limit[0], allocations.total)
         committed = allocations.committed[each]
         binds = committed > allocations.used[each]  # else room alone decides
@@ -57,11 +60,16 @@ def over_guarantee(allocations: Allocations, axis: Mapping[str, int], row: int, 
     return None
 
 
-def over_quota(allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts) -> Excess | None:
+def over_quota(
+    allocations: Allocations, axis: Mapping[str, int], row: int, amounts: Amounts, new: Sequence[Sharing] = ()
+) -> Excess | None:
     """Return what the queue (or one above) deserves if gangs that are not preemptable would exceed it."""
-    quota = allocations.tree.quota
-    asked = np.flatnonzero(amounts > 0)
-    for each in allocations.tree.chains[row][:-1]:
+    tree, quota = allocations.tree, allocations.tree.quota
+    counted = [(sharing.devices, above(tree, sharing.fixed)) for sharing in new]
+    for each in tree.chains[row][:-1]:
+        amounts = amounts - sum(devices for devices, rows in counted if each in rows)
+        counted = [(devices, rows) for devices, rows in counted if each not in rows]
+        asked = np.flatnonzero(amounts > 0)
         over = asked[allocations.fixed[each, asked] + amounts[asked] > quota[each, asked]]
         if len(over):
             name, used = allocations.tree.names[each], allocations.fixed[each]

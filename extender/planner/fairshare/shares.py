@@ -6,6 +6,7 @@ and go, and stands in Queue.status between two lives of the process.
 """
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,7 +14,9 @@ import numpy as np
 from extender.planner.fairshare.allocations import Allocations
 from extender.planner.fairshare.division import QueueClaim, Rounding, divide
 from extender.planner.fairshare.tree import Shares
-from muster.resources.vector import Vector
+from muster.api.kubernetes.meta import parse_time
+from muster.api.volcano.scheduling import Queue
+from muster.resources.vector import Vector, vector
 
 NOTHING = 1e-3
 """Means below it, in units of the resource, are dropped."""
@@ -31,6 +34,17 @@ class UsageBook:
         """Take the mean of a queue at an earlier moment, as if it had used nothing since."""
         factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
+
+    def load_all(self, queues: Mapping[str, Queue], now: float) -> None:
+        """Take the means in the status of all queues; unreadable ones count as none."""
+        for name, queue in queues.items():
+            with suppress(ValueError, OverflowError):
+                if queue.status.usage and (at := parse_time(queue.status.usage_time)) is not None:
+                    self.load(name, vector(queue.status.usage), at, now)
+
+    def rounded(self, queue: str) -> Vector:
+        """Return the mean of a queue in whole units."""
+        return {name: round(amount) for name, amount in self.means.get(queue, {}).items() if round(amount)}
 
     def advance(self, now: float, allocated: Mapping[str, Vector]) -> None:
         """Advance to a later moment, as if the amounts allocated now had been so since the last one."""

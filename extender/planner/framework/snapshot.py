@@ -7,7 +7,8 @@ import numpy as np
 
 from extender.planner.ask import Asks
 from extender.planner.framework.answers import Causes
-from extender.planner.limits import LimitedUse, Use
+from extender.planner.limits import LimitedUse
+from extender.planner.queueuse import Use
 from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
 from extender.planner.state.gangphase import GangPhase, once_whole

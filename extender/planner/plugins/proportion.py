@@ -4,8 +4,7 @@ The arithmetic is in `planner.fairshare`. Demands are added up again only for ga
 only when queues change, and fair shares are divided at the first question.
 """
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import replace
 from operator import itemgetter
 from typing import Any, ClassVar, cast
@@ -13,12 +12,14 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from extender.planner.ask import amounts_of_claims
+from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.fairshare.allocations import Accounts, Allocations
 from extender.planner.fairshare.budgets import spent_budgets
 from extender.planner.fairshare.division import Rounding
 from extender.planner.fairshare.order import Key, Row, WeighedQueue, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
 from extender.planner.fairshare.refusals import ModelLimits, over_guarantee, over_quota, refusal
+from extender.planner.fairshare.sharedclaims import Sharing, sharing_of
 from extender.planner.fairshare.shares import UsageBook, fair_shares
 from extender.planner.fairshare.tree import Shares
 from extender.planner.framework.answers import QueueRefusal, QueueStanding, ReclaimStanding
@@ -26,12 +27,10 @@ from extender.planner.framework.operations import Eviction, Operation, Scenario
 from extender.planner.framework.ordering import Keyed
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.limits import Excess
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
-from muster.api.kubernetes.meta import parse_time
 from muster.resources.runtime import parse_duration_s
-from muster.resources.vector import Vector, scale, vector
+from muster.resources.vector import Vector, scale
 
 MULTIPLIER = "relcaimerSaturationMultiplier"
 """KAI's spelling, which is the live one."""
@@ -143,15 +142,11 @@ class QueueShares:
         return {name: int(amounts[row]) for name, row in self._session.snapshot.axis.items() if amounts[row]}
 
     def _keep_usage(self, book: UsageBook) -> None:
-        """Advance the usage of queues over time; the first time from their status."""
-        now = self._session.now
         if book.at is None:
-            for name, queue in self._session.snapshot.queues.items():
-                with suppress(ValueError, OverflowError):  # unreadable usage counts as none
-                    if queue.status.usage and (at := parse_time(queue.status.usage_time)) is not None:
-                        book.load(name, vector(queue.status.usage), at, now)
+            book.load_all(self._session.snapshot.queues, self._session.now)
         allocated = self.allocations.allocated
-        book.advance(now, {name: self._vector(allocated[row]) for row, name in enumerate(self.tree.names)})
+        amounts = {name: self._vector(allocated[row]) for row, name in enumerate(self.tree.names)}
+        book.advance(self._session.now, amounts)
 
     def standings(self) -> dict[str, QueueStanding]:
         """Return the amounts of every queue for its status."""
@@ -160,7 +155,7 @@ class QueueShares:
             name: QueueStanding(
                 self._vector(self.fair[row]),
                 self._vector(self.tree.deserved[row]),
-                None if usage is None else _whole(usage.means.get(name, {})),
+                None if usage is None else usage.rounded(name),
             )
             for row, name in enumerate(self.tree.names)
         }
@@ -209,15 +204,12 @@ class QueueShares:
 
     def over_capacity(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
         """Return the refusal of the gang's queue, or one above it, that would exceed a limit or take a guarantee."""
-        session, row, asked = self._session, self.row(gang.queue), Vector()
-        over: Excess | None = None
-        if self.limited.limits.above(gang.queue):
-            asked = self.limited.minimums.growth(gang.key, self._asked(gang, amounts))
-            named = [claim.key for claim in session.claims.new(session.ask(gang).claims, gang.queue)]
-            over = self.limited.over_capability(gang.queue, asked, named)
-        over = over or over_guarantee(self.allocations, session.snapshot.axis, row, amounts)
+        session, row, new = self._session, self.row(gang.queue), self._new_claims(gang)
+        asked, named = self.limited.minimums.growth(gang.key, self._asked(gang, amounts)), [each.claim for each in new]
+        over = self.limited.over_capability(gang.queue, asked, named)
+        over = over or over_guarantee(self.allocations, session.snapshot.axis, row, amounts, new)
         if asked and over is None:
-            over = self.limited.over_limit(gang.queue, gang.creator, asked, session.now)
+            over = self.limited.over_limit(gang.queue, gang.creator, asked, session.now, named)
         return refusal(over, gang.creator) if over else None
 
     def _asked(self, gang: GangView, amounts: Amounts) -> Vector:
@@ -231,7 +223,8 @@ class QueueShares:
         """Return the refusal of a queue that a non-preemptible gang would take above its deserved amounts."""
         if gang.preemptable or not self.tree.quoted.any():
             return None
-        over = over_quota(self.allocations, self._session.snapshot.axis, self.row(gang.queue), amounts)
+        axis, new = self._session.snapshot.axis, self._new_claims(gang)
+        over = over_quota(self.allocations, axis, self.row(gang.queue), amounts, new)
         return refusal(over, gang.creator) if over else None
 
     def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
@@ -283,17 +276,23 @@ class QueueShares:
         for claim in entry.cls.needs.named:
             users = self._session.claims.of(claim.key, gang.queue)
             if not (users if sign < 0 else users - entry.size):  # its first users in the queue come, or the last go
-                self.limited.claims.put(claim.key, gang.queue, (False, "", claim.rows) if sign > 0 else None)
-                others = self.limited.claims.uses.get(claim.key, {}).keys() - {gang.queue}
-                amounts = amounts_of_claims(self._session.snapshot, [claim])
-                self._place(gang, amounts, sign, scale(self._asked(gang, amounts), sign), others)
+                self.limited.claims.put(claim.key, gang.queue, (False, gang.key, claim.rows) if sign > 0 else None)
+                shared = self._sharing(claim, gang.queue)
+                self._place(gang, shared.devices, sign, scale(self._asked(gang, shared.devices), sign), shared)
 
-    def _place(self, gang: GangView, amounts: Amounts, sign: int, charge: Vector, others: Iterable[str] = ()) -> None:
+    def _place(self, gang: GangView, amounts: Amounts, sign: int, charge: Vector, claim: Sharing | None = None) -> None:
         """Change the amounts of the gang's queues, and by `charge` what counts against their limits."""
-        row, fixed = self.row(gang.queue), not gang.preemptable
-        self.allocations.place(row, amounts, sign, fixed=fixed, others=map(self.row, others))
-        self.limited.place(gang.queue, gang.creator, charge)
+        self.allocations.place(self.row(gang.queue), amounts, sign, fixed=not gang.preemptable, others=claim)
+        self.limited.place(gang.queue, gang.creator, charge, claim=claim.claim if claim else "")
 
+    def _new_claims(self, gang: GangView) -> list[Sharing]:
+        """Return the claims of what the gang asks for that no pod of its queue uses."""
+        claims = self._session.ask(gang).claims
+        return [self._sharing(claim, gang.queue) for claim in self._session.claims.new(claims, gang.queue)]
 
-def _whole(amounts: Mapping[str, float]) -> Vector:
-    return {name: round(amount) for name, amount in amounts.items() if round(amount)}
+    def _sharing(self, claim: SharedClaim, queue: str) -> Sharing:
+        """Return the uses of a claim by other queues."""
+        uses = {name: use for name, use in self.limited.claims.uses.get(claim.key, {}).items() if name != queue}
+        held = {gang for _, gang, _ in uses.values() if (known := self._session.gang(gang)) and not known.preemptable}
+        devices = amounts_of_claims(self._session.snapshot, [claim])
+        return sharing_of(self.tree, claim.key, uses, devices, self.allocations.left, held)

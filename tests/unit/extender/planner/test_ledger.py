@@ -7,7 +7,7 @@ from extender_world import World
 from state_oracle import recomputed_use
 
 from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
-from extender.planner.limits import Use
+from extender.planner.queueuse import Use
 from extender.planner.state.podclass import ClassTable
 from muster.api.kubernetes.core import PodSpec
 

@@ -8,7 +8,7 @@ from builders import pod
 from extender_world import NOW
 from verbs_world import NODES, Extender
 
-from extender.planner.limits import QueueUse
+from extender.planner.queueuse import QueueUse
 from extender.planner.reasons.verbs import VerbReason
 from muster.api.kubernetes.core import Namespace
 from muster.api.kubernetes.extender import ExtenderArgs

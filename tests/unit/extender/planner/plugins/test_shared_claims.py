@@ -1,5 +1,6 @@
 """Claims that pods name: they share its node, count once for queues, and are at most 256."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,12 +11,16 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from extender.placements import new_requests
+from extender.planner.fairshare.allocations import Accounts
 from extender.planner.framework import decisions
+from extender.planner.framework.statement import Statement
 from extender.planner.plugins.order import Elastic
 from extender.planner.plugins.proportion import Proportion
 from extender.verbs.filter import Filter
 from muster.api.kubernetes.core import NodeStatus
 from muster.api.kubernetes.extender import ExtenderArgs
+from muster.api.names import PREEMPTABLE
+from muster.api.volcano.scheduling import Guarantee
 
 GPUS = "deviceclass.resource.kubernetes.io/gpu"
 
@@ -265,3 +270,77 @@ def test_each_claim_in_use_counts_once_in_a_queue_and_none_is_over_its_capabilit
         assert int(allocated[session.snapshot.axis[GPUS]]) == total <= limits[2]
         for name, limit in zip("pq", limits, strict=False):
             assert used(world, name)[0] == sum(size[claim] for claim, queue in in_use if queue == name) <= limit
+
+
+def tree_world(**above: Any) -> Devices:
+    """Queues `a` and `b` below `above`, whose pods share a claim of two devices; each is one gang of one pod."""
+    world = world_of(2, 4)
+    world.queue("above", **above)
+    for name in "ab":
+        world.queue(name, parent="above")
+    claims(world, one=2)
+    return world
+
+
+@pytest.mark.parametrize("cycles", ["c", "abc"], ids=["in one cycle", "in later ones"])
+def test_gangs_that_are_not_preemptable_share_a_claim_within_what_a_parent_deserves(cycles: str) -> None:
+    """It deserves the two devices, and its queues have no more of them; a third queue gets none."""
+    world = tree_world(deserved={GPUS: "2"})
+    for name in "abc":
+        world.queue(name, parent="above", deserved={GPUS: "2"})
+    claims(world, more=2)
+    started: set[str] = set()
+    for name, claim in (("a", "one"), ("b", "one"), ("c", "more")):
+        key = gang(world, name, 1, claim, queue=name)
+        world.change(world.state.groups[key], annotations={PREEMPTABLE: "false"})
+        if name in cycles:
+            session = world.plan()
+            started |= where(session).keys()
+    assert started == {"a", "b"}
+    assert waiting(session)["c"][0] == "QueueOverDeserved"
+
+
+def test_a_claim_that_a_sibling_uses_takes_no_guarantee_of_others() -> None:
+    """Four devices, of which two are guaranteed to another queue: the claim's are in use below the parent."""
+    world = tree_world()
+    world.queue("idle", guarantee=Guarantee(resource={GPUS: "6"}))
+    for name in "ab":
+        gang(world, name, 1, "one", queue=name)
+        assert where(world.plan()).keys() == {name}
+
+
+@pytest.mark.parametrize(("evicted", "left"), [("a", 2), ("ab", 0)])
+def test_a_claim_is_given_up_by_a_parent_with_its_last_queue(evicted: str, left: int) -> None:
+    """Its users are to be evicted, and are still there."""
+    world = tree_world()
+    for name in "ab":
+        gang(world, name, 1, "one", queue=name)
+    world.plan()
+    for name in "ab":
+        world.member(f"ns/{name}", 0, claim_use("one"), node="node-0", phase="Running")
+    world.close(world.session(world.progress))
+    snapshot = world.session().snapshot
+    awaited = {uid: pod for uid, pod in world.state.pods.items() if pod.gang and pod.gang[-1] in evicted}
+    has = Accounts().allocations(replace(snapshot, awaited=awaited))
+    devices = has.allocated[:, snapshot.axis[GPUS]]
+    assert [int(devices[has.tree.row(name)]) for name in ("root", "above", "a", "b")] == [left, left, 0, left]
+
+
+def test_an_evicted_gang_keeps_nothing_of_its_min_resources_for_a_claim() -> None:
+    """Another gang uses the claim, too; what was reserved for the first is free for its evictor in the trial."""
+    world = world_of()
+    world.queue("team", capability={"cpu": "3"})
+    claims(world, one=2)
+    for name, least in (("a", {"cpu": "2"}), ("b", None)):
+        key = world.pod_group(name, 1, queue="team")
+        world.change(world.state.groups[key], spec={"min_resources": least})
+        world.member(key, 0, claim_use("one"), node="node-0", phase="Running", requests={"cpu": 1})
+    key = world.gang("next", {"worker": (2, {"cpu": 1})}, queue="team")
+    session = world.session(world.progress)
+    gang, evicted = session.gang(key), session.gang("ns/a")
+    assert gang
+    assert evicted
+    full = session.hooks.is_job_over_queue_capacity
+    assert full.call(gang, session.amounts(session.ask(gang))) is not None
+    Statement(session).evict(evicted, evicted.pods)
+    assert full.call(gang, session.amounts(session.ask(gang))) is None

@@ -1,0 +1,111 @@
+"""Amounts that pods use, by queue, by gang and by user, and what of them counts against the limits of queues."""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TypeVar
+
+from extender.planner.limits import ClaimQueues, LimitedUse, Limits
+from extender.planner.state.amounts import clipped, tally
+from extender.planner.state.minimums import MinResources
+from muster.api.volcano.scheduling import Queue
+from muster.resources.vector import Vector, scale, subtract
+
+K = TypeVar("K", bound=Hashable)
+
+
+@dataclass(slots=True)
+class Use:
+    """Amounts that a queue or gang uses; vectors, as the resources that nodes offer come and go."""
+
+    staying: Vector = field(default_factory=dict)
+    leaving: Vector = field(default_factory=dict)
+    """Amounts of pods that are being deleted."""
+
+    def add(self, amounts: Mapping[str, int], sign: int, *, leaving: bool) -> None:
+        """Add (with sign -1: take off) the amounts of one pod."""
+        for resource, amount in amounts.items():
+            tally(self.leaving if leaving else self.staying, resource, sign * amount)
+
+    def copy(self) -> "Use":
+        """Return a copy."""
+        return Use(dict(self.staying), dict(self.leaving))
+
+
+class QueueUse:
+    """Amounts by queue, by queue and user, and by gang, and what counts against the limits of these queues."""
+
+    def __init__(self, known: Mapping[str, Queue] = MappingProxyType({})) -> None:
+        self.queues: dict[str, Use] = {}
+        """By name, without the queues below it; queues that use nothing are left out."""
+        self.gangs: dict[str, Use] = {}
+        """By key; gangs that use nothing are left out."""
+        self.users: dict[tuple[str, str], Use] = {}
+        """The same by queue and creator, "" for those that are not known."""
+        self.gpus: dict[tuple[str, str], int] = {}
+        """Thousandths of nvidia.com/gpu by queue and node."""
+        self.queue_of: dict[str, str] = {}
+        """Key of a gang whose PodGroup is known → its queue."""
+        self.user_of: dict[str, str] = {}
+        """Key of a gang whose PodGroup is known → its creator."""
+        self.claims = ClaimQueues()
+        self.minimums = MinResources()
+        self._known = known
+        self._limited: LimitedUse | None = None
+
+    @property
+    def limited(self) -> LimitedUse:
+        """The limits of queues and what counts against them, added up again only after `limits_changed`."""
+        if self._limited is None:
+            self._limited = LimitedUse(Limits(self._known), self.claims, self.minimums)
+            for (queue, user), use in self.users.items() if self._limited.limits.bounds else ():
+                for amounts in filter(None, (use.staying, use.leaving)):
+                    self._limited.place(queue, user, amounts)
+            for gang in self.minimums if self._limited.limits.bounds else ():
+                self._limited.place(self.queue_of[gang], self.user_of[gang], self.minimums.rest(gang))
+            self._limited.count_once()
+        return self._limited
+
+    def limits_changed(self) -> None:
+        """Read the limits of all queues at the next question: one has changed, or the tree."""
+        self._limited = None
+
+    def count(
+        self,
+        gang: str | None,
+        queue: str,
+        requests: Mapping[str, int],
+        sign: int,
+        *,
+        leaving: bool = False,
+        user: str = "",
+        claim: str = "",
+    ) -> None:
+        """Add (with sign -1: take off) the room of one pod; `queue` and `user` count until those of its gang do.
+
+        The devices of a `claim` that pods name count beside the minResources of the gang.
+        """
+        amounts = {resource: clipped(amount) for resource, amount in requests.items()}
+        if gang is not None:
+            _add(self.gangs, gang, amounts, sign, leaving=leaving)
+            user = self.user_of.get(gang, user)
+        queue = self.queue_of.get(gang or "", queue)
+        _add(self.queues, queue, amounts, sign, leaving=leaving)
+        _add(self.users, (queue, user), amounts, sign, leaving=leaving)
+        change = scale(amounts, sign) if claim or gang is None else self.minimums.count(gang, amounts, sign)
+        if self._limited is not None:
+            self._limited.place(queue, user, change, claim=claim)
+
+    def reserve(self, gang: str, floor: Vector, used: Vector) -> None:
+        """Charge a gang with pods, which use so much, at least `floor`; empty: what they use."""
+        before = self.minimums.rest(gang)
+        self.minimums.put(gang, floor, used)
+        if self._limited is not None and (change := subtract(self.minimums.rest(gang), before)):
+            self._limited.place(self.queue_of[gang], self.user_of[gang], change)
+
+
+def _add(uses: dict[K, Use], name: K, amounts: Mapping[str, int], sign: int, *, leaving: bool) -> None:
+    use = uses.setdefault(name, Use())
+    use.add(amounts, sign, leaving=leaving)
+    if not use.staying and not use.leaving:
+        del uses[name]
