@@ -20,7 +20,6 @@ from muster.api.kubeflow import runtimepatch, trainer, trainingruntime
 from muster.api.kubernetes import admission, core
 from muster.api.kubernetes.meta import Object
 from muster.api.limits import PODS
-from muster.api.volcano.batch import JOBS, Job
 from muster.resources import faults, spares
 from muster.resources.accelerators import Claims
 from muster.resources.runtime import budget_mistakes, notice_mistakes
@@ -33,8 +32,7 @@ from webhook.lookup import Lookups, Runtime
 from webhook.objects.names import MAX_LABEL, unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node
 from webhook.review import Handler, ReviewVerdict, decode
-from webhook.validate.jobtemplates import check_template
-from webhook.validate.trainjobpods import REFERENCE, check_pods
+from webhook.validate.trainjobpods import REFERENCE, check_jobs, check_pods
 from webhook.validate.trials import may_create_pods
 
 Against = Callable[[trainer.TrainJob, Runtime], Findings]
@@ -58,7 +56,10 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
         job = _read(request.object)
 
         def against(job: trainer.TrainJob, runtime: Runtime) -> Findings:
-            found, compiled = _check_against(job, runtime, framework, target, lookups.claims(request.namespace))
+            claims, queues = lookups.claims(request.namespace), lookups.queues_for(request.namespace)
+            found, compiled = _check_against(job, runtime, framework, target, claims)
+            if compiled and not found.errors:
+                found.errors += check_jobs(job, compiled, framework, queues)
             here = job.spec.managed_by in {None, trainer.CONTROLLER}  # else another cluster has the pods
             if compiled and not found.errors and lookups.dry_runs and here:
                 may_know = partial(may_create_pods, request, lookups.rights)
@@ -120,6 +121,8 @@ def check(job: trainer.TrainJob, namespace: str, lookups: Lookups, against: Agai
         return findings
     findings.warnings += deprecation(runtime, f"{reference.kind} {reference.name}")
     findings.add(against(job, runtime))
+    once = {str(each): each for each in findings.errors}  # what is made of it has its annotations, too
+    findings.errors = list(once.values())
     return findings
 
 
@@ -227,20 +230,7 @@ def _check_against(
     findings = Findings(list(compiled.errors), list(compiled.findings.warnings))
     if compiled.plan:
         findings.errors += _check_host_names(job, compiled.plan)
-    if not findings.errors:
-        findings.errors += _check_jobs(job, compiled, framework)
     return findings, compiled
-
-
-def _check_jobs(job: trainer.TrainJob, compiled: Compiled, framework: Framework) -> Iterator[FieldError]:
-    """Refuse what its runtime and its patches give to the TrainJob's Job, and that Job would be refused for."""
-    reference, own = job.spec.runtime_ref, {f"metadata.annotations[{key}]" for key in job.metadata.annotations}
-    for component in compiled.components:
-        if component.manifest.get("apiVersion") == JOBS.api_version and component.kind == JOBS.kind:
-            for error in check_template(msgspec.convert(component.manifest, Job), framework).errors:
-                if error.path not in own:  # those are checked already
-                    what = f"must do for a Job with {reference.kind} {reference.name} and the patches of the TrainJob"
-                    yield FieldError(REFERENCE, f"{what}: {error}", reference.name)
 
 
 def _check_host_names(job: trainer.TrainJob, plan: Plan) -> Iterator[FieldError]:

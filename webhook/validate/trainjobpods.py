@@ -1,7 +1,7 @@
-"""Trials of the pods of a TrainJob: refusals of the API server, at the TrainJob's own fields.
+"""What is made of a TrainJob would be refused: its workloads by the rules of their kinds, its pods by the API server.
 
-A refused field that the TrainJob does not set comes from its runtime. It belongs to the reference to the runtime, or to
-the patches of the TrainJob where they change that pod set.
+Refusals stand at the TrainJob's own fields. A refused field that it does not set comes from its runtime. It belongs to
+the reference to the runtime, or to the patches of the TrainJob where they change that pod set.
 """
 
 import re
@@ -9,17 +9,23 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from msgspec import to_builtins
+from msgspec import convert, to_builtins
 
 from muster.api import names
-from muster.api.fields import Findings
+from muster.api.fields import FieldError, Findings
 from muster.api.kubeflow import runtimepatch, trainer
 from muster.api.unchecked import find, mapping
-from muster.runtime.plan import Compiled
+from muster.api.volcano.batch import JOBS, Job
+from muster.runtime.framework import Framework
+from muster.runtime.plan import Compiled, Component
 from muster.workloads.kind import pod_templates
 from muster.workloads.table import kind_of
 from webhook.apiserver import DryRuns
+from webhook.lookup import NamespaceQueues
+from webhook.validate.jobtemplates import check_template
 from webhook.validate.trials import MayKnow, Trial, check_trials, pod_to_try, translated
+from webhook.validate.workload import VALIDATED
+from webhook.validate.workload import check as check_workload
 
 REFERENCE = "spec.runtimeRef"
 PATCHES = "spec.runtimePatches"
@@ -32,6 +38,31 @@ _STEPS = {
 """Fields of a TrainJob, and the containers that they are merged into."""
 _RESOURCES = "resources"
 _RESOURCES_PER_NODE = "resourcesPerNode"
+
+
+def check_jobs(
+    job: trainer.TrainJob, compiled: Compiled, framework: Framework, queues: NamespaceQueues
+) -> Iterator[FieldError]:
+    """Refuse what its runtime and its patches give to the workloads of the TrainJob that these would be refused for."""
+    reference, meta = job.spec.runtime_ref, job.metadata
+    own = {f"metadata.{part}[{key}]" for part in ("labels", "annotations") for key in getattr(meta, part)}
+    for component in compiled.components:
+        for error in _mistakes(component, framework, queues):
+            if error.path in own:
+                yield error
+                continue
+            kind = component.kind
+            what = f"must do for a {kind} with {reference.kind} {reference.name} and the patches of the TrainJob"
+            yield FieldError(REFERENCE, f"{what}: {error}", reference.name)
+
+
+def _mistakes(component: Component, framework: Framework, queues: NamespaceQueues) -> list[FieldError]:
+    """Return what a component would be refused for, by the rules of its kind; nothing for other kinds."""
+    manifest = component.manifest
+    kind = kind_of(str(manifest.get("apiVersion", "")), component.kind)
+    if manifest.get("apiVersion") == JOBS.api_version and component.kind == JOBS.kind:
+        return check_template(convert(manifest, Job), framework).errors
+    return check_workload(kind, to_builtins(manifest), queues, framework).errors if kind in VALIDATED else []
 
 
 def check_pods(

@@ -164,6 +164,34 @@ def test_what_pods_would_be_refused_for_is_told_at_the_train_job(
     assert said(reviewer(world, FRAMEWORK, target)(request(train_job(**GIVEN)))) == [told]
 
 
+def made_with(notes: JSON, **spec: Any) -> JSON:
+    """A step whose pods have these annotations, and this in their spec."""
+    job = step()
+    job["template"]["spec"]["template"]["metadata"] = {"annotations": notes}
+    job["template"]["spec"]["template"]["spec"].update(spec)
+    return job
+
+
+WRONG: dict[str, tuple[JSON, str]] = {
+    "a level": (made_with({"muster.dev/topology-required": "a b"}), "annotations[muster.dev/topology-required]"),
+    "a minimum": (made_with({"muster.dev/min-member": "x"}), "annotations[muster.dev/min-member]"),
+    "another pool's scheduler": (made_with({}, schedulerName="muster-b"), "template.spec.schedulerName"),
+}
+
+
+@pytest.mark.parametrize(("made_of", "field"), WRONG.values(), ids=WRONG)
+def test_what_its_job_set_would_be_refused_for_is_told_at_the_train_job(made_of: JSON, field: str) -> None:
+    """By the rules for JobSets, at the runtime that it comes from; once what both have."""
+    job = train_job()
+    job["metadata"]["annotations"] = {"muster.dev/evict-notice": "x"}
+    verdict = reviewer(lookups(runtimes=RuntimeWorld(runtime(made_of))), FRAMEWORK, "JobSet")(request(job))
+    assert [error.path for error in verdict.errors] == [
+        "metadata.annotations[muster.dev/evict-notice]",
+        "spec.runtimeRef",
+    ]
+    assert field in said(verdict)[1]
+
+
 def test_pods_of_another_cluster_are_not_tried() -> None:
     """Its policies are not those of this one."""
     world = lookups(runtimes=RuntimeWorld(runtime()), dry_runs=Refusing("node", "spec.serviceAccountName"))
