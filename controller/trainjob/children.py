@@ -35,6 +35,8 @@ BELIEVED_S = 30.0
 """Time for which a created object, or a Command, counts while no cache shows it."""
 _FAILED_CREATE = frozenset({("Job", "FailedCreate"), ("JobSet", "JobCreationFailed")})
 """Kinds and reasons of Events of a batch/v1 Job that lacks pods, and of a JobSet that lacks Jobs."""
+_CREATED = "SuccessfulCreate"
+"""Reason of the Event of a batch/v1 Job whose pod has been created."""
 TRAIN_JOB_INDEX = "train-job"
 """Index of the store of initializers: `namespace/name` of the TrainJob."""
 
@@ -131,17 +133,18 @@ class ChildSteps:
     def refusal(self, makers: Mapping[str, str], namespace: str, since_s: float) -> str:
         """Return why pods or Jobs cannot be created, by the newest Event of their makers since then; "" without one.
 
-        `makers` are kinds and names; the message begins with them.
+        `makers` are kinds and names; the message begins with them. A later pod ends a refusal.
         """
         found: list[tuple[float, str]] = []
         for kind, name in makers.items():
-            selector = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
+            selector = f"involvedObject.kind={kind},involvedObject.name={name}"
             with suppress(Forbidden):  # the role of an earlier chart
                 events = self._client.list(EVENTS, namespace, field_selector=selector)
-                ours = [each for each in events if (kind, each.reason) in _FAILED_CREATE]
-                found += [
-                    (readable_time(each.last_timestamp) or 0.0, f"{kind} {name}: {each.message}") for each in ours
-                ]
+                for each in events:
+                    failed = (kind, each.reason) in _FAILED_CREATE
+                    if failed or each.reason == _CREATED:
+                        words = f"{kind} {name}: {each.message}" if failed else ""
+                        found.append((readable_time(each.last_timestamp) or 0.0, words))
         return max((each for each in found if each[0] >= since_s), default=(0.0, ""))[1]
 
     def _initializer(self, train_job: TrainJob, name: str) -> IndexedJob | None:

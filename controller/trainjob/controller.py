@@ -43,6 +43,9 @@ BLOCKED_S = 10.0
 """Time until a TrainJob that is blocked is tried again."""
 WITHOUT_PODS_S = 10.0
 """Time after which Events of a batch/v1 Job without pods are read, and read again."""
+RETRIED_S = 1200.0
+"""Age at which a refusal counts no longer. A JobSet's controller tries again after 1,000 s at most, that of Jobs after
+60 s, with an Event each 5 minutes at least."""
 PODS_S = 0.1
 """Delay of the pass after a change of a pod, so that one pass handles the changes of all pods of a TrainJob."""
 DELETION_FAILED = "TrainJobResourcesDeletionFailed"
@@ -260,8 +263,9 @@ class TrainJobs(KindController[TrainJob]):
         for name, since_s in status.without_pods(train_job, children, statuses):
             self.worker.queue.add_after(meta.key, WITHOUT_PODS_S)
             makers = {"Job": name, **({"JobSet": meta.name} if children.job_set else {})}
-            late = self._wall_s() - since_s >= WITHOUT_PODS_S
-            if late and (why := self._steps.refusal(makers, meta.namespace, since_s)):
+            now = self._wall_s()
+            late = now - since_s >= WITHOUT_PODS_S
+            if late and (why := self._steps.refusal(makers, meta.namespace, max(since_s, now - RETRIED_S))):
                 return why
         return ""
 

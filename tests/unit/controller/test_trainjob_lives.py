@@ -349,6 +349,21 @@ def test_pods_of_its_batch_jobs_are_refused(*, of_a_job_set: bool, maker: str, r
     assert world.conditions == []
 
 
+@pytest.mark.parametrize(("refused", "created", "blocked"), [
+    ("08:30:00", "", False), ("08:50:00", "", True), ("08:50:00", "08:50:00", True), ("08:50:00", "08:50:01", False),
+])  # fmt: skip
+def test_a_refusal_that_is_over_blocks_nothing(refused: str, created: str, *, blocked: bool) -> None:
+    """Its Job has a pod since, or has not been refused another for long: it waits for the end of a back-off."""
+    world = fetching()
+    world.submit(**DATASET)
+    job = {"kind": "Job", "name": FETCH}
+    for time, reason in ((refused, "FailedCreate"), (created, "SuccessfulCreate")):
+        event = {"involvedObject": job, "reason": reason, "message": "quota", "lastTimestamp": f"2027-01-15T{time}Z"}
+        world.api.add(EVENTS, {"metadata": {"name": reason.lower()}, **event})
+    world.acts(3600.0)
+    assert bool(world.conditions) is blocked
+
+
 def test_a_job_of_an_earlier_one_is_awaited() -> None:
     """It is about to go: no condition says so."""
     world = World()
