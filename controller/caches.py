@@ -46,7 +46,7 @@ GROUP_INDEX: Final = "group"
 NAMED_INDEX: Final = "named"
 """Index of the pod store: the same of a PodGroup that a pod without a node names, and no controller makes for it."""
 ENDED_INDEX: Final = "ended"
-"""Index of the pod store: the same of pods that have succeeded and still exist."""
+"""Index of the pod store: the same and the phase, of pods that have ended and still exist."""
 NATIVE_INDEX: Final = "native gang"
 """Index of the pod store: the same of pods of a Job that are in its native PodGroup in place of that one."""
 CRON_INDEX: Final = "cron-job"
@@ -113,7 +113,7 @@ def ended_keys(pod: Pod) -> list[str]:
     """The index function."""
     meta = pod.metadata
     ours = is_musters(pod.spec.scheduler_name) and not job_of_pod(meta)
-    return [f"{meta.namespace}/{group_name(meta)}"] if pod.status.phase == "Succeeded" and ours else []
+    return [f"{meta.namespace}/{group_name(meta)} {pod.status.phase}"] if pod.finished and ours else []
 
 
 def native_keys(pod: Pod) -> list[str]:

@@ -13,6 +13,7 @@ from controller.caches import ENDED_INDEX, GROUP_INDEX, NAMED_INDEX, NATIVE_INDE
 from controller.kit import KeyController, Kit
 from controller.live import controller_of, delete, find, find_or_make, owned_by
 from muster.api import names
+from muster.api.grammar import many
 from muster.api.kubernetes.core import NAMESPACES, PODS, Pod
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.pools import is_musters
@@ -93,7 +94,7 @@ class PodGroups(KeyController):
             return
         newest = max(pods, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
         group = self._groups.get(key)
-        ended = len(self._pods.keys_by_index(ENDED_INDEX, key))
+        ended = self._ended(key, "Succeeded")
         fit = (group.metadata.uid if group else "", len(pods), ended, newest.metadata.uid)
         if self._fits.get(key) != fit:
             owner = self._owner(newest.metadata)
@@ -193,20 +194,29 @@ class PodGroups(KeyController):
         if group is None or group.metadata.deletion_timestamp or job_of(group.metadata):
             return
         if _is_of_plain_pods(group.metadata):
+            done, failed = self._ended(key, "Succeeded"), self._ended(key, "Failed")
+            if done + failed >= group.spec.min_member:  # else some were deleted
+                self._complete(group, f"{many(failed, 'pod')} failed" if failed else "")
             delete(self._client, POD_GROUPS, group.metadata)
             return
         owner, rules = self._of_group(group)
         if owner is None or rules is None:
             return  # gone, and the group goes with it
         if rules.is_over and rules.is_over(owner):
-            ending = rules.failure(owner) if rules.failure else ""
-            if (group.status.phase, group.status.ending) != ("Completed", ending):
-                status = {"phase": "Completed", "ending": ending or None}
-                self._patch(group, {"status": status})
+            self._complete(group, rules.failure(owner) if rules.failure else "")
         elif rules.wants_none and rules.wants_none(owner):
             delete(self._client, POD_GROUPS, group.metadata)
         elif rules.is_over:
             self.worker.queue.add_after(key, END_S)
+
+    def _complete(self, group: PodGroup, ending: str) -> None:
+        """Write the end of a gang, for all who report it; `ending` is why it failed."""
+        if (group.status.phase, group.status.ending) != ("Completed", ending):
+            self._patch(group, {"status": {"phase": "Completed", "ending": ending or None}})
+
+    def _ended(self, key: str, phase: str) -> int:
+        """Return the number of pods of a gang that still exist and have ended so."""
+        return len(self._pods.keys_by_index(ENDED_INDEX, f"{key} {phase}"))
 
     def _missing(self, key: str) -> None:
         """Send an event to each pod that names a PodGroup that does not exist."""

@@ -147,8 +147,14 @@ def test_a_gang_waits_for_no_members_that_are_done(world: World, phases: tuple[s
     assert group.spec.min_member == members
 
 
-def test_plain_pods_of_a_group_of_kueue(world: World) -> None:
-    """They start together, and their PodGroup outlives each of them, but not all."""
+@pytest.mark.parametrize(("phases", "end"), [
+    (("", ""), []),
+    (("Succeeded", ""), []),
+    (("Succeeded", "Succeeded"), [""]),
+    (("Succeeded", "Failed"), ["1 pod failed"]),
+])  # fmt: skip
+def test_plain_pods_of_a_group_of_kueue(world: World, phases: tuple[str, str], end: list[str]) -> None:
+    """They start together, and their PodGroup outlives each of them, but not all; its end says how they ended."""
     labels = {names.QUEUE: "default", names.KUEUE_GROUP: "sample"}
     for number in range(2):
         metadata = {"name": f"p{number}", "labels": labels, "annotations": {names.KUEUE_TOTAL: "2"}}
@@ -160,9 +166,14 @@ def test_plain_pods_of_a_group_of_kueue(world: World) -> None:
     assert names.INDEPENDENT not in group.metadata.annotations
     world.groups.put(group)
     for number, left in ((0, 1), (1, 0)):
+        pod = world.pods.get(f"n/p{number}")
         world.pods.discard(f"n/p{number}")
+        if phases[number] and pod:
+            world.pods.put(structs.replace(pod, status=PodStatus(phase=phases[number])))
         world.pod_groups.process("n/podgroup-kueue-sample")
         assert len(world.api.all(POD_GROUPS)) == left
+    written = [group.status for kind, group in world.api.changes(POD_GROUPS) if kind == "MODIFIED"]
+    assert [status.ending for status in written if status.phase == "Completed"] == end
 
 
 PARTS = {
