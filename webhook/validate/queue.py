@@ -9,9 +9,10 @@ and its pods name the scheduler of it, which cannot change. So a tree with gangs
 
 from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
+from itertools import chain
 
 from muster.api import names
-from muster.api.fields import FieldError
+from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.muster.pools import LONGEST_NAME, is_pool_name, words
 from muster.api.volcano.scheduling import Queue
@@ -49,32 +50,38 @@ def reviewer(queues: QueueTreeView) -> Handler:
         if request.operation == "DELETE":
             return ReviewVerdict(errors=list(check_delete(request.name, queues)))
         queue = decode(request.object, Queue)
-        if request.operation == "UPDATE":
-            old = decode(request.old_object, Queue)
-            warnings = unknown_resources(queue, queues, old)
-            errors = [*check_keys(queue, old), *check_update(old, queue, queues)]
-            return ReviewVerdict(errors=errors, warnings=warnings)
-        errors = [*check_keys(queue), *check_pool(queue, queues), *check(queue, queues)]
-        return ReviewVerdict(errors=errors, warnings=unknown_resources(queue, queues))
+        old = decode(request.old_object, Queue) if request.operation == "UPDATE" else None
+        changed = check_update(old, queue, queues) if old else chain(check_pool(queue, queues), check(queue, queues))
+        findings = check_keys(queue, old)
+        findings.add(Findings(list(changed), unknown_resources(queue, queues, old)))
+        return ReviewVerdict.found(findings)
 
     return review
 
 
-def check_keys(new: Queue, old: Queue | None = None) -> Iterator[FieldError]:
-    """Refuse new keys under `muster.dev/` that a Queue does not have: a misspelt limit would limit nothing."""
-    kept = {*old.metadata.labels, *old.metadata.annotations} if old else set[str]()
+def check_keys(new: Queue, old: Queue | None = None) -> Findings:
+    """Refuse new keys that are nearly those of a Queue: a misspelt limit would limit nothing.
+
+    Warn of others under `muster.dev/`: a backup may have those of another version.
+    """
+    kept, found = {*old.metadata.labels, *old.metadata.annotations} if old else set[str](), Findings()
     for place, known, given in (
         ("labels", {names.NODE_POOL}, new.metadata.labels),
         ("annotations", names.QUEUE_KEYS, new.metadata.annotations),
     ):
-        for key in given.keys() - known - kept - WRITTEN:
+        for key in sorted(given.keys() - known - kept - WRITTEN):
             if key.startswith(f"{names.DOMAIN}/"):
                 near = get_close_matches(key, sorted(known), n=1, cutoff=_CLOSE)
-                advice = f"did you mean {near[0]}?" if near else f"a Queue has {', '.join(sorted(known))}"
+                advice = f"did you mean {near[0]}?" if near else ""
                 if key in _KEYS:
                     advice = f"it is {'an annotation' if place == 'labels' else 'a label'}"
-                message = f"is no {place[:-1]} of a Queue that Muster knows, so it has no effect; {advice}"
-                yield FieldError(f"metadata.{place}[{key}]", message, given[key])
+                path = f"metadata.{place}[{key}]"
+                what = f"is no {place[:-1]} of a Queue that Muster knows, so it has no effect"
+                if advice:
+                    found.errors.append(FieldError(path, f"{what}; {advice}", given[key]))
+                else:
+                    found.warnings.append(f"{path}: {what}; a Queue has {', '.join(sorted(known))}")
+    return found
 
 
 def check_delete(name: str, queues: QueueTreeView) -> Iterator[FieldError]:

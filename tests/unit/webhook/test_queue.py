@@ -52,8 +52,6 @@ BAD = {
         "no annotation of a Queue that Muster knows, so it has no effect; did you mean muster.dev/max-per-user?"),
     "a key in the plural": (a_queue(annotations={"muster.dev/budgets": "cpu=1h/day"}),
         "metadata.annotations[muster.dev/budgets]", "did you mean muster.dev/budget?"),
-    "a key of pods": (a_queue(annotations={"muster.dev/rank": "1"}), "metadata.annotations[muster.dev/rank]",
-        "a Queue has muster.dev/"),
     "an annotation as a label": ({"metadata": {"name": "new", "labels": {"muster.dev/budget": "x"}}, "spec": {}},
         "metadata.labels[muster.dev/budget]", "it is an annotation"),
     "too deep": (a_queue(parent="e"), "spec.parent", "exceeds the maximum allowed depth of 5: at most 5 levels"),
@@ -198,6 +196,18 @@ JOB: JSON = {"metadata": {"name": "x", "uid": "u"}, "spec": {"queue": "e"}}
 OF_THE_JOB: JSON = {
     "apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job", "name": "x", "uid": "u", "controller": True,
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("key", ["muster.dev/rank", "muster.dev/of-another-version"])
+def test_a_key_that_is_like_none_of_a_queue_is_warned_of(key: str) -> None:
+    """So that a backup of another version can be restored."""
+    verdict = queue.reviewer(QueueTree())(request(a_queue(annotations={key: "1"})))
+    [warning] = verdict.warnings
+    assert not verdict.errors
+    assert (
+        f"annotations[{key}]: is no annotation of a Queue that Muster knows, so it has no effect; a Queue has"
+        in warning
+    )
 
 
 def a_group(name: str, *owners: JSON, **metadata: object) -> JSON:
