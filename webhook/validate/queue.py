@@ -60,10 +60,7 @@ def reviewer(queues: QueueTreeView) -> Handler:
 
 
 def check_keys(new: Queue, old: Queue | None = None) -> Findings:
-    """Refuse new keys that are nearly those of a Queue: a misspelt limit would limit nothing.
-
-    Warn of others under `muster.dev/`: a backup may have those of another version.
-    """
+    """Refuse new keys that are nearly a Queue's: a misspelt limit limits nothing. Warn of others, as of old versions."""
     kept, found = {*old.metadata.labels, *old.metadata.annotations} if old else set[str](), Findings()
     for place, known, given in (
         ("labels", {names.NODE_POOL}, new.metadata.labels),
@@ -71,10 +68,9 @@ def check_keys(new: Queue, old: Queue | None = None) -> Findings:
     ):
         for key in sorted(given.keys() - known - kept - WRITTEN):
             if key.startswith(f"{names.DOMAIN}/"):
-                near = get_close_matches(key, sorted(known), n=1, cutoff=_CLOSE)
-                advice = f"did you mean {near[0]}?" if near else ""
-                if key in _KEYS:
-                    advice = f"it is {'an annotation' if place == 'labels' else 'a label'}"
+                advice = f"it is {'an annotation' if place == 'labels' else 'a label'}" if key in _KEYS else ""
+                for near in [] if advice else get_close_matches(key, sorted(known), n=1, cutoff=_CLOSE):
+                    advice = f"did you mean {near}?"
                 path = f"metadata.{place}[{key}]"
                 what = f"is no {place[:-1]} of a Queue that Muster knows, so it has no effect"
                 if advice:
