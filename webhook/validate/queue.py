@@ -60,7 +60,7 @@ def reviewer(queues: QueueTreeView) -> Handler:
 
 
 def check_keys(new: Queue, old: Queue | None = None) -> Findings:
-    """Refuse new keys that are nearly a Queue's: a misspelt limit limits nothing. Warn of others, as of old versions."""
+    """Refuse new keys that are nearly a Queue's: a misspelt limit limits nothing. Warn of others: of old versions."""
     kept, found = {*old.metadata.labels, *old.metadata.annotations} if old else set[str](), Findings()
     for place, known, given in (
         ("labels", {names.NODE_POOL}, new.metadata.labels),
