@@ -89,6 +89,9 @@ class QueueController(KindController[Queue]):
         for group in (old, new):
             if group:
                 self.worker.queue.add_after(queue_names(group)[0], COUNT_EVERY_S)
+        if new and (old is None or old.spec.queue != new.spec.queue):
+            for queue in self._usage.moved(new.metadata.key, queue_names(new)[0]):
+                self._requeue_with_parents(queue)
 
     def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
         """Have the queues of a native PodGroup counted in the same way, while it is a gang of Muster's."""

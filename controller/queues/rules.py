@@ -3,8 +3,8 @@
 A queue that is to be closed while gangs are in it is Closing until they are gone. Closing a queue closes the queues
 below it, and these open again with it; an annotation distinguishes them from those that were closed by a Command.
 
-A pod counts while it has a node and has not finished, with its present amounts, for the queue of its gang at its
-binding.
+A pod counts while it has a node and has not finished, with its present amounts, for the queue of its gang. A pod
+without a PodGroup counts for the queue that it named when it was first seen with its node.
 """
 
 import threading
@@ -104,7 +104,10 @@ class RequestsByQueue:
     def __init__(self, group: Callable[[str], PodGroup | None]) -> None:
         self._group = group
         self._lock = threading.Lock()
-        self._pods: dict[str, tuple[str, Vector]] = {}
+        self._pods: dict[str, tuple[str, Vector, str]] = {}
+        """UID → queue, amounts, and key of the gang; empty without one."""
+        self._members: dict[str, set[str]] = {}
+        """Key of a gang → UIDs."""
         self._queues: dict[str, Vector] = {}
 
     def pod_seen(self, pod: Pod, *, gone: bool) -> str | None:
@@ -124,16 +127,26 @@ class RequestsByQueue:
         with self._lock:
             if uid in self._pods:  # it has been resized
                 self._drop(uid)
-            self._pods[uid] = queue, requests
-            self._queues[queue] = add(self._queues.get(queue, {}), requests)
+            self._put(uid, queue, requests, _gang(pod))
         return queue
+
+    def moved(self, gang: str, queue: str) -> set[str]:
+        """Count the pods of a gang for the queue that it is in now; return the queues whose sums have changed by it."""
+        changed = set[str]()
+        with self._lock:
+            for uid in [*self._members.get(gang, ())]:
+                left, requests, _ = self._pods[uid]
+                if left != queue:
+                    changed |= {self._drop(uid), queue}
+                    self._put(uid, queue, requests, gang)
+        return changed
 
     def queue_of(self, pod: Pod) -> str | None:
         """Return the queue of the pod's gang; None if the pod is not charged."""
-        queue, gang = charged_queue(pod), gang_of(pod)
+        queue, gang = charged_queue(pod), _gang(pod)
         if queue is None or not gang:
             return queue
-        group = self._group(f"{pod.metadata.namespace}/{gang}")
+        group = self._group(gang)
         return (group.spec.queue or names.DEFAULT_QUEUE) if group else queue
 
     def forget_others(self, present: Callable[[], set[str]]) -> None:
@@ -145,8 +158,18 @@ class RequestsByQueue:
                 if uid in self._pods:
                     self._drop(uid)
 
+    def _put(self, uid: str, queue: str, requests: Vector, gang: str) -> None:
+        self._pods[uid] = queue, requests, gang
+        self._queues[queue] = add(self._queues.get(queue, {}), requests)
+        if gang:
+            self._members.setdefault(gang, set()).add(uid)
+
     def _drop(self, uid: str) -> str:
-        queue, requests = self._pods.pop(uid)
+        queue, requests, gang = self._pods.pop(uid)
+        if gang:
+            self._members[gang].discard(uid)
+            if not self._members[gang]:
+                del self._members[gang]
         left = subtract(self._queues[queue], requests)
         self._queues[queue] = {name: amount for name, amount in left.items() if amount}
         return queue
@@ -155,3 +178,8 @@ class RequestsByQueue:
         """Return the requests of the queue's own pods."""
         with self._lock:
             return dict(self._queues.get(queue, {}))
+
+
+def _gang(pod: Pod) -> str:
+    name = gang_of(pod)
+    return f"{pod.metadata.namespace}/{name}" if name else ""

@@ -81,7 +81,7 @@ def test_the_queue_of_a_member_is_noted_where_its_podgroup_is_not_known() -> Non
 
 
 def test_a_pod_counts_from_its_binding_to_its_end() -> None:
-    """For the queue of its gang at its binding, with its present amounts, once however often it is seen."""
+    """For the queue of its gang, with its present amounts, once however often it is seen."""
     world = World()
     assert world.seen(pod("a", "n", node=""), pod("a", "n"), pod("a", "n")) == [None, "q", None]
     world.queues["n/g"] = "r"
@@ -90,6 +90,22 @@ def test_a_pod_counts_from_its_binding_to_its_end() -> None:
     assert world.seen(pod("a", "n", phase="Succeeded"), pod("a", "n", phase="Succeeded")) == ["q", None]
     assert world.seen(pod("b", "n"), gone=True) == ["r"]
     assert (world.of("q"), world.of("r")) == ((0, 0, 0), (0, 0, 0))
+
+
+def test_the_members_follow_their_gang_to_another_queue() -> None:
+    """Also those that were counted before their PodGroup was known; a pod of no gang stays."""
+    world = World()
+    world.queues.clear()
+    world.seen(pod("a", "n"), pod("b", "n"), pod("c", "n", ""), pod("d", "m"))
+    assert world.usage.moved("n/g", "q") == {"default", "q"}
+    assert world.usage.moved("n/g", "q") == set()
+    assert world.usage.moved("n/g", "r") == {"q", "r"}
+    assert (world.of("q"), world.of("r"), world.of("default")) == ((0, 0, 0), (2, 2000, 2000), (2, 2000, 2000))
+    assert world.seen(pod("a", "n"), gone=True) == ["r"]
+    assert world.usage.moved("n/g", "q") == {"q", "r"}
+    assert world.seen(pod("b", "n"), gone=True) == ["q"]
+    assert not world.usage._pods.keys() - {"c", "d"}
+    assert world.usage._members == {"m/g": {"d"}}
 
 
 def test_what_has_gone_unseen_counts_no_more() -> None:
