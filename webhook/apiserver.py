@@ -23,6 +23,7 @@ from msgspec import field
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes import admission, core, meta, reviews
 from muster.api.kubernetes.devices import DeviceClaim
+from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.kube.claims import read_claim
 from muster.kube.client import Client
 from muster.kube.errors import AlreadyExists, APIError, BadRequest, Forbidden, Invalid, NamespaceEnds, NotFound
@@ -97,6 +98,15 @@ class Services:
             return self._client.get(_SERVICES, name, namespace, timeout_s=review.time_left()).spec.cluster_ip
         except NotFound:
             return None
+
+
+def read_placement(client: Client, name: str, namespace: str) -> Placement | None:
+    """Return the placement of a gang, or None if it has none; APIError if that is not known."""
+    count_question()
+    try:
+        return client.get(PLACEMENTS, name, namespace, timeout_s=review.time_left())
+    except NotFound:
+        return None
 
 
 def _entry_key(_: object, namespace: str, entry: core.PodResourceClaim) -> tuple[str, ...]:

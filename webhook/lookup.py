@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from cachetools import TTLCache
@@ -28,6 +29,7 @@ from muster.api.kubeflow.trainingruntime import (
 from muster.api.kubernetes.core import NAMESPACES, Namespace
 from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS
+from muster.api.muster.placement import Placement
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
@@ -41,7 +43,7 @@ from muster.volcano.access import NamespaceObstacle, barrier
 from muster.workloads.adapter import OwnerError
 from muster.workloads.table import CONTROLLERS, gang_rules, source_of
 from webhook import review
-from webhook.apiserver import DeviceClaims, DryRuns, Rights, Services
+from webhook.apiserver import DeviceClaims, DryRuns, Rights, Services, read_placement
 from webhook.senders import count_question
 
 T = TypeVar("T", bound=Object)
@@ -141,6 +143,8 @@ class Lookups:
     """None without an API server that has Services."""
     claims: Callable[[str], Claims] = lambda _namespace: no_claims
     """The requests of the claims of a namespace's pods."""
+    placements: Callable[[str, str], Placement | None] | None = None
+    """The placement of a name in a namespace, as the API server has it now; None without an API server."""
     native_groups: Callable[[], bool] | None = None
     """True while gangs are published as Kubernetes' own PodGroups; None if they never are."""
 
@@ -288,8 +292,10 @@ class ClusterLookups:
         namespaces, runtimes = NamespaceLookup(client), RuntimeLookup(client)
         dry_runs, rights, services = DryRuns(client), Rights(client), Services(client)
         served = Served(client, NATIVE_POD_GROUPS) if native else None
-        claims = DeviceClaims(client).of
-        self.lookups = Lookups(queues, owners, namespaces, runtimes, dry_runs, rights, services, claims, served)
+        claims, placements = DeviceClaims(client).of, partial(read_placement, client)
+        self.lookups = Lookups(
+            queues, owners, namespaces, runtimes, dry_runs, rights, services, claims, placements, served
+        )
         self.caches: list[Cached[Any]] = [
             queues,
             namespaces,

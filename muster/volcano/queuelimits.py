@@ -20,6 +20,7 @@ from muster.api import names
 from muster.api.fields import FieldError
 from muster.api.limits import LIMIT_WINDOWS, RESOURCES
 from muster.api.muster.usage import PERIODS, Period
+from muster.api.volcano.scheduling import Queue
 from muster.resources.quantity import parse
 from muster.resources.vector import MILLI, Vector
 from muster.volcano.schedule import ScheduleError, zone_of
@@ -131,6 +132,12 @@ def limits_of(annotations: Mapping[str, str]) -> QueueLimits:
     """Return the limits in these annotations of a Queue, without those that cannot be read."""
     texts = tuple(annotations.get(key, "") for key in names.QUEUE_LIMIT_KEYS)
     return _limits(texts) if any(texts) else NONE
+
+
+def has_limits(queue: Queue) -> bool:
+    """Return True for a queue with a limit of its own that can keep a gang from starting."""
+    limits = limits_of(queue.metadata.annotations)
+    return bool(queue.spec.capability or (limits if limits.enforced else limits._replace(budgets=())))
 
 
 def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:

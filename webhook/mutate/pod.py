@@ -30,10 +30,11 @@ from webhook.mutate.podreview import PodReview
 from webhook.mutate.resourcegroup import assign, group_of_pod
 from webhook.mutate.scheduling import add_requested_gate, hold_member, mark, set_scheduler, share_gpus
 from webhook.mutate.shape import shape
-from webhook.objects.names import unknown_keys, unknown_queue
+from webhook.objects.names import unknown_keys, unknown_queue, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.patch import Why
 from webhook.review import Handler, ReviewVerdict, generic
+from webhook.senders import is_controller
 
 _REFUSED_WITH = "evictionResponders"
 """A field with which the API server refuses members of a group."""
@@ -45,7 +46,9 @@ def reviewer(
     """Return the handler for pods, on CREATE. A second review of a pod changes nothing."""
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
-        return mutate(generic(request.object), request.namespace, lookups, framework, marks=marks, groups=groups)
+        ours = not request.user_info.username or is_controller(request, owned=True)
+        pod = generic(request.object)
+        return mutate(pod, request.namespace, lookups, framework, marks=marks, groups=groups, believed=ours)
 
     return review
 
@@ -58,8 +61,12 @@ def mutate(
     *,
     marks: bool = False,
     groups: Sequence[ResourceGroup] = (),
+    believed: bool = True,
 ) -> ReviewVerdict:
-    """Return a patch, or errors; `namespace` is the review's, as the pod's own may be empty."""
+    """Return a patch, or errors; `namespace` is the review's, as the pod's own may be empty.
+
+    `believed`: the sender may be the controller that the pod names; a user may name one, too.
+    """
     meta = msgspec.convert(pod.get("metadata") or {}, ObjectMeta)
     if optin.opted_out(meta.labels):
         return ReviewVerdict()
@@ -71,7 +78,7 @@ def mutate(
         assign(review.spec, review.group, review.patch, "spec")
     review.opt_in = _opt_in(review, lookups.namespaces)
     if review.opt_in:
-        review.errors += _queue_errors(review, review.opt_in, lookups)
+        review.errors += _queue_errors(review, review.opt_in, lookups, believed=believed)
         review.pool = pool_of_queue(review.opt_in.queue, lookups.queues.get)
         review.errors += wrong_scheduler("spec.schedulerName", review.scheduler, review.opt_in.queue, lookups.queues)
         if meta.controller is None:
@@ -89,14 +96,17 @@ def mutate(
     return review.verdict
 
 
-def _queue_errors(review: PodReview, opt_in: OptIn, lookups: Lookups) -> list[FieldError]:
+def _queue_errors(review: PodReview, opt_in: OptIn, lookups: Lookups, *, believed: bool) -> list[FieldError]:
     """Refuse a queue that does not exist, or is not for the namespace.
 
-    One that was closed, or restricted, after its workload was admitted still takes the pods: the planner decides.
+    One that was closed, or restricted, after its workload was admitted still takes the pods: the planner decides. A
+    user's pod that names a workload as its owner could pass for one of these, so that its queue has to be open.
     """
-    queues = lookups.queues_for(review.namespace)
+    queues, owned = lookups.queues_for(review.namespace), review.meta.controller is not None
+    if owned and not believed:
+        return unusable_queue(opt_in.path, opt_in.queue, queues)
     errors = unknown_queue(opt_in.path, opt_in.queue, queues)
-    if not errors and review.meta.controller is None:
+    if not errors and not owned:
         with suppress(APIError):  # so that pods can be created while namespaces cannot be read
             errors = queues.refusal(opt_in.path, opt_in.queue)
     return errors

@@ -2,11 +2,13 @@
 
 A user's own needs an open queue. A controller's may also enter a queue that is Closing: its pods come anyway, e.g. when
 a Deployment is updated, and without a queue they would count nowhere. The PodGroup of a Volcano Job, whose queue was
-checked with the Job, needs no more than a queue that exists. In every case the queue is for its namespace.
+checked with the Job, needs no more than a queue that exists. In every case the queue is for its namespace. The sender
+decides whose it is: every user can write a reference to an owner.
 
-A PodGroup that moves needs what a new one needs. That of a Volcano Job stays in the queue where the Job was admitted,
-as the Job itself does: it can only move back there. The minResources of a PodGroup that its queue has admitted do not
-grow.
+A PodGroup that moves needs what a user's new one needs. That of a Volcano Job stays in the queue where the Job was
+admitted, as the Job itself does: it can only move back there. The planner asks limits of queues before a gang starts,
+so a gang that has its nodes already does not move to a queue with limits, unless an administrator moves it. The
+minResources of a PodGroup that its queue has admitted do not grow.
 """
 
 from collections.abc import Iterator
@@ -15,8 +17,9 @@ import msgspec
 
 from muster.api import names
 from muster.api.fields import FieldError
-from muster.api.kubernetes import admission, meta
+from muster.api.kubernetes import admission, meta, reviews
 from muster.api.limits import PODS, SUB_GROUPS
+from muster.api.muster.placement import PLACEMENTS
 from muster.api.muster.pools import pool_of, words
 from muster.api.volcano import batch, scheduling
 from muster.kube.lean import too_long
@@ -25,14 +28,19 @@ from muster.resources.quantity import parse
 from muster.resources.runtime import notice_mistakes
 from muster.resources.topology import mistakes
 from muster.resources.vector import CPU
+from muster.volcano.access import lineage
+from muster.volcano.queuelimits import has_limits
 from muster.volcano.tasks import queue_of
 from muster.workloads.table import holds_min_resources
 from webhook.lookup import Lookups, NamespaceQueues, Owners
 from webhook.objects.names import unknown_keys, unknown_queue, unusable_queue
 from webhook.objects.pools import wrong_label
 from webhook.review import Handler, ReviewVerdict, decode
+from webhook.senders import is_controller
 
 _SYSTEM = "system-"
+_CHARGE = reviews.ResourceAttributes(verb="charge", group=PLACEMENTS.group, resource=PLACEMENTS.plural)
+"""The right to decide what is charged: by it an administrator moves gangs that have their nodes."""
 
 
 def reviewer(lookups: Lookups) -> Handler:
@@ -42,7 +50,8 @@ def reviewer(lookups: Lookups) -> Handler:
         group = decode(request.object, scheduling.PodGroup)
         usable = lookups.queues_for(request.namespace)
         if request.operation != "UPDATE":
-            return ReviewVerdict(errors=[*too_long(request.object), *check(group, usable)], warnings=warn(group))
+            owner = _owner(request, group)
+            return ReviewVerdict(errors=[*too_long(request.object), *check(group, usable, owner)], warnings=warn(group))
         old = decode(request.old_object, scheduling.PodGroup)
         if group.metadata.deletion_timestamp:
             return ReviewVerdict()
@@ -56,18 +65,28 @@ def reviewer(lookups: Lookups) -> Handler:
             return ReviewVerdict(
                 errors=[FieldError(f"metadata.labels[{names.NODE_POOL}]", message, _pool(group), "Forbidden")]
             )
-        return ReviewVerdict(errors=_move_errors(old, group, request.namespace, usable, lookups.owners))
+        errors = _move_errors(old, group, request.namespace, usable, lookups.owners)
+        return ReviewVerdict(errors=errors or _limit_errors(request, old, group, lookups))
 
     return review
 
 
-def check(group: scheduling.PodGroup, queues: NamespaceQueues) -> Iterator[FieldError]:
-    """Yield everything that is wrong with a new PodGroup."""
+def _owner(request: admission.AdmissionRequest, group: scheduling.PodGroup) -> meta.OwnerReference | None:
+    """Return the owner of a PodGroup that a controller sends; offline, where no user is known, any owner."""
+    owner = group.metadata.controller
+    believed = owner and (not request.user_info.username or is_controller(request, owned=True))
+    return owner if believed else None
+
+
+def check(
+    group: scheduling.PodGroup, queues: NamespaceQueues, owner: meta.OwnerReference | None
+) -> Iterator[FieldError]:
+    """Yield everything that is wrong with a new PodGroup of this owner."""
     spec = group.spec
-    wrong = _queue_errors(_queue(group), group.metadata.controller, queues)
+    wrong = _queue_errors(_queue(group), owner, queues)
     yield from wrong or wrong_label(_pool(group), _queue(group), queues)
     yield from check_network_topology(spec.network_topology, "spec.networkTopology")
-    if group.metadata.controller is None:  # else they are its workload's, and were checked there
+    if owner is None:  # else they are its workload's, and were checked there
         yield from mistakes(group.metadata.annotations, "metadata.annotations")
         yield from spares.mistakes(group.metadata.annotations, "metadata.annotations")
         yield from notice_mistakes(group.metadata.annotations, "metadata.annotations")
@@ -153,8 +172,36 @@ def _move_errors(
                 "and stays in it; create the Job again in another queue"
             )
             return [FieldError("spec.queue", message, _queue(group))]
-    wrong = _queue_errors(_queue(group), group.metadata.controller, queues)
+    wrong = unusable_queue("spec.queue", _queue(group), queues)
     return wrong or wrong_label(_pool(group), _queue(group), queues)
+
+
+def _limit_errors(
+    request: admission.AdmissionRequest, old: scheduling.PodGroup, group: scheduling.PodGroup, lookups: Lookups
+) -> list[FieldError]:
+    """Refuse to move a gang that has its nodes to a queue with limits, or below one, that it is not in already."""
+    before, after = (lineage(_queue(each), lookups.queues.get) for each in (old, group))
+    left = {queue.metadata.name for queue in before}
+    limited = next((queue for queue in after if queue.metadata.name not in left and has_limits(queue)), None)
+    if limited is None or not _has_nodes(old, request.namespace, lookups):
+        return []
+    user = request.user_info
+    if not user.username or lookups.rights is None or lookups.rights.allows(user, _CHARGE):
+        return []
+    message = (
+        f"must stay {_queue(old)!r}: the gang has its nodes, and the limits of queue {limited.metadata.name!r} are "
+        "asked before a gang starts; delete its workload and create it in the other queue, or have an administrator "
+        "move it (`kubectl auth can-i charge placements.muster.dev -A`)"
+    )
+    return [FieldError("spec.queue", message, _queue(group), "Forbidden")]
+
+
+def _has_nodes(group: scheduling.PodGroup, namespace: str, lookups: Lookups) -> bool:
+    """Return True for a gang with a placement, which no tenant can write, unlike the status of a PodGroup."""
+    if names.PLACEMENT in group.metadata.annotations:
+        return True
+    placement = lookups.placements(group.metadata.name, namespace) if lookups.placements else None
+    return placement is not None and placement.status.phase not in {"Abandoned", "Reserved"}
 
 
 def _queue_errors(name: str, owner: meta.OwnerReference | None, queues: NamespaceQueues) -> list[FieldError]:

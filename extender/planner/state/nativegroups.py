@@ -17,7 +17,7 @@ from extender.planner.state.pods import PodRecord
 from muster.api.kubernetes.meta import Object
 from muster.api.kubernetes.scheduling import NATIVE_POD_GROUPS, CompositePodGroup, NativePodGroup, Workload
 from muster.api.muster.gang import native_gang
-from muster.api.muster.native import as_group, binds_parts, is_native, pool_told, queue_of
+from muster.api.muster.native import as_group, binds_parts, held_queue, is_native, pool_told, queue_of
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 
 MOST_LEVELS = 8
@@ -165,7 +165,9 @@ class NativeGroups:
         return True
 
     def _queue(self, key: str, group: NativePodGroup) -> str:
-        """Return its queue: by the group, its Workload, its pods (which have the label of their Job), its namespace."""
+        """Return its queue: by its nodes, the group, its Workload, its pods (as their Job has it), its namespace."""
+        if held := held_queue(group):
+            return held
         workload = self._workloads.get(_workload_of(group))
         _, of_pods = self._told.get(key, (("", ""), ""))
         of_workload = queue_of(workload) if workload else ""

@@ -154,10 +154,22 @@ def pool_told(native: scheduling.NativePodGroup) -> str:
 def counted_in(native: scheduling.NativePodGroup) -> str:
     """Return the queue in whose status the group is one of the gangs; empty while it is no gang of Muster's.
 
-    That is the queue that it names itself, else the one that stands with its phase, which only the planner finds out.
+    While it waits that is the queue that it names itself, else the one that stands with its phase, which only the
+    planner finds out.
     """
     told = next((each for each in native.status.conditions if each.type == PHASE), None)
-    return (queue_of(native) or _words_of(told).get("queue") or names.DEFAULT_QUEUE) if told is not None else ""
+    if told is None:
+        return ""
+    return held_queue(native) or queue_of(native) or _words_of(told).get("queue") or names.DEFAULT_QUEUE
+
+
+def held_queue(native: scheduling.NativePodGroup) -> str:
+    """Return the queue in which a gang has its nodes; empty if it has none.
+
+    No admission checks the labels of native groups, so a label that is written meanwhile counts at the next start.
+    """
+    told = next((each for each in native.status.conditions if each.type == PHASE), None)
+    return _words_of(told).get("queue", "") if told is not None and told.reason in {"Running", "Unknown"} else ""
 
 
 def conditions_of(

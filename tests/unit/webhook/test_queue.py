@@ -1,12 +1,17 @@
 """Queues and PodGroups that could not work are refused, in words of Volcano's webhook, which tools look for."""
 
+from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 from webhook_world import JSON, DownWorld, OwnerWorld, QueueTree, QueueWorld, apply, lookups, request
 
+from muster.api import names
+from muster.api.kubernetes.admission import UserInfo
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.muster.placement import Placement
 from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig
@@ -14,6 +19,7 @@ from webhook.lookup import QueueLookup
 from webhook.mutate import queues as mutate_queues
 from webhook.validate import podgroup, queue
 
+MINE = "system:serviceaccount:team:robot"
 SIZED = QueueTree({"metadata": {"name": "root"}, "spec": {}, "status": {"largestNode": {"nvidia.com/gpu": 8}}})
 QUEUES = QueueWorld(a=("root", "Open"), b=("a", "Open"), c=("b", ""), d=("c", ""), e=("d", ""), shut=("root", "Closed"),
                     closing=("root", "Closing"), parent=("root", "Closing"), leaf=("parent", "Closing"))  # fmt: skip
@@ -184,12 +190,17 @@ def test_deletion_of_a_parent_whose_child_is_gone(now: Queue | None, monkeypatch
     ("parent", "apps/v1", True),
     ("nowhere", "apps/v1", True),
 ])  # fmt: skip
-def test_pod_group(name: str, owner: str, refused: bool) -> None:  # noqa: FBT001 - a column of the table
-    """A user's needs an open leaf, a controller's may enter a closing one; a Volcano Job, which was asked, any."""
+@pytest.mark.parametrize("user", ["", "system:serviceaccount:muster-system:muster-controller", "eve", MINE])
+def test_pod_group(name: str, owner: str, refused: bool, user: str) -> None:  # noqa: FBT001 - a column of the table
+    """A user's needs an open leaf, a controller's may enter a closing one; a Volcano Job, which was asked, any.
+
+    A user who names an owner is a user all the same.
+    """
     reference = {"apiVersion": owner, "kind": "Job", "name": "x", "uid": "u", "controller": True}
     metadata: JSON = {"name": "g", "ownerReferences": [reference] if owner else []}
-    verdict = podgroup.reviewer(lookups(QUEUES))(request({"metadata": metadata, "spec": {"queue": name}}))
-    assert bool(verdict.errors) == refused
+    group = {"metadata": metadata, "spec": {"queue": name}}
+    verdict = podgroup.reviewer(lookups(QUEUES))(request(group, user_info=UserInfo(username=user)))
+    assert bool(verdict.errors) == (refused or (user in {"eve", MINE} and name != "e"))
 
 
 JOB: JSON = {"metadata": {"name": "x", "uid": "u"}, "spec": {"queue": "e"}}
@@ -210,6 +221,9 @@ def test_a_key_that_is_like_none_of_a_queue_is_warned_of(key: str) -> None:
     )
 
 
+OF_A_SET: JSON = {**OF_THE_JOB, "apiVersion": "apps/v1", "kind": "ReplicaSet"}
+
+
 def a_group(name: str, *owners: JSON, **metadata: object) -> JSON:
     """A PodGroup in this queue."""
     return {"metadata": {"name": "g", "ownerReferences": [*owners], **metadata}, "spec": {"queue": name}}
@@ -220,6 +234,7 @@ def a_group(name: str, *owners: JSON, **metadata: object) -> JSON:
     (a_group("e"), a_group("a"), "can only submit job to leaf queue"),
     (a_group("e"), a_group("nowhere"), "unable to find job queue"),
     (a_group("e"), a_group("default"), ""),
+    (a_group("e", OF_A_SET), a_group("closing", OF_A_SET), "`closing` status is `Closing`"),
     (a_group("shut"), a_group("shut", finalizers=["x"]), ""),
     (a_group("e"), a_group("shut", deletionTimestamp="2026-01-01T00:00:00Z"), ""),
     (a_group(""), a_group("default"), ""),
@@ -262,6 +277,34 @@ def test_min_resources_of_an_admitted_pod_group_do_not_grow(old: JSON, new: JSON
     errors = podgroup.reviewer(lookups(QUEUES, OwnerWorld(JOB)))(request(new, "UPDATE", old)).errors
     assert [error.path.partition("[")[0] for error in errors] == ["spec.minResources"] * bool(words)
     assert words in "".join(map(str, errors))
+
+
+LIMITED = QueueTree(
+    a_queue("root", ""), a_queue("free"), a_queue("one", capability={"nvidia.com/gpu": 8}), a_queue("below", "one"),
+    a_queue("beside", "one"), *(a_queue(key, annotations={f"muster.dev/{key}": text}) for key, text in {
+        "max-per-user": "cpu=1", "max-by-model": "H100=1", "limit-windows": "Mon-Sun 00:00-24:00 cpu=1"}.items()),
+    a_queue("warned", annotations={"muster.dev/budget": "cpu=1h/day", "muster.dev/budget-mode": "warn"}),
+    a_queue("spent", annotations={"muster.dev/budget": "cpu=1h/day", "muster.dev/budget-mode": "enforce"}),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "to", ["free", "warned", "below", "beside", "max-per-user", "max-by-model", "limit-windows", "spent"]
+)
+@pytest.mark.parametrize("was", ["free", "below"])
+def test_a_gang_that_has_its_nodes_passes_no_limit_by_a_move(was: str, to: str) -> None:
+    """Limits are asked before a gang starts: 32 GPUs would fit into two queues of 8. An administrator may move it."""
+    above = {"below", "beside"} if was == "below" else set()  # the limit above both counts the gang already
+    limited = to not in {"free", "warned", *above}
+    holding = {"Planned": True, "Binding": True, "Bound": True, "Abandoned": False, "Reserved": False, "": False}
+    for phase, noted, may in product(holding, ({}, {names.PLACEMENT: "{}"}), (False, True)):
+        placement = msgspec.convert({"status": {"phase": phase}}, Placement) if phase else None
+        allowing = SimpleNamespace(allows=lambda *_, may=may: may)
+        world = lookups(LIMITED, placements=lambda *_, known=placement: known, rights=allowing)
+        old, new = a_group(was, annotations=noted), a_group(to, annotations=noted)
+        errors = podgroup.reviewer(world)(request(new, "UPDATE", old, user_info=UserInfo(username="eve"))).errors
+        assert bool(errors) == (limited and not may and (holding[phase] or bool(noted)))
+        assert all("the gang has its nodes, and the limits of queue" in str(each) for each in errors)
 
 
 def test_tree_from_the_cache() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from webhook_world import FRAMEWORK, JSON, NamespaceWorld, QueueWorld, RuntimeWorld, apply, lookups, request, vcjob
 
+from muster.api.kubernetes.admission import UserInfo
 from webhook.lookup import Lookups
 from webhook.mutate import pod as mutate_pod
 from webhook.mutate import queues as mutate_queues
@@ -104,11 +105,14 @@ def test_a_selector_that_cannot_be_read_lets_nobody_in(kind: str) -> None:
     assert "cannot be read: the parentheses of 'team in (' do not match" in refusal
 
 
-def test_a_pod_of_a_workload_comes_in_whatever_its_queue_says_since() -> None:
-    """It may be the next of a gang that runs; of one that does not, the planner places none."""
+@pytest.mark.parametrize("name", ["theirs", "closing"])
+def test_a_pod_of_a_workload_comes_in_whatever_its_queue_says_since(name: str) -> None:
+    """It may be the next of a gang that runs; of one that does not, the planner places none. A user's is none of it."""
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
     review = mutate_pod.reviewer(lookups(QUEUES, namespaces=NamespaceWorld(team={"team": "speech"})), FRAMEWORK)
-    assert not review(request(a_pod("theirs", ownerReferences=[owner]))).errors
+    pod = a_pod(name, ownerReferences=[owner])
+    for user, refused in (("system:serviceaccount:kube-system:replicaset-controller", False), ("eve", True)):
+        assert bool(review(request(pod, user_info=UserInfo(username=user))).errors) == refused
 
 
 @pytest.mark.parametrize(("text", "words"), [("team in (", "do not match"), ("a b", "no condition"), ("-=x", "key of")])

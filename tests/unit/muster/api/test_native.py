@@ -89,14 +89,16 @@ def test_notes_of_musters_own_say_nothing_on_a_native_group() -> None:
 
 
 def test_a_gang_counts_in_the_queue_that_it_names_or_else_the_planner() -> None:
-    """A group of which the planner has said nothing counts in none."""
+    """A group of which the planner has said nothing counts in none; one with nodes stays in its queue."""
     told = conditions_of(PodGroupStatus(phase="Running"), [], NOW, queue="research")
     unsaid = conditions_of(PodGroupStatus(phase="Running"), [], NOW)
     assert counted_in(native()) == ""
     assert counted_in(native({names.QUEUE: "own"})) == ""
     assert counted_in(native(conditions=told)) == "research"
     assert counted_in(native(conditions=unsaid)) == names.DEFAULT_QUEUE
-    assert counted_in(native({names.QUEUE: "own"}, told)) == "own"
+    waits = conditions_of(PodGroupStatus(phase="Pending"), [], NOW, queue="research")
+    assert counted_in(native({names.QUEUE: "own"}, waits)) == "own"
+    assert counted_in(native({names.QUEUE: "own"}, told)) == "research"
 
 
 def test_writers_find_the_native_group_of_a_gang() -> None:

@@ -162,6 +162,19 @@ def test_the_queue_is_of_the_group_its_workload_its_pods_or_its_namespace(world:
     assert world.queue_of() == "a"
 
 
+@pytest.mark.parametrize(("phase", "queue"), [("Running", "research"), ("Unknown", "research"), ("Pending", "default")])
+def test_a_gang_with_nodes_stays_in_its_queue(world: Natives, phase: Any, queue: str) -> None:
+    """Labels of native groups pass no admission: a move would pass by the limits of the other queue."""
+    group = world.native(meta={"labels": {names.QUEUE: "research"}})
+    world.member(0)
+    said = conditions_of(PodGroupStatus(phase=phase), [], world.now, queue="research")
+    metadata = structs.replace(group.metadata, resource_version="999", labels={names.QUEUE: "default"})
+    world.state.native.on_group(
+        group, structs.replace(group, metadata=metadata, status=NativePodGroupStatus(conditions=said))
+    )
+    assert world.queue_of() == queue
+
+
 def test_without_any_the_queue_is_the_default_one_until_the_namespace_has_one(world: Natives) -> None:
     """As for other gangs."""
     world.native()
