@@ -49,7 +49,8 @@ class Spares:
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
         """Return pod set → ranks beyond its last, one for each slot that the gang is to keep; empty for most gangs.
 
-        They are not more than it has members: a gang of one pod could else hold a rack that it never uses.
+        They are not more than it has members: a gang of one pod could else hold a rack that it never uses. Ranks say
+        nothing about that, as any user can label a pod with one.
         """
         asked = Counter(gang.spares_asked)
         if not asked or gang.independent:
@@ -57,12 +58,12 @@ class Spares:
         if self._version != session.snapshot.generation:
             self._per_node.clear()
             self._version = session.snapshot.generation
-        largest = max(gang.pod_sets, key=lambda pod_set: pod_set.replicas, default=None)
+        largest = max(gang.pod_sets, key=_members, default=None)
         found: dict[str, range] = {}
         for pod_set in gang.pod_sets:
             nodes = asked[pod_set.name] + (asked[""] if pod_set is largest else 0)
             if nodes and _countable(pod_set):
-                seats = min(nodes * self._seats(session, pod_set), pod_set.replicas)
+                seats = min(nodes * self._seats(session, pod_set), _members(pod_set))
                 found[pod_set.name] = range(pod_set.replicas, pod_set.replicas + seats)
         return found
 
@@ -74,7 +75,7 @@ class Spares:
         if cls.key not in self._per_node:
             room = session.room(cls, session.snapshot.allocatable)
             self._per_node[cls.key] = int(room.max(initial=0))
-        return max(1, min(pod_set.replicas, self._per_node[cls.key]))
+        return max(1, min(_members(pod_set), self._per_node[cls.key]))
 
     def refill(self, session: Session, book: Book) -> None:
         """Decide KeepSpares for running gangs whose spares are not what they are to be."""
@@ -243,6 +244,12 @@ def _is_due(gang: GangView) -> bool:
     if placement is None or gang.active or not runs(gang):
         return False
     return bool(placement.spec.spares or gang.spares_asked)
+
+
+def _members(pod_set: PodSetView) -> int:
+    """Return the number of pods that exist and have not ended; before the first one those of the template."""
+    pods = pod_set.alive + len(pod_set.waiting)
+    return pod_set.replicas if pod_set.template and not pods else pods
 
 
 def _countable(pod_set: PodSetView) -> bool:

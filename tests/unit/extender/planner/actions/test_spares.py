@@ -60,6 +60,26 @@ def test_a_node_is_worth_as_many_seats_as_it_has_room_for_members(pods: int, gpu
     assert sum(spares(world, key).values()) == seats
 
 
+def test_a_rank_that_a_label_claims_keeps_no_seats() -> None:
+    """The pods that exist do: one pod of one GPU would keep the cluster. A member that ends takes its seats with it."""
+    world = World().nodes(6)
+    key = world.pod_group("a", annotations={names.SPARES: "4"})
+    one = {"nvidia.com/gpu": 1}
+    world.pod(key, "worker", 19_999, one)
+    world.plan()
+    assert sum(spares(world, key).values()) == 1
+    node = world.state.placements[key].spec.pod_sets[0].runs[-1].node
+    started: dict[str, Any] = {"node": node, "pin": node, "epoch": 1}
+    world.pod(key, "worker", 19_999, one, phase="Running", **started)
+    world.close(world.plan())
+    world.members(key, 3, one, node="node-1", phase="Running")
+    world.plan()
+    assert sum(spares(world, key).values()) == 4
+    world.pod(key, "worker", 19_999, one, phase="Succeeded", **started)
+    world.plan()
+    assert sum(spares(world, key).values()) == 3
+
+
 def test_each_pod_set_has_the_spares_that_are_asked_for_it() -> None:
     """One node for a leader, no wider than its members, and two for the workers, as wide as a node is by then."""
     world = World().nodes(12)
