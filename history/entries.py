@@ -62,6 +62,12 @@ class Entries:
         """Run → the number of its members that ran, and failed."""
         self.unended: Counter[str] = Counter()
         """Run → the number of its members that have not ended."""
+        self.bound: Counter[str] = Counter()
+        """Run → the number of its members that have a node."""
+        self.shapes: dict[str, dict[str, Vector]] = {}
+        """Run → pod set → amounts of the member of it that was seen last."""
+        self.spares: dict[str, str] = {}
+        """Run → the key of the holding of its spare slots."""
         self.why: dict[str, str] = {}
         """UID of a pod that is about to be evicted → the reason, in a sentence."""
         self._alive: Counter[str] = Counter()
@@ -88,7 +94,7 @@ class Entries:
             holding.queue = holding.queue or self.gangs[holding.gang].queue
             self.holdings[holding.pod] = holding
             self.begun[holding.run] += holding.ran_from is not None
-            self._alive[holding.gang] += 1
+            self._has_begun(holding)
 
     def take(self) -> RowChanges:
         """Return what has changed since the last time."""
@@ -115,15 +121,28 @@ class Entries:
                     self.changed(each)
 
     def opened(self, holding: Holding) -> None:
-        """Take in that a member has got its room."""
+        """Take in that a member has got its room; one without a node stands for the spare slots of its run."""
         self.holdings[holding.pod] = holding
-        self._alive[holding.gang] += 1
+        self._has_begun(holding)
         self.changed(holding)
+
+    def _has_begun(self, holding: Holding) -> None:
+        self._alive[holding.gang] += 1
+        if holding.node:
+            self.bound[holding.run] += 1
+        else:
+            self.spares[holding.run] = holding.pod
 
     def ended(self, holding: Holding) -> None:
         """Take in that a member holds its room no more."""
         self.changed(holding)
         del self.holdings[holding.pod]
+        if not holding.node:
+            del self.spares[holding.run]
+        elif self.bound[holding.run] > 1:
+            self.bound[holding.run] -= 1
+        else:
+            del self.bound[holding.run]
         self.remember(holding.pod)
 
     def save(self, gang: RecordedGang, meta: ObjectMeta, moment: ObservationTime) -> None:

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from history import groups
+from history import groups, spares
 from history.entries import UID_CHARS, Entries, user_of
 from history.groups import RecordedJob
 from history.model import NAME_CHARS, GangRun, RecordedGang, What, clean
@@ -72,9 +72,11 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
     entries.together.pop(uid, None)
     for counter in (entries.begun, entries.failed, entries.unended):
         counter.pop(uid, None)
+    entries.shapes.pop(uid, None)
     run = entries.runs.pop(uid, None)
     if run is None:
         return
+    spares.settle(entries, uid, moment.of(stamp))
     entries.remember(uid)
     if entries.run_of.get(run.seen.group) == uid:
         del entries.run_of[run.seen.group]
@@ -166,6 +168,7 @@ def _placed(entries: Entries, run: GangRun, placement: Placement, moment: Observ
         if news.what is What.STARTED:
             gang.started = gang.started or news.at
     refresh(entries, gang, run)
+    spares.follow(entries, run, placement, moment.at)
 
 
 # Volcano Jobs: their PodGroup goes at each restart, and with the end

@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Final
 
-from history import groups, lives, pods
+from history import groups, lives, pods, spares
 from history.entries import UID_CHARS, Entries, user_of
 from history.model import NAME_CHARS, GangRun, Holding, MemberEnd, RecordedGang, What, clean
 from history.pods import Ended, ObservationTime, RecordedPod
-from muster.api.limits import EPOCH
-from muster.api.muster.gang import epoch_of
+from muster.api.limits import EPOCH, TASKS
+from muster.api.muster.gang import DEFAULT_POD_SET, epoch_of
 from muster.resources.vector import add, maximum, subtract
+from muster.workloads.table import slot_of, task_of
 
 PODS_ONLY: Final = "pods-"
 """Begins the names of runs that are of pods without a PodGroup."""
@@ -51,6 +52,10 @@ def _of_gang(entries: Entries, gang: RecordedGang, run: GangRun, pod: RecordedPo
         entries.touch(gang)
     entries.save(gang, pod.metadata, moment)
     _asks(entries, run, pod)
+    shapes, slot = entries.shapes.setdefault(run.uid, {}), slot_of(pod.metadata)
+    pod_set = clean(slot.pod_set if slot else task_of(pod.metadata) or DEFAULT_POD_SET, NAME_CHARS)
+    if pod_set in shapes or len(shapes) < TASKS.value:
+        shapes[pod_set] = pods.amounts_of(pod)
 
 
 def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: RecordedPod | None = None) -> None:
@@ -122,6 +127,7 @@ def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: Observation
         within=moment.error(pods.bound_at(pod)),
     )
     entries.opened(holding)
+    spares.settle(entries, run.uid, holding.bound)
     return holding
 
 
@@ -141,6 +147,7 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     entries.ended(holding)
     entries.why.pop(holding.pod, None)
     _asks_no_more(entries, holding.pod)
+    spares.settle(entries, holding.run, holding.ended)
     run = entries.runs.get(holding.run)
     if run is not None:
         if (what := _TOLD.get(end.reason)) is not None:

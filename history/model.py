@@ -137,6 +137,10 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Facts of its state from its PodGroup; None for pods without one."""
     happened: int = 0
     """Happenings so far."""
+    spares: tuple[tuple[str, int], ...] = ()
+    """Spare slots that its placement keeps: pod set and number."""
+    kept_spares: int = 0
+    """Changes of these so far."""
 
 
 class Charge(msgspec.Struct, kw_only=True):

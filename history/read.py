@@ -109,7 +109,7 @@ def gangs(
         members = connection.execute(select(*_MEMBER).where(HOLDINGS.c.gang.in_(ids))).all()
     nodes: dict[str, set[str]] = {}
     for gang, node, *_ in members:
-        nodes.setdefault(gang, set()).add(node)
+        nodes.setdefault(gang, set()).update([node] if node else ())
     held = (
         TimeSpan(gang, vector_of(amounts), bound, seen if end is None else end, held=True)
         for gang, _, amounts, bound, end in members

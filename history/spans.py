@@ -151,7 +151,7 @@ def _held(
 ) -> Iterator[TimeSpan[Key]]:
     """Yield what members held; it is lost if they were evicted, or their gang has started again since."""
     table, other = HOLDINGS.c, HOLDINGS.alias()
-    started = select(func.max(other.c.bound)).where(other.c.gang == table.gang).scalar_subquery()
+    started = select(func.max(other.c.bound)).where(other.c.gang == table.gang, other.c.node != "").scalar_subquery()
     is_lost = case((table.reason.in_(_OTHERWISE), started >= table.ended), else_=table.reason == str(MemberEnd.EVICTED))
     times = table.bound, table.ran_from, table.ended, is_lost, table.saved
     chosen = select(table.gang, table.amounts, *times, table.queue, table.user, table.moves)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from recorded_lives import BOB, EVE, GPU, Lives, T, Whose, entered, group, job, pod
+from recorded_lives import BOB, EVE, GPU, Lives, T, Whose, entered, group, job, placement, pod
 from recorder_world import Cluster, at_once, record
 from sqlalchemy import text
 
@@ -11,6 +11,7 @@ from history import read
 from history.model import DAY_MS, EVERYTHING, MEMORY, MOVES_KEPT, MS, Scope
 from history.publish import held
 from history.retain import tidy
+from history.spares import CHANGES_KEPT
 from history.store import HistoryStore
 from history.usage import usage
 
@@ -89,6 +90,46 @@ def test_a_gang_that_moves_is_charged_to_each_queue_for_its_time(*, ends: bool) 
         row.key[0]: row.resources[GPU].asked for row in usage(store, EVERYTHING, ("queue",), since=T - 9, now=T + 15)
     }
     assert asked == pytest.approx({"research": 7.8 + 4, "product": 1, "small": 2}, abs=0.01)
+
+
+def keeps(*seats: int, epoch: int = 1) -> dict[str, Any]:
+    """A placement that keeps so many spare slots on each of some nodes."""
+    found = placement(epoch)
+    spares = [{"podSet": "pods", "node": f"s-{number}", "count": count} for number, count in enumerate(seats)]
+    return {**found, "spec": {**found["spec"], "spares": spares}}
+
+
+@pytest.mark.parametrize("last", ["member", "group"])
+def test_spare_slots_are_charged_to_the_queue_while_a_member_runs(last: str) -> None:
+    """Each with what a member has; they move with their gang, and an older placement gives nothing back."""
+    w = started()
+    w.look("placements", "p", 3.0, keeps(2, 1))
+    w.look("placements", "p", 7.0, keeps(2, epoch=2))
+    w.look("placements", "p", 8.0, keeps(9))
+    w.look("podgroups", EVE.group, 9.0, moved("product"))
+    if last == "member":
+        w.look("pods", EVE.pod, 11.0, {}, gone=True)
+    else:
+        w.look("podgroups", EVE.group, 11.0, {}, gone=True)
+        w.look("pods", EVE.pod, 13.0, {}, gone=True)
+    later = 2 if last == "group" else 0
+    assert charged(w, until=15) == pytest.approx({"research": 2 * 4 + 2 * 3, "product": 2 * 3 + later}, abs=0.01)
+    entries = entered(w.looks)
+    assert not entries.holdings.keys() | entries.spares.keys() | entries.bound.keys()
+
+
+def test_the_spare_slots_of_a_gang_are_few_rows() -> None:
+    """Beyond that the most of them counts: a tenant's flips fill no store. They are no nodes, and lose no work."""
+    w = started()
+    for number in range(2 * CHANGES_KEPT):
+        w.look("placements", "p", 10.0 + number * 0.01, keeps(1 + number % 2))
+    entries = entered(w.looks)
+    assert len(entries.changes.holdings) == CHANGES_KEPT + 1
+    assert [each.amounts[GPU] for each in entries.holdings.values() if not each.node] == [2000]
+    store = HistoryStore.for_writing(MEMORY)
+    store.write(entries.take(), {})
+    (gang,) = read.gangs(store, EVERYTHING)
+    assert gang.nodes == ("node-1",)
 
 
 def test_the_moves_of_a_gang_are_bounded() -> None:

@@ -1,0 +1,73 @@
+"""Holdings of the spare slots that gangs keep: they count in usage and budgets as members do. Pure.
+
+The planner counts them in the queue of the gang, on their nodes or lent, while a member runs
+(`extender.planner.state.spareseats`). A slot has the amounts of a member of its pod set.
+"""
+
+from typing import Final
+
+from history.entries import Entries
+from history.model import GangRun, Holding, MemberEnd
+from muster.api.limits import SPARES
+from muster.api.muster.placement import Placement
+from muster.resources.vector import Vector, add, maximum, scale
+
+OF_SPARES: Final = "spares-"
+"""Begins the key of a holding of spare slots, which is no pod's."""
+CHANGES_KEPT: Final = 200
+"""Changes that are kept of one run. Beyond that the most that it has kept at once counts: a tenant fills no store."""
+
+
+def follow(entries: Entries, run: GangRun, placement: Placement, at: int) -> None:
+    """Take in the spare slots of a placement."""
+    if placement.spec.epoch >= run.seen.epoch:
+        run.seen.spares = tuple((each.pod_set, each.count) for each in placement.spec.spares[: SPARES.value])
+        settle(entries, run.uid, at)
+
+
+def settle(entries: Entries, uid: str, at: int) -> None:
+    """Have a run hold what it keeps now: nothing once no member of it has a node, or its PodGroup is gone."""
+    run = entries.runs.get(uid)
+    known = entries.holdings.get(entries.spares.get(uid, ""))
+    if run is None or not entries.bound[uid] or not run.seen.spares:
+        _end(entries, known, at)
+        return
+    shapes = entries.shapes.get(uid, {})
+    if known is not None and any(pod_set not in shapes for pod_set, _ in run.seen.spares):
+        return  # no pod has been seen yet by this process
+    wanted: Vector = {}
+    for pod_set, count in run.seen.spares:
+        wanted = add(wanted, scale(shapes.get(pod_set, {}), count))
+    if wanted == (known.amounts if known else {}):
+        return
+    run.seen.kept_spares += 1
+    if known is not None and run.seen.kept_spares > CHANGES_KEPT:
+        known.amounts = maximum(known.amounts, wanted)
+        entries.changed(known)
+        return
+    _end(entries, known, at)
+    if wanted:
+        entries.opened(_held(entries, run, wanted, at))
+    entries.touch(entries.gangs[run.gang], run)
+
+
+def _held(entries: Entries, run: GangRun, amounts: Vector, at: int) -> Holding:
+    return Holding(
+        pod=f"{OF_SPARES}{run.uid}-{run.seen.kept_spares}",
+        name="spare slots",
+        gang=run.gang,
+        run=run.uid,
+        queue=run.queue,
+        user=entries.gangs[run.gang].user,
+        epoch=run.seen.epoch,
+        node="",
+        amounts=amounts,
+        bound=at,
+    )
+
+
+def _end(entries: Entries, known: Holding | None, at: int) -> None:
+    if known is not None:
+        known.ended, known.reason = max(at, known.bound), MemberEnd.COMPLETED
+        entries.ended(known)
+        entries.less_alive(known.gang)
