@@ -7,6 +7,7 @@ the other fields of Queues (state, counts, allocated), each by merge patches of 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import inf
+from types import MappingProxyType
 from typing import Any
 
 import structlog
@@ -19,6 +20,8 @@ from extender.planner.framework.answers import QueueStanding
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.standing import waiting_by_queue
+from extender.planner.state.access import parents_of
+from extender.planner.state.spareseats import spares_by_queue
 from extender.planner.topology.hypernodes import HyperNodes
 from extender.planner.topology.nesting import HyperNodeProblem
 from extender.writes import Lane, WriteContext, Writer
@@ -62,11 +65,13 @@ class QueueStatusWriter(Writer):
         due = []
         standings = session.hooks.queue_standings.call()
         told = largest_told_at(session.snapshot)
+        spares = spares_by_queue(session.snapshot.gangs, parents_of(session.snapshot.queues))
         for name in dict.fromkeys((*standings, *told)):
             queue, standing = session.snapshot.queues.get(name), standings.get(name)
-            patch = (
-                queue_difference(queue, standing, why.get(name, ""), waiting[name], now) if queue and standing else {}
-            )
+            patch: dict[str, object] = {}
+            if queue and standing:
+                kept = spares.get(name, {})
+                patch = queue_difference(queue, standing, why.get(name, ""), waiting[name], now, kept)
             if queue and name in told:
                 patch |= largest_difference(queue, session.snapshot)
             if queue and patch:
@@ -88,7 +93,12 @@ def largest_told_at(snapshot: Snapshot) -> frozenset[str]:
 
 
 def queue_difference(
-    queue: scheduling.Queue, standing: QueueStanding, why: str, waiting: int, now: float
+    queue: scheduling.Queue,
+    standing: QueueStanding,
+    why: str,
+    waiting: int,
+    now: float,
+    spares: Mapping[str, int] = MappingProxyType({}),
 ) -> dict[str, object]:
     """Return the merge patch of the planner's fields; empty if they are as they should be."""
     status = queue.status
@@ -96,6 +106,7 @@ def queue_difference(
     for field, known, wanted in (
         ("fairShare", status.fair_share, standing.fair_share),
         ("deserved", status.deserved, standing.deserved),
+        ("spares", status.spares, dict(spares)),
     ):
         if dict(known) != to_quantities(wanted):
             patch[field] = _replaced(known, wanted)

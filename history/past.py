@@ -123,7 +123,9 @@ class KnownObjects(NamedTuple):
 
 def known_of(entries: Entries) -> KnownObjects:
     """Return what is believed alive now."""
-    return KnownObjects({key for key, each in entries.holdings.items() if each.node}, set(entries.runs), set(entries.of_owner))
+    return KnownObjects(
+        {key for key, each in entries.holdings.items() if each.node}, set(entries.runs), set(entries.of_owner)
+    )
 
 
 def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Observation], since: int, now: int) -> int:

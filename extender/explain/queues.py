@@ -20,13 +20,13 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.standing import waiting
 from extender.planner.state.access import parents_of
-from extender.planner.state.spareseats import seats_of
+from extender.planner.state.spareseats import spares_by_queue
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.standing import place_words
 from muster.api.muster.usage import Period
 from muster.api.names import ROOT_QUEUE
-from muster.api.volcano.scheduling import PodGroup, Queue
-from muster.resources.vector import GPU, PODS, Vector, add, amount_words, scale, vector
+from muster.api.volcano.scheduling import PodGroup, Queue, QueueStatus
+from muster.resources.vector import GPU, PODS, Vector, add, amount_words, vector
 from muster.volcano.queuelimits import limits_of
 
 SHOWN = 3
@@ -107,7 +107,7 @@ def queue_reports(what_if: WhatIf) -> list[QueueReport]:
         if why is not None and len(first.setdefault(gang.queue, [])) < SHOWN:
             first[gang.queue].append(WaitingGang(gang.key, why.reason, why.message, gang_words(gang)))
     session = what_if.session()  # the cluster as it is, without the cycle's decisions
-    spares = _spares(session, parents)
+    spares = spares_by_queue(session.snapshot.gangs, parents)
     budgets = budgets_of(session.snapshot, session.now, session.inputs.usage)
     return [
         replace(
@@ -124,19 +124,6 @@ def _budgets(queue: Queue, standing: BudgetStanding) -> tuple[BudgetUse, ...]:
     return tuple(BudgetUse(each.resource, each.period, standing.ratios.get(each)) for each in said)
 
 
-def _spares(session: Session, parents: Mapping[str, str]) -> dict[str, Vector]:
-    """Return queue → amounts that gangs in it, or below it, keep for members that they lose."""
-    found: dict[str, Vector] = {}
-    for gang in session.snapshot.gangs:
-        for seats, cls in seats_of(gang):
-            name, seen = gang.queue, set[str]()
-            while name and name not in seen:
-                found[name] = add(found.get(name, {}), scale(cls.requests, seats.count))
-                seen.add(name)
-                name = parents.get(name, "")
-    return found
-
-
 def told_reports(queues: Iterable[Queue]) -> list[QueueReport]:
     """Return the reports of queues by their statuses, each after its parent; what is not written there is 0."""
     known = {queue.metadata.name: queue for queue in queues}
@@ -146,7 +133,8 @@ def told_reports(queues: Iterable[Queue]) -> list[QueueReport]:
             queue=name,
             parent=parents[name],
             depth=depth,
-            allocated={name: amount for name, amount in _read(queue.status.allocated).items() if amount},
+            allocated={name: amount for name, amount in _held(queue.status).items() if amount},
+            spares=_read(queue.status.spares),
             fair_share=_read(queue.status.fair_share),
             deserved=_read(queue.status.deserved),
             capability=_read(queue.spec.capability),
@@ -160,6 +148,11 @@ def told_reports(queues: Iterable[Queue]) -> list[QueueReport]:
         for name, depth in _in_order(parents)
         if (queue := known.get(name))
     ]
+
+
+def _held(status: QueueStatus) -> Vector:
+    """Return what pods and spare slots have together, as the planner counts it."""
+    return add(_read(status.allocated), _read(status.spares))
 
 
 def changed_shares(before: Sequence[QueueReport], after: Sequence[QueueReport]) -> Iterator[str]:

@@ -6,7 +6,7 @@ that is lent counts in the queue alone, as the borrower's pods count on the node
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from extender.planner.ledger import EntryKind, Ledger, LedgerEntry
 from extender.planner.state.amounts import put
@@ -15,7 +15,7 @@ from extender.planner.state.podclass import ClassTable, PodClass
 from muster.api.limits import PODS, SPARES
 from muster.api.muster.placement import Loan, SpareSeats
 from muster.api.names import DEFAULT_QUEUE
-from muster.resources.vector import scale
+from muster.resources.vector import Vector, add, scale
 
 Seat = tuple[SpareSeats, PodClass]
 """Spare slots on one node, and the class of the members that fit there."""
@@ -57,6 +57,19 @@ def lent(loans: Iterable[Loan]) -> Counter[Seats]:
     found: Counter[Seats] = Counter()
     for loan in loans:
         found[loan.lender, loan.pod_set, loan.node] += loan.count
+    return found
+
+
+def spares_by_queue(gangs: Iterable[GangView], parents: Mapping[str, str]) -> dict[str, Vector]:
+    """Return queue → amounts that gangs in it, or below it, keep for members that they lose."""
+    found: dict[str, Vector] = {}
+    for gang in gangs:
+        for seats, cls in seats_of(gang):
+            name, seen = gang.queue, set[str]()
+            while name and name not in seen:
+                found[name] = add(found.get(name, {}), scale(cls.requests, seats.count))
+                seen.add(name)
+                name = parents.get(name, "")
     return found
 
 

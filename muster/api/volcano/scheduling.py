@@ -239,6 +239,8 @@ class QueueStatus(Wire):
     """Time of that usage."""
     waiting: NonNegative = 0
     """Gangs that wait in the queue itself, for their turn or for nodes."""
+    spares: Quantities = field(default_factory=dict)
+    """Amounts that gangs of the queue keep for members that they lose; they count as used beside `allocated`."""
     largest_node: Quantities = field(default_factory=dict)
     """Of the root queue: what a single node has for pods at most, of each resource; admission warns of pods that ask
     for more."""

@@ -180,6 +180,10 @@ def test_only_what_differs_is_written() -> None:
         "message": "",
         "waiting": 2,
     }
+    kept = QueueStatus(spares={"cpu": "2"})
+    assert queue_difference(Queue(status=kept), QueueStanding({}, {}, None), "", 0, NOW, {"nvidia.com/gpu": 2000}) == {
+        "spares": {"cpu": None, "nvidia.com/gpu": "2"}
+    }
 
 
 def test_the_sizes_of_nodes_are_told_at_the_root() -> None:

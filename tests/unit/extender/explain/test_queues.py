@@ -5,11 +5,12 @@ from extender_world import slots
 
 from extender.explain.clusterdump import load, save
 from extender.explain.gang import GangExplainer
-from extender.explain.queues import changed_shares, queue_reports
+from extender.explain.queues import changed_shares, queue_reports, told_reports
 from extender.explain.whatif import DumpChange, WhatIf, changed
 from extender.planner import reasons
 from muster.api import names
 from muster.api.muster.usage import PublishedUsage, QueueUsage, period_of
+from muster.api.volcano.scheduling import Queue, QueueStatus
 from musterctl.output.report import bar, queue_lines, top_lines
 
 GPU = {"nvidia.com/gpu": 1}
@@ -123,6 +124,9 @@ def test_what_is_kept_as_spares_is_told() -> None:
     assert {each.queue: each.spares.get("nvidia.com/gpu") for each in reports} == {"root": 8_000, "default": 8_000}
     assert [line.endswith("(8 kept as spares)") for line in top_lines(reports, "nvidia.com/gpu")] == [False, True, True]
     assert "  of what is used, gangs keep as spares: 8 nvidia.com/gpu" in queue_lines(reports[-1])
+    status = QueueStatus(allocated=GPU, spares=GPU8)
+    (told,) = told_reports([Queue(metadata=world.meta("default"), status=status)])
+    assert (told.allocated, told.spares) == ({"nvidia.com/gpu": 9_000}, {"nvidia.com/gpu": 8_000})
     what_if = WhatIf(world.dump())
     gang = what_if.state.gang(key)
     [spare] = [each.node for each in world.state.placements[key].spec.spares]
