@@ -5,7 +5,7 @@ what has ended stays ended. Entries can be made again from the store (`reopen`),
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from history import groups
@@ -39,8 +39,10 @@ UID_CHARS: Final = 63
 class Entries:
     """Gangs, runs and holdings that are open, by their keys, and all changes since they were taken last."""
 
-    def __init__(self) -> None:
+    def __init__(self, offers: Callable[[str], Vector | None] = lambda _: None) -> None:
         self.changes = RowChanges()
+        self.offers = offers
+        """Returns what a node offers; None of one that is not known."""
         self.gangs: dict[str, RecordedGang] = {}
         self.runs: dict[str, GangRun] = {}
         self.holdings: dict[str, Holding] = {}

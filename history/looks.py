@@ -16,6 +16,7 @@ from history.groups import RECORDED_JOBS, RecordedJob
 from history.model import MS
 from history.pods import RECORDED_PODS, ObservationTime, RecordedPod
 from muster.api.base import Resource
+from muster.api.kubernetes.core import NODES, Node, NodeStatus
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
@@ -23,6 +24,9 @@ from muster.kube.budget import MemoryLimit
 from muster.kube.client import Client
 from muster.kube.readable import not_ready
 from muster.kube.reflector import Reflector
+from muster.kube.store import ObjectStore
+from muster.resources.pods import node_allocatable
+from muster.resources.vector import Vector
 
 log = structlog.get_logger(__name__)
 
@@ -68,7 +72,7 @@ def apply(entries: Entries, look: Observation) -> None:
 
 
 class Following:
-    """Reflectors of all kinds, which put looks into a queue."""
+    """Reflectors of all kinds, which put looks into a queue, and of nodes, for what they offer."""
 
     def __init__(self, client: Client, clock_s: Callable[[], float] = time.time) -> None:
         self.looks: SimpleQueue[Observation | None] = SimpleQueue()
@@ -79,25 +83,26 @@ class Following:
             reflector = Reflector(client, kind, keep=_identity(kind), budget=budget)
             reflector.add_handler(self._handler(kind.plural, reflector))
             self.reflectors[kind.plural] = reflector
+        self._nodes = Reflector(client, NODES, store=ObjectStore[Node](), keep=_offering)
 
     def start(self) -> None:
         """Start all."""
-        for each in self.reflectors.values():
+        for each in (self._nodes, *self.reflectors.values()):
             each.start()
 
     def stop(self) -> None:
         """End all."""
-        for each in self.reflectors.values():
+        for each in (self._nodes, *self.reflectors.values()):
             each.stop()
 
     def not_ready(self) -> str | None:
         """Return why not everything is read; None if it is."""
-        return not_ready(self.reflectors)
+        return not_ready({**self.reflectors, NODES.plural: self._nodes})
 
     @property
     def synced(self) -> bool:
         """True once all lists are in the queue."""
-        return all(each.synced for each in self.reflectors.values())
+        return self._nodes.synced and all(each.synced for each in self.reflectors.values())
 
     @property
     def following(self) -> bool:
@@ -109,6 +114,14 @@ class Following:
         """The resource versions up to which all looks are in the queue."""
         return {name: each.version for name, each in self.reflectors.items()}
 
+    def offers(self, node: str) -> Vector | None:
+        """Return what a node offers; None of one that is not known, or cannot be read."""
+        known = self._nodes.store.get(node)
+        try:
+            return node_allocatable(known) if known else None
+        except ValueError:
+            return None
+
     def _handler(self, kind: str, reflector: Reflector[Any]) -> Callable[[Any, Any], None]:
         def tell(old: Object | None, new: Object | None) -> None:
             moment = ObservationTime(round(self._clock_s() * MS), live=reflector.synced)
@@ -118,6 +131,13 @@ class Following:
                 self.looks.put(Observation(kind, meta.uid, new, new is None, moment, meta.namespace))
 
         return tell
+
+
+def _offering(node: Node) -> Node:
+    """Return what is kept of a node."""
+    meta = node.metadata
+    known = ObjectMeta(name=meta.name, uid=meta.uid, resource_version=meta.resource_version)
+    return Node(metadata=known, status=NodeStatus(allocatable=node.status.allocatable))
 
 
 def _identity(kind: Resource[Any]) -> Callable[[Any], Any]:

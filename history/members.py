@@ -55,7 +55,7 @@ def _of_gang(entries: Entries, gang: RecordedGang, run: GangRun, pod: RecordedPo
     shapes, slot = entries.shapes.setdefault(run.uid, {}), slot_of(pod.metadata)
     pod_set = clean(slot.pod_set if slot else task_of(pod.metadata) or DEFAULT_POD_SET, NAME_CHARS)
     if pod_set in shapes or len(shapes) < TASKS.value:
-        shapes[pod_set] = pods.amounts_of(pod)
+        shapes[pod_set] = pods.amounts_of(pod, entries.offers(pod.spec.node_name))
 
 
 def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: RecordedPod | None = None) -> None:
@@ -122,7 +122,7 @@ def _bound(entries: Entries, pod: RecordedPod, run: GangRun, moment: Observation
         user=entries.gangs[run.gang].user,
         epoch=min(epoch_of(pod.metadata) or run.seen.epoch, EPOCH.value),
         node=pod.spec.node_name,
-        amounts=pods.amounts_of(pod),
+        amounts=pods.amounts_of(pod, entries.offers(pod.spec.node_name)),
         bound=moment.of(pods.bound_at(pod)),
         within=moment.error(pods.bound_at(pod)),
     )

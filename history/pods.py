@@ -17,7 +17,7 @@ from muster.api.kubernetes.core import ContainerState, ContainerStateTerminated,
 from muster.api.kubernetes.meta import readable_time
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET
 from muster.resources.gpus import counted
-from muster.resources.vector import Vector
+from muster.resources.vector import Vector, within
 from muster.workloads.charges import charged_queue
 from muster.workloads.table import gang_of, group_name
 
@@ -122,8 +122,10 @@ def queue_of(pod: Pod) -> str:
     return clean(charged_queue(pod) or names.DEFAULT_QUEUE, NAME_CHARS)
 
 
-def amounts_of(pod: Pod) -> Vector:
+def amounts_of(pod: Pod, offered: Vector | None = None) -> Vector:
     """Return what a pod counts for its queue; of one whose quantities cannot be read only that it is a pod.
+
+    Of no resource it counts more than its node has `offered`, if that is known: others than kube-scheduler bind, too.
 
     Members of one shape share the vector: their times are integrated together, and it is kept once.
     """
@@ -131,6 +133,7 @@ def amounts_of(pod: Pod) -> Vector:
         amounts = {name: amount for name, amount in counted(pod).items() if amount > 0}
     except ValueError:
         amounts = {"pods": 1}
+    amounts = amounts if offered is None else within(amounts, offered)
     return vector_of(msgspec.json.encode(amounts).decode())
 
 

@@ -112,7 +112,7 @@ class HistoryRecorder:
         now = self._now()
         self._began = int(self._store.note(BEGAN) or (0 if seen else now))
         before = self._published() if self._began else None
-        self.entries = Entries()
+        self.entries = Entries(self.following.offers)
         self.entries.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
         self.tallies = Tallies(now, self._closed_since)

@@ -25,6 +25,8 @@ The devices of a claim that pods name count once in each queue whose pods use it
 which the ledger opens with the first user there. So the order in which queues come to a claim changes nothing. They
 count once in a queue above several of these, too (`limits.ClaimQueues`).
 
+In a queue an entry on a node counts no more of a resource than the node offers.
+
 A gang's entries count for the queue that its PodGroup names now, pods without a gang for the queue that they name.
 Within a cycle, the room that a gang gets is taken from the snapshot's arrays (`extender.planner.framework.statement`);
 it has entries when its placement is written.
@@ -153,6 +155,12 @@ class Ledger:
         with self._emptied(name):
             self.nodes.remove(name)
 
+    def equip(self, name: str, devices: Vector) -> None:
+        """Set the amounts of devices of a node, which may not be known yet."""
+        if not self.nodes.is_equipped(name, devices):
+            with self._emptied(name):
+                self.nodes.equip(name, devices)
+
     @contextmanager
     def _emptied(self, node: str) -> Iterator[None]:
         """Take the entries off a node while it changes: their amounts depend on the node."""
@@ -216,7 +224,7 @@ class Ledger:
 
     def _add_to_queue(self, entry: LedgerEntry, sign: int) -> None:
         if entry.queue:
-            taken = self.nodes.taken(entry.cls, self.nodes.index.get(entry.node))
+            taken = self.nodes.charged(entry.cls, entry.node)
             leaving = entry.kind is EntryKind.LEAVING
             self.queues.count(entry.gang, entry.queue, taken, sign, leaving=leaving, user=entry.user, claim=entry.claim)
             if entry.node and (gpus := taken.get(GPU, 0)):

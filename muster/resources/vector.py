@@ -60,6 +60,14 @@ def maximum(a: Mapping[str, int], b: Mapping[str, int]) -> Vector:
     return result
 
 
+def within(a: Vector, most: Mapping[str, int]) -> Vector:
+    """Return `a` with no resource above `most`, which has 0 of those that it does not name."""
+    if all(amount <= most.get(name, 0) for name, amount in a.items()):
+        return a
+    capped = {name: min(amount, most.get(name, 0)) for name, amount in a.items()}
+    return {name: amount for name, amount in capped.items() if amount}
+
+
 def scale(a: Mapping[str, int], n: int) -> Vector:
     """Return `n` times `a`."""
     return {name: _capped(amount * n) for name, amount in a.items()}

@@ -86,7 +86,7 @@ class Claimants:
             column = nodes.index.get(name)
             node = nodes.nodes[column] if column is not None else None
             own = node_allocatable(node) if node is not None and inventory.extended else {}
-            nodes.equip(name, inventory.offers(name, own))
+            self.ledger.equip(name, inventory.offers(name, own))
 
     def equipped(self, record: PodRecord) -> PodRecord:
         """Return the pod with the class that its claims give it now; the same record if it has that."""

@@ -26,7 +26,7 @@ from muster.api.muster.node_faults import DEFAULT_RULES, Fault, fault_of
 from muster.api.names import VOLCANO_GPU_NUMBER
 from muster.resources.gpus import device_memory, is_divided
 from muster.resources.pods import node_allocatable
-from muster.resources.vector import GPU, WHOLE, Vector
+from muster.resources.vector import GPU, WHOLE, Vector, within
 
 Key = tuple[tuple[int, int | str], ...]
 GROWTH = 64
@@ -58,7 +58,8 @@ class NodeTable:
         """Node → amounts of its devices that pods claim; nodes without any are left out."""
         self._offered: Counter[str] = Counter()
         """Resource → nodes that offer it; each has a row."""
-        self._offers: dict[str, tuple[str, ...]] = {}
+        self._offers: dict[str, Vector] = {}
+        """Node → amounts that it offers, devices included."""
         self._free_rows = list(range(ROWS - 1, -1, -1))
         self._free_columns: list[int] = []
         self._rows: WeakKeyDictionary[PodClass, Amounts] = WeakKeyDictionary()
@@ -85,7 +86,7 @@ class NodeTable:
         name = node.metadata.name
         amounts = node_allocatable(node) | self._devices.get(name, {})  # may raise: before anything is changed
         self._own()
-        self._offer(name, tuple(amounts))
+        self._offer(name, amounts)
         column = self.index.get(name)
         if column is None:
             column = self._new_column(name)
@@ -99,9 +100,10 @@ class NodeTable:
         self.devices.widen(amounts.get(VOLCANO_GPU_NUMBER, 0) or amounts.get(GPU, 0) // WHOLE)
 
     def equip(self, name: str, devices: Vector) -> None:
-        """Set the amounts of devices of a node, which may not be known yet; `changed` stays, as the Node did not."""
-        if self._devices.get(name, {}) == devices:
-            return
+        """Set the amounts of devices of a node, which must be empty (see `Ledger.equip`), and may not be known yet.
+
+        `changed` stays, as the Node did not change.
+        """
         put(self._devices, name, devices or None)
         column = self.index.get(name)
         node = self.nodes[column] if column is not None else None
@@ -109,9 +111,13 @@ class NodeTable:
             return
         amounts = node_allocatable(node) | devices
         self._own()
-        self._offer(name, tuple(amounts))
+        self._offer(name, amounts)
         self.version += 1
         self.allocatable[:, column] = np.minimum(self.row_of(amounts), CLIP - 1)
+
+    def is_equipped(self, name: str, devices: Vector) -> bool:
+        """Return True if a node has exactly these amounts of devices."""
+        return self._devices.get(name, {}) == devices
 
     @property
     def equipped(self) -> Collection[str]:
@@ -127,7 +133,7 @@ class NodeTable:
         self.allocatable[:, column] = 0
         self.devices.memory[column], self.devices.volcano[column] = 0, False
         self.devices.divided[column] = False
-        self._offer(name, ())
+        self._offer(name, {})
         self._changed(column)
         self._free_columns.append(column)
         del self._sorted[bisect_left(self._sorted, (natural(name), column))]
@@ -175,6 +181,14 @@ class NodeTable:
         """Return the amounts of a pod of this class on a node (None: one that is not known yet); not to be changed."""
         return cls.requests if column is None else taken_on(cls, self.devices, column)
 
+    def charged(self, cls: PodClass, node: str) -> Vector:
+        """Return what a queue is charged for a pod of this class on a node: of no resource more than the node offers.
+
+        kube-scheduler binds no pod beyond that, but others may, and a pod may be resized. Not to be changed.
+        """
+        taken, offered = self.taken(cls, self.index.get(node)), self._offers.get(node)
+        return taken if offered is None else within(taken, offered)
+
     def row_of(self, vector: Vector) -> Amounts:
         """Return a vector along the resource axis, clipped, without resources that no node offers."""
         return row_along(self.axis, self.used.shape[0], vector)
@@ -195,15 +209,14 @@ class NodeTable:
         if self._shared:
             self.axis, self.index, self._shared = dict(self.axis), dict(self.index), False
 
-    def _offer(self, name: str, resources: tuple[str, ...]) -> None:
-        """Set the resources that a node offers; new ones get a row, those that no node offers any more lose it."""
-        before = self._offers.pop(name, ())
-        if resources:
-            self._offers[name] = resources
-        if before == resources:
+    def _offer(self, name: str, resources: Vector) -> None:
+        """Set what a node offers; new resources get a row, those that no node offers any more lose it."""
+        before = self._offers.get(name, {})
+        put(self._offers, name, resources or None)
+        if [*before] == [*resources]:
             return
-        self._offered.update(resources)
-        self._offered.subtract(before)
+        self._offered.update([*resources])
+        self._offered.subtract([*before])
         for resource in before:
             if not self._offered[resource]:
                 del self._offered[resource]

@@ -152,6 +152,15 @@ def test_a_gang_without_a_queue_is_in_the_default_one() -> None:
     assert charged(w, until=15) == pytest.approx({"default": 10}, abs=0.01)
 
 
+def test_a_pod_is_charged_no_more_than_its_node_offers() -> None:
+    """Others than kube-scheduler bind, too."""
+    w = started(huge := EVE._replace(asks=((GPU, "100000000"), ("cpu", "2"))))
+    cluster = Cluster(w.looks)
+    cluster.nodes = {"node-1": {GPU: 8000, "pods": 110}}
+    (holding,) = record(cluster, HistoryStore.for_writing(MEMORY), len(w.looks)).entries.holdings.values()
+    assert (holding.pod, holding.amounts) == (huge.pod, {GPU: 8000, "pods": 1})
+
+
 def test_pods_of_one_owner_are_charged_to_the_queue_of_each() -> None:
     """A StatefulSet whose template changes its queue, or a pod that claims another's owner."""
     w = Lives()

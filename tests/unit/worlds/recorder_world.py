@@ -17,6 +17,7 @@ from history.store import HistoryStore, StoreError
 from muster.api.base import Resource
 from muster.api.muster.usage import PublishedUsage
 from muster.kube.errors import APIError, Gone, NotFound
+from muster.resources.vector import Vector
 
 _FIRST = 100
 """Resource version of an empty cluster; each look is one more."""
@@ -41,6 +42,8 @@ class Cluster:
         self.silent = range(0)
         """When the API server does not answer (ms)."""
         self.published: list[dict[str, Any]] = []
+        self.nodes: dict[str, Vector] = {}
+        """What nodes offer."""
 
     def happens(self, most: int) -> list[Observation]:
         """Let time go on by so many looks; return them."""
@@ -120,6 +123,10 @@ class Fed:
     def following(self) -> bool:
         """See Following."""
         return self._cluster.now_ms not in self._cluster.silent
+
+    def offers(self, node: str) -> Vector | None:
+        """See Following."""
+        return self._cluster.nodes.get(node)
 
     def start(self) -> None:
         """List everything."""

@@ -97,6 +97,33 @@ def test_a_pod_that_asks_for_whole_gpus_has_no_part(world: World, node: str, who
     assert cls.gpu is None or cls.gpu.by_resource
 
 
+def test_a_pod_is_charged_no_more_than_its_node_offers() -> None:
+    """One that was bound by hand, or is resized. It follows what the node offers, also of devices."""
+    world = World()
+    asked = {"cpu": "100000000", "memory": "1Mi", "example.com/none": "5", "example.com/device": "7"}
+
+    def charged(phase: str = "Running") -> dict[str, int]:
+        """Return what the queue of the pod has in use."""
+        version = world.meta("huge").resource_version
+        huge = a_pod("huge", uid="huge", version=version, node="big", status={"phase": phase})
+        huge.metadata.labels[names.QUEUE] = "mine"
+        huge.spec.containers[0].resources.requests |= asked
+        world.state.on_pod(None, huge)
+        used = world.state.ledger.queues.queues.get("mine")
+        return dict(used.staying) if used else {}
+
+    charged()
+    world.node("big", cpu=4)
+    assert charged() == {"cpu": 4000, "memory": 2**20, "pods": 1}
+    world.node("big", cpu=8)
+    world.state.ledger.equip("big", {"example.com/device": 3})
+    assert charged() == {"cpu": 8000, "memory": 2**20, "pods": 1, "example.com/device": 3}
+    world.state.ledger.equip("big", {})
+    assert "example.com/device" not in charged()
+    assert charged("Succeeded") == {}
+    assert world.state.ledger.queues.queues == {}
+
+
 def test_what_was_assumed_when_it_was_bound_counts_too() -> None:
     """A write between the binding and its news changes nothing."""
     world = World().nodes(1)
