@@ -17,7 +17,7 @@ from extender.planner.scaleup.requests import consumption
 from extender.planner.scaleup.wishes import safe_to_evict
 from extender.planner.state.gangphase import ACTIVE, once_whole
 from extender.planner.state.pods import PodRecord
-from extender.verbs.room import SharedGpus, counted, nodes_with_room, not_for_namespace, requests_of, unavailable
+from extender.verbs.room import SharedGpus, counted, nodes_with_room, not_usable, requests_of, unavailable
 from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.extender import ExtenderBindingArgs, ExtenderBindingResult
 from muster.api.muster import eviction
@@ -120,7 +120,7 @@ class Bind:
         ledger = state.ledger
         own = ledger.entries.get(record.uid)
         if not record.node and (own is None or own.node != args.node):  # else it is counted already
-            if barred := not_for_namespace(state, queue, record.namespace):
+            if barred := not_usable(state, queue, record.namespace):
                 return barred
             asked, named = requests_of(state, record, queue), [claim.key for claim in record.cls.needs.named]
             if ledger.queues.limited.exceeded(queue, record.creator, asked, self._wall_s(), named):

@@ -20,7 +20,7 @@ from extender.planner.state.gangphase import ACTIVE
 from extender.planner.state.nodes import NodeTable
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podshape import asked_of
-from extender.verbs.room import counted, nodes_with_room, not_for_namespace, requests_of, unavailable
+from extender.verbs.room import counted, nodes_with_room, not_usable, requests_of, unavailable
 from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.extender import ExtenderArgs, ExtenderFilterResult
 from muster.api.muster.gang import epoch_of
@@ -98,7 +98,7 @@ class Filter:
         requests, share = _asked(args.pod, record)
         queue = (record.queue if record else "") or DEFAULT_QUEUE
         counted = meta.uid in state.ledger.entries  # its binding is under way
-        if not counted and (barred := not_for_namespace(state, queue, meta.namespace)):
+        if not counted and (barred := not_usable(state, queue, meta.namespace)):
             return barred
         asked = requests_of(state, record, queue) if record else requests
         user, named = (record.creator, [each.key for each in record.cls.needs.named]) if record else ("", [])

@@ -39,14 +39,14 @@ def unavailable(cluster: Live, active: Callable[[], bool]) -> VerbReason | None:
     return None if cluster.synced else VerbReason.NOT_SYNCED
 
 
-def not_for_namespace(state: PlannerState, queue: str, namespace: str) -> VerbReason | None:
-    """Return the reason to refuse a pod without a gang whose queue is not for its namespace, as its label may be new.
+def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | None:
+    """Return the reason to refuse a pod without a gang whose queue takes nothing of its namespace; its label may be new.
 
     Without the namespace, which the watch brings a moment later, that is not certain.
     """
-    found = state.access.barrier(queue, namespace)
+    known, found = state.queues.get(queue), state.access.barrier(queue, namespace)
     if not found:
-        return None
+        return VerbReason.QUEUE_NOT_OPEN if known and not known.open else None
     if found.pools:
         return VerbReason.QUEUE_OF_OTHER_POOL
     return VerbReason.QUEUE_NOT_FOR_NAMESPACE if namespace in state.classes.queries.namespaces else VerbReason.NOT_SEEN

@@ -40,6 +40,7 @@ class VerbReason(StrEnum):
     KEPT_FOR_GANG = "the room is reserved for gangs that wait at the head of their queue"
     SUSPECT = "the nodes with room are suspect (kubectl describe node says why, docs/faults.md what counts)"
     QUEUE_NOT_FOR_NAMESPACE = "the pod's queue is not for its namespace (muster queue list shows whose each is)"
+    QUEUE_NOT_OPEN = "the pod's queue is Closing or Closed (muster queue list shows which are open)"
     QUEUE_OF_OTHER_POOL = "the pod's queue is of another node pool (the label muster.dev/node-pool of its root queue)"
     LIMIT_REACHED = "its creator has what the pod's queue allows each user, or a time window lets the queue use no more"
     QUEUE_FULL = "the pod's queue, or one above it, uses all of its capability (muster queue explain says more)"
@@ -62,6 +63,7 @@ _REJECTIONS = (
     VerbReason.KEPT_FOR_GANG,
     VerbReason.SUSPECT,
     VerbReason.QUEUE_NOT_FOR_NAMESPACE,
+    VerbReason.QUEUE_NOT_OPEN,
     VerbReason.QUEUE_OF_OTHER_POOL,
     VerbReason.LIMIT_REACHED,
     VerbReason.QUEUE_FULL,

@@ -59,6 +59,22 @@ def test_a_pod_whose_label_names_a_queue_that_is_not_for_its_namespace_finds_no_
     assert extender.passed(pod, *NODES) == NODES
 
 
+@pytest.mark.parametrize("state", ["Closing", "Closed"])
+def test_a_pod_enters_no_queue_that_takes_nothing_new(state: str) -> None:
+    """No PodGroup needs to be made for it first. One that is bound already is bound again if the answer was lost."""
+    extender = Extender()
+    pod, known = extender.pod("a"), extender.pod("b")
+    assert extender.passed(known, *NODES) == NODES
+    assert not extender.error(known, "node-0")
+    assert extender.passed(pod, *NODES) == NODES
+    extender.world.queue("default", state)
+    assert extender.error(pod, "node-0") == VerbReason.QUEUE_NOT_OPEN
+    assert extender.passed(pod, *NODES) == []
+    assert not extender.error(known, "node-0")
+    extender.world.queue("default")
+    assert extender.passed(pod, *NODES) == NODES
+
+
 SAID = {"department": {"max-per-user": "cpu=3"}, "team": {"limit-windows": "Fri 08:00-09:00 UTC pods=2"}}
 LIMITED = {name: Queue(metadata=ObjectMeta(name=name, annotations={
     f"muster.dev/{key}": value for key, value in SAID.get(name, {}).items()}), spec=spec)

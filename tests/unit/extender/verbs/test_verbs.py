@@ -218,6 +218,6 @@ def test_every_reason_is_a_label_of_the_metrics_and_says_whether_it_is_tried_aga
     assert rejections == {
         VerbReason.WAITS_FOR_GANG, VerbReason.NOT_PLANNED_HERE, VerbReason.HELD_BY_GANG, VerbReason.KEPT_FOR_GANG,
         VerbReason.QUEUE_FULL, VerbReason.QUEUE_NOT_FOR_NAMESPACE, VerbReason.QUEUE_OF_OTHER_POOL, VerbReason.SUSPECT,
-        VerbReason.LIMIT_REACHED,
+        VerbReason.LIMIT_REACHED, VerbReason.QUEUE_NOT_OPEN,
     }  # fmt: skip
     assert all("again" not in reason for reason in rejections)
