@@ -209,13 +209,15 @@ _ENTERS_A_QUEUE: Final = (
 
 
 def enters_a_queue(namespace: str) -> Conditions:
-    """Return the conditions of PodGroups that are new, have other minResources, or move to another queue or pool.
+    """Return the conditions of PodGroups that are new, move to another queue or node pool, or ask for other amounts.
 
-    Those that Muster's controller, whose account is in this namespace, computes from a checked Job are left out.
+    What Muster's controller, whose account is in this namespace, computes from a checked workload is left out.
     """
     controller = f"system:serviceaccount:{namespace}:{names.CONTROLLER_ACCOUNT}"
-    made_by_us = f"request.operation == 'CREATE' && request.userInfo.username == {quoted(controller)} && ({_OF_A_JOB})"
-    return (_ENTERS_A_QUEUE, ("is-not-computed-from-a-job", f"!({made_by_us})"))
+    stays = " && ".join(f"{each.format('object')} == {each.format('oldObject')}" for each in (_QUEUE, _POOL))
+    computed = f"request.operation == 'CREATE' ? ({_OF_A_JOB}) : {stays}"
+    made_by_us = f"request.userInfo.username == {quoted(controller)} && ({computed})"
+    return (_ENTERS_A_QUEUE, ("is-not-computed-from-a-workload", f"!({made_by_us})"))
 
 
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)

@@ -40,7 +40,7 @@ def unavailable(cluster: Live, active: Callable[[], bool]) -> VerbReason | None:
 
 
 def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | None:
-    """Return the reason to refuse a pod without a gang whose queue takes nothing of its namespace; its label may be new.
+    """Return the reason to refuse a pod without a gang: its queue takes nothing of its namespace. Its label may be new.
 
     Without the namespace, which the watch brings a moment later, that is not certain.
     """

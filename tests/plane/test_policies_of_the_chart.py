@@ -79,11 +79,14 @@ def test_nobody_else_notes_placements(owner: tuple[Client, str]) -> None:
     mine = {"metadata": {"name": "mine"}, "spec": {"minMember": 1}}
     noted = {"metadata": {"name": "noted", "annotations": {names.PLACEMENT: "{}"}}, "spec": {"minMember": 1}}
     client.create(POD_GROUPS, mine, namespace)
-    assert "only Muster's extender writes" in refusal(lambda: client.create(POD_GROUPS, noted, namespace))
+    assert "only Muster writes" in refusal(lambda: client.create(POD_GROUPS, noted, namespace))
     note: dict[str, Any] = {"metadata": {"annotations": {names.PLACEMENT: "{}"}}}
-    assert "only Muster's extender writes" in refusal(lambda: client.merge_patch(POD_GROUPS, "mine", note, namespace))
+    assert "only Muster writes" in refusal(lambda: client.merge_patch(POD_GROUPS, "mine", note, namespace))
     other = {"metadata": {"annotations": {"mine": "1"}}, "spec": {"minMember": 2}}
     assert not refusal(lambda: client.merge_patch(POD_GROUPS, "mine", other, namespace))
+    admitted: dict[str, Any] = {"status": {"phase": "Inqueue"}}
+    assert "status.phase" in refusal(lambda: client.merge_patch(POD_GROUPS, "mine", admitted, namespace))
+    assert "status.phase" in refusal(lambda: client.create(POD_GROUPS, {**mine, **admitted}, namespace, dry_run=True))
 
 
 def test_nobody_else_says_which_runtime_a_train_job_has(owner: tuple[Client, str]) -> None:

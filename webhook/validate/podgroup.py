@@ -1,8 +1,8 @@
 """Validation of a PodGroup: its amounts can be read, and its queue takes it.
 
 A user's own needs an open queue. A controller's may also enter a queue that is Closing: its pods come anyway, e.g. when
-a Deployment is updated, and without a queue they would count nowhere. The PodGroup of a Volcano Job, whose queue was
-checked with the Job, needs no more than a queue that exists. In every case the queue is for its namespace. The sender
+a Deployment is updated, and without a queue they would count nowhere. The PodGroup of a Volcano Job needs no
+more than a queue that exists, as the Job's queue was checked. In every case the queue is for its namespace. The sender
 decides whose it is: every user can write a reference to an owner.
 
 A PodGroup that moves needs what a user's new one needs. That of a Volcano Job stays in the queue where the Job was
@@ -55,7 +55,7 @@ def reviewer(lookups: Lookups) -> Handler:
         old = decode(request.old_object, scheduling.PodGroup)
         if group.metadata.deletion_timestamp:
             return ReviewVerdict()
-        grown = list(_grown(old, group))
+        grown = _growth_errors(request, old, group, lookups)
         if grown or (_queue(group) == _queue(old) and _pool(group) == _pool(old)):
             return ReviewVerdict(errors=grown)
         if _pool(group) != _pool(old):
@@ -128,13 +128,22 @@ def _amount(name: str, quantity: str | float) -> int:
     return parse(quantity, milli=name.rpartition(".")[2] == CPU)
 
 
-def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[FieldError]:
-    """Refuse more minResources for a gang that its queue has admitted, as the queue holds them without another check.
+def _growth_errors(
+    request: admission.AdmissionRequest, old: scheduling.PodGroup, group: scheduling.PodGroup, lookups: Lookups
+) -> list[FieldError]:
+    """Refuse more minResources for a gang that its queue has admitted, unless an administrator raises them.
 
-    In another queue nothing of them has been checked.
+    The queue holds them without another check. A phase alone does not decide, since users may write a status.
     """
-    if old.status.phase in {"", "Pending"} or not holds_min_resources(group.metadata):
-        return
+    waits = old.status.phase in {"", "Pending"} and not _has_nodes(old, request.namespace, lookups)
+    if waits or not holds_min_resources(group.metadata):
+        return []
+    errors = list(_grown(old, group))
+    return [] if errors and _may_charge(request, lookups) else errors
+
+
+def _grown(old: scheduling.PodGroup, group: scheduling.PodGroup) -> Iterator[FieldError]:
+    """Yield an error for each amount that has grown; for all of them in another queue, which has checked none."""
     known = (old.spec.min_resources or {}) if _queue(group) == _queue(old) else {}
     for name, quantity in (group.spec.min_resources or {}).items():
         path, before = f"spec.minResources[{name}]", known.get(name, 0)
@@ -183,10 +192,7 @@ def _limit_errors(
     before, after = (lineage(_queue(each), lookups.queues.get) for each in (old, group))
     left = {queue.metadata.name for queue in before}
     limited = next((queue for queue in after if queue.metadata.name not in left and has_limits(queue)), None)
-    if limited is None or not _has_nodes(old, request.namespace, lookups):
-        return []
-    user = request.user_info
-    if not user.username or lookups.rights is None or lookups.rights.allows(user, _CHARGE):
+    if limited is None or not _is_held(request, old, lookups):
         return []
     message = (
         f"must stay {_queue(old)!r}: the gang has its nodes, and the limits of queue {limited.metadata.name!r} are "
@@ -194,6 +200,18 @@ def _limit_errors(
         "move it (`kubectl auth can-i charge placements.muster.dev -A`)"
     )
     return [FieldError("spec.queue", message, _queue(group), "Forbidden")]
+
+
+def _is_held(request: admission.AdmissionRequest, group: scheduling.PodGroup, lookups: Lookups) -> bool:
+    """Return True if a gang has its nodes, and a user who is no administrator has sent the request."""
+    by_user = bool(request.user_info.username) and lookups.rights is not None
+    return by_user and _has_nodes(group, request.namespace, lookups) and not _may_charge(request, lookups)
+
+
+def _may_charge(request: admission.AdmissionRequest, lookups: Lookups) -> bool:
+    """Return True for an administrator, who decides what is charged."""
+    user = request.user_info
+    return bool(user.username) and lookups.rights is not None and lookups.rights.allows(user, _CHARGE)
 
 
 def _has_nodes(group: scheduling.PodGroup, namespace: str, lookups: Lookups) -> bool:

@@ -307,6 +307,22 @@ def test_a_gang_that_has_its_nodes_passes_no_limit_by_a_move(was: str, to: str) 
         assert all("the gang has its nodes, and the limits of queue" in str(each) for each in errors)
 
 
+@pytest.mark.parametrize("may", [False, True])
+@pytest.mark.parametrize("phase", ["Bound", ""])
+@pytest.mark.parametrize(("least", "words"), [
+    ({"cpu": "2"}, ""), ({"cpu": "1"}, ""), ({}, ""), ({"cpu": "2001m"}, "must not be more than"),
+    ({"cpu": "2", "nvidia.com/gpu": "1"}, "must not be more than"), ({"cpu": "many"}, "is not a quantity"),
+])  # fmt: skip
+def test_a_gang_that_has_its_nodes_asks_for_no_more(least: JSON, words: str, phase: str, *, may: bool) -> None:
+    """Its queue is charged its minResources at least: one pod would fill the queue of others."""
+    placement = msgspec.convert({"status": {"phase": phase}}, Placement) if phase else None
+    world = lookups(LIMITED, placements=lambda *_: placement, rights=SimpleNamespace(allows=lambda *_: may))
+    old, new = ({"metadata": {"name": "g"}, "spec": {"minResources": each}} for each in ({"cpu": "2"}, least))
+    errors = podgroup.reviewer(world)(request(new, "UPDATE", old, user_info=UserInfo(username="eve"))).errors
+    assert bool(errors) == (bool(words) and bool(phase) and not may)
+    assert all(words in str(each) for each in errors)
+
+
 def test_tree_from_the_cache() -> None:
     """Children are those that name the queue as parent, or none; usable are open leaves other than the root."""
     lookup = QueueLookup(Client(ClientConfig(server="http://127.0.0.1:9")))
