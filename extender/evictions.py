@@ -15,7 +15,7 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.pods import PodRecord
+from extender.planner.state.pods import DEFAULT_GRACE_S, PodRecord
 from extender.writes import WriteContext, Writer
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.placement import PlacementPhase
@@ -97,9 +97,10 @@ class EvictionWriter(Evictor):
         due = [room for room in session.decided(decisions.MakeRoom) if self._stands(room)]
         refused: set[str] = set()
         gone: list[_Eviction] = []
+        longest_s = max(session.inputs.timing.longest_notice_s, DEFAULT_GRACE_S)
 
         def evict(room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> None:
-            if self._evict_for(room, victim, pod):
+            if self._evict_for(room, victim, pod, longest_s):
                 gone.append(_Eviction(room, victim, pod))
 
         def ask(room: decisions.MakeRoom) -> None:
@@ -140,13 +141,15 @@ class EvictionWriter(Evictor):
         placement = self._cluster.ask(lambda state: state.placement_of(room.gang.key))
         return placement is not None and placement.spec.epoch == room.epoch and bool(placement.spec.victims)
 
-    def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord) -> bool:
-        """Evict one pod, if it still uses its node."""
+    def _evict_for(self, room: decisions.MakeRoom, victim: GangView, pod: PodRecord, longest_s: float) -> bool:
+        """Evict one pod, if it still uses its node, with its own grace period or this longest one."""
         latest = self._victim(pod)
         if latest is None:
             return False
+        grace_s = int(longest_s) if latest.grace_s > longest_s else None
+        version = latest.resource_version
         try:
-            self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=latest.resource_version)
+            self._client.evict(pod.namespace, pod.name, pod.uid, resource_version=version, grace_period_s=grace_s)
         except NotFound:
             return False
         except Conflict:  # it has just changed, maybe ended: the next cycle decides again

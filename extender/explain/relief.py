@@ -17,6 +17,7 @@ from extender.explain.reader import Viewer
 from extender.explain.report import GangReport, Relief
 from extender.explain.whatif import KUBERNETES_TAINTS, WhatIf, copies, recovered, uncordoned
 from extender.planner import reasons
+from extender.planner.actions.makeroom import expected_to_go
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.reasons.cause import CORDONED, TAINT, taint_words
@@ -43,6 +44,8 @@ class Holder:
     use: dict[int, Amounts] = field(default_factory=dict)
     """Node's column → its amounts there."""
     pods: list[Pod] = field(default_factory=list)
+    stuck: list[str] = field(default_factory=list)
+    """Those of its pods that are being deleted and do not end, as they are called."""
     size: int = 0
     """Pods and placed slots."""
     room: int = 0
@@ -52,7 +55,7 @@ class Holder:
     def words(self) -> str:
         """The holder with its size, e.g. `Job ns/first (8 pods on 8 nodes, since 10:00:00)`."""
         since = min(filter(None, (pod.status.start_time for pod in self.pods)), default="")
-        return reasons.relief.holder(self.title, self.size, len(self.use), since)
+        return reasons.relief.holder(self.title, self.size, len(self.use), since, self.stuck)
 
 
 def holders(
@@ -76,6 +79,9 @@ def holders(
         holder.use[column] = holder.use[column] + row if column in holder.use else row
         holder.size += 1
         holder.pods += [pod] if pod else []
+        leaving = session.snapshot.leaving.get(pod.metadata.uid) if pod else None
+        if pod and leaving and not expected_to_go(session, leaving):
+            holder.stuck.append(reader.other(pod.metadata, pod.metadata.name, f"Pod {pod.metadata.key}"))
     fits = session.codes(cls, gang) == 0
     if inside is not None:
         fits &= inside

@@ -132,7 +132,7 @@ def _going(session: Session) -> list[tuple[PodRecord, int]]:
     """Return the pods that are being deleted or evicted, and are likely to go soon, each with its node's column."""
     index = session.snapshot.index
     leaving = (pod for pod in leaving_pods(session).values() if pod.node in index)
-    return [(pod, index[pod.node]) for pod in leaving if expected_to_go(pod.gone_by, session.now)]
+    return [(pod, index[pod.node]) for pod in leaving if expected_to_go(session, pod)]
 
 
 def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:

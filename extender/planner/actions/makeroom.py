@@ -5,7 +5,7 @@ The placement names its victims, so that another planner can continue with it. I
 * The room is free: the placement becomes one without victims, and its deadline begins.
 * Victims have a notice: they get it, and are evicted when they have answered or the notice is over, the others then.
 * Victims have not been evicted: they are, unless a disruption budget forbids it by now.
-* Victims are leaving: wait until their grace period is over, and a minute more.
+* Victims are leaving: wait until their grace period is over, at most the longest notice, and a minute more.
 * All are gone and the room is not free, or they do not go: the placement is given up.
 
 The placement of a gang that is moved only waits for its own members, which are evicted for the other gang. It is given
@@ -25,7 +25,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, unsaved_s
 from extender.planner.victims.pieces import DisruptionBudgets
-from muster.api.kubernetes.meta import format_time, parse_time
+from muster.api.kubernetes.meta import format_time, parse_time, readable_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.node_faults import is_dead
 from muster.api.muster.placement import Notice, Placement, Victim, own_victims, victims_reason
@@ -63,10 +63,16 @@ def make_room(session: Session, gang: GangView, placement: Placement, missing: d
         for pod in session.snapshot.leaving.values()
         if session.snapshot.index.get(pod.node) in columns or any(pod is mine for mine in own)
     ]
-    going = any(expected_to_go(pod.gone_by, session.now) for pod in leaving)
+    going = any(expected_to_go(session, pod) for pod in leaving)
     if going or (session.now <= last and _devices_left(session, columns)):
         return None
-    return reasons.placements.VICTIMS_STAY if leaving else reasons.placements.ROOM_TAKEN
+    return _victims_stay(session, gang, leaving[0]) if leaving else reasons.placements.ROOM_TAKEN
+
+
+def _victims_stay(session: Session, gang: GangView, pod: PodRecord) -> Reason:
+    """Return that a pod does not end; its name is for its own namespace, and for the readers of a dump."""
+    seen = session.inputs.names_others or pod.namespace == gang.group.metadata.namespace
+    return reasons.placements.victims_stay(pod=f"{pod.namespace}/{pod.name}" if seen else "", node=pod.node)
 
 
 def _devices_left(session: Session, columns: set[int]) -> bool:
@@ -263,9 +269,16 @@ def failed_to_evict(gang: GangView, now: float) -> bool:
     return (parse_time(before) or 0.0) > now
 
 
-def expected_to_go(gone_by: str, now: float) -> bool:
-    """Return True if a pod that is being deleted is likely to go soon; `gone_by` is empty for a new victim."""
-    try:
-        return not gone_by or now <= (parse_time(gone_by) or now) + LATE_S
-    except (ValueError, OverflowError):
+def expected_to_go(session: Session, pod: PodRecord) -> bool:
+    """Return True if a pod that is being deleted is likely to end soon, or is not being deleted yet.
+
+    Its owner chooses its grace period, and others wait for its capacity. So the grace period counts as far as the
+    installation's longest notice (`timing.longest_notice_s`), and `LATE_S` more.
+    """
+    if not pod.gone_by:
+        return True
+    end = readable_time(pod.gone_by)
+    if end is None:
         return False
+    over = max(0.0, pod.grace_s - session.inputs.timing.longest_notice_s)
+    return session.now <= end - over + LATE_S

@@ -49,7 +49,15 @@ def not_evicted(pods: int) -> str:
 
 
 BUDGET = constant("placement-budget", "a PodDisruptionBudget does not let pods go that had to go for it")
-VICTIMS_STAY = constant("placement-victims-stay", "pods that had to go for it do not end")
+
+
+@worded("placement-victims-stay")
+def victims_stay(pod: str = "", node: str = "") -> str:
+    """Victims are being deleted and do not end; `pod` is one of them, `ns/name` or empty for who may not know it."""
+    one = f", {pod or 'one'} on node {node} among them" if node else ""
+    return f"pods that had to go for it do not end{one}"
+
+
 ROOM_TAKEN = constant("placement-room-taken", "the room that was made for it is taken")
 
 

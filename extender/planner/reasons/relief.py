@@ -82,6 +82,8 @@ def added(count: int, like: str) -> str:
     return f"{many(count, 'more node')} like {like} {verb(count, 'join')}"
 
 
-def holder(name: str, pods: int, nodes: int, since: str) -> str:
-    """A holder of room: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`."""
-    return f"{name} ({many(pods, 'pod')} on {many(nodes, 'node')}{f', since {since}' if since else ''})"
+def holder(name: str, pods: int, nodes: int, since: str, stuck: Sequence[str] = ()) -> str:
+    """A holder of room: `Job ns/first (8 pods on 8 nodes, since 10:00:00)`; `stuck` are pods of it that do not end."""
+    does = "does" if len(stuck) == 1 else "do"
+    late = f"; {listed(stuck, NAMED)} {does} not end, though being deleted" if stuck else ""
+    return f"{name} ({many(pods, 'pod')} on {many(nodes, 'node')}{f', since {since}' if since else ''}{late})"

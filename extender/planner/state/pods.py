@@ -72,6 +72,8 @@ class PodRecord(Struct, eq=False, gc=False):
     terminating: bool
     gone_by: str
     """End of the grace period of a pod that is being deleted (RFC 3339)."""
+    grace_s: float
+    """Its grace period in seconds: of its deletion where that was requested, else of its spec."""
     gated: bool
     other_gates: tuple[str, ...]
     """Scheduling gates that are not Muster's."""
@@ -177,6 +179,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         controller_uid=owner.uid if gang and (owner := meta.controller) else "",
         terminating=meta.deletion_timestamp is not None,
         gone_by=meta.deletion_timestamp or "",
+        grace_s=_grace_s(pod),
         gated=gated(pod),
         other_gates=other_gates(spec),
         epoch=epoch_of(meta),
@@ -199,6 +202,12 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         about_gang={key: annotations[key] for key in ABOUT_GANG if key in annotations} or None,
         failed=_failed(pod),
     )
+
+
+def _grace_s(pod: Pod) -> float:
+    meta, of_spec = pod.metadata, pod.spec.termination_grace_period_seconds
+    asked = meta.deletion_grace_period_seconds if meta.deletion_timestamp else None
+    return float(next((each for each in (asked, of_spec) if each is not None), DEFAULT_GRACE_S))
 
 
 def _trouble(scheduled: ReportedCondition | None) -> str:
@@ -226,6 +235,8 @@ def of_the_system(namespace: str, priority_class: str) -> bool:
     return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}
 
 
+DEFAULT_GRACE_S = 30.0
+"""Kubernetes' default for the grace period of a pod."""
 _TROUBLE_CHARS = 200
 """The most of a message that is kept of each pod."""
 _DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
@@ -286,6 +297,7 @@ def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
         phase=pod.status.phase,
         terminating=meta.deletion_timestamp is not None,
         gone_by=meta.deletion_timestamp or "",
+        grace_s=_grace_s(pod),
         resource_version=meta.resource_version,
     )
 

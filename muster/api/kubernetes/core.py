@@ -115,6 +115,7 @@ class PodSpec(Wire):
     priority_class_name: str = ""
     preemption_policy: str = ""
     active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int | None = None
     restart_policy: str = ""
     hostname: str = ""
     subdomain: str = ""

@@ -91,6 +91,18 @@ def test_the_name_of_the_gang_is_not_for_other_namespaces() -> None:
     assert str(room.reason_for(world.view(world.runs("low", 1)))) == "preempted by a gang of priority 10 in queue q"
 
 
+@pytest.mark.parametrize(("own_s", "grace_s"), [(600, None), (601, 600), (31_536_000, 600)])
+def test_a_victim_has_its_own_grace_period_up_to_the_longest_notice(own_s: int, grace_s: int | None) -> None:
+    """A gang waits for it, whose owner did not choose it."""
+
+    def meanwhile(world: VictimsWorld) -> None:
+        for pod in [*world.state.pod_objects.values()]:
+            world.change(pod, spec={"termination_grace_period_seconds": own_s})
+
+    sent = carried_out(meanwhile=meanwhile).api.sent
+    assert [each.grace_period_s for each in sent if each.site.endswith("evict")] == [grace_s, grace_s]
+
+
 ONE_STAYS: dict[str, dict[str, Any]] = {
     "it is gone": {"meddle": answered(NotFound("no such pod"))},
     "it has just changed, and may have ended": {"meddle": changed},

@@ -293,6 +293,17 @@ def test_the_smallest_set_of_gangs_whose_end_would_help_is_named() -> None:
     assert ends.sentence == "Job ns/three (3 pods on 3 nodes), Job ns/two (2 pods on 2 nodes) end"
 
 
+def test_a_pod_that_does_not_end_is_named() -> None:
+    """It is being deleted with a grace period of years; until the longest notice is over it is believed to end."""
+    world = ExplainWorld().nodes(1)
+    world.runs("first", 1, GPU8)
+    [pod] = world.state.pod_objects.values()
+    world.change(pod, deletion_timestamp="2087-01-01T00:00:00Z", deletion_grace_period_seconds=1_893_456_000)
+    world.gang("a", {"worker": (1, GPU8)})
+    [ends] = [each for each in world.gang_report("a").relief if each.kind == "ends"]
+    assert "Pod ns/first-worker-0 does not end, though being deleted" in ends.sentence
+
+
 def test_what_an_older_gang_would_take_is_no_help() -> None:
     """The end of the only running gang makes room for the older of two that wait."""
     world = ExplainWorld().nodes(2)

@@ -1,7 +1,7 @@
 """Room of pods that are ending goes to the gang whose turn it is: nobody is evicted who would not have to be."""
 
 import pytest
-from extender_world import of
+from extender_world import NOW, of
 from gpus_world import shares
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,7 +12,8 @@ from victims_world import Cluster, victims
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.actions.evicting import Evicting
-from extender.planner.framework.decisions import Place
+from extender.planner.actions.makeroom import LATE_S
+from extender.planner.framework.decisions import ClosePlacement, Place
 from muster.api.kubernetes.meta import format_time
 
 ORDERS = [[Preempt, Reclaim], [Reclaim, Preempt], [Consolidate, Reclaim, Preempt]]
@@ -71,6 +72,48 @@ def test_ending_shares_are_kept_by_the_gpu() -> None:
     session = world.cycle()
     assert victims(session) == {"low-worker-0"}
     assert [place.gang.key for place in of(session, Place)] == [high]
+
+
+YEAR_S = 365 * 86_400
+
+
+@pytest.mark.parametrize(("grace_s", "waits_s"), [(20, 20), (600, 600), (900, 600), (60 * YEAR_S, 600)])
+def test_nobody_waits_for_longer_than_the_longest_notice_for_a_pod_that_is_being_deleted(
+    grace_s: int, waits_s: int
+) -> None:
+    """Its owner chose its grace period: a minute after that another gang is evicted."""
+    world = Cluster(2)
+    going = {"deletion_timestamp": format_time(world.now + grace_s), "deletion_grace_period_seconds": grace_s}
+    world.change(world.state.pod_objects[f"uid-{world.runs('zombie', 1)[3:]}-worker-0"], **going)
+    world.runs("low", 1, first=1)
+    world.asks("high", 1)
+    for after_s, gone in ((0, set()), (waits_s + LATE_S, set()), (waits_s + LATE_S + 1, {"low-worker-0"})):
+        world.now = NOW + after_s
+        assert victims(world.cycle()) == gone
+
+
+@pytest.mark.parametrize("namespace", ["ns", "theirs"])
+def test_a_victim_that_does_not_end_is_given_up_and_named(namespace: str) -> None:
+    """It said that it needs a year to end. Another one is evicted; who may not read pods there learns the node."""
+    world = Cluster(2, checked=False)
+    for number in range(2):
+        world.runs(f"low{number}", 1, first=number)
+    asker = world.asks("high", 1)
+    [victim] = victims(world.cycle())
+    pod = world.state.pod_objects[f"uid-{victim}"]
+    going = {"deletion_timestamp": format_time(world.now + YEAR_S), "deletion_grace_period_seconds": YEAR_S}
+    world.change(pod, namespace=namespace, **going)
+    world.now += 600 + LATE_S
+    assert not of(world.cycle(), ClosePlacement)
+    world.now += 2
+    session = world.cycle()
+    [close] = of(session, ClosePlacement)
+    assert (close.gang.key, close.evicted_in_vain) == (asker, True)
+    name = f"ns/{victim}" if namespace == "ns" else "one"
+    assert close.message == f"pods that had to go for it do not end, {name} on node node-{victim[3]} among them"
+    world.close(session)
+    world.now += 11
+    assert victims(world.cycle()) == {"low0-worker-0", "low1-worker-0"} - {victim}
 
 
 @settings(max_examples=settings().max_examples * 3 // 5)

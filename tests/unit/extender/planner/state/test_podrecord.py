@@ -39,6 +39,12 @@ SAID: Mapping[str, tuple[JSON, JSON]] = {
                      {"other_gates": ("example.com/wait",)}),
     "being deleted": ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:30Z"}},
                       {"terminating": True, "gone_by": "2026-01-01T00:00:30Z", "waiting": False}),
+    "being deleted in its own time": (
+        {"metadata": {"deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 60},
+         "spec": {"terminationGracePeriodSeconds": 90}},
+        {"terminating": True, "gone_by": "2026-01-01T00:01:00Z", "waiting": False, "grace_s": 60.0},
+    ),
+    "a grace period": ({"spec": {"terminationGracePeriodSeconds": 90}}, {"grace_s": 90.0}),
     "a claim": ({"spec": {"resourceClaims": [{"name": "gpu", "resourceClaimName": "mine"}]}},
                 {"claims": (ClaimRef("ns/mine", alone=True),)}),
     "a claim that was made": (
