@@ -8,14 +8,13 @@ no gang is evicted or moved for them. That is done for each of `reclaim` and `pr
 by its rules.
 """
 
-from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from extender.planner import reasons
-from extender.planner.actions.evicting import ATTEMPTS_PER_QUEUE, Asker, Evicting
+from extender.planner.actions.evicting import Asker, Evicting
 from extender.planner.actions.spares import own_room, seats_returned
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario
@@ -88,6 +87,7 @@ class Reclaim(Evicting):
 
     name = "reclaim"
     takes_seats = True
+    by_shares = True
 
     def worthwhile(self, gang: GangView) -> bool:
         """Return True if a gang of another queue runs."""
@@ -136,6 +136,8 @@ class SparesAlone(Evicting):
     may need beside evictions.
     """
 
+    first_alone = True
+
     def execute(self, session: Session) -> None:
         """Decide Place and KeepSpares for gangs that then fit; nothing where no gang keeps spares."""
         if session.decided(decisions.Unschedulable) and session.keepers:
@@ -153,15 +155,6 @@ class SparesAlone(Evicting):
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
         """Return nothing: the action itself says it."""
         return NOTHING
-
-    def _look(
-        self, session: Session, why: decisions.Unschedulable, queues: Counter[str], told: Mapping[Hashable, Reason]
-    ) -> Reason:
-        before = len(session.decided(decisions.Place))
-        words = super()._look(session, why, queues, told)
-        if len(session.decided(decisions.Place)) == before:
-            queues[why.gang.queue] = ATTEMPTS_PER_QUEUE
-        return words
 
 
 class SparesForPreempt(SparesAlone, Preempt):

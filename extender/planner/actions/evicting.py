@@ -1,13 +1,13 @@
 """The common part of preempt, reclaim and consolidate: eviction of victims for gangs that found no room.
 
-A few gangs of each queue are tried per cycle, in the session's order. A gang without a solution is not tried again
-before something has changed, nor is another of its shape. A solution is decided as a whole: a placement for the gang,
+A few gangs of each queue are tried per cycle, the first one and others in their turn. A gang without a solution is not
+tried again before something that concerns it has changed, nor is another of its shape (`attempts`). A solution is decided as a whole: a placement for the gang,
 whose members wait gated until the room is free, and the evictions. The placement is written first, so that another
 planner would continue with it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
+from extender.planner.actions.attempts import Attempts, Key
 from extender.planner.actions.ending import InTurn, in_turn, needs_leaving, room_of_leaving
 from extender.planner.actions.makeroom import (
     disruption_budgets,
@@ -100,6 +101,10 @@ class Evicting:
     """Victims may run on spares of others, which get these back when they go."""
     takes_seats = False
     """Victims give up their spares first, for which no pod is evicted."""
+    by_shares = False
+    """Queues' shares decide on victims, so that a change on any node may."""
+    first_alone = False
+    """Once the first gang of a queue finds nothing, no other gang of it is tried."""
 
     def __init__(self) -> None:
         self._catalogue = Catalogue()
@@ -108,8 +113,7 @@ class Evicting:
         self.lowest: dict[str, int] = {}
         """Queue → lowest priority of its running gangs."""
         self._ending = InTurn()
-        self._hopeless: set[Hashable] = set()
-        self._seen: Hashable = None
+        self._attempts = Attempts()
         self._told: Told = {}
 
     def execute(self, session: Session) -> None:
@@ -117,46 +121,73 @@ class Evicting:
         waiting = [why for why in session.decided(decisions.Unschedulable) if why.reason in {NO_ROOM, *FULL_QUEUE}]
         if not waiting:
             return
-        self._forget(session)
+        self._catalogue.forget_others(session.snapshot.gangs)
         self.running = [gang for gang in session.snapshot.gangs if gang.phase in _RUNNING]
         self.lowest = {}
         for gang in self.running:
             self.lowest[gang.queue] = min(gang.priority, self.lowest.get(gang.queue, gang.priority))
         self._ending = in_turn(session, [why.gang for why in waiting if why.reason == NO_ROOM])
-        queues: Counter[str] = Counter()
-        told, self._told = self._told, {}
+        before, self._told = self._told, {}
+        tried = self._try_some(session, waiting)
         more: dict[int, decisions.Unschedulable] = {}
-        for why in waiting:  # in the order in which they were tried
-            if queues.total() >= ATTEMPTS and not told:
-                break
-            if words := self._look(session, why, queues, told.get(why.gang.queue, {})):
-                more[id(why)] = replace(why, why=why.why.also(words))
+        for why in waiting if before or tried else ():
+            if why.reason == NO_ROOM and why.gang.key not in self._ending.taken:
+                queue, _, shape = self._key(session, why.gang)
+                words = tried.get((queue, shape))
+                if words is None:  # they last until it is tried again
+                    words = before.get(queue, {}).get(shape, NOTHING)
+                if words:
+                    self._told.setdefault(queue, {})[shape] = words
+                    more[id(why)] = replace(why, why=why.why.also(words))
         session.decisions = [more.get(id(each), each) for each in session.decisions]  # in their order, which counts
 
-    def _look(
-        self, session: Session, why: decisions.Unschedulable, queues: Counter[str], told: Mapping[Hashable, Reason]
-    ) -> Reason:
-        """Try one gang, if it is its turn to be tried; return why nothing was found for it, as far as it is known."""
-        gang = why.gang
-        if gang.key in self._ending.taken:
-            return NOTHING
-        due = queues[gang.queue] < ATTEMPTS_PER_QUEUE and queues.total() < ATTEMPTS
-        due = due and self.worthwhile(gang) and _may_ask(session, gang, always=self.borrowers)
-        if not due and not told:
-            return NOTHING
-        shape = gang.priority, shape_of(session, session.ask(gang))
-        words = told.get(shape, NOTHING)  # they last until it is tried again
-        key = gang.queue, gang.creator, shape
-        if due and key not in self._hopeless:
-            queues[gang.queue] += 1
-            if session.attempt(gang, partial(self._try, refused=why.reason if why.reason in FULL_QUEUE else "")):
-                return NOTHING
-            self._hopeless.add(key)
-            words = NOTHING if gang.key in session.failures else self.why_not(session, gang)
-        if not words or why.reason != NO_ROOM:
-            return NOTHING
-        self._told.setdefault(gang.queue, {})[shape] = words
-        return words
+    def _try_some(
+        self, session: Session, waiting: Sequence[decisions.Unschedulable]
+    ) -> dict[tuple[str, Hashable], Reason]:
+        """Try gangs in their turn; return queue and shape of failed ones → why nothing was found, as far as known."""
+        due = [why for why in waiting if why.gang.key not in self._ending.taken]
+        if not self.first_alone:
+            due = [why for why in due if self._may_ask(session, why.gang)]
+        self._attempts.begin(session, self.running)
+        key = partial(self._key, session)
+        queues, failed = Counter[str](), dict[tuple[str, Hashable], Reason]()
+        for why in self._attempts.in_turn(due, None if self.first_alone else key, ATTEMPTS // ATTEMPTS_PER_QUEUE):
+            gang = why.gang
+            if queues.total() >= ATTEMPTS:
+                break
+            if queues[gang.queue] >= ATTEMPTS_PER_QUEUE:
+                continue
+            found = None
+            refused = why.reason if why.reason in FULL_QUEUE else ""
+            if not self.first_alone or self._may_ask(session, gang):
+                anywhere = self.by_shares or bool(refused)
+                if not self._attempts.hopeless(session, gang, key(gang), anywhere=anywhere):
+                    queues[gang.queue] += 1
+                    found = session.attempt(gang, partial(self._try, refused=refused))
+                    if not found:
+                        self._attempts.failed(session, self.running, key(gang))
+                        words = NOTHING if gang.key in session.failures else self.why_not(session, gang)
+                        if why.reason == NO_ROOM:
+                            failed[gang.queue, key(gang)[2]] = words
+            if self.first_alone and not found:
+                queues[gang.queue] = ATTEMPTS_PER_QUEUE
+                self._attempts.passed(gang.queue)
+        return failed
+
+    def _key(self, session: Session, gang: GangView) -> Key:
+        return gang.queue, gang.creator, (gang.priority, shape_of(session, session.ask(gang)))
+
+    def _may_ask(self, session: Session, gang: GangView) -> bool:
+        """Return False for a gang that cannot have victims, never preempts, or whose last evictions had no effect.
+
+        Gangs ask for their own spares, whatever their class.
+        """
+        if not self.worthwhile(gang) or not (gang.preempts or self.borrowers):
+            return False
+        if gang.active or failed_to_evict(gang, session.now):
+            return False
+        admitted = wants_nodes(session, gang) or gang.group.status.phase in {"", "Pending"}
+        return admitted and session.hooks.job_ready.call(gang)
 
     # -- the differences of the actions -----------------------------------------------------------------------------
 
@@ -301,22 +332,3 @@ class Evicting:
         for piece in found:
             if piece.rest and not self.moves:
                 session.decide(evicted_whole(session, room, piece.gang, pods[piece.gang.key]))
-
-    def _forget(self, session: Session) -> None:
-        """Forget shapes without a solution once inputs have changed, and every few seconds."""
-        snapshot = session.snapshot
-        budgets = tuple((each.metadata.uid, each.metadata.resource_version) for each in snapshot.disruption_budgets)
-        queues = tuple((name, queue.metadata.resource_version) for name, queue in snapshot.queues.items())
-        now = snapshot.version, hash(budgets), hash(queues), int(session.now // 10)
-        if now != self._seen:
-            self._hopeless.clear()
-            self._seen = now
-        self._catalogue.forget_others(snapshot.gangs)
-
-
-def _may_ask(session: Session, gang: GangView, *, always: bool) -> bool:
-    """Return False for a gang whose class never preempts (unless `always`), or whose last evictions had no effect."""
-    if not (gang.preempts or always) or gang.active or failed_to_evict(gang, session.now):
-        return False
-    admitted = wants_nodes(session, gang) or gang.group.status.phase in {"", "Pending"}
-    return admitted and session.hooks.job_ready.call(gang)

@@ -8,6 +8,7 @@ import pytest
 from extender_world import of
 from victims_world import Cluster, victims
 
+from extender.planner.actions.attempts import MOST_REMEMBERED, Attempts
 from extender.planner.actions.displace import Preempt
 from extender.planner.actions.evicting import Asker
 from extender.planner.framework.decisions import (
@@ -213,6 +214,64 @@ def test_a_search_that_failed_is_not_made_again_before_something_changes(change:
     session = world.cycle()
     assert preempt.searches > 1
     assert bool(victims(session)) is ("node-9" in world.state.nodes.index)
+
+
+@pytest.mark.parametrize(("queues", "users", "each", "soon"), [
+    pytest.param(1, 1, 12, 12, id="its own"),
+    pytest.param(1, 4, 12, 5, id="its own, of other users"),
+    pytest.param(6, 1, 2, 4, id="of other queues"),
+])  # fmt: skip
+def test_hopeless_gangs_do_not_keep_others_from_being_tried(queues: int, users: int, each: int, soon: int) -> None:
+    """They are first in line, each of another shape, and something changes in each cycle."""
+    world = Cluster(1)
+    for number in range(queues):
+        world.queue(f"q{number}")
+        for user in range(users):
+            for size in range(each):
+                more = {"queue": f"q{number}", "user": f"user{user}", "priority_class": "high"}
+                world.asks(f"many-{number}-{user}-{size}", 2 + size, **more)
+        world.runs(f"low-{number}", 1, gpus=1, queue=f"q{number}")
+    world.asks("last", 1, gpus=8 - queues, queue=f"q{queues - 1}", user="user0" if users == 1 else "somebody")
+    world.runs("last-low", 1, gpus=8 - queues, queue=f"q{queues - 1}")
+    cycles = 0
+    while "ns/last" not in world.state.placements and cycles < 50:
+        world.node("node-0", labels={"changed": str(cycles)})
+        world.cycle()
+        cycles += 1
+    assert cycles == soon
+
+
+@pytest.mark.parametrize(("spec", "searches"), [
+    pytest.param({"nodeSelector": {"disk": "fast"}}, 1, id="on a node that it cannot use"),
+    pytest.param({}, 2, id="on a node that it can use"),
+])  # fmt: skip
+def test_a_hopeless_gang_is_tried_again_after_a_change_that_concerns_it(spec: dict[str, Any], searches: int) -> None:
+    """Another gang ends, on a node without the label."""
+    world = Cluster(3)
+    world.node("node-0", labels={"disk": "fast"})
+    world.runs("low", 1)
+    for number in (1, 2):
+        world.runs(f"top{number}", 1, first=number, priority_class="high")
+    world.gang("high", {"worker": (3, {"nvidia.com/gpu": 8})}, priority_class="high", spec=spec)
+    preempt = Searches()
+    world.actions = [preempt]
+    world.cycle()
+    world.ends("top1", 0)
+    world.cycle()
+    assert preempt.searches == searches
+
+
+def test_the_memory_of_failed_searches_is_bounded() -> None:
+    """Tenants choose the shapes of their gangs; the newest are remembered."""
+    world, attempts = Cluster(1), Attempts()
+    session, gang = world.session(), world.view(world.asks("high", 2))
+    attempts.begin(session, [])
+    for number in range(MOST_REMEMBERED + 100):
+        attempts.failed(session, [], (f"q{number}", "user", number))
+    assert {len(each) for each in (attempts._queues, attempts._users, attempts._searches)} == {MOST_REMEMBERED}
+    last = MOST_REMEMBERED + 99
+    assert attempts.hopeless(session, gang, (f"q{last}", "user", last), anywhere=True)
+    assert not attempts.hopeless(session, gang, ("q0", "user", 0), anywhere=True)
 
 
 class Searches(Preempt):
