@@ -18,6 +18,7 @@ from extender.planner.configuration.resolve import ConfigurationReport
 from extender.planner.framework import config
 from extender.planner.framework.answers import Causes
 from extender.planner.framework.decisions import Unschedulable
+from extender.planner.framework.nodelabels import LabelCache
 from extender.planner.framework.registry import Action, PlannerPlugin, Registry
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, Snapshot
@@ -97,6 +98,7 @@ class Planning:
         self._causes = Causes()
         self._hyper_nodes = HyperNodeTree()
         self._asks = Asks()
+        self._labels = LabelCache()
         self._avoided: Refusals = {}
         self.configure(configuration)
 
@@ -116,6 +118,7 @@ class Planning:
             causes=self._causes,
             hyper_nodes=self._hyper_nodes,
             asks=self._asks,
+            labels=self._labels,
             timing=self._timing,
             **{"avoided": still_avoided(self._avoided, now), **given},
         )

@@ -15,6 +15,7 @@ from extender.planner.framework.answers import Codes, Kept, LeftFree, QueueRefus
 from extender.planner.framework.decisions import Decision
 from extender.planner.framework.freecapacity import ClaimUsers, FreeCapacity
 from extender.planner.framework.hooks import Hooks, Scores
+from extender.planner.framework.nodelabels import NodeLabels
 from extender.planner.framework.ordering import Again, Ordering, Surplus, turns
 from extender.planner.framework.snapshot import CycleInputs
 from extender.planner.state.access import parents_of
@@ -41,6 +42,9 @@ class Session(FreeCapacity):
         self.inputs = inputs
         self.now = inputs.now
         """Seconds since the epoch."""
+        seen = inputs.snapshot
+        self.labels = NodeLabels(inputs.labels, seen.nodes, seen.changed, seen.generation)
+        """Labels and taints of all nodes, by which conditions are evaluated."""
         self.hooks = Hooks()
         self.actions: frozenset[str] = frozenset()
         """Names of the actions of the cycle."""

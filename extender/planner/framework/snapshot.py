@@ -7,6 +7,7 @@ import numpy as np
 
 from extender.planner.ask import Asks
 from extender.planner.framework.answers import Causes
+from extender.planner.framework.nodelabels import LabelCache
 from extender.planner.limits import LimitedUse
 from extender.planner.queueuse import Use
 from extender.planner.state.amounts import Amounts, row_along, sum_along
@@ -287,6 +288,8 @@ class CycleInputs:
     """Nodes that do not exist any more, of those with members of gangs; the API server was asked."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
     """Kept from one cycle to the next, as it reads only changes."""
+    labels: LabelCache = field(default_factory=LabelCache)
+    """Kept from one cycle to the next, as most nodes do not change."""
     asks: Asks = field(default_factory=Asks)
     """Kept from one cycle to the next, as most gangs do not change."""
     provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)

@@ -14,14 +14,13 @@ import numpy as np
 from extender.planner import reasons
 from extender.planner.dynamic.needs import SharedClaim
 from extender.planner.framework.answers import Codes
+from extender.planner.framework.nodelabels import Columns
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.registry import OwnArgument, PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import PerNode
-from extender.planner.plugins.predicates import matches
 from extender.planner.state.amounts import Amounts, row_along
 from extender.planner.state.podclass import PodClass
-from muster.api.kubernetes.core import Node
 
 GROUP_CLAIMS = "groupClaims"
 
@@ -63,9 +62,12 @@ class DynamicResources(PlainPlugin):
         if problems:
             return np.full(len(snapshot.nodes), causes.code(problems[0]), dtype=np.int16)
 
-        def by_node(cls: PodClass, node: Node | None) -> int:
-            there = node is None or all(matches(selector, node) for selector in cls.needs.nodes)
-            return 0 if there else causes.code(reasons.devices.ELSEWHERE)
+        def by_node(cls: PodClass, columns: Columns) -> Codes:
+            there = [session.labels.matching(selector, columns) for selector in cls.needs.nodes]
+            elsewhere = ~np.logical_and.reduce(there) & (
+                session.labels.by_taints(lambda of: of is not None, columns) != 0
+            )
+            return np.where(elsewhere, causes.code(reasons.devices.ELSEWHERE), 0).astype(np.int16)
 
         codes: Codes = np.zeros(len(snapshot.nodes), np.int16)
         if needs.nodes:

@@ -13,7 +13,6 @@ from extender.planner import reasons
 from extender.planner.framework.answers import Codes
 from extender.planner.framework.operations import Eviction, Operation
 from extender.planner.framework.session import Session
-from extender.planner.plugins.pernode import Domains
 from extender.planner.state.neighbours import Spread
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import Counts
@@ -32,10 +31,10 @@ NAMED = 8
 class InterPodAffinity:
     """Pods on nodes during one session."""
 
-    def __init__(self, session: Session, domains: Domains, eligible: Eligible) -> None:
+    def __init__(self, session: Session, eligible: Eligible) -> None:
         self._session = session
         self._snapshot = session.snapshot
-        self._domains = domains
+        self._labels = session.labels
         self._eligible = eligible
         self._counts = dict(session.snapshot.pod_counts)
         self._claims = dict(session.snapshot.exclusive_claims)
@@ -87,12 +86,11 @@ class InterPodAffinity:
 
     def _spread(self, cls: PodClass) -> Iterator[Refusal]:
         spreads = cls.neighbours.spreads
-        domains = [self._domains.of(spread.topology_key, self._snapshot) for spread in spreads]
+        domains = [self._labels.of(spread.topology_key) for spread in spreads]
+        labelled = np.logical_and.reduce([codes >= 0 for codes, _ in domains]) if domains else None
         for spread, (codes, number) in zip(spreads, domains, strict=True):
             yield reasons.cause.spread_label(key=spread.topology_key), codes < 0
-            counted = self._eligible(cls, spread)
-            for others, _ in domains:  # a node counts only if it has the labels of all constraints
-                counted = counted & (others >= 0)
+            counted = self._eligible(cls, spread) & labelled  # a node counts only if it has the labels of all
             present = np.bincount(codes[counted], minlength=number) > 0
             pods = np.zeros(number, dtype=np.int64)
             counts = self._counts.get(spread.query.mark) if spread.query else None
@@ -110,7 +108,7 @@ class InterPodAffinity:
         with_pods = [self._domains_with(key, self._counts.get(query.mark)) for key in keys]
         first = query.mark in cls.matched and not any(mask.any() for mask in with_pods)
         for key, there in zip(keys, with_pods, strict=True):
-            yield reasons.cause.affinity_label(key=key), self._domains.of(key, self._snapshot)[0] < 0
+            yield reasons.cause.affinity_label(key=key), self._labels.of(key)[0] < 0
             if not first:
                 yield reasons.cause.affinity(query=query, key=key), ~there
 
@@ -147,7 +145,7 @@ class InterPodAffinity:
 
     def _domains_with(self, key: str, counts: Counts | None) -> Mask:
         """Return the mask of nodes in a domain that has such a pod."""
-        codes, number = self._domains.of(key, self._snapshot)
+        codes, number = self._labels.of(key)
         found = np.zeros(number + 1, dtype=np.bool_)
         if counts is not None:
             found[codes[np.flatnonzero(counts)]] = True

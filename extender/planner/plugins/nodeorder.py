@@ -4,19 +4,19 @@ Each part gives 0 to 100 times its weight, and the parts of both plugins add up,
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.framework.nodelabels import Columns, NodeLabels, Taints, tolerated_by
 from extender.planner.framework.registry import number, refuse_arguments
 from extender.planner.framework.session import Session
 from extender.planner.plugins.pernode import PerNode
-from extender.planner.plugins.predicates import matches, tolerated
 from extender.planner.plugins.scores import NodeScore, PodAffinityScore, Scores
 from extender.planner.state.podclass import PodClass
 from muster.api.kubernetes.constraints import NodeSelector
-from muster.api.kubernetes.core import Node
 from muster.resources.vector import GPU
 
 FULL = 100.0
@@ -50,15 +50,21 @@ class NodeOrder(NodeScore):
             "leastrequested": lambda: 1 - _requested(session, cls),
             "mostrequested": lambda: _requested(session, cls),
             "balancedresource": lambda: _balance(session, cls),
-            "nodeaffinity": lambda: _scaled(self._affinity.of(cls, session.snapshot, _wished)),
+            "nodeaffinity": lambda: _scaled(self._wished(session, cls)),
             "podaffinity": lambda: self._neighbours.shares(session, cls),
-            "tainttoleration": lambda: 1 - _scaled(self._taints.of(cls, session.snapshot, _advised_against)),
+            "tainttoleration": lambda: 1 - _scaled(self._advised_against(session, cls)),
         }
         total = np.zeros(len(session.snapshot.nodes))
         for part, shares in parts.items():
             if self._weights[part]:
                 total += shares() * FULL * self._weights[part]
         return total
+
+    def _wished(self, session: Session, cls: PodClass) -> NDArray[np.int16]:
+        return self._affinity.of(cls, session.snapshot, partial(_wished, session.labels))
+
+    def _advised_against(self, session: Session, cls: PodClass) -> NDArray[np.int16]:
+        return self._taints.of(cls, session.snapshot, partial(_advised_against, session.labels))
 
 
 class Preferences(NodeOrder):
@@ -76,7 +82,7 @@ class Preferences(NodeOrder):
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         affinity = cls.affinity.node_affinity if cls.affinity else None
         wishes = bool(affinity and affinity.preferred) or bool(cls.neighbours.wishes)
-        if not wishes and not self._taints.of(cls, session.snapshot, _advised_against).any():
+        if not wishes and not self._advised_against(session, cls).any():
             return np.zeros(len(session.snapshot.nodes))
         return super()._scores(session, cls)
 
@@ -140,17 +146,20 @@ def _scaled(values: NDArray[np.int16]) -> Scores:
     return values / highest if highest > 0 else np.zeros(len(values))
 
 
-def _wished(cls: PodClass, node: Node | None) -> int:
-    """Return the sum of weights of the preferred node affinity that the node meets."""
-    wishes = cls.affinity.node_affinity.preferred if cls.affinity and cls.affinity.node_affinity else []
-    if node is None:
-        return 0
-    met = (wish.weight for wish in wishes if matches(NodeSelector([wish.preference]), node))
-    return min(sum(met), _MOST)
+def _wished(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.int16]:
+    """Return the sum of weights of the preferred node affinity that each node meets."""
+    met = np.zeros(len(columns), dtype=np.int64)
+    for wish in cls.affinity.node_affinity.preferred if cls.affinity and cls.affinity.node_affinity else ():
+        met += labels.matching(NodeSelector([wish.preference]), columns) * np.int64(wish.weight)
+    return np.minimum(met, _MOST).astype(np.int16)
 
 
-def _advised_against(cls: PodClass, node: Node | None) -> int:
-    """Return the number of taints PreferNoSchedule that are not tolerated."""
-    taints = node.spec.taints if node else []
-    advice = (taint for taint in taints if taint.effect == "PreferNoSchedule")
-    return min(sum(not tolerated(taint, cls.tolerations) for taint in advice), _MOST)
+def _advised_against(labels: NodeLabels, cls: PodClass, columns: Columns) -> NDArray[np.int16]:
+    """Return the number of taints PreferNoSchedule of each node that are not tolerated."""
+    tolerated = tolerated_by(cls.tolerations)
+
+    def untolerated(of: Taints | None) -> int:
+        advice = (taint for taint in (of.taints if of else ()) if taint[2] == "PreferNoSchedule")
+        return min(sum(not tolerated(taint) for taint in advice), _MOST)
+
+    return labels.by_taints(untolerated, columns)

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from extender.planner.framework.registry import PlainPlugin, refuse_arguments
 from extender.planner.framework.session import Session
-from extender.planner.plugins.pernode import Domains
 from extender.planner.state.podclass import PodClass
 from muster.resources.gpus import is_gpu
 from muster.resources.vector import GPU, WHOLE
@@ -143,10 +142,6 @@ class PodAffinityScore(NodeScore):
 
     name = "podaffinity"
 
-    def __init__(self, arguments: Mapping[str, Any]) -> None:
-        super().__init__(arguments)
-        self._domains = Domains()  # lives from cycle to cycle
-
     def _scores(self, session: Session, cls: PodClass) -> Scores:
         return self.shares(session, cls) * KUBERNETES
 
@@ -157,7 +152,7 @@ class PodAffinityScore(NodeScore):
             counts = session.snapshot.pod_counts.get(wish.query.mark)
             if counts is None:
                 continue
-            codes, number = self._domains.of(wish.topology_key, session.snapshot)
+            codes, number = session.labels.of(wish.topology_key)
             pods = np.bincount(codes[codes >= 0], weights=counts[codes >= 0], minlength=number)
             sums += np.where(codes >= 0, np.append(pods, 0.0)[codes], 0.0) * wish.weight
         low, high = sums.min(initial=0.0), sums.max(initial=0.0)

@@ -18,6 +18,7 @@ from extender.planner.ask import Asks
 from extender.planner.cycle import run_cycle
 from extender.planner.framework import decisions
 from extender.planner.framework.answers import Causes
+from extender.planner.framework.nodelabels import LabelCache
 from extender.planner.framework.registry import Action, PlannerPlugin
 from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import CycleInputs, take
@@ -56,6 +57,7 @@ class World:
         self.checked = checked
         self.causes = Causes()
         self.kept_asks = Asks()
+        self.kept_labels = LabelCache()
         self.now = NOW
         self.timing = Timing(growth_delay_s=0.0)
         self.progress = TrackPlacements()
@@ -258,7 +260,7 @@ class World:
         if self.checked:
             assert self.state.differences() == []
         inputs = CycleInputs(snapshot=take(self.state), now=self.now, causes=self.causes, asks=self.kept_asks,
-                             arrived=self.arrived, avoided=self.refusals, gone=self.gone_nodes,
+                             labels=self.kept_labels, arrived=self.arrived, avoided=self.refusals, gone=self.gone_nodes,
                              usage=self.usage, timing=self.timing)  # fmt: skip
         session = run_cycle(inputs, actions, self.plugins)
         assert self.may_fail or not session.failures

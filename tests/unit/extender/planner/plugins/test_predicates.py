@@ -3,10 +3,13 @@
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 from extender_world import World, waiting, where
 
-from extender.planner.plugins.predicates import refusal
+from extender.planner.framework.session import Session
+from extender.planner.framework.snapshot import CycleInputs, take
+from extender.planner.plugins.predicates import refused as codes_of
 from extender.planner.state.podclass import ClassTable
 from muster.api.kubernetes.core import Node, PodSpec
 from muster.api.kubernetes.storage import SELECTED_NODE, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -22,7 +25,12 @@ def node_of(**fields: Any) -> Node:
 
 def refused(node: Node, **spec: Any) -> str:
     """Why the node does not take a pod with this spec."""
-    return str(refusal(ClassTable().of_spec(msgspec.convert(spec, PodSpec)), node))
+    world = World(checked=False)
+    world.state.on_node(None, node)
+    session = Session(CycleInputs(snapshot=take(world.state), now=0.0))
+    cls = ClassTable().of_spec(msgspec.convert(spec, PodSpec))
+    code = codes_of(cls, session, np.array([0]))[0]
+    return str(session.causes.of[code]) if code else ""
 
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:

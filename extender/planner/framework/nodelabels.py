@@ -1,0 +1,232 @@
+"""Labels, names and taints of all nodes as small numbers, so that a condition is evaluated for all nodes at once.
+
+Each label key has an array with the number of each node's value. A condition is asked once for each different value of
+its key, and the answers are looked up by the array. So the time for a condition that a user writes does not depend on
+Python's time for a node. The arrays are kept from cycle to cycle, and renewed for nodes that changed.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muster.api.kubernetes.constraints import NodeSelector, Toleration
+from muster.api.kubernetes.core import Node
+from muster.api.kubernetes.meta import LabelSelectorRequirement
+
+Columns = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+Domains = NDArray[np.int32]
+MOST_CELLS = 2**24
+"""Numbers of nodes' values that are kept, of 4 bytes each, of the keys that were asked for last."""
+_NAME: Final = ""
+"""Stands for the name of the node, which no label key is."""
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_MAX_CHARS = 256
+_LARGEST = 2**63 - 1
+
+
+class Taints(NamedTuple):
+    """What keeps pods off a node, in its order."""
+
+    cordoned: bool = False
+    taints: tuple[tuple[str, str, str], ...] = ()
+    """Key, value and effect of each."""
+
+
+@dataclass(slots=True)
+class _Values:
+    """One key at one generation of the nodes: the number of each node's value, -1 without one."""
+
+    codes: Domains = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    values: dict[Hashable, int] = field(default_factory=dict)
+    seen: int = -1
+    integers: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """The integers that the values are, of the first ones; see `_with_integers`."""
+    written: Mask = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    """Which of the values are integers."""
+
+
+class LabelCache:
+    """What is kept from cycle to cycle: by key, those that were asked for last."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, _Values] = {}
+        self.taints = _Values()
+        self.present: set[str] = set()
+        """Label keys that nodes have; some of them may have gone."""
+        self._seen, self._changes = -1, 0
+
+    def note_keys(self, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int) -> None:
+        """Note the label keys of nodes that changed."""
+        fresh: Columns = np.flatnonzero(changed > self._seen)
+        self._changes += len(fresh)
+        if self._changes > 2 * len(nodes):  # most of the keys may be of nodes that are gone
+            self.present, fresh, self._changes = set(), np.arange(len(nodes)), len(nodes)
+        for column in fresh:
+            node = nodes[column]
+            if node is not None:
+                self.present.update(node.metadata.labels)
+        self._seen = max(self._seen, generation)
+
+    def keep(self, key: str, values: _Values, nodes: int) -> None:
+        """Keep the numbers of a key, and forget those that were asked for longest ago if there are too many."""
+        self.known.pop(key, None)
+        while len(self.known) >= max(1, MOST_CELLS // max(1, nodes)):
+            del self.known[next(iter(self.known))]
+        self.known[key] = values
+
+
+class NodeLabels:
+    """The nodes of one cycle: by column, with the generation in which each changed last, and that of all."""
+
+    def __init__(
+        self, cache: LabelCache, nodes: Sequence[Node | None], changed: NDArray[np.int64], generation: int
+    ) -> None:
+        self._cache, self._nodes, self._changed, self._generation = cache, nodes, changed, generation
+        cache.note_keys(nodes, changed, generation)
+        self._missing = _Values(np.full(len(nodes), -1, dtype=np.int32))
+
+    def of(self, key: str) -> tuple[Domains, int]:
+        """Return the number of each node's value, int32 of shape (nodes,), read-only, -1 without; and their number."""
+        known = self._of(key)
+        return known.codes, len(known.values)
+
+    def there(self, columns: Columns) -> Mask:
+        """Return which of these columns have a node."""
+        return self._of(_NAME).codes[columns] >= 0
+
+    def having(self, requirement: LabelSelectorRequirement, columns: Columns, key: str | None = None) -> Mask:
+        """Return which of these nodes meet a condition on their labels; `key` replaces its own."""
+        known = self._of(requirement.key if key is None else key)
+        there = np.zeros(len(known.values) + 1, dtype=np.bool_)  # -1, no such label, reads the last
+        match requirement.operator:
+            case "In" | "NotIn":
+                there[[number for each in requirement.values if (number := known.values.get(each)) is not None]] = True
+                if requirement.operator == "NotIn":
+                    there = ~there
+            case "Exists":
+                there[:-1] = True
+            case "DoesNotExist":
+                there[-1] = True
+            case "Gt" | "Lt":
+                bound = _integer(requirement.values[0] if len(requirement.values) == 1 else None)
+                if bound is not None:
+                    _with_integers(known)
+                    least = known.integers > bound if requirement.operator == "Gt" else known.integers < bound
+                    there[:-1] = known.written & least
+            case _:
+                pass
+        return there[known.codes[columns]]
+
+    def selected(self, labels: Mapping[str, str], columns: Columns) -> Mask:
+        """Return which of these nodes have all these labels."""
+        conditions = (LabelSelectorRequirement(key, "In", [value]) for key, value in labels.items())
+        return self._all((self.having(each, columns) for each in conditions), columns)
+
+    def matching(self, selector: NodeSelector, columns: Columns, *, labels_only: bool = False) -> Mask:
+        """Return which of these nodes match one of the terms; a term without requirements matches nothing.
+
+        `labels_only`: as kube-scheduler reads the node affinity of a volume, without the node's fields.
+        """
+        found: Mask = np.zeros(len(columns), dtype=np.bool_)
+        for term in selector.node_selector_terms:
+            if term.match_expressions or term.match_fields:
+                fields = () if labels_only else term.match_fields
+                by_fields = (self.having(each, columns, _field(each.key)) for each in fields)
+                by_labels = (self.having(each, columns) for each in term.match_expressions)
+                found |= self._all(by_labels, columns) & self._all(by_fields, columns)
+        return found
+
+    def by_taints(self, answer: Callable[[Taints | None], int], columns: Columns) -> NDArray[np.int16]:
+        """Return the answer for each of these nodes' taints, asked once for each different set; None: no node."""
+        known = self._cache.taints = self._renewed(self._cache.taints, _taints_of)
+        answers = np.array([*map(answer, known.values), answer(None)], dtype=np.int16)  # type: ignore[arg-type]
+        return answers[known.codes[columns]]
+
+    @staticmethod
+    def _all(masks: Iterable[Mask], columns: Columns) -> Mask:
+        found: Mask = np.ones(len(columns), dtype=np.bool_)
+        for each in masks:
+            found &= each
+        return found
+
+    def _of(self, key: str) -> _Values:
+        if key != _NAME and key not in self._cache.present:  # anybody can name a key that no node has
+            return self._missing
+        known = self._renewed(
+            self._cache.known.get(key) or _Values(),
+            lambda node: node.metadata.labels.get(key) if key != _NAME else node.metadata.name,
+        )
+        self._cache.keep(key, known, len(self._nodes))
+        return known
+
+    def _renewed(self, known: _Values, value_of: Callable[[Node], Hashable]) -> _Values:
+        """Return the numbers, those of nodes that changed since then renewed; what is known stays as it is."""
+        size = len(self._nodes)
+        if known.seen == self._generation and len(known.codes) == size:
+            return known
+        if len(known.values) > 2 * size or known.seen >= self._generation:  # most are of nodes that are gone, or later
+            known = _Values()
+        fresh: Domains = np.full(size, -1, dtype=np.int32)
+        for column in carried_over(known.codes, fresh, self._changed > known.seen):
+            node = self._nodes[column]
+            value = value_of(node) if node else None
+            fresh[column] = -1 if value is None else known.values.setdefault(value, len(known.values))
+        return replace(known, codes=fresh, seen=self._generation)
+
+
+def _with_integers(known: _Values) -> None:
+    """Read the values as integers, if that has not been done for all of them."""
+    if len(known.integers) < len(known.values):
+        found = [_integer(value) for value in known.values]
+        known.written = np.array([each is not None for each in found], dtype=np.bool_)
+        known.integers = np.array([each or 0 for each in found], dtype=np.int64)
+
+
+def carried_over(known: NDArray[Any], fresh: NDArray[Any], changed: Mask) -> Columns:
+    """Copy what is known of columns, and return those to ask for: the changed and the new ones."""
+    fresh[: len(known)] = known
+    changed[len(known) :] = True
+    return np.flatnonzero(changed)
+
+
+def tolerated_by(tolerations: Iterable[Toleration]) -> Callable[[tuple[str, str, str]], bool]:
+    """Return the function that says whether these tolerations cover a taint: its key, value and effect.
+
+    Only those that name the taint's key, or none, are compared with it.
+    """
+    by_key: dict[str, list[Toleration]] = {}
+    for each in tolerations:
+        by_key.setdefault(each.key, []).append(each)
+    any_key = [each for each in by_key.pop("", ()) if each.operator == "Exists"]
+
+    def covered(taint: tuple[str, str, str]) -> bool:
+        key, value, effect = taint
+        return any(
+            (not each.effect or each.effect == effect)
+            and (each.operator == "Exists" or (each.operator in {"", "Equal"} and each.value == value))
+            for each in (*by_key.get(key, ()), *any_key)
+        )
+
+    return covered
+
+
+def _field(key: str) -> str:
+    """Return the key of a field of nodes; of one that kube-scheduler does not know a key that no node has."""
+    return _NAME if key == "metadata.name" else "\0"
+
+
+def _taints_of(node: Node) -> Taints:
+    return Taints(node.spec.unschedulable, tuple((each.key, each.value, each.effect) for each in node.spec.taints))
+
+
+def _integer(text: object) -> int | None:
+    """Return the 64-bit integer that is written there; None, which matches nothing, for anything else."""
+    if not isinstance(text, str) or len(text) > _MAX_CHARS or not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -_LARGEST - 1 <= number <= _LARGEST else None
