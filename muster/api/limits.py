@@ -65,6 +65,10 @@ TERMS: Final = Limit("affinity terms per pod", 64, "terms")
 """Each is compared with pods of other shapes; usual pods have one to three."""
 CONDITIONS: Final = Limit("conditions of affinity terms", 256, "conditions")
 """Each may be looked at for every pod that is compared."""
+NODE_CONDITIONS: Final = Limit("conditions about nodes per pod", 256, "conditions about nodes")
+"""Each is evaluated for all nodes, of every shape of pods that waits; usual pods have one to five."""
+TOLERATIONS: Final = Limit("tolerations per pod", 64, "tolerations")
+"""They are compared with the taints of all nodes, of every shape of pods that waits; usual pods have two to ten."""
 OWN_QUERIES: Final = Limit("terms of a namespace about its own pods", 1_024, "different terms")
 """Each pod of the namespace is compared with them, and remembers those that match it."""
 WIDE_QUERIES: Final = Limit("terms of a namespace about pods of others", 256, "different terms")

@@ -10,7 +10,8 @@ from typing import Any
 
 from muster.api.fields import FieldError, Findings, InvalidFieldError
 from muster.api.kubernetes import admission, core
-from muster.api.limits import RESOURCES
+from muster.api.kubernetes.constraints import conditions_of
+from muster.api.limits import NODE_CONDITIONS, RESOURCES, TOLERATIONS
 from muster.api.names import FRAMEWORK, JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE, TOPOLOGY_GROUP
 from muster.resources import faults, spares
 from muster.resources.gpus import share_errors
@@ -43,6 +44,9 @@ def check_pod(annotations: Mapping[str, str], spec: core.PodSpec, path: str = ""
     yield from check_budgets(annotations, where)
     yield from share_errors(annotations, spec, where, f"{path}spec")
     yield from RESOURCES.exceeded_by(f"{path}spec.containers", len(resource_names(spec)))
+    conditions = conditions_of(spec.node_selector, spec.affinity.node_affinity if spec.affinity else None)
+    yield from NODE_CONDITIONS.exceeded_by(f"{path}spec.affinity.nodeAffinity", conditions)
+    yield from TOLERATIONS.exceeded_by(f"{path}spec.tolerations", len(spec.tolerations))
 
 
 def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True) -> Iterator[FieldError]:

@@ -25,6 +25,7 @@ PODS = "it has"
 JOB_PODS = "its Job asks for"
 JOB_TASKS = "its Job has"
 GROUP_TASKS = "its minTaskMember has"
+SPEC = "its spec has"
 TEMPLATE = "of a pod template of its Job Muster would have to remember"
 NEXT_EPOCH = "its next placement would be number"
 over_limit = "{what} {value}; at most {limit.value} {limit.unit} are allowed".format

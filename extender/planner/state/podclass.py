@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from extender.planner import reasons
 from extender.planner.dynamic.needs import NO_NEEDS, ClaimNeeds
 from extender.planner.state.neighbours import NONE, Neighbours, neighbours_of, rules_of
 from extender.planner.state.podshape import (
@@ -26,9 +27,9 @@ from extender.planner.state.podshape import (
     without_pin,
 )
 from extender.planner.state.queries import NO_MARKS, Mark, Marks, QueryTable
-from muster.api.kubernetes.constraints import Affinity, NodeSelector, Toleration
+from muster.api.kubernetes.constraints import Affinity, NodeSelector, Toleration, conditions_of
 from muster.api.kubernetes.core import Pod, PodSpec
-from muster.api.limits import LimitError
+from muster.api.limits import NODE_CONDITIONS, TOLERATIONS, LimitError
 from muster.resources.gpus import GpuShare
 from muster.resources.pods import requests_on_node
 from muster.resources.vector import Vector, add
@@ -75,6 +76,14 @@ class PodClass:
     def dynamic(self) -> bool:
         """True if a pod that is placed changes where the next of this class can be, beyond its own node."""
         return self.neighbours.restrict_own_kind(self.matched)
+
+
+def _check_conditions(spec: PodSpec, affinity: Affinity | None) -> None:
+    """Raise LimitError for more conditions about nodes than a pod may have."""
+    conditions = conditions_of(spec.node_selector, affinity.node_affinity if affinity else None)
+    for limit, count in ((NODE_CONDITIONS, conditions), (TOLERATIONS, len(spec.tolerations))):
+        if count > limit.value:
+            raise LimitError(reasons.aside.over_limit(what=reasons.aside.SPEC, value=count, limit=limit))
 
 
 class ClassTable:
@@ -126,10 +135,12 @@ class ClassTable:
         """Return the class of a pod or template with this spec; `pin` is the node that Muster pinned it to.
 
         `taken` are the amounts of a pod on a node, where they are other than those of its spec. Raises LimitError for
-        too many terms, unless the pod is on a node: its room is used, with any terms.
+        too many terms, conditions or tolerations, unless the pod is on a node: its room is used, with any terms.
         """
         requests, gpu = asked_of(spec, annotations, taken)
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
+        if taken is None:
+            _check_conditions(spec, affinity)
         ports = host_ports(spec)
         claims = claims_of(spec, namespace, pod_name)
         neighbours = self._neighbours(spec, namespace, labels or {}, demands, on_node=taken is not None)

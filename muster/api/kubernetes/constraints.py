@@ -3,6 +3,8 @@
 kube-scheduler reads all of it, and Muster's planner models it, so that a plan holds when kube-scheduler checks it.
 """
 
+from collections.abc import Mapping
+
 from msgspec import field
 
 from muster.api.base import Wire
@@ -46,6 +48,14 @@ class NodeAffinity(Wire):
     preferred: list[PreferredSchedulingTerm] = field(
         default_factory=list, name="preferredDuringSchedulingIgnoredDuringExecution"
     )
+
+
+def conditions_of(selector: Mapping[str, str], affinity: NodeAffinity | None) -> int:
+    """Return the number of conditions about nodes: labels of the selector, expressions of all terms."""
+    terms = [] if affinity is None else [wish.preference for wish in affinity.preferred]
+    if affinity is not None and affinity.required is not None:
+        terms += affinity.required.node_selector_terms
+    return len(selector) + sum(len(term.match_expressions) + len(term.match_fields) for term in terms)
 
 
 class PodAffinityTerm(Wire):

@@ -64,8 +64,8 @@ def test_a_template_that_planning_would_have_to_remember_is_bounded() -> None:
     """Arguments do not count: they are not remembered."""
     container = {"name": "main", "image": "i", "args": [str(number) for number in range(20_000)]}
     assert refused(job(tasks=[{"name": "w", "replicas": 1, "template": {"spec": {"containers": [container]}}}])) == {}
-    selector = {f"example.com/label-{number}": "x" * 60 for number in range(1000)}
-    template = {"spec": {"containers": [container], "nodeSelector": selector}}
+    labels = {f"example.com/label-{number}": "x" * 60 for number in range(1000)}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
     [(path, message)] = refused(job(tasks=[{"name": "w", "replicas": 1, "template": template}])).items()
     assert path == "spec.tasks[0].template"
     assert message == "must be at most 65536 (bytes; limit 'bytes of a template for planning')"

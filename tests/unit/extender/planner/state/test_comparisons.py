@@ -1,7 +1,7 @@
 """The demands of one pod cost what they concern, and whoever asks for much waits for it himself."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -11,11 +11,13 @@ from extender_world import World, of
 from extender.planner.framework import decisions
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.queries import Labels, Query
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import Pod, PodSpec
 from muster.api.kubernetes.devices import ResourceClaim
-from muster.api.limits import OWN_QUERIES, TERMS, TOPOLOGY_KEYS, WIDE_QUERIES
+from muster.api.limits import NODE_CONDITIONS, OWN_QUERIES, TERMS, TOLERATIONS, TOPOLOGY_KEYS, WIDE_QUERIES, Limit
+from webhook.validate.pod import check_pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 PODS = 100
 JSON = dict[str, Any]
 
@@ -39,6 +41,13 @@ def term(number: int, *, key: str = "zone", everywhere: bool = False) -> JSON:
     expressions = [{"key": "app", "operator": "NotIn", "values": [f"none-{number}"]}]
     more = {"namespaceSelector": {}} if everywhere else {}
     return {"topologyKey": key, "labelSelector": {"matchExpressions": expressions}, **more}
+
+
+def node_affinity(conditions: list[JSON]) -> JSON:
+    """Conditions in required and in preferred terms, by turns."""
+    required = {"nodeSelectorTerms": [{"matchExpressions": conditions[::2]}]}
+    preferred = [{"weight": 1, "preference": {"matchExpressions": [each]}} for each in conditions[1::2]]
+    return {"affinity": {"nodeAffinity": {REQUIRED: required, PREFERRED: preferred}}}
 
 
 def terms(count: int, *, first: int = 0, everywhere: bool = False) -> list[JSON]:
@@ -105,6 +114,24 @@ def test_a_pod_with_too_many_terms_is_set_aside_until_it_is_on_a_node() -> None:
     assert len(pod(world, "greedy", far=terms(TERMS.value + 1), node="node-0").cls.neighbours.apart) == TERMS.value
     assert world.state.nodes.used[world.state.nodes.axis["cpu"], 0] == 1000
     assert not world.state.aside.pods
+
+
+@pytest.mark.parametrize(("limit", "spec"), [
+    (NODE_CONDITIONS, lambda count: {"nodeSelector": {f"key-{number}": "x" for number in range(count)}}),
+    (NODE_CONDITIONS, lambda count: node_affinity([{"key": "a", "operator": "Exists"}] * count)),
+    (TOLERATIONS, lambda count: {"tolerations": [{"operator": "Exists"}] * count}),
+])  # fmt: skip
+def test_a_pod_with_too_many_conditions_about_nodes_is_set_aside(limit: Limit, spec: Callable[[int], JSON]) -> None:
+    """On a node its room is used; admission names the field and the limit."""
+    world = World(checked=False).nodes(1)
+    for name, count, node in (("fits", 0, ""), ("greedy", 1, ""), ("bound", 1, "node-0")):
+        body = world.pod_spec({"cpu": 1}) | {"schedulerName": "muster", "nodeName": node} | spec(limit.value + count)
+        meta = msgspec.to_builtins(world.meta(name, uid=f"uid-{name}"))
+        world.state.on_pod(None, msgspec.convert({"metadata": meta, "spec": body}, Pod))
+        errors = [*check_pod({}, msgspec.convert(body, PodSpec))]
+        assert [limit.name in str(error) for error in errors] == [True] * count
+    assert [*world.state.aside.pods] == ["uid-greedy"]
+    assert f"at most {limit.value} {limit.unit}" in world.state.aside.pods["uid-greedy"]
 
 
 def test_a_pod_with_too_many_conditions_is_set_aside() -> None:
