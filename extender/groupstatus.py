@@ -54,7 +54,7 @@ EVICTION_SHOWS_S = 5.0
 MOMENT_S = 10.0
 """Time after which it is reported that pods are missing, or not compared. At each start their owner creates them one
 after the other: a healthy start has no Warning."""
-_MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED})
+_MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED, reasons.pods.LATER})
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
 """Reasons to wait that a gang has because it has just been evicted."""
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from extender.planner import reasons
+from extender.planner.actions.cyclework import CycleWork
 from extender.planner.actions.growth import grow, say_why_more_wait
 from extender.planner.actions.obstacles import LIMIT, SlotLimit, leaving, obstacle
 from extender.planner.actions.reserve.book import Book
@@ -73,6 +74,7 @@ class Allocate:
         self._placed_since: dict[str, float] = {}
         """UID of a gang → since when it has placed slots."""
         self._spares = Spares()
+        self._work = CycleWork()
 
     def execute(self, session: Session) -> None:
         """Decide Place for the gangs that fit, Unschedulable with the reason for those that do not."""
@@ -88,6 +90,7 @@ class Allocate:
                 session.attempt(gang, partial(_decide, search=search, grown=gang.key in grown))
         self._spares.refill(session, found.book)
         found.book.close()
+        self._work.end(session)
 
     def _begin(self, session: Session, gangs: list[GangView]) -> _Found:
         """Keep the results of earlier cycles that still hold."""
@@ -106,6 +109,9 @@ class Allocate:
         """Try one gang: keep the slots of its search, or report why it waits."""
         if self._held_up(session, gang, found):
             return
+        if later := self._work.put_off(session, gang):
+            session.decide(later)
+            return
         ask = session.ask(gang)
         full = None if _goes_on(gang) else session.queue_refusal(ask)
         session.hooks.pre_job_allocation.call(gang)
@@ -118,13 +124,12 @@ class Allocate:
                 failed = full = None
         if full is not None:  # no nodes are reserved for a gang that waits for its queue
             statement.discard()
-            session.decide(decisions.Unschedulable(gang, full.reason, reason_of(full.message)))
+            session.decide(self._work.failed(decisions.Unschedulable(gang, full.reason, reason_of(full.message))))
             return
         if failed is not None:
             lacks, why = failed
-            session.decide(
-                decisions.Unschedulable(gang, NO_ROOM, why.also(found.book.waits(gang)).also(leaving(gang)), lacks)
-            )
+            why = why.also(found.book.waits(gang)).also(leaving(gang))
+            session.decide(self._work.failed(decisions.Unschedulable(gang, NO_ROOM, why, lacks)))
             return
         found.tried.append(search)
         found.limit.add(gang, statement.slots)

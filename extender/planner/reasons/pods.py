@@ -12,6 +12,7 @@ NOT_BOUND = "PodsNotBound"
 GATED = "SchedulingGated"
 TOO_FEW = scheduling.TOO_FEW_PODS
 NOT_COMPARED = "NotComparedYet"
+LATER = "TriedLater"
 SLOT_LIMIT = "InFlightLimit"
 WORLD_ENDED = "WorldEnded"
 """Reasons of conditions."""
@@ -19,6 +20,12 @@ WORLD_ENDED = "WorldEnded"
 not_compared = constant(
     "pods-not-compared",
     "its affinities or its claims to devices are still compared with the pods of the cluster, for a moment",
+)
+
+later = constant(
+    "pods-later",
+    "the gangs of its namespace have too many different shapes to try them all in one cycle; this one is tried in one "
+    "of the next cycles",
 )
 
 

@@ -68,6 +68,11 @@ class PodClass:
         node_affinity = self.affinity.node_affinity if self.affinity else None
         return node_affinity.required if node_affinity else None
 
+    @property
+    def conditions(self) -> int:
+        """Number of its conditions about nodes."""
+        return conditions_of(self.node_selector, self.affinity.node_affinity if self.affinity else None)
+
     def counted_under(self, *, leaving: bool) -> tuple[Mark, ...]:
         """Return the marks of a pod of this class; fewer for one that is being deleted."""
         return tuple(mark for mark in self.marks if mark[0] != "staying") if leaving else self.marks
@@ -76,14 +81,6 @@ class PodClass:
     def dynamic(self) -> bool:
         """True if a pod that is placed changes where the next of this class can be, beyond its own node."""
         return self.neighbours.restrict_own_kind(self.matched)
-
-
-def _check_conditions(spec: PodSpec, affinity: Affinity | None) -> None:
-    """Raise LimitError for more conditions about nodes than a pod may have."""
-    conditions = conditions_of(spec.node_selector, affinity.node_affinity if affinity else None)
-    for limit, count in ((NODE_CONDITIONS, conditions), (TOLERATIONS, len(spec.tolerations))):
-        if count > limit.value:
-            raise LimitError(reasons.aside.over_limit(what=reasons.aside.SPEC, value=count, limit=limit))
 
 
 class ClassTable:
@@ -139,8 +136,6 @@ class ClassTable:
         """
         requests, gpu = asked_of(spec, annotations, taken)
         affinity = without_pin(spec.affinity, pin) if pin else spec.affinity
-        if taken is None:
-            _check_conditions(spec, affinity)
         ports = host_ports(spec)
         claims = claims_of(spec, namespace, pod_name)
         neighbours = self._neighbours(spec, namespace, labels or {}, demands, on_node=taken is not None)
@@ -171,6 +166,9 @@ class ClassTable:
             asked=requests,
             plain=shape,
         )
+        for limit, count in ((NODE_CONDITIONS, bare.conditions), (TOLERATIONS, len(bare.tolerations))):
+            if count > limit.value and taken is None:
+                raise LimitError(reasons.aside.over_limit(what=reasons.aside.SPEC, value=count, limit=limit))
         return self.marked(bare, self.queries.matching(namespace, labels or {}))
 
     def _neighbours(

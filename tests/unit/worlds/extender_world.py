@@ -58,6 +58,8 @@ class World:
         self.causes = Causes()
         self.kept_asks = Asks()
         self.kept_labels = LabelCache()
+        self.allocate = Allocate
+        """Makes the action of each cycle."""
         self.now = NOW
         self.timing = Timing(growth_delay_s=0.0)
         self.progress = TrackPlacements()
@@ -268,7 +270,7 @@ class World:
 
     def plan(self) -> Session:
         """One whole cycle: progress, enqueue, allocate; placements are put into the state as if written."""
-        session = self.session(self.progress, Enqueue(), Allocate())
+        session = self.session(self.progress, Enqueue(), self.allocate())
         for decision in session.decisions:
             if isinstance(decision, decisions.Place):
                 self.place(decision)

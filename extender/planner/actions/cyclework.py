@@ -1,0 +1,95 @@
+"""Limit of one namespace's work in a cycle, so that gangs of many different shapes delay nobody else.
+
+Work is counted in checks of nodes and not by a clock, as a replay must decide the same. The first gangs of a namespace
+in scheduling order have half of it in every cycle. The other half goes to those that were not tried in earlier cycles,
+until all were. A gang that is not tried keeps the reason of its last try.
+"""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from extender.planner import reasons
+from extender.planner.framework.decisions import Unschedulable
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.state.podclass import PodClass
+from extender.planner.state.podset import PodSetView
+
+MOST: Final = 40_000_000
+"""Checks of nodes for the gangs of one namespace in a cycle: about half a second."""
+_SHAPE: Final = 16
+"""Checks of each node for a shape of pods without conditions: amounts, scores and order."""
+_TERM: Final = 8
+"""Checks of each node for a term about other pods."""
+
+
+@dataclass(slots=True)
+class _Round:
+    """The gangs of a namespace that has more than it may try in a cycle."""
+
+    tried: set[str] = field(default_factory=set)
+    """UIDs of those that were tried in this round."""
+    why: dict[str, Unschedulable] = field(default_factory=dict)
+    """UID → why it waits since it was tried last."""
+
+
+class CycleWork:
+    """The work of the cycle that runs, and the rounds of namespaces that had too much of it in the last one."""
+
+    def __init__(self) -> None:
+        self._rounds: dict[str, _Round] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        self._spent: Counter[str] = Counter()
+        self._classes: set[PodClass] = set()
+        self._now: defaultdict[str, _Round] = defaultdict(_Round)
+        self._late: set[str] = set()
+
+    def put_off(self, session: Session, gang: GangView) -> Unschedulable | None:
+        """Return why a gang is not tried in this cycle; None, and count its work, if it is."""
+        namespace = gang.group.metadata.namespace
+        before, spent = self._rounds.get(namespace, _Round()), self._spent[namespace]
+        work = self._work(session, gang)
+        if spent + work > MOST // 2 if gang.uid in before.tried else spent >= MOST:
+            self._late.add(namespace)
+            last = before.why.get(gang.uid)
+            return replace(last, gang=gang) if last else Unschedulable(gang, reasons.pods.LATER, reasons.pods.later)
+        self._spent[namespace] += work
+        self._now[namespace].tried.add(gang.uid)
+        return None
+
+    def failed(self, why: Unschedulable) -> Unschedulable:
+        """Note why a gang that was tried waits, and return it."""
+        self._now[why.gang.group.metadata.namespace].why[why.gang.uid] = why
+        return why
+
+    def end(self, session: Session) -> None:
+        """End the cycle: gangs that were put off come first in the next ones, until all were tried."""
+        there = {gang.uid for gang in session.snapshot.gangs} if self._late else set()
+        rounds = {}
+        for namespace in self._late:
+            before, now = self._rounds.get(namespace, _Round()), self._now[namespace]
+            why = {uid: each for uid, each in {**before.why, **now.why}.items() if uid in there}
+            goes_on = bool(now.tried - before.tried)
+            rounds[namespace] = _Round((before.tried | now.tried) & there if goes_on else set(), why)
+        self._rounds = rounds
+        self._begin()
+
+    def _work(self, session: Session, gang: GangView) -> int:
+        checks = 0
+        for pod_set in gang.pod_sets:
+            for cls in {pod_set.cls, *(pod.cls for pod in pod_set.waiting.values() if pod_set.mixed)}:
+                if cls is not None:
+                    checks += self._of_class(session, pod_set, cls)
+        return checks * len(session.snapshot.nodes)
+
+    def _of_class(self, session: Session, pod_set: PodSetView, cls: PodClass) -> int:
+        near = cls.neighbours
+        terms = _TERM * (len(near.apart) + len(near.spreads) + len(near.together_keys) + len(near.wishes))
+        checks = terms * (max(1, pod_set.replicas) if session.snapshot.one_by_one(cls) else 1)
+        if cls in self._classes:  # what concerns nodes alone is known
+            return checks
+        self._classes.add(cls)
+        return checks + _SHAPE + cls.conditions
