@@ -99,7 +99,9 @@ class BudgetReporter:
     def _send(self, queue: Queue, reason: str, budget: UsageBudget | None, standing: BudgetStanding) -> None:
         name = queue.metadata.name
         ratio = 0.0 if budget is None else standing.ratios[budget]
-        message = reasons.queues.budget_step(reason, name, budget, ratio=ratio, enforced=standing.enforced)
+        message = reasons.queues.budget_step(
+            reason, name, budget, ratio=ratio, enforced=standing.enforced, left_out=standing.left_out
+        )
         about = structs.replace(queue, api_version=QUEUES.api_version, kind=QUEUES.kind)
         self._recorder.event(about, "Warning", reason, message)
 

@@ -1,7 +1,8 @@
 """Past usage of queues: read from the ConfigMap `muster-usage` of Muster's namespace, and counted on until now.
 
-The recorder of the history writes the ConfigMap, and no other account has the right to. Where it is missing or cannot
-be read budgets are not enforced: a history that is down costs money, and keeps no gang from running.
+The recorder of the history writes the ConfigMap, and no other account has the right to. Where it is missing,
+budgets are not enforced: a history that is down costs money, and keeps no gang from running. Of one that cannot be read
+the last version counts.
 
 Between two publications of the recorder a meter counts what queues hold, so that a budget knows it at every moment.
 Without it a gang that ends would take what it has used since the last publication with it, until the next one. For a
@@ -54,7 +55,7 @@ class UsageFeed:
         self._monotonic_s = monotonic_s
         self._began_s = monotonic_s()
         self.current: PublishedUsage | None = None
-        """None while there is none that can be read."""
+        """What was read last; None if there is none, or none could be read."""
         self._failed = ""
         """The last reason, which is logged once."""
         self._reflector: Reflector[_ConfigMap] = Reflector(
@@ -80,9 +81,9 @@ class UsageFeed:
             self.current = read_usage(new.data) if new is not None else None
             why = ""
         except ValueError as error:
-            self.current, why = None, str(error)
+            why = str(error)
         if why and why != self._failed:
-            log.warning("the usage of queues cannot be read, so budgets are not enforced", configmap=USAGE, why=why)
+            log.warning("the usage of queues cannot be read, what was read last counts", configmap=USAGE, why=why)
         self._failed = why
 
 
@@ -158,4 +159,5 @@ def _sum(
             for queue in {queue for each in sums.values() for queue in each}
         },
         periods=published.periods,
+        left_out=published.left_out,
     )

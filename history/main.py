@@ -12,6 +12,7 @@ from typing import Any, Literal
 import structlog
 from prometheus_client import REGISTRY
 
+from history.budgeted import BudgetedQueues
 from history.model import MEMORY
 from history.publish import Publisher, UsageCounters
 from history.recorder import HistoryRecorder
@@ -56,10 +57,11 @@ class RecorderProcess:
         self._store = store
         self._news: SimpleQueue[News] = SimpleQueue()
         publisher = Publisher(client, settings.lease_namespace)
+        self._queues = BudgetedQueues(client)
         publishing: dict[str, Any] = (
             {"changed": publisher.changed, "published": publisher.published} if settings.publish else {}
         )
-        self._recorder = HistoryRecorder(client, store, settings, **publishing)
+        self._recorder = HistoryRecorder(client, store, settings, budgeted=self._queues.resources, **publishing)
         REGISTRY.register(UsageCounters(self._recorder))
         # The name of the pod, and nothing more: a container that starts again in its pod goes on at once, and a pod
         # never runs two of them.
@@ -96,6 +98,7 @@ class RecorderProcess:
         self._recorder.stop()
         if self._thread.ident is not None:
             self._thread.join(_JOIN_S)
+        self._queues.stop()
         self._elector.stop()
         self._status.stop()
         self._store.close()
@@ -104,6 +107,7 @@ class RecorderProcess:
     def _record(self) -> None:
         """Record; a defect ends the process, and the next one reads on from where this one had written."""
         try:
+            self._queues.start()
             self._recorder.run()
         except Exception:
             log.exception("the recorder failed")

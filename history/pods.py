@@ -5,17 +5,20 @@ rest, within that second. Where it was seen later, the middle of the second is t
 """
 
 from collections.abc import Iterator
+from heapq import nsmallest
 from typing import NamedTuple
 
 import msgspec
 from msgspec import field
 
 from history.model import MS, NAME_CHARS, MemberEnd, clean, vector_of
+from history.tally import rank
 from muster.api import names
 from muster.api.base import Resource, Wire
 from muster.api.kubernetes.core import ContainerState, ContainerStateTerminated, ContainerStatus, Pod, PodStatus
 from muster.api.kubernetes.meta import readable_time
 from muster.api.kubernetes.scheduling import DISRUPTION_TARGET
+from muster.api.limits import RESOURCES
 from muster.resources.gpus import counted
 from muster.resources.vector import Vector, within
 from muster.workloads.charges import charged_queue
@@ -125,12 +128,14 @@ def queue_of(pod: Pod) -> str:
 def amounts_of(pod: Pod, offered: Vector | None = None) -> Vector:
     """Return what a pod counts for its queue; of one whose quantities cannot be read only that it is a pod.
 
-    Of no resource it counts more than its node has `offered`, if that is known: others than kube-scheduler bind, too.
-
+    No resource counts more than its node has `offered`, if that is known: others than kube-scheduler bind, too. Of
+    more resources than a pod may name (admission was bypassed) the usual ones count.
     Members of one shape share the vector: their times are integrated together, and it is kept once.
     """
     try:
-        amounts = {name: amount for name, amount in counted(pod).items() if amount > 0}
+        asked = {name: amount for name, amount in counted(pod).items() if amount > 0}
+        named = nsmallest(RESOURCES.value, asked, key=lambda each: rank(None, "", each))
+        amounts = {name: amount for name, amount in asked.items() if name in named}
     except ValueError:
         amounts = {"pods": 1}
     amounts = amounts if offered is None else within(amounts, offered)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 import structlog
+from prometheus_client import Gauge
 from prometheus_client.core import CounterMetricFamily
 from prometheus_client.registry import Collector
 
@@ -24,6 +25,12 @@ log = structlog.get_logger(__name__)
 
 EVERY_S = 10.0
 """Between two writes of the ConfigMap at least."""
+SHOWN = 20
+"""Queues that a line of the log names."""
+LEFT_OUT = Gauge(
+    "muster_history_queues_left_out",
+    "Queues with a budget whose usage is too long to be published: their gangs wait where the budget is enforced",
+)
 _MANAGER = "muster-history"
 _TIMEOUT_S = 5.0
 
@@ -60,11 +67,14 @@ class Publisher:
         if tallies is None or 0 <= now_s - self._written_s < EVERY_S:
             return
         charged = frozenset((uid, each.queue) for uid, each in [*recorder.entries.holdings.items()])
-        state = tallies.names, charged, tallies.closings
+        state = tallies.names, charged, tallies.closings, tallies.budgeted()
         if state == self._written and 0 <= now_s - self._written_s < AGAIN_S:
             return
         self._written_s = now_s
         document = tallies.document(round(now_s * MS), held(recorder))
+        if document["left_out"]:
+            log.error("the usage of some queues is too long to be published", queues=document["left_out"][:SHOWN])
+        LEFT_OUT.set(len(document["left_out"]))
         content = {
             "apiVersion": "v1",
             "kind": "ConfigMap",

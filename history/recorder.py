@@ -25,7 +25,7 @@ from history.past import Past, close_unlisted, gap_text, known_of, past
 from history.retain import tidy
 from history.settings import HistorySettings
 from history.store import HistoryStore, StoreError
-from history.tally import Tallies, spans_of
+from history.tally import Budgeted, Tallies, not_known, spans_of
 from history.usage import BEGAN, SEEN, closed_since
 from muster.api.muster.usage import PublishedUsage
 from muster.kube.client import Client
@@ -66,11 +66,13 @@ class HistoryRecorder:
         clock_s: Callable[[], float] = time.time,
         changed: Callable[["HistoryRecorder"], None] = lambda _: None,
         published: Callable[[], PublishedUsage | None] = lambda: None,
+        budgeted: Callable[[], Budgeted | None] = not_known,
     ) -> None:
         self._client = client
         self._store = store
         self._settings = settings
         self._published = published
+        self._budgeted = budgeted
         self._began = 0
         self._carried: dict[int, Totals[str]] = {}
         self._clock_s = clock_s
@@ -115,7 +117,7 @@ class HistoryRecorder:
         self.entries = Entries(self.following.offers)
         self.entries.reopen(*self._store.open_rows(), self._store.ended_pods(REMEMBERED))
         positions: dict[str, str] = msgspec.json.decode(self._store.note(POSITION) or "{}")
-        self.tallies = Tallies(now, self._closed_since)
+        self.tallies = Tallies(now, self._closed_since, self._budgeted)
         self._trouble = None
         known = known_of(self.entries)
         self.following.start()
@@ -145,7 +147,7 @@ class HistoryRecorder:
         while not self._stopping.is_set():
             try:
                 self._carried = carried(self._store, before, self._began, self._now())
-                self.tallies = Tallies(self._now(), self._closed_since)
+                self.tallies = Tallies(self._now(), self._closed_since, self._budgeted)
             except StoreError as error:
                 self._failed(error)
                 continue
@@ -256,7 +258,7 @@ class HistoryRecorder:
     def _tally(self, changes: RowChanges) -> None:
         """Count holdings that have ended; those of a period that has begun are read from the store, as these are."""
         if self.tallies is None:
-            self.tallies = Tallies(self._now(), self._closed_since)
+            self.tallies = Tallies(self._now(), self._closed_since, self._budgeted)
             return
         begun = self.tallies.renew(self._now(), self._closed_since)
         ended = [each for each in changes.holdings.values() if each.ended is not None]

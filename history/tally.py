@@ -5,12 +5,18 @@ What is published is exact at its time, and stays so until a holding begins or e
 add what is held since.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from heapq import nsmallest
+from typing import Any, Final
 
-from history.integral import FOREVER, TimeSpan, Totals, add, by_queue, integrate
+import msgspec
+
+from history.integral import FOREVER, Amounts, TimeSpan, Totals, add, by_queue, integrate
 from history.model import MS, Holding
-from muster.api.muster.usage import PERIODS, Period, period_of
+from muster.api.muster.usage import MOST_CHARS, PERIODS, RESOURCES_KEPT, Period, period_of
+from muster.resources.gpus import is_gpu
 from muster.resources.vector import unit
 
 
@@ -21,28 +27,72 @@ def spans_of(holdings: Iterable[Holding]) -> Iterator[TimeSpan[str]]:
         yield from by_queue(whole, one.moves, lambda queue: queue)
 
 
+Budgeted = Mapping[str, AbstractSet[str]]
+"""Queue → resources that a budget counts, its own or one of a queue above; every queue that exists is a key."""
+_ENTRIES: Final = 20_000
+"""Amounts that a tally keeps before it drops those that do not count."""
+_CHARS: Final = 700_000
+"""Characters of the published amounts: what is left is for queues that are left out."""
+_STANDARD: Final = ("cpu", "memory", "pods", "ephemeral-storage")
+
+
+def not_known() -> Budgeted | None:
+    """Return nothing: no Queue has been read."""
+    return None
+
+
+def rank(budgeted: Budgeted | None, queue: str, resource: str) -> tuple[int, str]:
+    """Return the order in which resources of a queue count: of budgets, GPUs, standard ones, others by name."""
+    if budgeted is not None and resource in budgeted.get(queue, ()):
+        return 0, resource
+    return (1 if is_gpu(resource) or resource in _STANDARD else 2), resource
+
+
+def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
+    """Return the amounts that count: of queues that exist, and of each those of its budgets and some more.
+
+    Users may write any name of a queue or a resource into a pod that nobody checks.
+    """
+    by_queue: dict[str, list[str]] = {}
+    for queue, resource in totals:
+        if budgeted is None or queue in budgeted:
+            by_queue.setdefault(queue, []).append(resource)
+    found: Totals[str] = defaultdict(Amounts)
+    for queue, resources in by_queue.items():
+        named = 0 if budgeted is None else len(budgeted.get(queue, ()))
+        for resource in nsmallest(named + RESOURCES_KEPT, resources, key=lambda each: rank(budgeted, queue, each)):
+            found[queue, resource] = totals[queue, resource]
+    return found
+
+
 class Tally:
     """Usage of ended members since a time, by queue and resource."""
 
-    def __init__(self, begin: int, closed: Totals[str]) -> None:
+    def __init__(self, begin: int, closed: Totals[str], budgeted: Callable[[], Budgeted | None] = not_known) -> None:
         self.begin = begin
         self._closed = closed
+        self._budgeted = budgeted
 
     def close(self, ended: Iterable[TimeSpan[str]]) -> None:
         """Count what was held and has ended."""
         add(self._closed, integrate(ended, self.begin, FOREVER))
+        if len(self._closed) > _ENTRIES:
+            self._closed = counting(self._closed, self._budgeted())
 
     def at(self, now: int, still: Iterable[TimeSpan[str]]) -> Totals[str]:
-        """Return all amounts at a time, with those that are held then."""
+        """Return the amounts at a time that count, with those that are held then."""
         totals = integrate(still, self.begin, now)
         add(totals, self._closed)
-        return totals
+        return counting(totals, self._budgeted())
 
 
 class Tallies:
     """The tallies of the month, the week and the day of a moment; `closed` returns what has ended since a time."""
 
-    def __init__(self, now: int, closed: Callable[[int], Totals[str]]) -> None:
+    def __init__(
+        self, now: int, closed: Callable[[int], Totals[str]], budgeted: Callable[[], Budgeted | None] = not_known
+    ) -> None:
+        self.budgeted = budgeted
         self.names: dict[Period, str] = {}
         self.closings = 0
         """Holdings that were counted: what was published is right as long as this, and what is held, is the same."""
@@ -54,7 +104,7 @@ class Tallies:
         begun = {period for period, name in names_at(now).items() if self.names.get(period) != name}
         for period in begun:
             begin = round(period_of(period, now / MS).begin * MS)
-            self.of[period] = Tally(begin, closed(begin))
+            self.of[period] = Tally(begin, closed(begin), self.budgeted)
         self.names = names_at(now)
         return begun
 
@@ -68,21 +118,56 @@ class Tallies:
     def document(self, now: int, still: Iterable[TimeSpan[str]]) -> dict[str, Any]:
         """Return what is published (`muster.api.muster.usage`): unit-seconds by queue, period and resource.
 
-        The month stands in the queue itself, as readers of earlier versions expect it.
+        The month stands in the queue itself, as readers of earlier versions expect it. What budgets count comes first.
+        A queue for which that has no room is left out, so that its budgets are not compared with less than it used.
         """
-        held = [*still]
+        held, budgeted = [*still], self.budgeted()
+        totals = {period: self.of[period].at(now, held) for period in PERIODS}
+        order = sorted({key for each in totals.values() for key in each}, key=lambda key: (*rank(budgeted, *key), key))
         queues: dict[str, Any] = {}
-        for period in PERIODS:
-            name = self.names[period]
-            for (queue, resource), amounts in sorted(self.of[period].at(now, held).items()):
-                of_queue = queues.setdefault(queue, {})
-                if period == "month":
-                    seconds = of_queue.setdefault("seconds", {})
-                    of_queue["month"] = name
-                else:
-                    seconds = of_queue.setdefault(period, {"name": name, "seconds": {}})["seconds"]
-                seconds[resource] = round(amounts.held / (unit(resource) * MS), 3)
-        return {"until": now / MS, "queues": queues, "periods": PERIODS}
+        left_out, chars = set[str](), 0
+        for queue, resource in order:
+            chars += len(PERIODS) * (len(json_of(resource)) + _NUMBER)
+            chars += 0 if queue in queues else len(json_of(queue)) + _QUEUE
+            if chars <= _CHARS:
+                _enter(queues.setdefault(queue, {}), queue, resource, totals, self.names)
+            elif budgeted is None or rank(budgeted, queue, resource)[0] == 0:
+                left_out.add(queue)
+        for queue in left_out:
+            queues.pop(queue, None)
+        known = sorted(left_out) if sum(map(len, left_out)) + 3 * len(left_out) < MOST_CHARS - _CHARS else [""]
+        return {"until": now / MS, "queues": queues, "periods": PERIODS, "left_out": known}
+
+
+def json_of(text: str) -> bytes:
+    """Return a text as it is published."""
+    return msgspec.json.encode(text)
+
+
+_NUMBER: Final = 24
+"""Characters of an amount, with what is around it."""
+_QUEUE: Final = 140
+"""Characters of a queue without amounts."""
+
+
+def _enter(
+    of_queue: dict[str, Any],
+    queue: str,
+    resource: str,
+    totals: Mapping[Period, Totals[str]],
+    names: Mapping[Period, str],
+) -> None:
+    """Enter the amounts of one resource in all periods."""
+    for period, each in totals.items():
+        amounts = each.get((queue, resource))
+        if amounts is None:
+            continue
+        if period == "month":
+            seconds = of_queue.setdefault("seconds", {})
+            of_queue["month"] = names[period]
+        else:
+            seconds = of_queue.setdefault(period, {"name": names[period], "seconds": {}})["seconds"]
+        seconds[resource] = round(amounts.held / (unit(resource) * MS), 3)
 
 
 def names_at(now: int) -> dict[Period, str]:

@@ -20,18 +20,25 @@ class BudgetStanding:
     ratios: Mapping[UsageBudget, float]
     """Used by budget, of the budgets of which it is known."""
     known: bool
-    """False if there is one without usage that can be believed: that is not enforced then."""
+    """False if there is one without usage that can be believed: that is not enforced then, unless it is left out."""
     enforced: bool
+    left_out: bool = False
+    """True if its usage was too long to be published: with less than it has used its budgets would be wrong."""
 
 
 def spent_budgets(
     snapshot: Snapshot, now: float, usage: PublishedUsage | None
 ) -> dict[str, list[tuple[UsageBudget, float]]]:
-    """Return queue → enforced budgets that are used up, with the end of their periods, the last one first."""
+    """Return queue → enforced budgets that are used up, with the end of their periods, the last one first.
+
+    Those of queues that are left out end with infinity.
+    """
     found: dict[str, list[tuple[UsageBudget, float]]] = {}
     for name, standing in budgets_of(snapshot, now, usage).items():
         full = [budget for budget, ratio in standing.ratios.items() if ratio >= 1 and standing.enforced]
         ends = [(budget, period_of(budget.period, now).end) for budget in full]
+        if standing.left_out and standing.enforced:
+            ends += [(budget, np.inf) for budget in snapshot.limited.limits.bounds[name].annotated.budgets]
         found[name] = sorted(ends, key=lambda each: each[1], reverse=True)
     return found
 
@@ -52,8 +59,11 @@ def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> 
         for period, resources in wanted.items()
         if believed is not None and period in believed.periods
     }
+    left_out = _left_out(snapshot, believed)
     return {
-        name: BudgetStanding(
+        name: BudgetStanding({}, known=False, enforced=limits.enforced, left_out=True)
+        if name in left_out
+        else BudgetStanding(
             {
                 budget: used[budget.period][name, budget.resource] / budget.most if budget.most else np.inf
                 for budget in limits.budgets
@@ -64,6 +74,15 @@ def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> 
         )
         for name, limits in budgets.items()
     }
+
+
+def _left_out(snapshot: Snapshot, usage: PublishedUsage | None) -> set[str]:
+    """Return the queues whose usage is missing in what is published, with those above them."""
+    limits = snapshot.limited.limits
+    names = usage.left_out if usage is not None else ()
+    if "" in names:
+        return set(limits.bounds)
+    return {bounds.queue for name in names for bounds in limits.above(name)}
 
 
 def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Counter[tuple[str, str]]:

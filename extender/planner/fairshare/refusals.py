@@ -8,6 +8,7 @@ otherwise do not count.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,8 @@ def refusal(excess: Excess, user: str) -> QueueRefusal:
     reason, queue, resource, asked, used, limit, until, budget = excess
     amounts = {"limit": limit, "used": used, "asked": asked}
     if budget is not None:
-        message = reasons.queues.over_budget(queue, budget, until=until)
+        over = reasons.queues.over_budget(queue, budget, until=until) if until < inf else None
+        message = over or reasons.queues.budget_left_out(queue=queue, resource=resource)
     elif reason == OVER_WINDOW:
         message = reasons.queues.over_window(queue, resource, until=until, **amounts)
     elif reason == OVER_USER_LIMIT:

@@ -103,6 +103,12 @@ _over_budget = Sentence(
 )
 
 
+budget_left_out = Sentence(
+    "queue-budget-left-out",
+    "the usage of queue {queue} is not known, as that of all queues is too long for ConfigMap muster-usage; the queue "
+    "starts no gangs that ask for {resource}, which it has a budget for, until an administrator has budgets for fewer "
+    "queues or resources",
+)
 BUDGET_NEAR = "BudgetNearlyUsed"
 BUDGET_USED = "BudgetUsed"
 BUDGET_UNKNOWN = "BudgetNotKnown"
@@ -112,8 +118,13 @@ BUDGET_UNKNOWN = "BudgetNotKnown"
 NOW: Mapping[Period, str] = {"month": "this month", "week": "this week", "day": "today"}
 
 
-def budget_step(reason: str, queue: str, budget: UsageBudget | None, *, ratio: float, enforced: bool) -> str:
-    """Return the message of an Event on a queue's budget; None if the usage is not known."""
+def budget_step(
+    reason: str, queue: str, budget: UsageBudget | None, *, ratio: float, enforced: bool, left_out: bool = False
+) -> str:
+    """Return the message of an Event on a queue's budget, which is None if the usage is not known."""
+    if budget is None and left_out:
+        waits = "its gangs wait" if enforced else "its budget is not compared with it"
+        return f"the usage of queue {queue} is missing, as that of all is too long for ConfigMap muster-usage; {waits}"
     if budget is None:
         return (
             f"the usage of queue {queue} is not known, so its budget is not enforced; look whether the "

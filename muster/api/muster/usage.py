@@ -12,6 +12,8 @@ import msgspec
 KEY: Final = "usage.json"
 MOST_CHARS: Final = 900_000
 """Of the document; the API server takes ConfigMaps of 1 MiB."""
+RESOURCES_KEPT: Final = 16
+"""Resources of a queue that are counted besides those of its budgets: users may invent any number of names."""
 AHEAD_S: Final = 600.0
 """Longest time in the future that is believed, in seconds: clocks differ less."""
 AGAIN_S: Final = 300.0
@@ -84,6 +86,8 @@ class PublishedUsage(msgspec.Struct, frozen=True):
     queues: dict[str, QueueUsage] = {}
     periods: tuple[str, ...] = ("month",)
     """The periods that are counted: a recorder of an earlier version knows months only."""
+    left_out: tuple[str, ...] = ()
+    """Queues whose usage is missing, as all of it together is too long; an empty name stands for all queues."""
 
 
 _USAGE: Final = msgspec.json.Decoder(PublishedUsage)

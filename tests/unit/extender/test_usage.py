@@ -135,12 +135,12 @@ class Known:
 
 
 def test_it_follows_the_config_map_and_does_not_wait_for_it_for_ever() -> None:
-    """One that cannot be read, or is gone, is none; a right that lacks must not keep all gangs waiting."""
+    """While it cannot be read the last one counts, once it is gone none; a missing right keeps no gang waiting."""
     clock = [0.0]
     feed = UsageFeed(None, "muster-system", monotonic_s=lambda: clock[0])  # type: ignore[arg-type]  # never started
     good, bad = Known({KEY: '{"until": 5}'}), Known({KEY: "{"})
     with capture_logs() as lines:
-        for new, until in ((good, 5), (bad, None), (bad, None), (good, 5), (None, None), (bad, None)):
+        for new, until in ((good, 5), (bad, 5), (bad, 5), (good, 5), (None, None), (bad, None)):
             feed.on_change(None, new)  # type: ignore[arg-type]  # with its fields
             assert (feed.current.until if feed.current else None) == until
     assert [line["log_level"] for line in lines] == ["warning"] * 2, "each reason once"

@@ -1,21 +1,41 @@
 """What the recorder publishes for budgets is exact at its time, and with what is held since at any later one."""
 
 from collections import defaultdict
+from types import SimpleNamespace
+from typing import Any
 
+import msgspec
 import pytest
+from msgspec import structs
 from recorded_lives import BOB, EVE, Lives, life
 from recorder_world import Cluster, at_once, record
 
-from history import publish
+from history import publish, tally
+from history.budgeted import BudgetedQueues
 from history.carried import carried
 from history.integral import Amounts, Totals
-from history.model import MEMORY, MS
-from history.publish import EVERY_S, Publisher, held
+from history.model import MEMORY, MS, Holding
+from history.pods import amounts_of
+from history.publish import EVERY_S, Publisher, UsageCounters, held
 from history.recorder import HistoryRecorder
 from history.store import HistoryStore
-from muster.api.muster.usage import AGAIN_S, KEY, PERIODS, PublishedUsage, QueueUsage, period_of, read_usage
+from history.tally import Tallies, spans_of
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.limits import RESOURCES
+from muster.api.muster.usage import (
+    AGAIN_S,
+    KEY,
+    PERIODS,
+    RESOURCES_KEPT,
+    PublishedUsage,
+    QueueUsage,
+    period_of,
+    read_usage,
+)
+from muster.api.volcano.scheduling import Queue, QueueSpec
 from muster.kube.errors import APIError
-from muster.resources.vector import GPU, unit
+from muster.resources.vector import GPU, Vector, unit
 
 MIDNIGHT = 20_833 * 86_400 + 86_400
 
@@ -157,3 +177,82 @@ def test_what_could_not_be_written_is_tried_again(cluster: Cluster, monkeypatch:
     now_s += 1
     publisher.changed(recorder)
     assert published(cluster).until == now_s
+
+
+NAMES = [f"a{number}.example/thing" for number in range(1_000)]
+FPGA = "z.example/fpga"
+
+
+def pods_with(amounts: Vector, *queues: str) -> list[Holding]:
+    """A pod in each of these queues that holds these amounts."""
+    return [
+        Holding(pod=queue, name="p", gang="g", run="r", queue=queue, epoch=1, node="n", amounts=amounts, bound=0)
+        for queue in queues
+    ]
+
+
+def test_a_tenant_that_names_a_thousand_resources_takes_no_room_of_others() -> None:
+    """What budgets count and the usual ones stay, in what is published and in metrics; other queues are as before."""
+    asked = dict.fromkeys(NAMES, 1) | {GPU: 1000, FPGA: 1, "cpu": 1000}
+    holdings = {each.pod: each for each in pods_with(asked, "evil", "not-there") + pods_with({GPU: 1000}, "good")}
+    budgeted = {"evil": frozenset({FPGA}), "good": frozenset({GPU})}
+    tallies = Tallies(10 * MS, lambda _: defaultdict(Amounts), lambda: budgeted)
+    recorder: Any = SimpleNamespace(tallies=tallies, entries=SimpleNamespace(holdings=holdings))
+    usage = read_usage({KEY: msgspec.json.encode(tallies.document(10 * MS, held(recorder))).decode()})
+    assert usage.queues["good"].seconds == {GPU: 10}
+    assert {FPGA, GPU, "cpu"} <= usage.queues["evil"].seconds.keys()
+    assert len(usage.queues["evil"].seconds) == RESOURCES_KEPT + 1
+    assert (usage.queues.keys(), usage.left_out) == ({"evil", "good"}, ())
+    series = [each for family in UsageCounters(recorder, lambda: 10).collect() for each in family.samples]
+    assert len(series) == 2 * (RESOURCES_KEPT + 2)
+
+
+def test_a_tally_forgets_names_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though users invent new ones for months; what budgets count is kept exactly."""
+    monkeypatch.setattr(tally, "_ENTRIES", 100)
+    kept = tally.Tally(0, defaultdict(Amounts), lambda: {"evil": frozenset({FPGA})})
+    for number in range(2_000):
+        ended = pods_with({f"a{number}.example/thing": 1, FPGA: 1}, "evil", f"q{number}")
+        kept.close(spans_of(structs.replace(each, ended=1) for each in ended))
+        assert len(kept._closed) <= 104
+    assert kept.at(0, [])["evil", FPGA].held == 2_000
+
+
+def test_a_queue_without_room_is_left_out_and_named() -> None:
+    """Never with less than it has used; and what all others have used is there."""
+    queues = {f"queue-{number:05}": frozenset({GPU}) for number in range(4_000)}
+    tallies = Tallies(10 * MS, lambda _: defaultdict(Amounts), lambda: queues)
+    document = tallies.document(10 * MS, spans_of(pods_with({GPU: 1000, "cpu": 1}, *queues)))
+    usage = read_usage({KEY: msgspec.json.encode(document).decode()})
+    assert usage.left_out
+    assert {*usage.left_out} | {name for name, each in usage.queues.items() if each.seconds[GPU] == 10} == {*queues}
+
+
+def test_the_recorder_knows_what_budgets_count() -> None:
+    """Of each queue its own and those above it, whatever Queues come, change and go."""
+    queues = BudgetedQueues(None)  # type: ignore[arg-type]  # never started
+    assert queues.resources() is None
+    queues._reflector = SimpleNamespace(synced=True)  # type: ignore[assignment]
+
+    def queue(name: str, parent: str = "", **annotations: str) -> Queue:
+        said = {f"muster.dev/{key}": text for key, text in annotations.items()}
+        return Queue(metadata=ObjectMeta(name=name, annotations=said), spec=QueueSpec(parent=parent))
+
+    above, below = queue("above", "round", budget=f"{GPU}=1h/day"), queue("below", "above", budget="cpu=1h/day")
+    for new in (queue("root", budget="memory=1h/day"), above, below, queue("round", "above")):
+        queues.on_change(None, new)
+    assert queues.resources() == {
+        "root": {"memory"}, "above": {GPU, "memory"}, "below": {GPU, "cpu", "memory"}, "round": {GPU, "memory"},
+    }  # fmt: skip
+    queues.on_change(above, queue("above"))
+    queues.on_change(below, None)
+    assert queues.resources() == {"root": {"memory"}, "above": {"memory"}, "round": {"memory"}}
+
+
+def test_a_pod_counts_as_many_resources_as_admission_allows() -> None:
+    """The usual ones first, of a pod that no admission has seen."""
+    resources = {"requests": dict.fromkeys([*NAMES, GPU, "cpu"], "1")}
+    spec = {"schedulerName": "muster", "containers": [{"name": "c", "resources": resources}]}
+    amounts = amounts_of(msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, Pod))
+    assert len(amounts) == RESOURCES.value
+    assert {GPU, "cpu", "pods"} <= amounts.keys()

@@ -7,6 +7,7 @@ import pytest
 from extender_world import NOW, World, of, slots, waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from queue_world import QueueWorld
 from queue_world import shared_world as world_of
 
@@ -275,6 +276,26 @@ def test_without_fresh_usage_or_the_mode_nothing_is_enforced(
     world.gang("starts", {"worker": (1, GPU)}, queue="team")
     world.usage = usage
     assert placed(world.plan()) == {"starts": 1}
+
+
+@pytest.mark.parametrize(("left_out", "waits"), [
+    (("below",), {"gpus", "deep"}), (("",), {"gpus", "deep", "others"}), (("elsewhere",), set()),
+])  # fmt: skip
+def test_a_queue_whose_usage_was_left_out_waits_and_no_other(left_out: tuple[str, ...], waits: set[str]) -> None:
+    """With less than it has used, its budget and those above it would be wrong; others are not concerned."""
+    budget = {BUDGET: "nvidia.com/gpu=100h/month", MODE: "enforce"}
+    world = world_of(4).queue("team", **budget).queue("below", parent="team").queue("x", **budget).queue("elsewhere")
+    for name, queue in (("gpus", "team"), ("deep", "below"), ("others", "x")):
+        world.gang(name, {"worker": (1, GPU)}, queue=queue)
+    world.gang("none", {"worker": (1, {"cpu": 1})}, queue="team")
+    world.usage = structs.replace(used(1), left_out=left_out)
+    session = world.plan()
+    assert waiting(session).keys() == waits
+    for reason, message in waiting(session).values():
+        assert reason == "QueueOverBudget"
+        assert "too long for ConfigMap muster-usage" in message
+    standing = budgets_of(session.snapshot, NOW, world.usage)["team"]
+    assert standing.known is ("gpus" not in waits)
 
 
 def of_today(hours: float, *, periods: tuple[str, ...] = PERIODS) -> PublishedUsage:
