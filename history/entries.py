@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from history import groups
+from history.hourly import HourlyLimit
 from history.model import (
     HAPPENINGS_KEPT,
     MS,
@@ -72,6 +73,7 @@ class Entries:
         """Run → the key of the holding of its spare slots."""
         self.why: dict[str, str] = {}
         """UID of a pod that is about to be evicted → the reason, in a sentence."""
+        self.hourly = HourlyLimit()
         self._alive: Counter[str] = Counter()
         """Gang → the number of its runs and holdings that are open."""
 
@@ -160,7 +162,10 @@ class Entries:
     def happens(self, run: GangRun, news: groups.NewGangEvent) -> None:
         """Record an event of a run; their number is bounded."""
         run.seen.happened += 1
-        if run.seen.happened > HAPPENINGS_KEPT:
+        gang = self.gangs.get(run.gang)
+        if run.seen.happened > HAPPENINGS_KEPT or (
+            gang is not None and not self.hourly.admits(gang, run.uid, news.what, news.at)
+        ):
             return
         self.changes.happenings.append(
             GangEventRow(

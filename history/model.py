@@ -71,6 +71,8 @@ class What(StrEnum):
     RESTARTED = "restarted"
     SUSPENDED = "suspended"
     ENDED = "ended"
+    MORE = "more"
+    """The number of events of an hour that were not kept."""
 
 
 class MemberEnd(StrEnum):

@@ -43,6 +43,7 @@ SHORT_MS: Final = 5 * MS
 """A pause that is no gap: a process that starts again takes as long."""
 _AGAIN_S: Final = 2.0
 _TIDY_S: Final = 3600.0
+_SIZE_S: Final = 60.0
 HAPPENED: Final = Counter("muster_history_happenings_total", "Happenings of gangs that were written.", ["what"])
 FAILED: Final = Counter("muster_history_write_failures_total", "Transactions that failed; they are tried again.")
 GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was recorded.")
@@ -82,7 +83,7 @@ class HistoryRecorder:
         self.following = Following(client, clock_s)
         self.tallies: Tallies | None = None
         self._trouble: str | None = "it does not lead yet"
-        self._written_s = self._tidied_s = float("-inf")
+        self._written_s = self._tidied_s = self._sized_s = float("-inf")
         self._blind_since: int | None = None
         self._seen = 0
 
@@ -188,6 +189,7 @@ class HistoryRecorder:
         versions, more = self._looked()
         for look in more:
             self._apply(look)
+        self.entries.changes.happenings += self.entries.hourly.turn(self._now())
         beat = self._clock_s() - self._written_s >= BEAT_S
         if self.entries.changes or beat:
             self._write(versions)
@@ -272,11 +274,17 @@ class HistoryRecorder:
         self._stopping.wait(_AGAIN_S)
 
     def _tidy(self) -> None:
-        if self._clock_s() - self._tidied_s < _TIDY_S:
+        """Fold what is old each hour, and what has no room within a minute."""
+        now_s, settings = self._clock_s(), self._settings
+        if 0 <= now_s - self._sized_s < _SIZE_S:
             return
-        self._tidied_s = self._clock_s()
-        settings = self._settings
+        self._sized_s = now_s
         try:
+            size = self._store.megabytes()
+            SIZE.set(size)
+            if size <= settings.max_megabytes and 0 <= now_s - self._tidied_s < _TIDY_S:
+                return
+            self._tidied_s = now_s
             tidy(
                 self._store,
                 self._now(),

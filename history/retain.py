@@ -20,7 +20,8 @@ from history.store import HistoryStore
 from history.usage import FOLDED
 
 log = structlog.get_logger(__name__)
-HOUR_MS: Final = 3_600_000
+SLICE_MS: Final = 600_000
+"""The part into which today is cut: ten minutes. A flood of some minutes must not wait for the hour to end."""
 _BYTES: Final = 1_000_000
 _ROUNDS: Final = 5
 """Folding leaves usage behind: what comes free is known afterwards."""
@@ -122,7 +123,7 @@ def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dic
 def weigh(store: HistoryStore, now: int) -> tuple[list[Piece], Counter[str]]:
     """Return what can be folded, and the bytes of each namespace that cannot.
 
-    The past is cut into days, and what there is of today into hours; the last hour stays whole, as some of it may
+    The past is cut into days, and what there is of today into slices; the last one stays whole, as some of it may
     not be written yet. The names of workloads in days that are folded are the oldest piece of all.
     """
     pieces, fixed = list[Piece](), Counter[str]()
@@ -131,7 +132,7 @@ def weigh(store: HistoryStore, now: int) -> tuple[list[Piece], Counter[str]]:
     with store.failing(), store.engine.connect() as connection:
         for chosen in _sizes(today):
             for namespace, until, size in connection.execute(chosen):
-                if until is None or until > now - HOUR_MS:
+                if until is None or until > now - SLICE_MS:
                     fixed[namespace] += int(size)
                 else:
                     pieces.append(Piece(namespace, int(until), int(size)))
@@ -145,7 +146,7 @@ def weigh(store: HistoryStore, now: int) -> tuple[list[Piece], Counter[str]]:
 
 
 def _sizes(today: int) -> Iterator[Any]:
-    """Yield statements for namespace, the end of the day or hour with which it goes, and bytes."""
+    """Yield statements for namespace, the end of the day or slice with which it goes, and bytes."""
     until = _until(GANGS.c.ended, today)
     yield select(GANGS.c.namespace, until, _bytes(GANGS)).group_by(GANGS.c.namespace, until)
     for table in (RUNS, HOLDINGS):
@@ -161,8 +162,8 @@ def _sizes(today: int) -> Iterator[Any]:
 
 
 def _until(ended: ColumnElement[Any], today: int) -> ColumnElement[Any]:
-    whole_days, hours = (ended // DAY_MS + 1) * DAY_MS, (ended // HOUR_MS + 1) * HOUR_MS
-    return case((ended < today, whole_days), else_=hours).label("until")
+    whole_days, slices = (ended // DAY_MS + 1) * DAY_MS, (ended // SLICE_MS + 1) * SLICE_MS
+    return case((ended < today, whole_days), else_=slices).label("until")
 
 
 def _bytes(table: Any) -> ColumnElement[Any]:

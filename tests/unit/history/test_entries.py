@@ -3,18 +3,20 @@
 import random
 
 import pytest
-from msgspec import structs
+from msgspec import convert, structs
 from recorded_lives import BOB, EVE, GPU, Lives, T, entered, group, life, placement, pod, waits
 from sqlalchemy import select
 
 from history import members, read
 from history.entries import Entries
+from history.hourly import HOUR_MS, OF_GANG, OF_NAMESPACE
 from history.looks import Observation, apply
 from history.model import EVERYTHING, MEMORY
 from history.pods import ObservationTime
 from history.schema import RUNS
 from history.store import HistoryStore
 from history.usage import usage
+from muster.api.volcano.scheduling import PodGroup
 
 JOB, GROUP, POD = EVE.owner, EVE.group, EVE.pod
 
@@ -179,10 +181,10 @@ def test_a_tenant_cannot_fill_the_store() -> None:
     """A gang that waits for ever new reasons has a bounded story, and its sentences are bounded, too."""
     w = Lives()
     w.look("podgroups", GROUP, 0.2, group())
-    for number in range(2_500):
+    for number in range(500):
         w.look("podgroups", GROUP, 1.0, group("Pending", waits(f"Reason{number}", "x" * 5_000, 1)))
     found = entered(w.looks).take().happenings
-    assert len(found) == 2_000
+    assert len(found) == OF_GANG
     assert max(len(each.text) for each in found) == 1_000
 
 
@@ -239,3 +241,36 @@ def test_a_plan_that_is_given_up_is_told_once() -> None:
         w.look("placements", "placement", second, placement(epoch, phase))
     store.write(entered(w.looks).take(), {})
     assert recorded(store)[1] == [("submitted", 0), ("planned", 1), ("abandoned", 1), ("planned", 2)]
+
+
+@pytest.mark.parametrize(("gangs", "flips", "kept"), [
+    pytest.param(1, 1_000, OF_GANG, id="one gang"), pytest.param(200, 150, OF_NAMESPACE, id="a namespace"),
+])  # fmt: skip
+def test_a_tenant_who_flips_conditions_writes_few_rows(gangs: int, flips: int, kept: int) -> None:
+    """What exceeds the limit of an hour is one row per gang with the number; starts, ends and others are kept."""
+    entries, hour = Entries(), 500_000 * HOUR_MS
+    entries.hourly.turn(hour)
+
+    def flip(name: str, version: int, reason: str, namespace: str = "evil") -> None:
+        condition = {"type": "Unschedulable", "status": "True", "reason": reason, "message": "x"}
+        meta = {"uid": f"{namespace}-{name}", "name": name, "namespace": namespace, "resourceVersion": str(version)}
+        new = convert({"metadata": meta, "status": {"phase": "Pending", "conditions": [condition]}}, PodGroup)
+        moment = ObservationTime(hour + version, live=True)
+        apply(entries, Observation("podgroups", meta["uid"], new, gone=False, moment=moment, namespace=namespace))
+
+    for version in range(1, flips + 1):
+        for number in range(gangs):
+            flip(f"g{number}", version, f"R{version}")
+    flip("good", 1, "R", "other")
+    for number in range(gangs):
+        end = ObservationTime(hour + flips + 1, live=True)
+        apply(entries, Observation("podgroups", f"evil-g{number}", None, gone=True, moment=end, namespace="evil"))
+    rows = entries.changes.happenings
+    assert [each.what for each in rows if each.run == "other-good"] == ["submitted", "waits"]
+    assert [each.what for each in rows if each.run != "other-good"].count("ended") == gangs
+    assert len(rows) == kept + gangs + 2
+    assert entries.hourly.turn(hour + HOUR_MS - 1) == []
+    more = entries.hourly.turn(hour + HOUR_MS)
+    assert len(more) == gangs
+    assert sum(int(each.text.split()[0]) for each in more) == gangs * (flips + 1) - kept
+    assert entries.hourly.turn(hour + 2 * HOUR_MS) == []

@@ -68,11 +68,21 @@ class Recorder:
         return None
 
 
+class Queues:
+    """None, which are followed."""
+
+    resources = None
+
+    def __init__(self, _: Any) -> None:
+        self.start = self.stop = lambda: None
+
+
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[main.RecorderProcess]:
     """A process whose lease and recorder are the test's."""
     exits: list[int] = []
     monkeypatch.setattr(main, "REGISTRY", CollectorRegistry())
+    monkeypatch.setattr(main, "BudgetedQueues", Queues)
     monkeypatch.setattr(main, "UsageCounters", lambda _: CollectorRegistry())
     monkeypatch.setattr(main, "Elector", Elector)
     monkeypatch.setattr(main, "HistoryRecorder", Recorder)

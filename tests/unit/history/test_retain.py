@@ -24,8 +24,10 @@ from history.model import (
     RowChanges,
     What,
 )
-from history.retain import tidy
+from history.recorder import HistoryRecorder
+from history.retain import SLICE_MS, tidy
 from history.schema import GANGS, METADATA
+from history.settings import HistorySettings
 from history.spans import floors
 from history.store import HistoryStore
 from history.tally import Tallies, spans_of
@@ -90,15 +92,16 @@ def test_who_fills_the_store_loses_his_own_past() -> None:
         assert told(store, *by) == rows, by
 
 
-def test_today_goes_by_hours_and_the_last_hour_stays() -> None:
+def test_today_goes_by_parts_of_ten_minutes_and_the_last_stays() -> None:
     """Where nothing fits, all goes but what may not be written yet, and what lives; a second time nothing more does."""
     store = crowded()
     before = told(store, "namespace")
     assert by_room(store, 0) == 3
-    assert floors(store)["many"] == NOW - HOUR_MS
+    floor = floors(store)["many"]
+    assert NOW - HOUR_MS < floor <= NOW - SLICE_MS
     kept = read.gangs(store, EVERYTHING, limit=1000)
     assert {each.namespace for each in kept} == {"many"}
-    assert all(each.ended is None or each.ended * 1000 > NOW - HOUR_MS for each in kept)
+    assert all(each.ended is None or each.ended * 1000 > floor for each in kept)
     assert told(store, "namespace") == before
     assert by_room(store, 0) == 0
 
@@ -219,3 +222,16 @@ def test_room_that_came_free_goes_back_to_the_disk(tmp_path: Path) -> None:
         before = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
         by_room(store, 0)
         assert connection.exec_driver_sql("PRAGMA page_count").scalar_one() < before / 2
+
+
+def test_a_store_over_its_size_is_tidied_within_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any other one each hour: a tenant's flood must not fill the disk until then."""
+    now_s, size, tidied = [0.0], [0.0], list[float]()
+    store = HistoryStore.for_writing(MEMORY)
+    monkeypatch.setattr(store, "megabytes", lambda: size[0])
+    monkeypatch.setattr("history.recorder.tidy", lambda *_, **__: tidied.append(now_s[0]))
+    recorder = HistoryRecorder(None, store, HistorySettings(max_megabytes=16), clock_s=lambda: now_s[0])  # type: ignore[arg-type]
+    for at, megabytes in ((0, 1), (90, 16), (120, 17), (160, 17), (220, 17), (280, 1), (3700, 1), (3820, 1), (100, 1)):
+        now_s[0], size[0] = at, megabytes
+        recorder._tidy()
+    assert tidied == [0, 160, 220, 3820, 100], "the last one with a clock that was set back"

@@ -1,0 +1,60 @@
+"""Limit of the events that are kept of a gang and of a namespace in an hour; what exceeds it is one row with a count.
+
+What tenants can write as often as they like would fill the store of all.
+"""
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Final
+
+from history.model import MS, GangEventRow, RecordedGang, What
+
+HOUR_MS: Final = 3_600_000
+OF_GANG: Final = 200
+"""Events of one gang in an hour; the end of each of its members may be one."""
+OF_NAMESPACE: Final = 10_000
+"""Events of one namespace in an hour: those of a thousand gangs, and some 10 MB."""
+_KEPT_LONGER: Final = frozenset({What.STARTED, What.ENDED})
+"""Events that are kept up to twice the limit, as gangs without them cannot be understood."""
+
+
+class HourlyLimit:
+    """Counts the events since the hour began."""
+
+    def __init__(self) -> None:
+        self._begin(0)
+
+    def _begin(self, hour: int) -> None:
+        self._hour = hour
+        self._gangs: Counter[str] = Counter()
+        self._namespaces: Counter[str] = Counter()
+        self._more: dict[str, tuple[str, int, int]] = {}
+        """Gang → run and time of the last event that was not kept, and the number of them."""
+
+    def admits(self, gang: RecordedGang, run: str, what: What, at: int) -> bool:
+        """Count an event, and return True if it is kept."""
+        times = 2 if what in _KEPT_LONGER else 1
+        if self._gangs[gang.id] < OF_GANG * times and self._namespaces[gang.namespace] < OF_NAMESPACE * times:
+            self._gangs[gang.id] += 1
+            self._namespaces[gang.namespace] += 1
+            return True
+        _, last, count = self._more.get(gang.id, ("", 0, 0))
+        if count or len(self._more) < OF_NAMESPACE:
+            self._more[gang.id] = run, max(at, last), count + 1
+        return False
+
+    def turn(self, now: int) -> list[GangEventRow]:
+        """Return, once the hour is over, a row for each gang with events that were not kept."""
+        hour = now // HOUR_MS
+        if hour == self._hour:
+            return []
+        began = f"{datetime.fromtimestamp(self._hour * HOUR_MS / MS, UTC):%Y-%m-%dT%H}"
+        rows = [
+            GangEventRow(
+                gang=gang, run=run, epoch=0, what=What.MORE, subject=began, at=at,
+                text=f"{count} more events of this hour are not kept one by one",
+            )
+            for gang, (run, at, count) in self._more.items()
+        ]  # fmt: skip
+        self._begin(hour)
+        return rows
