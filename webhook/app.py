@@ -104,7 +104,8 @@ class Route:
         except BadReviewError as error:
             log.warning("not a review", route=self._path, why=str(error))
             return self._no_review(HTTPStatus.BAD_REQUEST, str(error))
-        sender = senders.unknown(sent.remote_addr or "", self._budgets) if self._budgets else nullcontext()
+        peer, user = sent.remote_addr or "", senders.charged(request)
+        sender = senders.unknown(peer, user, self._budgets) if self._budgets else nullcontext()
         with review.deadline(sent.environ["QUERY_STRING"]), sender:
             result, outcome = _decide(self._path, self._handler, request)
         REVIEWS.labels(self._path, outcome).inc()

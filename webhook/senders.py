@@ -1,8 +1,9 @@
 """Senders of reviews: an API server that has shown a certificate, or any client that reaches the port.
 
 Without certificates a review proves nothing: its `userInfo` may be forged by any pod. Then questions to the API server
-are counted by the address of the sender. So one sender takes neither Muster's share of the API server nor the time
-of other reviews. Answers list nothing that the sender may not know.
+are counted by the address of the sender, and by whom it names: all users have the API server's address. So neither a
+sender nor a user takes Muster's share of the API server or the time of other reviews. Answers list nothing that the
+sender may not know.
 """
 
 import threading
@@ -20,9 +21,14 @@ RATE: Final = 200.0
 """Questions that a sender may ask the API server through Muster, per second: what fills the webhook's threads."""
 BURST: Final = 1000.0
 """Questions at once, after a time without any: an API server that sends a hundred Jobs of many templates."""
-MOST_PEERS: Final = 4096
-"""Addresses that are remembered; the one that has asked nothing for the longest time is forgotten first."""
+RESERVE: Final = 500.0
+"""Questions at once that an address keeps for users who have asked for little: each has so many, which fill slowly."""
+USER_RATE: Final = 10.0
+"""Questions per second with which a user counts as one who asks for little."""
+MOST_REMEMBERED: Final = 4096
+"""Addresses and users with a count; the one that has asked nothing for the longest time is forgotten first."""
 
+_LONGEST: Final = 253
 _ACCOUNT: Final = "system:serviceaccount:"
 _CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 
@@ -30,33 +36,54 @@ _count: ContextVar[Callable[[], None] | None] = ContextVar("the count of the sen
 
 
 class Budgets:
-    """The questions that each address may still ask: a bucket per address, which fills with time. Thread safe."""
+    """The questions that each address, and each user there, may still ask, which fill with time. Thread safe."""
 
     def __init__(self, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._now_s = monotonic_s
         self._lock = threading.Lock()
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
-        """Address → questions that were left, and when; the last to ask is the last."""
+        self._left: OrderedDict[tuple[str, ...], tuple[float, float]] = OrderedDict()
+        """Address, or address and user → questions that were left, and when; the last to ask is the last."""
 
-    def take(self, peer: str) -> None:
-        """Count a question of this address; raises TooManyRequests if it has none left."""
+    def take(self, peer: str, user: str) -> None:
+        """Count a question of this user at this address; raises TooManyRequests if the address has none left for them.
+
+        The more a user has asked, the more must be left: the last questions are for those who have asked for little.
+        """
         with self._lock:
+            own = self._filled((peer, user), RESERVE, USER_RATE)
+            left = self._filled((peer,), BURST, RATE)
+            asks = left >= 1 + RESERVE - own
             now_s = self._now_s()
-            left, then_s = self._left.pop(peer, (BURST, now_s))
-            left = min(BURST, left + (now_s - then_s) * RATE)
-            asks = left >= 1
-            self._left[peer] = (left - asks, now_s)
-            if len(self._left) > MOST_PEERS:
+            self._left |= {(peer, user): (max(own - asks, 0.0), now_s), (peer,): (left - asks, now_s)}
+            while len(self._left) > MOST_REMEMBERED:
                 self._left.popitem(last=False)
         if not asks:
-            message = f"{peer} asks for more than {RATE:.0f} look-ups a second; try again in a moment"
+            message = f"{peer} asks for more than {RATE:.0f} look-ups a second, many for {user}; try again in a moment"
             raise TooManyRequests(message, status=429, reason="TooManyRequests", where="review")
+
+    def _filled(self, whose: tuple[str, ...], most: float, rate: float) -> float:
+        """Return what is left now."""
+        now_s = self._now_s()
+        left, then_s = self._left.pop(whose, (most, now_s))
+        return min(most, left + (now_s - then_s) * rate)
+
+
+def charged(request: AdmissionRequest) -> str:
+    """Return the user whom questions of a review are counted for, with the namespace of the object.
+
+    A tenant can make any number of accounts in a namespace: these are one. Controllers of the cluster act for all. A
+    forged name may be long: no more of it is kept than Kubernetes' names have.
+    """
+    user = request.user_info.username[:_LONGEST]
+    if user.startswith(_ACCOUNT):
+        user = user.rpartition(":")[0]
+    return f"{user} in {request.namespace[:_LONGEST]}" if request.namespace else user
 
 
 @contextmanager
-def unknown(peer: str, budgets: Budgets) -> Iterator[None]:
+def unknown(peer: str, user: str, budgets: Budgets) -> Iterator[None]:
     """Treat the review that is decided meanwhile as one of a sender that nothing is known of but its address."""
-    token = _count.set(lambda: budgets.take(peer))
+    token = _count.set(lambda: budgets.take(peer, user))
     try:
         yield
     finally:

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from webhook_world import FRAMEWORK, QueueWorld, lookups, vcjob
 
-from muster.api.kubernetes.admission import UserInfo
+from muster.api.kubernetes.admission import AdmissionRequest, UserInfo
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.volcano.batch import JOBS
 from muster.kube.errors import Forbidden, TooManyRequests
 from webhook.apiserver import DryRuns, Rights
 from webhook.app import create_app, routes
 from webhook.lookup import Cached, Lookups
-from webhook.senders import BURST, MOST_PEERS, RATE, Budgets, is_known, unknown
+from webhook.senders import BURST, MOST_REMEMBERED, RATE, RESERVE, Budgets, charged, is_known, unknown
 
 JSON = dict[str, Any]
 QUOTED = "exceeded quota: kept-back, used: pods=7"
@@ -39,37 +39,62 @@ class Refuses:
         return self.create()
 
 
-def spent(budgets: Budgets, peer: str) -> int:
-    """Questions that this address can ask right now."""
+def spent(budgets: Budgets, peer: str = "10.0.0.1", user: str = "anna") -> int:
+    """Questions that this user can ask right now."""
     for count in range(round(BURST) + 1):
         try:
-            budgets.take(peer)
+            budgets.take(peer, user)
         except TooManyRequests:
             return count
     pytest.fail("there is no end")
 
 
 def test_a_bucket_is_emptied_and_fills_with_time() -> None:
-    """Each address has its own, and none holds more than its size."""
+    """Each address has its own, and none holds more than its size; one user leaves the reserve of others."""
     clock = Clock(0.0)
     budgets = Budgets(clock)
-    assert spent(budgets, "10.0.0.1") == spent(budgets, "10.0.0.2") == BURST
+    assert spent(budgets, "10.0.0.1") == spent(budgets, "10.0.0.2") == BURST - RESERVE
     clock.now += 1
-    assert spent(budgets, "10.0.0.1") == RATE
+    assert spent(budgets) == pytest.approx(RATE, rel=0.1)
     clock.now += 3600
-    assert spent(budgets, "10.0.0.1") == BURST
+    assert spent(budgets) == BURST - RESERVE
 
 
-@given(steps=st.lists(st.tuples(st.floats(0, 10), st.integers(0, 3000)), max_size=12))
-def test_no_address_asks_for_more_than_its_share(steps: list[tuple[float, int]]) -> None:
-    """Over any time: a burst and the rate, whatever the pauses."""
+@pytest.mark.parametrize("floods", [1, 5])
+def test_users_who_flood_leave_others_at_their_address_a_share(floods: int) -> None:
+    """The API server's address is everybody's: 34 Jobs of another tenant are looked up at each moment."""
+    clock = Clock(0.0)
+    budgets = Budgets(clock)
+    for _ in range(60):
+        for number in range(floods):
+            spent(budgets, user=f"flood {number}")
+        for _ in range(3 * 34 if clock.now % 20 == 19 else 0):
+            budgets.take("10.0.0.1", "theirs")
+        clock.now += 1
+
+
+@pytest.mark.parametrize(("user", "namespace", "counted"), [
+    ("anna", "theirs", "anna in theirs"),
+    ("anna", "", "anna"),
+    ("system:serviceaccount:evil:robot-17", "evil", "system:serviceaccount:evil in evil"),
+    ("system:serviceaccount:kube-system:replicaset-controller", "evil", "system:serviceaccount:kube-system in evil"),
+    ("x" * 10_000, "y" * 10_000, f"{'x' * 253} in {'y' * 253}"),
+])  # fmt: skip
+def test_accounts_of_a_namespace_are_one_and_controllers_act_for_all(user: str, namespace: str, counted: str) -> None:
+    """A tenant makes any number of accounts; and of Deployments, whose pods one controller of the cluster makes."""
+    assert charged(AdmissionRequest("u-1", user_info=UserInfo(username=user), namespace=namespace)) == counted
+
+
+@given(steps=st.lists(st.tuples(st.floats(0, 10), st.integers(0, 3000), st.integers(0, 5)), max_size=12))
+def test_no_address_asks_for_more_than_its_share(steps: list[tuple[float, int, int]]) -> None:
+    """Over any time: a burst and the rate, whatever the pauses and the users that it names."""
     clock, taken = Clock(0.0), 0
     budgets = Budgets(clock)
-    for pause_s, wished in steps:
+    for pause_s, wished, user in steps:
         clock.now += pause_s
         for _ in range(wished):
             try:
-                budgets.take("10.0.0.1")
+                budgets.take("10.0.0.1", str(user))
             except TooManyRequests:
                 break
             taken += 1
@@ -79,12 +104,12 @@ def test_no_address_asks_for_more_than_its_share(steps: list[tuple[float, int]])
 def test_so_many_addresses_are_remembered() -> None:
     """Those that have asked last; one that goes on asking is among them."""
     budgets = Budgets(Clock(0.0))
-    spent(budgets, "10.0.0.1")
-    for number in range(3 * MOST_PEERS):
-        budgets.take(f"fd00::{number:x}")
+    spent(budgets)
+    for number in range(2 * MOST_REMEMBERED):
+        budgets.take(f"fd00::{number:x}", "anna")
         with pytest.raises(TooManyRequests):
-            budgets.take("10.0.0.1")
-    assert len(budgets._left) == MOST_PEERS
+            budgets.take("10.0.0.1", "anna")
+    assert len(budgets._left) == MOST_REMEMBERED
 
 
 @pytest.mark.parametrize("question", [
@@ -96,10 +121,11 @@ def test_so_many_addresses_are_remembered() -> None:
 def test_every_question_to_the_api_server_is_counted(question: Callable[[Any, int], Any]) -> None:
     """Those of a sender that is not known; an API server's are not."""
     client, budgets = Refuses(), Budgets(Clock(0.0))
-    with unknown("10.0.0.1", budgets):
-        outcomes = [_asked(question, client, number) for number in range(round(BURST) + 1)]
-    assert outcomes == ["asked"] * round(BURST) + ["limited"]
-    assert client.asked == BURST
+    most = round(BURST - RESERVE)
+    with unknown("10.0.0.1", "anna", budgets):
+        outcomes = [_asked(question, client, number) for number in range(most + 1)]
+    assert outcomes == ["asked"] * most + ["limited"]
+    assert client.asked == most
     assert is_known()
     assert {_asked(question, client, number) for number in range(round(BURST) + 1)} == {"asked"}
 
@@ -148,12 +174,14 @@ def test_a_flood_of_reviews_is_told_to_wait_and_others_are_answered() -> None:
     """With the code that clients know: try again."""
     budgets = Budgets(Clock(0.0))
     client = app(Refuses(), budgets)
-    spent(budgets, "10.0.0.1")
-    response = asked(client, "/validate/job", vcjob())
+    spent(budgets, user="anna in n")
+    anna = {"userInfo": {"username": "anna"}}
+    response = asked(client, "/validate/job", vcjob(), **anna)
     assert response["allowed"] is False
     assert (response["status"]["code"], response["status"]["reason"]) == (429, "TooManyRequests")
-    assert "10.0.0.1 asks for more than 200 look-ups a second" in response["status"]["message"]
-    assert asked(client, "/validate/job", vcjob(), "10.0.0.2")["allowed"] is True
+    assert "10.0.0.1 asks for more than 200 look-ups a second, many for anna in n" in response["status"]["message"]
+    assert asked(client, "/validate/job", vcjob(), "10.0.0.2", **anna)["allowed"] is True
+    assert asked(client, "/validate/job", vcjob(), userInfo={"username": "ben"})["allowed"] is True
 
 
 @pytest.mark.parametrize("known", [True, False])
