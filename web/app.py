@@ -23,6 +23,7 @@ from web.counters import LIVE, CountedResponses, pages_of
 from web.pages import gang, past, queues, records, topology, whatif
 from web.security import Guard
 from web.site import SigningIn, Site
+from web.slow import Threads
 from web.streams import Streams, live
 from web.view import Caller
 
@@ -74,10 +75,11 @@ ROUTES: Final = (
 def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
     """Return the app of a site; `on_loopback` it answers to names of this machine only."""
     site.knows(pages=[page for page in ROUTES if page.title])
+    threads = Threads()
     routes: list[BaseRoute] = [
-        *(Route(page.path, _endpoint(site, page), methods=[page.method]) for page in ROUTES),
+        *(Route(page.path, _endpoint(site, page, threads), methods=[page.method]) for page in ROUTES),
         *(sign_in(site, site.callers) if isinstance(site.callers, SigningIn) else ()),
-        Route(LIVE, live(site, Streams())),
+        Route(LIVE, live(site, Streams(), threads)),
         Mount("/static", StaticFiles(directory=site.assets.folder)),
     ]
     return Starlette(
@@ -87,21 +89,22 @@ def make_app(site: Site, *, on_loopback: bool = False) -> Starlette:
     )
 
 
-def _endpoint(site: Site, page: Page) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(site: Site, page: Page, threads: Threads) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         if (signed_in := site.callers.with_key(request)) is not None:
             return signed_in
         form = await form_of(request) if page.method == "POST" else {}
+        caller = await run_in_threadpool(site.callers.caller_of, request)
 
         def answer() -> Response:
-            asked = RequestContext(site, request, site.callers.caller_of(request), form)
+            asked = RequestContext(site, request, caller, form)
             if why := site.not_ready():
                 raise HTTPException(
                     HTTPStatus.SERVICE_UNAVAILABLE, f"try again in a moment: {why}", {"retry-after": "2"}
                 )
             return page.answer(asked)
 
-        return await run_in_threadpool(answer)
+        return await threads.run(caller.account, answer)
 
     return endpoint
 

@@ -80,7 +80,7 @@ class Explainer:
 
     def explain(self, caller: Caller, kind: str, namespace: str, name: str) -> Explained:
         """Return a report without the names of others; HTTPException 404, or 429 while others have their turn."""
-        with self._turns.taken():
+        with self._turns.taken(caller.account):
             cluster = self._cluster.value(self._caches.total, self._read)
             if not self._has(cluster.dump, namespace, name):
                 cluster = self._cluster.renewed(self._caches.total, self._read)

@@ -1,13 +1,17 @@
-"""Slow values: they may be a little old, and one request at a time computes."""
+"""Slow values, which may be a little old, and the turns and threads of who waits for them."""
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final, Generic, TypeVar
+from weakref import WeakValueDictionary
 
 import structlog
+from anyio import CapacityLimiter
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 T = TypeVar("T")
@@ -18,8 +22,12 @@ SHARE: Final = 10
 """Rebuild interval of slow values: ten times the last build time, so that rebuilding uses at most 10 % of a core."""
 WAITING: Final = 4
 """Requests that wait for their turn; each has one of the server's forty threads meanwhile."""
+EACH: Final = 2
+"""Requests of one account that have or await the turn."""
 PATIENCE_S: Final = 20.0
 """A request that waits longer is refused for now."""
+THREADS_EACH: Final = 8
+"""Threads that answer one account; the server has forty."""
 
 
 class Aged(Generic[T]):
@@ -74,19 +82,26 @@ class Aged(Generic[T]):
 
 
 class Turns:
-    """Lets one request after the other do something; `what` says it in the message to those that are too many."""
+    """Lets one request after the other do something; `what` says it in the message to those that are too many.
 
-    def __init__(self, what: str, waiting: int = WAITING, patience_s: float = PATIENCE_S) -> None:
+    One account has no more than `each` of them under way, so that it leaves places to others.
+    """
+
+    def __init__(self, what: str, waiting: int = WAITING, patience_s: float = PATIENCE_S, each: int = EACH) -> None:
         self._what = what
+        self._most, self._each = waiting + 1, each
         self._patience_s = patience_s
-        self._places = threading.BoundedSemaphore(waiting + 1)
+        self._held: Counter[str] = Counter()
+        self._lock = threading.Lock()
         self._turn = threading.Lock()
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def taken(self, account: str) -> Iterator[None]:
         """Wait for the turn, and have it; HTTPException 429 if too many wait, or for too long."""
-        if not self._places.acquire(blocking=False):
-            raise self._later()
+        with self._lock:
+            if self._held.total() >= self._most or self._held[account] >= self._each:
+                raise self._later()
+            self._held[account] += 1
         try:
             if not self._turn.acquire(timeout=self._patience_s):
                 raise self._later()
@@ -95,8 +110,25 @@ class Turns:
             finally:
                 self._turn.release()
         finally:
-            self._places.release()
+            with self._lock:
+                self._held -= Counter([account])
 
     def _later(self) -> HTTPException:
         why = f"others {self._what} at this moment: try again in some seconds"
         return HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why, {"retry-after": "10"})
+
+
+class Threads:
+    """The server's threads: one account has at most a share of them, and its other requests wait without a thread."""
+
+    def __init__(self, each: int = THREADS_EACH) -> None:
+        self._each = each
+        self._of: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
+
+    async def run(self, account: str, answer: Callable[[], T]) -> T:
+        """Return what a function returns, which may wait. Runs on the loop."""
+        own = self._of.get(account)
+        if own is None:
+            own = self._of[account] = CapacityLimiter(self._each)
+        async with own:
+            return await run_in_threadpool(answer)

@@ -21,6 +21,7 @@ from muster.kube.errors import APIError
 from web.counters import STREAMS
 from web.rights import BELIEVED_S
 from web.site import Site
+from web.slow import Threads
 from web.view import View
 
 LOOK_S: Final = 1.0
@@ -30,7 +31,7 @@ HEARTBEAT_S: Final = 30.0
 MOST: Final = 500
 """Streams of all callers."""
 EACH: Final = 20
-"""Streams of one caller."""
+"""Streams of one user, or of all service accounts of a namespace."""
 _SHARE: Final = 10
 """Looks that take long, as there is much to compute, come more seldom: they take a tenth of the time."""
 CHANGED: Final = "event: changed\ndata: \n\n"
@@ -38,7 +39,7 @@ ALIVE: Final = ": alive\n\n"
 
 
 class Streams:
-    """Counts the open streams, in all and of each caller."""
+    """Counts the open streams, in all and of each account."""
 
     def __init__(self, most: int = MOST, each: int = EACH) -> None:
         self._most = most
@@ -46,7 +47,7 @@ class Streams:
         self._open: Counter[str] = Counter()
 
     def refuse(self, name: str) -> None:
-        """Raise HTTPException 429 if a caller may have no more. Runs on the loop, as all here."""
+        """Raise HTTPException 429 if an account may have no more. Runs on the loop, as all here."""
         if self._open[name] >= self._each:
             why = f"you have {self._each} pages open that follow changes, which is the most: close some"
             raise HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why)
@@ -73,29 +74,31 @@ class Streams:
         return self._open.total()
 
 
-def live(site: Site, streams: Streams, clock: Callable[[], float] = time.monotonic) -> Callable[[Request], object]:
+def live(
+    site: Site, streams: Streams, threads: Threads, clock: Callable[[], float] = time.monotonic
+) -> Callable[[Request], object]:
     """Return the endpoint of streams: `/live?page=NAME`, or NAME/NAMESPACE for a page about one namespace."""
 
     async def endpoint(request: Request) -> StreamingResponse:
         caller = await run_in_threadpool(site.callers.caller_of, request)
-        streams.refuse(caller.name)
-        events = _events(site, streams, request, caller.name, clock)
+        streams.refuse(caller.account)
+        events = _events(site, streams, threads, request, caller.account, clock)
         return StreamingResponse(events, media_type="text/event-stream", headers={"x-accel-buffering": "no"})
 
     return endpoint
 
 
 async def _events(
-    site: Site, streams: Streams, request: Request, name: str, clock: Callable[[], float]
+    site: Site, streams: Streams, threads: Threads, request: Request, account: str, clock: Callable[[], float]
 ) -> AsyncIterator[str]:
     page = request.query_params.get("page", "")
 
     def mark() -> object:
         return View(site.caches, site.callers.caller_of(request)).mark(page)
 
-    with streams.counted(name):
+    with streams.counted(account):
         yield ALIVE
-        shown, seen = await run_in_threadpool(mark), site.caches.total
+        shown, seen = await threads.run(account, mark), site.caches.total
         spoke = asked = clock()
         pause_s = LOOK_S
         while not site.closing:
@@ -108,7 +111,7 @@ async def _events(
                 continue
             asked, seen = now, site.caches.total
             try:
-                found = await run_in_threadpool(mark)
+                found = await threads.run(account, mark)
             except (HTTPException, APIError):
                 yield CHANGED  # the page asks, and shows what it is told
                 return

@@ -7,6 +7,7 @@ from msgspec import Struct, field
 from extender.explain.queues import OwnQueue, QueueReport, own_queues, told_reports
 from gangs.rows import GangRow, RowSources
 from history.model import EVERYTHING, Scope
+from muster.api.kubernetes.admission import shared_name
 from muster.api.kubernetes.core import NODES, Node
 from muster.api.muster.placement import PLACEMENTS, Placement
 from muster.api.volcano.scheduling import QUEUES, PodGroup, Queue
@@ -24,6 +25,11 @@ class Caller(Struct, frozen=True, kw_only=True):
     """They may list nodes."""
     queues: bool = True
     """They may list Queues."""
+
+    @property
+    def account(self) -> str:
+        """The name that their share of threads, turns and streams counts for."""
+        return shared_name(self.name)
 
     @property
     def everything(self) -> bool:

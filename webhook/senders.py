@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final
 
-from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.admission import AdmissionRequest, shared_name
 from muster.kube.errors import TooManyRequests
 
 RATE: Final = 200.0
@@ -74,9 +74,7 @@ def charged(request: AdmissionRequest) -> str:
     A tenant can make any number of accounts in a namespace: these are one. Controllers of the cluster act for all. A
     forged name may be long: no more of it is kept than Kubernetes' names have.
     """
-    user = request.user_info.username[:_LONGEST]
-    if user.startswith(_ACCOUNT):
-        user = user.rpartition(":")[0]
+    user = shared_name(request.user_info.username)[:_LONGEST]
     return f"{user} in {request.namespace[:_LONGEST]}" if request.namespace else user
 
 

@@ -26,9 +26,9 @@ def answer(asked: RequestContext) -> Response:
     found, namespaces = None, _namespaces(asked)
     wanted = trial(asked.form, namespaces)
     if not wanted.errors:
-        with _turns.taken():
+        with _turns.taken(asked.caller.account):
             whole = asked.caller.everything
-            found = tried(wanted, _dump(asked), asked.caller.scope, whole=whole)
+            found = tried(wanted, namespaces, _dump(asked), asked.caller.scope, whole=whole)
     return _page(asked, wanted, found)
 
 

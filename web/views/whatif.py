@@ -6,7 +6,6 @@ All fields of the form are untrusted, and a simulation costs the server time: ea
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-import yaml
 from msgspec import Struct
 
 from extender.explain.clusterdump import ClusterDump
@@ -27,8 +26,6 @@ YAML_BYTES = 64 * 1024
 """Of the manifests: the longest of the examples have 4 KiB."""
 OBJECTS = 20
 """Objects of one trial."""
-DEPTH = 100
-"""Brackets in brackets."""
 JOB_PODS = 5_000
 """Pods that batch Jobs of one trial make, each of which goes through admission."""
 NEW_NODES = 1_000
@@ -52,7 +49,6 @@ class Trial:
     queues: str = ""
     errors: dict[str, str] = field(default_factory=dict)
     """Name of a field → what is wrong with it. `form` is about several fields."""
-    objects: list[JSON] = field(default_factory=list)
 
     @property
     def empty(self) -> bool:
@@ -104,8 +100,6 @@ def trial(form: Mapping[str, str], namespaces: Sequence[str]) -> Trial:
         asked.errors["manifests"] = (
             f"they have {len(asked.manifests.encode())} bytes, and at most {YAML_BYTES} are tried"
         )
-    elif asked.manifests.strip() and not asked.errors:
-        _read(asked, frozenset(namespaces))
     return asked
 
 
@@ -128,41 +122,13 @@ def words(text: str) -> list[str]:
     return text.replace(",", " ").split()
 
 
-def _read(asked: Trial, namespaces: frozenset[str]) -> None:
-    """Read the manifests into objects of namespaces that the caller sees."""
-    try:
-        _check_text(asked.manifests)
-        objects = list(documents_in(asked.manifests, _NAME))
-        _check_objects(objects, namespaces)
-    except ManifestError as error:
-        asked.errors["manifests"] = str(error)
-    except yaml.YAMLError as error:
-        asked.errors["manifests"] = f"this is no YAML: {plain(str(error))}"
-    except RecursionError:
-        asked.errors["manifests"] = "they are nested too deeply"
-    else:
-        asked.objects = objects
-
-
-def _check_text(text: str) -> None:
-    """Refuse what takes a reader of YAML long: brackets in brackets cost it the square of their number."""
-    depth = deepest = 0
-    for sign in text:
-        depth += (sign in "[{") - (sign in "]}")
-        deepest = max(deepest, depth)
-    if deepest > DEPTH:
-        raise ManifestError("they are nested too deeply")
-    if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-        raise ManifestError("aliases (*name) are not read here, as a few lines of them become a very long text")
-
-
 def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
     if len(objects) > OBJECTS:
         raise ManifestError(f"there are {len(objects)} objects, and at most {OBJECTS} are tried at once")
     pods = 0
     for each in objects:
         given = (each.get("metadata") or {}).get("namespace")
-        if given is not None and given not in namespaces:
+        if given is not None and not (isinstance(given, str) and given in namespaces):
             raise ManifestError(f"metadata.namespace: you see no namespace {str(given)[:_NAME_CHARS]!r}")
         spec = each.get("spec")
         number = spec.get("parallelism") if isinstance(spec, dict) else None
@@ -171,7 +137,9 @@ def _check_objects(objects: Sequence[JSON], namespaces: frozenset[str]) -> None:
         raise ManifestError(f"spec.parallelism: {pods} pods in all, and at most {JOB_PODS} are tried at once")
 
 
-def tried(asked: Trial, dump: ClusterDump, scope: Scope, *, whole: bool) -> TrialResult | None:
+def tried(
+    asked: Trial, namespaces: Sequence[str], dump: ClusterDump, scope: Scope, *, whole: bool
+) -> TrialResult | None:
     """Return the outcome; None with the reason in the errors of the trial's fields.
 
     `whole`: the caller may see the whole cluster. Others get what their gangs would ask of their queues.
@@ -180,7 +148,9 @@ def tried(asked: Trial, dump: ClusterDump, scope: Scope, *, whole: bool) -> Tria
         asked.errors["form"] = "these changes can be tried by those who may list the whole cluster; manifests by all"
         return None
     try:
-        submission = _submission(asked, dump)
+        objects = list(documents_in(asked.manifests, _NAME, aliases=False))
+        _check_objects(objects, frozenset(namespaces))
+        submission = _submission(asked.namespace, objects, dump)
     except ManifestError as error:
         asked.errors["manifests"] = str(error)
         return None
@@ -211,10 +181,10 @@ def _reports(dump: ClusterDump) -> list[QueueReport]:
     return [report for pool in pools_of(dump) for report in queue_reports(WhatIf(in_pool(dump, pool)))]
 
 
-def _submission(asked: Trial, dump: ClusterDump) -> Submission:
+def _submission(namespace: str, objects: Sequence[JSON], dump: ClusterDump) -> Submission:
     priorities = {item.metadata.name: item.value for item in dump.of(PRIORITY_CLASSES)}
-    submission = Submission(asked.namespace, dump.taken_at, priorities, dump.of(NAMESPACES), dump.of(QUEUES))
-    submission.add(asked.objects, _NAME)
+    submission = Submission(namespace, dump.taken_at, priorities, dump.of(NAMESPACES), dump.of(QUEUES))
+    submission.add(objects, _NAME)
     submission.finish()
     return submission
 

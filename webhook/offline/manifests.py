@@ -35,13 +35,24 @@ Place = tuple[str | int, ...]
 _STEP = 2
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML as far as it is JSON."""
+DEPTH = 200
+"""Maps and lists in one another: libyaml's composer recurses in C, where nothing else stops it."""
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as far as it is JSON: other types of YAML have no constructor, and are refused with their place."""
 
     yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012 - PyYAML's way to say it
+    yaml_constructors = {  # noqa: RUF012 - the same
+        tag: make
+        for tag, make in yaml.CSafeLoader.yaml_constructors.items()
+        if tag is None or tag.removeprefix(_TAG) in {"null", "str", "seq", "map", "binary"}
+    }
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002 - PyYAML's
         """Return the members, by keys that are texts: in Python 1 and True would be one key."""
+        if not isinstance(node, yaml.MappingNode):
+            raise yaml.constructor.ConstructorError(None, None, "a map has keys and values", node.start_mark)
         self.flatten_mapping(node)
         return {self._key(key): self.construct_object(value, deep) for key, value in node.value}
 
@@ -70,16 +81,20 @@ for _kind, _pattern, _first in _PLAIN:
     for _class in (_Loader, KubectlDumper):
         _class.add_implicit_resolver(_TAG + _kind, re.compile(f"^(?:{_pattern})$"), _first)
 _Loader.add_constructor(f"{_TAG}bool", _Loader.is_true)
-_Loader.add_constructor(f"{_TAG}float", _Loader.number)
+for _kind in ("float", "int"):
+    _Loader.add_constructor(_TAG + _kind, _Loader.number)
 
 
 class ManifestError(Exception):
     """A manifest that cannot be read or is refused; the message says where and why."""
 
 
-def documents_in(text: str, file: str) -> Iterator[JSON]:
-    """Yield the objects of a text, those of a List one by one; errors call it `file`."""
-    for document in _read(text, file):
+def documents_in(text: str, file: str, *, aliases: bool = True) -> Iterator[JSON]:
+    """Yield the objects of a text, those of a List one by one; errors call it `file`.
+
+    Without `aliases` none is read: a few lines of them become a very long text.
+    """
+    for document in _read(text, file, aliases=aliases):
         is_list = isinstance(document, dict) and isinstance(document.get("items"), list)
         for each in document["items"] if is_list else [document]:
             if not isinstance(each, dict) or not isinstance(each.get("metadata"), dict | None):
@@ -92,14 +107,26 @@ def as_yaml(content: JSON) -> str:
     return yaml.dump(content, Dumper=KubectlDumper, sort_keys=False, allow_unicode=True).rstrip("\n")
 
 
-def _read(text: str, file: str) -> list[Any]:
+def _read(text: str, file: str, *, aliases: bool) -> list[Any]:
     try:
+        _check(text, aliases=aliases)
         return [_as_json(each) for each in _parsed(text) if each is not None]
     except (yaml.YAMLError, ValueError) as error:
         why = str(error).replace('"<unicode string>", ', "")
         raise ManifestError(f"cannot read {file}: {why}") from error
     except RecursionError as error:
         raise ManifestError(f"cannot read {file}: it is nested too deeply, or an alias holds itself") from error
+
+
+def _check(text: str, *, aliases: bool) -> None:
+    """Refuse what is nested too deeply, and aliases where they are not wanted, before anything is made of it."""
+    depth = 0
+    for event in yaml.parse(text, yaml.CSafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEPTH:
+            raise RecursionError
+        if isinstance(event, yaml.AliasEvent) and not aliases:
+            raise ValueError("aliases (*name) are not read here, as a few lines of them become a very long text")
 
 
 def _parsed(text: str) -> list[Any]:

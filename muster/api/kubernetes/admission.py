@@ -23,6 +23,11 @@ class UserInfo(Wire):
     """Further attributes of the credential, e.g. its scopes, which an authorizer may use."""
 
 
+def shared_name(username: str) -> str:
+    """Return the name that a user's share counts for: one for all accounts of a namespace, which its editors make."""
+    return username.rpartition(":")[0] if username.startswith("system:serviceaccount:") else username
+
+
 class AdmissionRequest(Wire):
     """One request; `namespace` is authoritative, the object's own may be empty."""
 

@@ -9,6 +9,7 @@ from starlette.requests import Request
 from web_world import Known, Pages, cluster, gang
 
 from web import streams
+from web.slow import Threads
 from web.streams import ALIVE, CHANGED, Streams
 from web.view import Caller
 
@@ -40,7 +41,7 @@ def events(pages: Pages, clock: list[float], page: str = "gangs") -> tuple[Strea
     counted = Streams()
     scope = {"type": "http", "method": "GET", "path": "/live", "query_string": f"page={page}".encode()}
     request = Request(scope | {"headers": [(b"cookie", b"who=user")]})
-    return counted, streams._events(pages.site, counted, request, "ada", lambda: clock[0])
+    return counted, streams._events(pages.site, counted, Threads(), request, "ada", lambda: clock[0])
 
 
 async def following(stream: AsyncIterator[str]) -> str:

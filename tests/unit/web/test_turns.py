@@ -1,12 +1,16 @@
 """One request at a time thinks; few wait, and not for long."""
 
 import threading
+from collections import Counter
 
 import pytest
+from anyio import create_task_group, fail_after
+from anyio.lowlevel import checkpoint
 from served_app import wait_until
 from starlette.exceptions import HTTPException
 
-from web.slow import Turns
+from web.slow import Threads, Turns
+from web.view import Caller
 
 
 def test_few_wait_and_the_others_are_told_to_come_back() -> None:
@@ -15,7 +19,7 @@ def test_few_wait_and_the_others_are_told_to_come_back() -> None:
     done: list[str] = []
 
     def think(name: str) -> None:
-        with turns.taken():
+        with turns.taken(name):
             entered.set()
             go_on.wait(30)
             done.append(name)
@@ -24,22 +28,59 @@ def test_few_wait_and_the_others_are_told_to_come_back() -> None:
     first.start()
     assert entered.wait(30)
     second.start()
-    wait_until(lambda: not turns._places._value, "the second to have its place")
-    with pytest.raises(HTTPException, match="others think at this moment") as refused, turns.taken():
+    wait_until(lambda: turns._held.total() == 2, "the second to have its place")
+    with pytest.raises(HTTPException, match="others think at this moment") as refused, turns.taken("third"):
         pass
     assert refused.value.status_code == 429
     go_on.set()
     for each in (first, second):
         each.join(30)
     assert done == ["first", "second"]
-    with turns.taken():
+    with turns.taken("third"):
         pass
 
 
 def test_who_waits_for_too_long_is_told_to_come_back() -> None:
     """And his place is free again."""
     turns = Turns("think", waiting=1, patience_s=0.01)
-    with turns.taken():
+    with turns.taken("first"):
         for _ in range(3):
-            with pytest.raises(HTTPException), turns.taken():
+            with pytest.raises(HTTPException), turns.taken("third"):
                 pass
+
+
+def test_one_account_leaves_places_to_others() -> None:
+    """All service accounts of a namespace are one: who may edit it makes any number of them."""
+    robots = [Caller(name=f"system:serviceaccount:evil:robot-{number}").account for number in range(4)]
+    turns = Turns("think", waiting=4, patience_s=0.01, each=1)
+    with turns.taken(robots[0]):
+        for each in robots:
+            with pytest.raises(HTTPException, match="try again"), turns.taken(each):
+                pass
+        turns._turn.release()  # as if it had ended: another account has a place
+        with turns.taken("ada"):
+            pass
+        turns._turn.acquire()
+    assert not turns._held
+
+
+@pytest.mark.anyio
+async def test_one_account_has_a_share_of_the_threads() -> None:
+    """Its other requests wait without a thread, and those of others are answered."""
+    threads, go_on, begun = Threads(each=2), threading.Event(), Counter[str]()
+
+    def slow() -> None:
+        begun["slow"] += 1
+        go_on.wait(30)
+
+    async with create_task_group() as tasks:
+        for _ in range(60):
+            tasks.start_soon(threads.run, "evil", slow)
+        with fail_after(30):
+            while begun["slow"] < 2:
+                await checkpoint()
+            assert await threads.run("ada", lambda: "answered") == "answered"
+        assert begun["slow"] == 2
+        go_on.set()
+    assert begun["slow"] == 60
+    assert not threads._of

@@ -48,12 +48,7 @@ def ask(
     """The trial of a form."""
     asked = trial(form, ["ns"])
     assert not asked.errors
-    return asked, tried(asked, world.dump(), scope, whole=whole)
-
-
-def errors(**form: str) -> dict[str, str]:
-    """What is wrong with a form before a cluster is looked at."""
-    return trial(form, ["ns"]).errors
+    return asked, tried(asked, ["ns"], world.dump(), scope, whole=whole)
 
 
 def test_a_gang_that_would_wait_says_why(world: ExplainWorld) -> None:
@@ -101,20 +96,12 @@ def test_gangs_of_others_that_wait_are_not_named(world: ExplainWorld) -> None:
         ({"like": "node-0"}, "add_nodes", "go together"),
         ({"namespace": "theirs"}, "namespace", "there is ns"),
         ({"cordon": "a " * 50}, "cordon", "at most"),
-        ({"manifests": "kind: ["}, "manifests", "YAML"),
-        ({"manifests": "- 1"}, "manifests", "Kubernetes objects"),
         ({"manifests": "x" * (YAML_BYTES + 1)}, "manifests", "at most"),
-        ({"manifests": "a: &a [1]\nb: [*a, *a]"}, "manifests", "aliases"),
-        ({"manifests": "[" * 20_000}, "manifests", "nested"),
-        ({"manifests": "- " * 20_000}, "manifests", "nested"),
-        ({"manifests": "---\nkind: Pod\n" * (OBJECTS + 1)}, "manifests", "objects"),
-        ({"manifests": JOB.replace("asked", "asked, namespace: theirs")}, "manifests", "you see no namespace"),
-        ({"manifests": f"kind: Job\nspec: {{parallelism: {JOB_PODS + 1}}}"}, "manifests", "pods in all"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_stands_beside_its_field(form: dict[str, str], field: str, words: str) -> None:
-    """In words that say what would be right."""
-    assert words in errors(**form)[field]
+    """In words that say what would be right; it is found before the cluster is looked at."""
+    assert words in trial(form, ["ns"]).errors[field]
 
 
 @pytest.mark.parametrize(("form", "field", "words"), [
@@ -123,9 +110,21 @@ def test_what_is_wrong_stands_beside_its_field(form: dict[str, str], field: str,
     ({"queues": "default.color=red"}, "queues", "a queue has no"),
     ({"queues": "nothing.weight=1"}, "queues", "names no queue"),
     ({"manifests": JOB.replace("replicas: 2", "replicas: -2")}, "manifests", "replicas"),
+    ({"manifests": "kind: ["}, "manifests", "cannot read the manifests"),
+    ({"manifests": "- 1"}, "manifests", "Kubernetes objects"),
+    ({"manifests": "a: &a [1]\nb: [*a, *a]"}, "manifests", "aliases"),
+    *(({"manifests": sign * (YAML_BYTES // 2)}, "manifests", "nested") for sign in ("[", "- ", "? ")),
+    ({"manifests": "---\nkind: Pod\n" * (OBJECTS + 1)}, "manifests", "objects"),
+    ({"manifests": JOB.replace("asked", "asked, namespace: theirs")}, "manifests", "you see no namespace"),
+    ({"manifests": JOB.replace("asked", "asked, namespace: [ns]")}, "manifests", "you see no namespace"),
+    ({"manifests": f"kind: Job\nspec: {{parallelism: {JOB_PODS + 1}}}"}, "manifests", "pods in all"),
+    *(({"manifests": f"{JOB}\na: {odd}"}, "manifests", "cannot read") for odd in (
+        "!!timestamp 99999-99-99", "!!set [1]", "!!omap 3", "!!pairs [3]", "!!map [1]", "!!seq 1", "!!binary \u00e4",
+        "!!python/name:os.system", "{[1]: 2}",
+    )),
 ])  # fmt: skip
-def test_what_the_cluster_shows_to_be_wrong(world: ExplainWorld, form: dict[str, str], field: str, words: str) -> None:
-    """Nodes and queues that do not exist, and what admission refuses."""
+def test_what_the_trial_shows_to_be_wrong(world: ExplainWorld, form: dict[str, str], field: str, words: str) -> None:
+    """Nodes and queues that do not exist, what is no manifest of Kubernetes, and what admission refuses."""
     asked, answer = ask(world, **form)
     assert answer is None
     assert words in asked.errors[field]
