@@ -163,9 +163,12 @@ def test_an_impossible_request_costs_nothing(client: Client, namespace: str, wai
     assert not made.names
 
 
-def test_capacity_is_checked_if_the_class_says_so(client: Client, namespace: str, wait_for: Wait, made: Made) -> None:
+def test_capacity_is_checked_if_the_class_says_so(
+    client: Client, namespace: str, wait_for: Wait, made: Made, queue: str
+) -> None:
     """With check-capacity autoscaler says that there are no such nodes, and adds none."""
     checks = {SCALE_UP: "provisioning-request", SCALE_UP_CLASS: "check-capacity.autoscaling.x-k8s.io"}
-    submit(client, namespace, "checks", 2, asks=checks)
+    client.merge_patch(QUEUES, queue, {"metadata": {"annotations": checks}})
+    submit(client, namespace, "checks", 2, queue=queue)
     wait_for(lambda: "Capacity is not found" in words_of(client, namespace, "checks"), PATIENCE_S, "the first answer")
     assert not made.names

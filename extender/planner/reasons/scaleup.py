@@ -23,6 +23,7 @@ too_many_pod_sets = Sentence(
 bad_mode = "{key} is {mode!r}, and can be {known}".format
 bad_timeout = "{key}: {error}".format
 bad_class = "{key} is {name!r}, which cannot be the name of a class".format
+not_of_queue = "{key} is the queue's to set: remove it from the workload, or set the same on the queue".format
 long_parameter = "{key} has a value of {chars} characters for {name!r}, and can have {most}".format
 bad_parameter = "{key} has {part!r}; write it like key=value,key=value".format
 
@@ -38,6 +39,10 @@ accepted = Sentence("nodes-accepted", "ProvisioningRequest {name} is accepted")
 unanswered = Sentence("nodes-unanswered", "ProvisioningRequest {name} is not accepted yet")
 provisioned = Sentence(
     "nodes-provisioned", "ProvisioningRequest {name} is provisioned, and its nodes are not there yet"
+)
+idle = Sentence(
+    "nodes-provisioned-idle",
+    "ProvisioningRequest {name} was provisioned more than {timeout_s:g} s ago without a start: others may ask",
 )
 _ended = Sentence("nodes-request-ended", "ProvisioningRequest {name}: {kind}{why}")
 _refused = Sentence("nodes-refused", "ProvisioningRequest {name} is refused{why}")

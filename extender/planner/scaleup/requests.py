@@ -6,6 +6,7 @@ on.
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from math import inf
 from typing import NamedTuple
 
 from extender.planner import reasons
@@ -42,7 +43,10 @@ class AutoscalerAnswer(NamedTuple):
 
 
 def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> AutoscalerAnswer:
-    """Read a request's conditions; a request that was neither provisioned nor failed in time has timed out."""
+    """Read a request's conditions; a request that was neither provisioned nor failed in time has timed out.
+
+    One that was provisioned stays, but the gang that does not start on its nodes leaves the turn to others.
+    """
     name = request.metadata.name
     said = {condition.type: condition for condition in request.status.conditions}
     status = {kind: condition.status for kind, condition in said.items()}
@@ -51,7 +55,10 @@ def answer_to(request: ProvisioningRequest, *, timeout_s: float, now: float) -> 
             ended = readable_time(said[kind].last_transition_time) or now
             return _over(request, reason, reasons.scaleup.ended(name, said[kind]), ended)
     if status.get("Provisioned") == "True":
-        return AutoscalerAnswer("", reasons.scaleup.provisioned(name=name))
+        since = readable_time(said["Provisioned"].last_transition_time) or now
+        late = now >= since + timeout_s
+        idle = reasons.scaleup.idle(name=name, timeout_s=timeout_s)
+        return AutoscalerAnswer("", idle if late else reasons.scaleup.provisioned(name=name), inf if late else None)
     created = readable_time(request.metadata.creation_timestamp) or now
     if now >= created + timeout_s:
         words = reasons.scaleup.timed_out(name, timeout_s, said)

@@ -1,7 +1,7 @@
 """Annotations of queues and workloads for autoscalers: `muster.dev/scale-up` and those beside it.
 
 The setting of a workload overrides its queue's, and a queue's those above it; that of `root` applies to the whole
-cluster.
+cluster. What nodes cost is the queue's to say: its class and parameters are used, and its timeout is the longest.
 """
 
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ class Wishes:
         of_queue = self._said.get(gang.queue)
         if of_queue is None:
             of_queue = self._said[gang.queue] = annotated(self._queues, gang.queue, names.SCALE_UP_KEYS)
-        return _read(of_queue | _of_workload(gang.group.metadata, gang.pods[0].labels if gang.pods else {}))
+        return _read(of_queue, _of_workload(gang.group.metadata, gang.pods[0].labels if gang.pods else {}))
 
 
 def annotated(queues: Mapping[str, Queue], name: str, keys: tuple[str, ...]) -> dict[str, str]:
@@ -100,16 +100,20 @@ def _of_workload(meta: ObjectMeta, labels: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _read(said: Mapping[str, str]) -> ScaleUpRequest:
-    mode = said.get(names.SCALE_UP, "none")
+def _read(of_queue: Mapping[str, str], own: Mapping[str, str]) -> ScaleUpRequest:
+    mode = {**of_queue, **own}.get(names.SCALE_UP, "none")
     if mode not in MODES:
         return ScaleUpRequest(complaint=reasons.scaleup.bad_mode(key=names.SCALE_UP, mode=mode, known=", ".join(MODES)))
     if mode == "none":
         return NO_WISH
+    for key in (names.SCALE_UP_CLASS, names.SCALE_UP_PARAMETERS):
+        if own.get(key, "") not in {"", of_queue.get(key)}:
+            return ScaleUpRequest(complaint=reasons.scaleup.not_of_queue(key=key))
     try:
-        parameters = _parameters(said.get(names.SCALE_UP_PARAMETERS, ""))
-        timeout_s = _timeout_s(said.get(names.SCALE_UP_TIMEOUT))
-        of_class = _class(said.get(names.SCALE_UP_CLASS))
+        parameters = _parameters(of_queue.get(names.SCALE_UP_PARAMETERS, ""))
+        longest_s = _timeout_s(of_queue, DEFAULT_TIMEOUT_S)
+        timeout_s = min(longest_s, _timeout_s(own, longest_s))
+        of_class = _class(of_queue.get(names.SCALE_UP_CLASS))
     except ValueError as error:
         return ScaleUpRequest(complaint=str(error))
     return ScaleUpRequest(cast("Mode", mode), of_class, parameters, timeout_s)
@@ -130,9 +134,10 @@ def _parameters(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(sorted(found))
 
 
-def _timeout_s(text: str | None) -> float:
+def _timeout_s(said: Mapping[str, str], default_s: float) -> float:
+    text = said.get(names.SCALE_UP_TIMEOUT)
     try:
-        return DEFAULT_TIMEOUT_S if text is None else parse_duration_s(text)
+        return default_s if text is None else parse_duration_s(text)
     except ValueError as error:
         raise ValueError(reasons.scaleup.bad_timeout(key=names.SCALE_UP_TIMEOUT, error=error)) from error
 

@@ -302,6 +302,19 @@ def test_a_failed_request_gives_the_turn_away_and_is_made_again_later() -> None:
     assert [each.request for each in of(session, WithdrawRequest)] == [failed]
 
 
+def test_who_does_not_start_on_provisioned_nodes_leaves_the_turn_to_others() -> None:
+    """Its request stays, as its nodes may be there; else one gang would have the only turn of its queue for years."""
+    cluster = Cluster(REQUEST | {SCALE_UP_TIMEOUT: "5m"})
+    cluster.gang("first", 2)
+    [wanted] = of(cluster.cycle(), RequestNodes)
+    cluster.answered(wanted, Provisioned="True")
+    cluster.gang("second", 2)
+    assert not of(cluster.cycle(), RequestNodes)
+    session = cluster.cycle(300)
+    assert [each.gang.key for each in of(session, RequestNodes)] == ["ns/second"]
+    assert not of(session, WithdrawRequest)
+
+
 def test_a_request_for_something_else_than_is_wanted_now_is_replaced() -> None:
     """Its spec cannot be changed."""
     cluster = Cluster(REQUEST)

@@ -1,5 +1,6 @@
 """What a ProvisioningRequest's conditions mean for its gang."""
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -23,9 +24,9 @@ TIMEOUT_S = 100.0
 LATE = " was not provisioned within 100 s ({})"
 
 
-def request(age_s: float = 10.0, attempt: int = 1, **conditions: str) -> ProvisioningRequest:
+def request(age_s: float = 10.0, attempt: int = 1, changed_s: float = 1.0, **conditions: str) -> ProvisioningRequest:
     """One of this age, whose conditions have changed a second ago."""
-    told: dict[str, Any] = {"reason": "Why", "message": "so", "last_transition_time": format_time(NOW - 1)}
+    told: dict[str, Any] = {"reason": "Why", "message": "so", "last_transition_time": format_time(NOW - changed_s)}
     said = [ReportedCondition(type=kind, status=status, **told) for kind, status in conditions.items()]
     notes = {SCALE_UP_ATTEMPT: str(attempt)}
     return request_of(ObjectMeta(name="r", creation_timestamp=format_time(NOW - age_s), annotations=notes), "c", said)
@@ -45,9 +46,11 @@ def request(age_s: float = 10.0, attempt: int = 1, **conditions: str) -> Provisi
     (request(TIMEOUT_S + 7, Provisioned="False"), "ProvisioningTimedOut", LATE.format("Provisioned is False: Why: so"),
      NOW + 53),
     (request(TIMEOUT_S, Provisioned="True"), "", " is provisioned, and its nodes are not there yet", None),
+    (request(TIMEOUT_S, changed_s=TIMEOUT_S, Provisioned="True"), "",
+     " was provisioned more than 100 s ago without a start: others may ask", inf),
 ])  # fmt: skip
 def test_an_answer_is_read(asked: ProvisioningRequest, reason: str, told: str, again_at: float | None) -> None:
-    """What has ended a request comes before what was said earlier; who is provisioned does not time out."""
+    """What has ended a request comes before what was said earlier; who is provisioned keeps its request."""
     answer = answer_to(asked, timeout_s=TIMEOUT_S, now=NOW)
     assert (answer.reason, str(answer.words), answer.again_at) == (reason, f"ProvisioningRequest r{told}", again_at)
 
@@ -120,6 +123,26 @@ def test_a_workload_wins_over_its_queue(metadata: dict[str, dict[str, str]]) -> 
 def test_a_request_is_as_the_queue_says(more: dict[str, str], expected: ScaleUpRequest) -> None:
     """Class, parameters and time."""
     assert wish(queues(a=("", REQUEST | more))) == expected
+
+
+@pytest.mark.parametrize(("of_queue", "own", "timeout_s"), [
+    ({}, {SCALE_UP_TIMEOUT: "87600h"}, DEFAULT_TIMEOUT_S),
+    ({}, {SCALE_UP_TIMEOUT: "1m"}, 60.0),
+    ({SCALE_UP_TIMEOUT: "2h"}, {SCALE_UP_TIMEOUT: "1h"}, 3600.0),
+    ({SCALE_UP_TIMEOUT: "2h"}, {}, 7200.0),
+    ({SCALE_UP_TIMEOUT: "1m"}, {SCALE_UP_TIMEOUT: "87600h"}, 60.0),
+    ({SCALE_UP_CLASS: "cheap"}, {SCALE_UP_CLASS: "cheap"}, DEFAULT_TIMEOUT_S),
+    ({SCALE_UP_CLASS: "cheap"}, {SCALE_UP_CLASS: "dear"}, None),
+    ({}, {SCALE_UP_CLASS: "dear"}, None),
+    ({}, {SCALE_UP_PARAMETERS: "machine=dear"}, None),
+])  # fmt: skip
+def test_what_nodes_cost_is_the_queues_to_say(
+    of_queue: dict[str, str], own: dict[str, str], timeout_s: float | None
+) -> None:
+    """A workload shortens the time for which it asks; it takes no class and no parameters but its queue's."""
+    found = wish(queues(a=("", REQUEST | of_queue)), annotations=own)
+    assert (found.timeout_s if found.mode != "none" else None) == timeout_s
+    assert ("the queue's to set: remove it from the workload" in found.complaint) == (timeout_s is None)
 
 
 @pytest.mark.parametrize(("notes", "words"), [
