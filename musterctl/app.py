@@ -6,6 +6,7 @@ from typing import Any, Final
 import click
 
 from muster.kube.errors import APIError, ConfigurationError, Unreachable
+from musterctl.output.terminal import guarded
 from musterctl.plane.machine import LocalError
 from musterctl.unanswered import words
 
@@ -54,6 +55,11 @@ class CommandGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run the command line; no control character of what a command prints reaches the terminal."""
+        with guarded():
+            return super().main(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; errors whose message is for users are shown without a traceback."""

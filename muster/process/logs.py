@@ -1,14 +1,33 @@
-"""Structured logs: one JSON object per line on stderr, also for libraries that use `logging`."""
+"""Structured logs: one JSON object per line on stderr, also for libraries that use `logging`.
+
+Lines hold what tenants have written, and people read them on terminals: no control character is written as it is.
+"""
 
 import faulthandler
 import logging
 import os
+import re
 import sys
 from typing import Any
 
 import msgspec
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
+
+_COLOUR = re.compile(r"\x1b\[[0-9;:]*m")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f]|\r(?!\n)")
+"""What a terminal acts on, but for tabs and ends of lines."""
+
+
+def harmless(text: str) -> str:
+    """Return a text in which a terminal shows control characters, written as in JSON, instead of obeying them.
+
+    Colours are left out, and a carriage return, by which progress bars write a line again, begins another line. JSON
+    stays JSON, as it has no other control characters than those that it need not escape.
+    """
+    if text.isprintable():
+        return text
+    return _CONTROL.sub(lambda found: "\n" if found[0] == "\r" else f"\\u{ord(found[0]):04x}", _COLOUR.sub("", text))
 
 
 def configure(process: str, level: str = "info") -> None:
@@ -20,8 +39,9 @@ def configure(process: str, level: str = "info") -> None:
     number = logging.getLevelNamesMapping()[level.upper()]
     shared = _shared(process)
     people = os.environ.get("MUSTER_LOG") == "console"
+    values: list[Processor] = [_harmless_values] if people else []
     lines = structlog.dev.ConsoleRenderer() if people else structlog.processors.JSONRenderer(serializer=_encode)
-    end: list[Processor] = [structlog.processors.format_exc_info, lines]
+    end: list[Processor] = [structlog.processors.format_exc_info, *values, lines]
     structlog.configure(
         processors=[*shared, *end],
         wrapper_class=structlog.make_filtering_bound_logger(number),
@@ -53,4 +73,9 @@ def _shared(process: str) -> list[Processor]:
 
 def _encode(event: EventDict, **_: Any) -> str:
     """Encode a line as JSON, other values as Python shows them: a log line must never fail."""
-    return msgspec.json.encode(event, enc_hook=repr).decode()
+    return harmless(msgspec.json.encode(event, enc_hook=repr).decode())
+
+
+def _harmless_values(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Return the event with values that a terminal shows; those that are no texts are shown by their repr, as it is."""
+    return {key: harmless(value) if isinstance(value, str) else value for key, value in event.items()}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.text import Text
 
@@ -29,6 +29,7 @@ from musterctl.gangobjects import read
 from musterctl.output.gangtable import Shown, columns
 from musterctl.output.table import console as console_of
 from musterctl.output.table import drawn
+from musterctl.output.terminal import Console
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import API_SERVER
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
 
 from muster.api import names
 from muster.api.base import Resource
@@ -19,6 +18,7 @@ from muster.api.volcano.batch import JOBS
 from muster.kube.client import Client
 from muster.kube.errors import NotFound
 from muster.resources.vector import GPU
+from musterctl.output.terminal import Console
 
 JSON = dict[str, Any]
 T = TypeVar("T")

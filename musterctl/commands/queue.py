@@ -20,6 +20,7 @@ from musterctl.commands.queuechange import CHANGES, called, names_argument, one_
 from musterctl.options import listing_options, namespace_option, object_output_option, where_options
 from musterctl.output.listing import Column, Listing, age, from_spec, from_status, show_object, without_managers
 from musterctl.output.report import own_queue_lines, print_report, queue_lines, top_lines
+from musterctl.output.terminal import Console
 from musterctl.planningoptions import report_options
 from musterctl.reader import ClusterReader
 
@@ -33,7 +34,7 @@ def again(show: Callable[[], None], *, watch: bool) -> None:
     try:
         while watch:
             time.sleep(WATCH_S)
-            click.clear()  # does nothing where the output is no terminal
+            Console().clear()  # does nothing where the output is no terminal
             show()
     except KeyboardInterrupt:
         click.echo()

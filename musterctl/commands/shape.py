@@ -6,12 +6,12 @@ from contextlib import contextmanager, nullcontext
 from difflib import SequenceMatcher
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from muster.runtime import registry
 from musterctl.cluster import Where
 from musterctl.options import admission_config_option, documents, where_options
+from musterctl.output.terminal import Console
 from webhook.config import parse
 from webhook.lookup import ClusterLookups, Lookups
 from webhook.offline.admission import Admitted, OfflineAdmission, submit_all

@@ -14,7 +14,6 @@ from typing import Any, Final, NoReturn
 
 import click
 import msgspec
-from rich.console import Console
 
 from muster.api.muster.configuration import PublishedConfig
 from muster.api.muster.pools import LONGEST_NAME, is_pool_name
@@ -23,6 +22,7 @@ from musterctl.chart.files import DEFAULT_EXTENDER_PORT
 from musterctl.commands.plane import show, show_kind
 from musterctl.kind.cluster import KindCluster, KindOptions
 from musterctl.options import admission_config_option, name_option
+from musterctl.output.terminal import Console
 from musterctl.plane import binaries, state
 from musterctl.plane.health import supervise
 from musterctl.plane.machine import LocalError

@@ -7,7 +7,6 @@ from typing import Any
 import click
 import msgspec
 import yaml
-from rich.console import Console
 from rich.text import Text
 
 from extender.explain.own import GangPlaces, QueueDemand
@@ -19,6 +18,7 @@ from gangs.words import ranks_words
 from muster.api.grammar import many, verb
 from muster.resources.vector import CPU, GPU, PODS, Vector, amount_words
 from musterctl.output.table import drawn
+from musterctl.output.terminal import Console
 
 STYLES = {"title": "bold", "good": "green", "bad": "yellow", "plain": "", "hint": "cyan"}
 LABEL_WIDTH = 15

@@ -8,9 +8,11 @@ from typing import Any
 
 import click
 from rich.cells import cell_len
-from rich.console import Console
 from rich.table import Table as Grid
 from rich.text import Text
+
+from muster.process.logs import harmless
+from musterctl.output.terminal import Console
 
 _GAP = 2
 _WIDE = 1_000_000
@@ -31,7 +33,7 @@ def drawn(
     Each column is one cell of rich, with a line for each row: a cell for each row takes four times as long.
     """
     grid = Grid.grid(padding=(0, gap, 0, 0))
-    columns = [[cell.replace("\n", " ") for cell in column] for column in zip(*rows, strict=True)]
+    columns = [[harmless(cell).replace("\n", " ") for cell in column] for column in zip(*rows, strict=True)]
     for place, _ in enumerate(columns):
         grid.add_column(
             justify="right" if place in right else "left",

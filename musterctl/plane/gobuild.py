@@ -69,7 +69,7 @@ def build(recipe: Recipe, go: Path, folder: Path, log: Path) -> None:
     flags = ["-trimpath", "-gcflags=all=-dwarf=false", "-ldflags", _linker_flags(recipe.go_mod)]
     flags += ["-tags", recipe.tags] if recipe.tags else []
     packages = recipe.programs.values()
-    progress, screen = Progress(), Screen(sys.stderr)
+    progress, screen = Progress(), Screen(getattr(sys.stderr, "rich_proxied_file", sys.stderr))
     missing: list[str] = []
     with log.open("w", encoding="utf-8") as file:
 

@@ -1,9 +1,15 @@
 """Every line of a process's log is one JSON object, whoever wrote it."""
 
 import json
+import os
+import re
 import subprocess
 import sys
 
+import pytest
+
+EVIL = r"\x1b]0;root\x07\x9b2J\x7f"
+"""As a literal of Python has it."""
 PROGRAM = """
 import logging
 import structlog
@@ -33,6 +39,17 @@ def test_lines_of_ours_and_of_libraries_are_json_with_the_process_name() -> None
     assert lines[0]["uid"] == "u-1"
     assert "ZeroDivisionError" in lines[2]["exception"]
     assert all("timestamp" in line for line in lines)
+
+
+@pytest.mark.parametrize("how", ["json", "console"])
+def test_control_characters_of_tenants_do_not_reach_a_terminal(how: str) -> None:
+    """In values, messages of libraries and tracebacks, in lines for programs and in those for people."""
+    program = PROGRAM.replace("u-1", EVIL).replace("theirs", EVIL)
+    program = program.replace("1 / 0", f"raise ZeroDivisionError('{EVIL}')")
+    env = {**os.environ, "MUSTER_LOG": how}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=env)
+    assert done.stderr.count(r"u009b2J") >= 2
+    assert not re.findall(r"[\x07\x7f\x80-\x9f]|\x1b(?!\[[0-9;]*m)", done.stderr)
 
 
 def test_a_crash_in_native_code_leaves_the_stacks() -> None:
