@@ -15,15 +15,11 @@ from extender.explain.pools import in_pool, pool_of_object
 from extender.explain.reader import ALL, Viewer
 from extender.explain.report import GangReport, PodReport, UnknownNameError
 from extender.explain.whatif import WhatIf
-from gangs.rows import gang_name
 from muster.api.base import Resource
-from muster.api.grammar import many
 from muster.api.kubernetes import core, meta, scheduling
 from muster.api.muster.pools import DEFAULT_POOL
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
-from muster.resources.gpus import is_gpu
-from muster.resources.pods import pod_requests
 from web.caches import PageCaches
 from web.slow import Aged, Turns
 from web.view import Caller
@@ -129,18 +125,11 @@ class Explainer:
         return Viewer(partial(self._called, hidden), caller.scope.has, hidden)
 
     def _called(self, hidden: Collection[str], namespace: str, name: str) -> str:
-        """Return the words for a gang of another namespace: its queue, if that may be known, and what it holds."""
-        found = [row for row in self._caches.rows(namespace) if name in {row.name, row.gang}]
-        if not found:
+        """Return the words for a gang of another namespace: its queue, if that may be known, and no size."""
+        row = next((row for row in self._caches.rows(namespace) if name in {row.name, row.gang}), None)
+        if row is None:
             return "something of another namespace"
-        row, gpus = found[0], 0
-        for pod in self._caches.of(core.PODS, namespace):
-            if gang_name(pod) == row.gang and not pod.finished:
-                with suppress(ValueError):
-                    gpus += sum(amount for what, amount in pod_requests(pod.spec).items() if is_gpu(what))
-        told = [f"queue {row.queue}"] if row.queue not in hidden else []
-        told.append(many(gpus // 1000, "GPU") if gpus else many(row.wanted, "pod"))
-        return f"a gang of another namespace ({', '.join(told)})"
+        return "a gang of another namespace" + (f" (queue {row.queue})" if row.queue not in hidden else "")
 
 
 def _named(items: Iterable[meta.Object], namespace: str, name: str) -> dict[str, str]:

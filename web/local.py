@@ -4,6 +4,7 @@ Others on the same machine may connect as well, so that the URL that is printed 
 """
 
 import hmac
+import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from http import HTTPStatus
@@ -15,12 +16,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from extender.planner.api import FEED
-from history.model import EVERYTHING, Scope
+from history.model import EVERYTHING, MS, Scope
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes import core, reviews
+from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.kube.client import Client
+from muster.kube.errors import APIError
 from web.caches import ListableScope
 from web.rights import Remembered, listing, may_i
 from web.view import Caller
@@ -92,7 +95,16 @@ class LocalCallers:
                 "muster-view or muster-edit in a RoleBinding there",
             )
         return Caller(
-            scope=EVERYTHING if everywhere else Scope(frozenset({namespace})),
+            scope=EVERYTHING if everywhere else self._scope(),
             nodes=self._reach[core.NODES].everywhere and may_i(self._client, listing(core.NODES)),
             queues=self._reach[QUEUES].everywhere and may_i(self._client, listing(QUEUES)),
         )
+
+    def _scope(self) -> Scope:
+        """Return the scope of the one namespace: before its creation another tenant may have had its name."""
+        try:
+            created = self._client.get(core.NAMESPACES, self._namespace).metadata.creation_timestamp
+        except APIError:  # most roles in a namespace may get it; without that right the past stays hidden
+            created = None
+        born = readable_time(created) or time.time()
+        return Scope(frozenset({self._namespace}), frozenset({(self._namespace, round(born * MS))}))

@@ -1,5 +1,6 @@
 """The page on loopback: who has the key of the URL is who has started it, and sees what the kubeconfig may list."""
 
+import time
 from typing import Any
 
 import pytest
@@ -8,11 +9,16 @@ from starlette.requests import Request
 
 from history.model import EVERYTHING, Scope
 from muster.api.base import Resource
-from muster.api.kubernetes.core import NODES, PODS
+from muster.api.kubernetes.core import NODES, PODS, Namespace
+from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.kubernetes.reviews import ResourceAttributes, SubjectAccessReview, SubjectAccessReviewStatus
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
+from muster.kube.errors import Forbidden
 from web.caches import ListableScope
 from web.local import LocalCallers, reach_of
+
+MINE = Scope(frozenset({"mine"}), frozenset({("mine", 1_795_680_000_000)}))
+"""A namespace from its creation on: under its name there may have been another tenant's before."""
 
 
 class Judge:
@@ -21,6 +27,14 @@ class Judge:
     def __init__(self, *rights: str) -> None:
         self.rights = {*rights}
         self.asked = 0
+        self.created: str | None = "2026-11-26T08:00:00Z"
+        """Of the namespace; None: it may not be read."""
+
+    def get(self, _: Resource[Any], name: str) -> Namespace:
+        """The namespace."""
+        if self.created is None:
+            raise Forbidden(name)
+        return Namespace(metadata=ObjectMeta(name=name, creation_timestamp=self.created))
 
     def create(self, _: Resource[Any], asked: SubjectAccessReview) -> SubjectAccessReview:
         """Answer a review."""
@@ -69,8 +83,8 @@ def test_nobody_else_on_the_machine_is_known(cookie: str) -> None:
     (["list podgroups", "list nodes", "list queues"], {}, EVERYTHING, True, True),
     (["list podgroups"], {}, EVERYTHING, False, False),
     (["list podgroups", "list nodes", "list queues"], {"nodes": False, "queues": False}, EVERYTHING, False, False),
-    (["list podgroups", "list nodes"], {"gangs": False}, Scope(frozenset({"mine"})), True, False),
-    (["list podgroups mine", "list queues"], {}, Scope(frozenset({"mine"})), False, True),
+    (["list podgroups", "list nodes"], {"gangs": False}, MINE, True, False),
+    (["list podgroups mine", "list queues"], {}, MINE, False, True),
 ])  # fmt: skip
 def test_the_caller_sees_what_the_kubeconfig_may_list(
     rights: list[str], reach: dict[str, bool], scope: Scope, *, nodes: bool, queues: bool
@@ -83,6 +97,15 @@ def test_the_caller_sees_what_the_kubeconfig_may_list(
     before = judge.asked
     assert made.caller_of(request()) is caller
     assert judge.asked == before
+
+
+def test_of_a_namespace_whose_creation_may_not_be_read_nothing_past_is_shown() -> None:
+    """It may be a former tenant's."""
+    judge = Judge("list podgroups mine")
+    judge.created, before = None, time.time()
+    [(name, born)] = callers(judge).caller_of(request()).scope.born
+    assert name == "mine"
+    assert born >= int(before) * 1000
 
 
 def test_who_may_not_even_list_one_namespace_is_told_what_to_ask_for() -> None:
