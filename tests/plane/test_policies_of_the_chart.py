@@ -11,8 +11,9 @@ from tenants import ROLE_BINDINGS, ROLES, pod, refusal, tenant
 from train_jobs import train_job
 
 from muster.api import names
+from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
-from muster.api.kubernetes.core import NAMESPACES, PODS, SECRETS
+from muster.api.kubernetes.core import CONFIG_MAPS, INDEXED_JOBS, NAMESPACES, PODS, SECRETS
 from muster.api.limits import CONTAINER_AMOUNTS, CONTAINERS
 from muster.api.muster.placement import PLACEMENTS
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -274,6 +275,68 @@ def test_the_controller_leaves_other_secrets_alone(
     controller.create(SECRETS, of_a_job(uid=of["metadata"]["uid"]), namespace)
     controller.merge_patch(SECRETS, "it-ssh", {"stringData": {"a": "c"}}, namespace)
     controller.delete(SECRETS, "it-ssh", namespace)
+
+
+def theirs(**more: Any) -> dict[str, Any]:
+    """An object that belongs to nobody."""
+    return {"metadata": {"name": "theirs", **more}}
+
+
+def of(api_version: str, **more: Any) -> dict[str, Any]:
+    """An object of a workload."""
+    owner = {"apiVersion": api_version, "kind": "It", "name": "it", "uid": "u", "controller": True}
+    return theirs(ownerReferences=[owner], **more)
+
+
+OF_JOB, OF_TRAIN_JOB = of("batch.volcano.sh/v1alpha1"), of("trainer.kubeflow.org/v1alpha1")
+RUNS = pod("theirs")["spec"]
+BATCH = {"template": {"spec": {**RUNS, "restartPolicy": "Never"}}}
+WRITES: tuple[tuple[str, Resource[Any], dict[str, Any], str, bool], ...] = (
+    ("hosts of a Job", CONFIG_MAPS, OF_JOB, "", True),
+    ("a runtime", CONFIG_MAPS, OF_TRAIN_JOB, "", True),
+    ("a ConfigMap of nobody", CONFIG_MAPS, theirs(), "", False),
+    ("a ConfigMap of a Node", CONFIG_MAPS, of("v1"), "", False),
+    ("a pod of a Job", PODS, {**OF_JOB, "spec": RUNS}, "", True),
+    ("a pod of nobody", PODS, {**theirs(), "spec": RUNS}, "", False),
+    ("a pod of a ReplicaSet", PODS, {**of("apps/v1"), "spec": RUNS}, "", False),
+    ("a pod of a Job where the cluster's are", PODS, {**OF_JOB, "spec": RUNS}, "kube-system", False),
+    ("an initializer", INDEXED_JOBS, {**OF_TRAIN_JOB, "spec": BATCH}, "", True),
+    ("a Job of nobody", INDEXED_JOBS, {**theirs(), "spec": BATCH}, "", False),
+    ("an initializer where the cluster's are", INDEXED_JOBS, {**OF_TRAIN_JOB, "spec": BATCH}, "kube-system", False),
+)
+
+
+@pytest.mark.parametrize(("kind", "made", "where", "may"), [row[1:] for row in WRITES], ids=[row[0] for row in WRITES])
+def test_the_controller_makes_only_what_is_of_workloads(
+    owner: tuple[Client, str], controller: Client, kind: Resource[Any], made: Any, where: str, *, may: bool
+) -> None:
+    """Its token is no way to a pod with the rights of the cluster's own."""
+    told = refusal(lambda: controller.create(kind, made, where or owner[1], dry_run=True))
+    assert ("Muster's controller" in told) is not may, told
+
+
+def test_the_controller_leaves_what_is_not_of_workloads_alone(
+    owner: tuple[Client, str], admin: Client, controller: Client
+) -> None:
+    """The cluster's DNS, who may log in, and pods of others; of these it changes the annotations of those in a gang."""
+    _, namespace = owner
+    adopts = {"metadata": {**OF_JOB["metadata"]}}
+    for where, name in ((namespace, "theirs"), ("kube-system", "extension-apiserver-authentication")):
+        if where == namespace:
+            admin.create(CONFIG_MAPS, theirs(), namespace)
+        for patch in ({"data": {"a": "b"}}, {"metadata": {**adopts["metadata"], "name": name}}):
+            with pytest.raises(Forbidden, match="only ConfigMaps, pods and Jobs that belong to a workload"):
+                controller.merge_patch(CONFIG_MAPS, name, patch, where)
+        with pytest.raises(Forbidden, match="only ConfigMaps, pods and Jobs that belong to a workload"):
+            controller.delete(CONFIG_MAPS, name, where)
+    admin.create(PODS, pod("theirs"), namespace)
+    image = {"spec": {"containers": [{"name": RUNS["containers"][0]["name"], "image": "evil"}]}}
+    for patch in (image, {"metadata": {"labels": {"app": "dns"}}}, adopts):
+        with pytest.raises(Forbidden, match="changes only annotations of pods"):
+            controller.strategic_patch(PODS, "theirs", patch, namespace)
+    with pytest.raises(Forbidden, match="only ConfigMaps, pods and Jobs that belong to a workload"):
+        controller.delete(PODS, "theirs", namespace)
+    controller.merge_patch(PODS, "theirs", {"metadata": {"annotations": {names.GROUP_NAME: "g"}}}, namespace)
 
 
 MAY: dict[str, dict[str, bool]] = {
