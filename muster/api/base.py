@@ -51,6 +51,10 @@ class Resource(Generic[T]):
         """The `apiVersion` of objects of this kind."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    def reference(self, name: str) -> str:
+        """Return kind and name as kubectl writes them: job.batch.volcano.sh/train."""
+        return f"{self.kind.lower()}.{self.group}/{name}" if self.group else f"{self.kind.lower()}/{name}"
+
     def path(self, namespace: str | None = None, name: str | None = None, subresource: str | None = None) -> str:
         """Return the URL path of a collection or object; `namespace` None addresses all namespaces (lists only)."""
         parts = ["/apis", self.group, self.version] if self.group else ["/api", self.version]

@@ -109,6 +109,9 @@ NATIVE_GROUP = f"{DOMAIN}/native-group"  # annotation of a Job's pod template: "
 INDIVISIBLE = f"{DOMAIN}/indivisible"  # in the planner: a gang whose pods may only be evicted together
 MEMBER_INDEX = f"{DOMAIN}/member-index"  # annotation: rank of this pod in its pod set, for the planner
 SCALE_UP_ATTEMPT = f"{DOMAIN}/scale-up-attempt"  # annotation of a ProvisioningRequest: its number for the gang
+# Written by `muster move` and `muster hold` on a workload.
+MOVED_TO = f"{DOMAIN}/moved-to"  # annotation: its queue since it was moved; it counts before the label of its pods
+HELD_REPLICAS = f"{DOMAIN}/held-replicas"  # annotation: its replicas before it was held
 # Written by Muster on TrainJobs and on their objects.
 RUNTIME_VERSION = f"{DOMAIN}/runtime-version"  # annotation of a TrainJob: "<UID>/<resourceVersion>" at admission
 TRAIN_JOB = f"{DOMAIN}/train-job"  # label of an object that was made for the TrainJob of this name

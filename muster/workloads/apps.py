@@ -10,8 +10,8 @@ from muster.api.kubernetes.endpoints import Endpoints, NumberedNames
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import Admission, GangRules, Ranks, WorkloadKind
-from muster.workloads.leader_worker_set import place_of_pod
+from muster.workloads.kind import TEMPLATE, Admission, GangRules, Ranks, WorkloadKind
+from muster.workloads.leader_worker_set import place_of_pod, replicated
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 
@@ -95,6 +95,7 @@ STATEFUL_SET = WorkloadKind(
     gang=GangRules(at_once=_replicas, wants_none=lambda owner: owner.spec.replicas == 0),
     admission=Admission(service_name=("spec", "serviceName")),
     samples=_samples,
+    verbs=replicated((TEMPLATE,)),
 )
 
 
@@ -106,7 +107,9 @@ def _of_deployment(deployment: JSON) -> Iterator[SamplePod]:
     yield SamplePod(pod_of(replica_set, template, f"{name_of(replica_set)}-1", {}, {}), about, replica_set)
 
 
-DEPLOYMENT = WorkloadKind(DEPLOYMENTS, labelled=True, called=True, samples=_of_deployment)
+DEPLOYMENT = WorkloadKind(
+    DEPLOYMENTS, labelled=True, called=True, samples=_of_deployment, verbs=replicated((TEMPLATE,))
+)
 REPLICA_SET = WorkloadKind(
     REPLICA_SETS,
     one_template=True,

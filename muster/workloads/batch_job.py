@@ -15,7 +15,7 @@ from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.workloads.adapter import Adapter, Owner, Value, annotation, label
 from muster.workloads.evicted_jobs import forgiving, unforgiven
 from muster.workloads.job_scheduling import asked_level, asked_minimum, contradictions, native, parallelism
-from muster.workloads.kind import Admission, GangRules, Ranks, WorkloadKind
+from muster.workloads.kind import Admission, GangRules, Ranks, Verbs, WorkloadKind, again
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of, pod_of
 
 _BACKOFF = "BackoffLimitExceeded"
@@ -144,6 +144,23 @@ def _running(job: JSON) -> Iterator[JSON]:
     return job_pods(job, range(_at_once(msgspec.convert(job, IndexedJob), least=0)))
 
 
+def _resized(job: JSON, size: int, _task: str) -> JSON:
+    """Return the patch for so many pods at a time; the completions of a group of ranks are as many."""
+    spec = mapping(job.get("spec"))
+    ranks = spec.get("completionMode") == "Indexed" and spec.get("completions") == spec.get("parallelism")
+    return {"spec": {"parallelism": size, **({"completions": size} if ranks else {})}}
+
+
+def _stopped(job: JSON) -> bool:
+    status = mapping(job.get("status"))
+    return has_condition(job, "Suspended") and not (status.get("active") or status.get("terminating"))
+
+
+def has_condition(workload: JSON, *types: str) -> bool:
+    """Return True if a condition of one of these types is True."""
+    return holds(mapping(workload.get("status")).get("conditions") or [], *types)
+
+
 BATCH_JOB = WorkloadKind(
     INDEXED_JOBS,
     labelled=True,
@@ -175,6 +192,13 @@ BATCH_JOB = WorkloadKind(
     ),
     samples=samples,
     running=_running,
+    verbs=Verbs(
+        stop=("spec", "suspend"),
+        stopped=_stopped,
+        ended=lambda job: has_condition(job, "Complete", "Failed"),
+        resized=_resized,
+        instead={"priority": again("the pods of a Job keep the class of its template")},
+    ),
 )
 CRON_JOB = WorkloadKind(
     CRON_JOBS,

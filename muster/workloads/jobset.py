@@ -27,7 +27,9 @@ from muster.workloads.kind import (
     GangRules,
     Place,
     Ranks,
+    Verbs,
     WorkloadKind,
+    again,
     dotted,
 )
 from muster.workloads.sample import JSON, SamplePod, holds, mapping, name_of, part_of
@@ -203,4 +205,12 @@ JOB_SET = WorkloadKind(
     ),
     admission=Admission(warnings=unforgiven_parts, mistakes=_mistakes),
     samples=_samples,
+    verbs=Verbs(
+        stop=("spec", "suspend"),
+        ended=lambda jobset: batch_job.has_condition(jobset, "Completed", "Failed"),
+        instead={
+            "resize": again("JobSet keeps the sizes of its replicated jobs"),
+            "priority": again("the pods of a JobSet keep the class of its templates"),
+        },
+    ),
 )

@@ -119,6 +119,43 @@ class Admission:
     """The place of the name of the headless Service that its user makes; empty if they make none."""
 
 
+def _no(_: JSON) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Verbs:
+    """Changes that a user can make to a workload that exists, by `muster hold` and its like (`workloads.verbs`).
+
+    The functions get the workload as it was read, and return merge patches.
+    """
+
+    stop: Path = ()
+    """The member that is true while the workload is held."""
+    commands: tuple[str, str] | None = None
+    """The Commands that hold it and release it, if no member does."""
+    count: Path = ()
+    """The member that is 0 while it is held, if neither a member nor a Command holds it."""
+    held: Callable[[JSON], bool] = _no
+    """True if it is held by something else than `stop` and `count`."""
+    stopped: Callable[[JSON], bool] = _no
+    """True if it is held and its pods have ended."""
+    ended: Callable[[JSON], bool] = _no
+    """True if it has ended for good."""
+    resized: Callable[[JSON, int, str], JSON] | None = None
+    """The patch for this number of pods, of this task or of the only one; ValueError says why there is none."""
+    restarts: Callable[[JSON], bool] = _no
+    """True if its pods know their number although they have no label of a framework."""
+    scales: bool = False
+    """True if `resized` changes the number of worlds, or of members of an elastic one: no pod is created again."""
+    classed: Callable[[JSON, str], JSON] | None = None
+    """The patch for another PriorityClass."""
+    in_place: bool = False
+    """True if its waiting pods follow another PriorityClass by themselves."""
+    instead: Mapping[str, str] = field(default_factory=dict)
+    """Verb -> why the kind does not have it, and the way that works."""
+
+
 @dataclass(frozen=True, slots=True)
 class WorkloadKind:
     """One kind of workload, as admission, the controller and `muster shape` know it."""
@@ -155,6 +192,13 @@ class WorkloadKind:
     """All pods of such a manifest that run at once, for what-if. None: its pods are not simulated."""
     samples: Callable[[JSON], Iterator[SamplePod]] | None = None
     """The first pods of such a manifest, one of each shape, as its controller makes them. None: none are shown."""
+    verbs: Verbs | None = None
+    """Changes that its user can make later; None for a kind whose objects others make."""
+
+
+def again(why: str) -> str:
+    """Return why a kind does not have a verb, with the way for all that cannot change."""
+    return f"{why}: delete it, and create it again with the other value; it loses its place in its queue"
 
 
 def dotted(place: Place) -> str:

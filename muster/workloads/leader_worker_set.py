@@ -1,6 +1,6 @@
 """LeaderWorkerSets, whose pods belong to StatefulSets: each group of a leader and its workers is a world of its own."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 import msgspec
 
@@ -11,8 +11,19 @@ from muster.api.kubernetes.apps import STATEFUL_SETS, StatefulSet
 from muster.api.kubernetes.endpoints import Endpoints, Joined, NumberedNames
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
+from muster.api.unchecked import find
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import Admission, AskedPod, FrameworkWorld, GangRules, Place, Ranks, WorkloadKind
+from muster.workloads.kind import (
+    Admission,
+    AskedPod,
+    FrameworkWorld,
+    GangRules,
+    Path,
+    Place,
+    Ranks,
+    Verbs,
+    WorkloadKind,
+)
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
@@ -22,6 +33,29 @@ LWS_SIZE = "leaderworkerset.sigs.k8s.io/size"
 EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 _RESOURCE = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", Object)
+_TEMPLATES = (("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "leaderWorkerTemplate", "workerTemplate"))
+
+
+def replicated(templates: Collection[Path], *, scales: bool = False) -> Verbs:
+    """Return the verbs of a kind with `spec.replicas`, whose pods follow these templates."""
+
+    def classed(workload: JSON, name: str) -> JSON:
+        patch: JSON = {}
+        for path in templates:
+            if find(workload, path) is not None:
+                node = patch
+                for member in (*path, "spec"):
+                    node = node.setdefault(member, {})
+                node["priorityClassName"] = name
+        return patch
+
+    return Verbs(
+        count=("spec", "replicas"),
+        stopped=lambda workload: not mapping(workload.get("status")).get("replicas"),
+        resized=lambda _workload, size, _task: {"spec": {"replicas": size}},
+        scales=scales,
+        classed=classed,
+    )
 
 
 class LeaderWorkerSetAdapter(Adapter):
@@ -139,11 +173,12 @@ def _samples(workload: JSON) -> Iterator[SamplePod]:
 
 LEADER_WORKER_SET = WorkloadKind(
     _RESOURCE,
-    templates=(("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "leaderWorkerTemplate", "workerTemplate")),
+    templates=_TEMPLATES,
     labelled=True,
     ranks=Ranks(_adapter, STATEFUL_SETS, name_label=LWS_NAME, called="a LeaderWorkerSet"),
     # A group without pods has been scaled away, or is about to be created again.
     world=FrameworkWorld(_world, GangRules(wants_none=lambda _workload: True)),
     admission=Admission(mistakes=_mistakes),
     samples=_samples,
+    verbs=replicated(_TEMPLATES, scales=True),
 )

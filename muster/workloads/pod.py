@@ -6,8 +6,9 @@ from muster.api.kubernetes.core import PODS
 from muster.api.kubernetes.endpoints import Endpoints
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
+from muster.api.unchecked import mapping
 from muster.workloads.adapter import Adapter, Owner, Value, annotation
-from muster.workloads.kind import AskedPod, Ranks, WorkloadKind
+from muster.workloads.kind import AskedPod, Ranks, Verbs, WorkloadKind, again
 
 
 class BarePodAdapter(Adapter):
@@ -77,4 +78,17 @@ def _path(key: str) -> str:
     return f"metadata.annotations[{key}]"
 
 
-POD = WorkloadKind(PODS, templates=(), ranks=Ranks(lambda _owner, pod: BarePodAdapter(pod), controller=None))
+POD = WorkloadKind(
+    PODS,
+    templates=(),
+    ranks=Ranks(lambda _owner, pod: BarePodAdapter(pod), controller=None),
+    verbs=Verbs(
+        ended=lambda pod: mapping(pod.get("status")).get("phase") in {"Succeeded", "Failed"},
+        instead={
+            "hold": again("a single pod cannot stop and start again"),
+            "release": "a single pod cannot be held, so there is nothing to release",
+            "resize": again("a single pod has no number of pods"),
+            "priority": again("a pod keeps its class"),
+        },
+    ),
+)

@@ -114,8 +114,12 @@ def _topology(annotations: Mapping[str, str]) -> NetworkTopology | None:
 
 
 def queue_of(pod: Pod, owner: Object | None) -> str:
-    """Return the queue that the pod or its owner names; "" if neither does."""
-    for meta in (pod.metadata, owner.metadata) if owner else (pod.metadata,):
+    """Return the queue to which the owner or the pod was moved, else that which the pod or its owner names; else ""."""
+    metas = (pod.metadata, owner.metadata) if owner else (pod.metadata,)
+    for meta in reversed(metas):
+        if moved := meta.annotations.get(names.MOVED_TO):
+            return moved
+    for meta in metas:
         queue = meta.labels.get(names.QUEUE) or meta.annotations.get(names.VOLCANO_QUEUE)
         if queue:
             return queue

@@ -11,13 +11,15 @@ from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.endpoints import Endpoints, Joined
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import whole_number
-from muster.api.volcano.batch import JOBS, Job, TaskSpec
+from muster.api.unchecked import find, mapping
+from muster.api.volcano.batch import FINISHED, JOBS, Job, TaskSpec
 from muster.resources.delays import JOB_BACK_OFF_MOST_S
 from muster.volcano.plugins.registry import plugins_for
 from muster.volcano.pods import complete_pod
 from muster.volcano.tasks import slot, subdomain, task_hosts
 from muster.workloads.adapter import Adapter, Owner, Value, annotation
-from muster.workloads.kind import Ranks, WorkloadKind
+from muster.workloads.batch_job import has_condition
+from muster.workloads.kind import Ranks, Verbs, WorkloadKind, again
 from muster.workloads.sample import JSON, SamplePod, name_of, uid_of
 
 
@@ -87,6 +89,32 @@ def _samples(document: JSON) -> Iterator[SamplePod]:
             yield SamplePod(pod, about, always=True)
 
 
+_WORLDS = frozenset({"pytorch", "tensorflow", "mpi", "ray"})
+"""Plugins that write the number of pods, or the names of all, into the environment of each."""
+
+
+def _phase(job: JSON) -> str:
+    return str(find(job, ("status", "state", "phase")) or "")
+
+
+def _resized(job: JSON, size: int, task: str) -> JSON:
+    """Return the patch for so many pods of a task; what was whole stays whole, by its own minimum and the Job's."""
+    spec = mapping(job.get("spec"))
+    tasks = [dict(each) for each in spec.get("tasks") or []]
+    called = [str(each.get("name")) for each in tasks]
+    found = [each for each in tasks if each.get("name") == task] if task else tasks
+    if len(found) != 1:
+        raise ValueError(f"it has the tasks {', '.join(called)}: name one of them with --task")
+    one, before = found[0], found[0].get("replicas", 1)
+    least = spec.get("minAvailable") or 0
+    one["replicas"] = size
+    if one.get("minAvailable") is not None:
+        one["minAvailable"] = size if one["minAvailable"] == before else min(one["minAvailable"], size)
+    total = sum(each.get("replicas", 1) for each in tasks)
+    whole = least == total - size + before
+    return {"spec": {"tasks": tasks, "minAvailable": total if whole else min(least, total)}}
+
+
 VOLCANO_JOB = WorkloadKind(
     JOBS,
     templates=(("spec", "tasks", "*", "template"),),
@@ -96,8 +124,34 @@ VOLCANO_JOB = WorkloadKind(
         called="a Volcano Job",
     ),
     samples=_samples,
+    verbs=Verbs(
+        commands=("AbortJob", "ResumeJob"),
+        held=lambda job: _phase(job) in {"Aborting", "Aborted"},
+        stopped=lambda job: _phase(job) == "Aborted",
+        ended=lambda job: _phase(job) in FINISHED,
+        resized=_resized,
+        restarts=lambda job: not _WORLDS.isdisjoint(mapping(find(job, ("spec", "plugins")))),
+        classed=lambda _job, name: {"spec": {"priorityClassName": name}},
+        in_place=True,
+        instead={"move": again("a Volcano Job stays in the queue that admitted it")},
+    ),
 )
 """Admission and controller do far more for it than for other kinds; that part is in muster.volcano."""
 
-TRAIN_JOB = WorkloadKind(TRAIN_JOBS, templates=(), called=True, remade_s=JOB_BACK_OFF_MOST_S)
+TRAIN_JOB = WorkloadKind(
+    TRAIN_JOBS,
+    templates=(),
+    called=True,
+    remade_s=JOB_BACK_OFF_MOST_S,
+    verbs=Verbs(
+        stop=("spec", "suspend"),
+        ended=lambda job: has_condition(job, "Complete", "Failed"),
+        resized=lambda _job, size, _task: {"metadata": {"annotations": {names.NUM_NODES: str(size)}}},
+        scales=True,
+        instead={
+            "move": again("a TrainJob stays in the queue that admitted it"),
+            "priority": again("the pods of a TrainJob keep the class of its runtime"),
+        },
+    ),
+)
 """It becomes a Volcano Job, or a JobSet: then it has the gang itself, and its pods are those of batch Jobs."""

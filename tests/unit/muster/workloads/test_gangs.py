@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.jobset import JOB_SETS
 from muster.api.kubernetes.apps import DAEMON_SETS, REPLICA_SETS, STATEFUL_SETS, ReplicaSet, StatefulSet
@@ -194,6 +195,9 @@ def test_which_queue_is_named() -> None:
     assert queue_of(pod(labels={"muster.dev/queue": "q"}), batch_job(1, 1, **annotated)) == "q"
     assert queue_of(pod(), batch_job(1, 1, **annotated)) == "a"
     assert queue_of(pod(), batch_job(1, 1)) == queue_of(pod(), None) == ""
+    moved = {"annotations": {names.MOVED_TO: "m"}}
+    assert queue_of(pod(labels={"muster.dev/queue": "q"}), batch_job(1, 1, **moved)) == "m"
+    assert queue_of(pod(labels={"muster.dev/queue": "q"}, **moved), None) == "m"
 
 
 def test_a_gang_stays_in_its_queue() -> None:

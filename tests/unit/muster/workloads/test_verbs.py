@@ -1,0 +1,197 @@
+"""Every verb has a stated outcome for every kind in every state; a refusal names the way that works."""
+
+from copy import deepcopy
+from typing import Any, get_args
+
+import pytest
+from merge_patches import applied
+
+from muster.api import names
+from muster.workloads.kind import WorkloadKind
+from muster.workloads.verbs import ACTED_ON, Asked, Condition, Outcome, Verb, condition_of, is_world, outcome
+
+JSON = dict[str, Any]
+CONDITIONS: tuple[Condition, ...] = get_args(Condition)
+VERBS: tuple[Verb, ...] = get_args(Verb)
+KINDS = {f"{kind.resource.plural}.{kind.resource.group}": kind for kind in ACTED_ON}
+TORCH = {"metadata": {"labels": {names.FRAMEWORK: "torch"}}, "spec": {}}
+
+
+def spec_of(kind: str) -> JSON:
+    """A group of four ranks, where the kind has any."""
+    tasks = [{"name": "ps", "replicas": 1}, {"name": "worker", "replicas": 4, "minAvailable": 4, "template": TORCH}]
+    specs: dict[str, JSON] = {
+        "jobs.batch": {"completionMode": "Indexed", "parallelism": 4, "completions": 4, "template": TORCH},
+        "statefulsets.apps": {"replicas": 4, "template": TORCH},
+        "deployments.apps": {"replicas": 4, "template": {"spec": {}}},
+        "leaderworkersets.leaderworkerset.x-k8s.io": {
+            "replicas": 4, "leaderWorkerTemplate": {"size": 2, "workerTemplate": TORCH}
+        },
+        "jobs.batch.volcano.sh": {"minAvailable": 5, "tasks": tasks},
+    }  # fmt: skip
+    return deepcopy(specs.get(kind, {}))
+
+
+def workload(kind: str, condition: Condition) -> JSON:
+    """A workload named `w` as its own fields show this state; those of gangs are all the same to it."""
+    made: JSON = {"metadata": {"name": "w", "uid": "u"}, "spec": spec_of(kind), "status": {}}
+    row = KINDS[kind].verbs
+    assert row
+    if condition == "ended":
+        ends = [{"type": each, "status": "True"} for each in ("Complete", "Completed")]
+        phase = "Succeeded" if kind == "pods." else "Completed"
+        made["status"] = {"conditions": ends, "phase": phase, "state": {"phase": "Completed"}}
+    elif condition == "suspended":
+        made["status"] = {"state": {"phase": "Aborted"}}
+        if row.stop:
+            made["spec"]["suspend"] = True
+        if row.count:
+            made["spec"]["replicas"] = 0
+            made["metadata"]["annotations"] = {names.HELD_REPLICAS: "4"}
+    return made
+
+
+def done(kind: str, condition: Condition, asked: Asked) -> Outcome:
+    """What comes of a verb."""
+    return outcome(KINDS[kind], workload(kind, condition), condition, asked)
+
+
+def shown(told: Outcome) -> str:
+    """`no` if it is refused, `-` if there is nothing to do, else the steps."""
+    return "no" if told.refused else " ".join(step.does for step in told.steps) or "-"
+
+
+ALL, NOT = "delete | delete | delete | delete | delete", "no | no | no | no | no"
+SUSPENDS: dict[Verb, str] = {
+    "cancel": ALL,
+    "hold": "patch | patch | patch | - | no",
+    "release": "- | - | - | patch | no",
+    "move": "gangs patch | gangs patch | gangs patch | patch | no",
+    "priority": NOT,
+    "resize": NOT,
+}
+ANEW = "patch stopped patch"
+REPLICAS: dict[Verb, str] = {**SUSPENDS, "priority": f"{ANEW} | no | {ANEW} | patch | no"}
+IN_PLACE = "patch | patch | patch | patch | no"
+OUTCOMES: dict[str, dict[Verb, str]] = {
+    "jobs.batch": {**SUSPENDS, "resize": f"{ANEW} | {ANEW} | {ANEW} | patch | no"},
+    "jobsets.jobset.x-k8s.io": SUSPENDS,
+    "trainjobs.trainer.kubeflow.org": {**SUSPENDS, "move": NOT, "resize": IN_PLACE},
+    "statefulsets.apps": {**REPLICAS, "resize": f"{ANEW} | {ANEW} | {ANEW} | patch | no"},
+    "deployments.apps": {**REPLICAS, "resize": IN_PLACE},
+    "leaderworkersets.leaderworkerset.x-k8s.io": {**REPLICAS, "resize": IN_PLACE},
+    "jobs.batch.volcano.sh": {
+        "cancel": ALL,
+        "hold": "command | command | command | - | no",
+        "release": "- | - | - | command | no",
+        "move": NOT,
+        "priority": IN_PLACE,
+        "resize": " | ".join([*["command stopped patch command"] * 3, "patch", "no"]),
+    },
+    "pods.": {**dict.fromkeys(VERBS, NOT), "cancel": ALL, "move": SUSPENDS["move"]},
+    "podgroups.scheduling.volcano.sh": {**dict.fromkeys(VERBS, NOT), "move": IN_PLACE, "priority": IN_PLACE},
+}
+"""Kind -> verb -> its outcome for a workload that waits, runs, was evicted, is suspended, and has ended."""
+CASES = [
+    pytest.param(kind, condition, verb, wanted, id=f"{verb} {kind} {condition}")
+    for kind, rows in OUTCOMES.items()
+    for verb, row in rows.items()
+    for condition, wanted in zip(CONDITIONS, row.split(" | "), strict=True)
+]
+
+
+def test_the_table_has_every_kind_and_verb() -> None:
+    """A new kind has to say what each verb does to it."""
+    assert OUTCOMES.keys() == KINDS.keys()
+    assert all(rows.keys() == set(VERBS) for rows in OUTCOMES.values())
+
+
+@pytest.mark.parametrize(("kind", "condition", "verb", "wanted"), CASES)
+def test_the_outcome_is_stated(kind: str, condition: Condition, verb: Verb, wanted: str) -> None:
+    """The state is read of the workload's own fields, but for that of its gangs."""
+    asked = Asked(verb, to="other", size=8, task="worker")
+    row = KINDS[kind].verbs
+    assert row
+    never: dict[Condition, bool] = {"suspended": "hold" in row.instead, "ended": bool(row.count)}
+    gangs: Condition = condition if condition in {"waiting", "running", "evicted"} else "waiting"
+    if not never.get(condition):
+        assert condition_of(KINDS[kind], workload(kind, condition), gangs) == condition
+    told = done(kind, condition, asked)
+    assert shown(told) == wanted
+    assert told.says
+    if told.refused:
+        assert any(way in told.says for way in ("create it again", "what makes them", "muster hold", "cannot be held", "there"))
+
+
+def after(kind: str, condition: Condition, asked: Asked) -> list[JSON]:
+    """The workload after each patch."""
+    states = [workload(kind, condition)]
+    for step in done(kind, condition, asked).steps:
+        if step.does == "patch":
+            states.append(applied(states[-1], step.value))
+    return states[1:]
+
+
+SIZED = Asked("resize", size=8, task="worker")
+
+
+def test_a_world_is_resized_while_it_is_held() -> None:
+    """Its size changes only where no pod runs, and what was whole stays whole."""
+    held, released = after("jobs.batch", "running", SIZED)
+    assert held["spec"] == {**released["spec"], "suspend": True}
+    assert (released["spec"]["parallelism"], released["spec"]["completions"]) == (8, 8)
+    held, released = after("statefulsets.apps", "waiting", SIZED)
+    assert (held["spec"]["replicas"], released["spec"]["replicas"]) == (0, 8)
+    assert held["metadata"]["annotations"] == {names.HELD_REPLICAS: "8"}
+    assert not released["metadata"]["annotations"]
+    [changed] = after("jobs.batch.volcano.sh", "waiting", SIZED)
+    assert changed["spec"]["minAvailable"] == 9
+    assert [(each["replicas"], each.get("minAvailable")) for each in changed["spec"]["tasks"]] == [(1, None), (8, 8)]
+
+
+def test_hold_and_release_give_back_what_was() -> None:
+    """Also the number of replicas; without one, the way is said."""
+    for kind, rows in OUTCOMES.items():
+        if rows["hold"].startswith("patch"):
+            [held] = after(kind, "waiting", Asked("hold"))
+            assert condition_of(KINDS[kind], held, "running") == "suspended"
+            [step] = outcome(KINDS[kind], held, "suspended", Asked("release")).steps
+            free = applied(held, step.value)
+            assert condition_of(KINDS[kind], free, "running") == "running"
+            assert free["spec"].get("replicas") == spec_of(kind).get("replicas")
+    by_hand = {"metadata": {"name": "w"}, "spec": {"replicas": 0}}
+    told = outcome(KINDS["deployments.apps"], by_hand, "suspended", Asked("release"))
+    assert (told.refused, "muster resize deployment.apps/w --size" in told.says) == (True, True)
+
+
+@pytest.mark.parametrize("kind", ["statefulsets.apps", "leaderworkersets.leaderworkerset.x-k8s.io"])
+def test_a_class_goes_to_the_templates(kind: str) -> None:
+    """To each that there is."""
+    [changed] = after(kind, "suspended", Asked("priority", "urgent"))
+    [template] = [
+        changed["spec"].get("template") or changed["spec"]["leaderWorkerTemplate"]["workerTemplate"]
+    ]  # fmt: skip
+    assert template == {**TORCH, "spec": {"priorityClassName": "urgent"}}
+    assert "leaderTemplate" not in changed["spec"].get("leaderWorkerTemplate", {})
+
+
+def test_several_tasks_need_a_name() -> None:
+    """The message has them."""
+    told = done("jobs.batch.volcano.sh", "waiting", Asked("resize", size=8))
+    assert (told.refused, "ps, worker" in told.says, "--task" in told.says) == (True, True, True)
+
+
+def world(kind: WorkloadKind, *, annotations: JSON | None = None, **spec: Any) -> bool:
+    """Is a workload with this template and spec one world?"""
+    return is_world(kind, {"metadata": {"name": "w", "annotations": annotations or {}}, "spec": spec})
+
+
+def test_worlds() -> None:
+    """By a framework, unless it is elastic, and by plugins of Volcano's that write the number into each pod."""
+    batch, volcano = KINDS["jobs.batch"], KINDS["jobs.batch.volcano.sh"]
+    assert world(batch, template=TORCH)
+    assert not world(batch, template=TORCH, annotations={names.ELASTIC: "1:8"})
+    assert not world(batch, template={"spec": {}})
+    assert world(volcano, tasks=[{"template": TORCH}])
+    assert world(volcano, tasks=[], plugins={"pytorch": []})
+    assert not world(volcano, tasks=[], plugins={"svc": [], "ssh": []})
