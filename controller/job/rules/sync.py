@@ -9,7 +9,7 @@ from controller.job.rules.status import Failure
 from muster.api import names
 from muster.api.kubernetes.core import Pod
 from muster.api.limits import PODS, TASKS
-from muster.api.muster.gang import later_tasks
+from muster.api.muster.gang import gated, later_tasks
 from muster.api.volcano.batch import Job, JobSpec, TaskSpec
 from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import PodSlot, minimum, slots, total_replicas
@@ -25,7 +25,8 @@ class SyncDecision(NamedTuple):
 def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> SyncDecision:
     """Return the missing slots (none unless the gang may start) and the pods to delete.
 
-    These are surplus, marked by a kill, or of an earlier version. The name of a terminating pod stays taken.
+    These are surplus, marked by a kill, or of an earlier version; or they wait with a PriorityClass that the Job had
+    before, as the pods of a gang are to have one. The name of a terminating pod stays taken.
     """
     wanted = {slot.name: slot for slot in slots(job)}
     delete = [
@@ -34,6 +35,7 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> SyncDecision:
         if pod.metadata.name not in wanted
         or names.OUT_OF_SYNC in pod.metadata.annotations
         or (version_of(pod) < job.status.version and not pod.finished)
+        or _of_another_class(job, wanted[pod.metadata.name], pod)
     ]
     for pod in pods:
         wanted.pop(pod.metadata.name, None)
@@ -41,6 +43,13 @@ def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> SyncDecision:
         return SyncDecision([], delete)
     ready = {task.name: dependencies_ready(job.spec, task, pods) for task in job.spec.tasks}
     return SyncDecision([slot for slot in wanted.values() if ready[slot.task.name]], delete)
+
+
+def _of_another_class(job: Job, slot: PodSlot, pod: Pod) -> bool:
+    """Return True for a pod that waits, and whose template leaves the PriorityClass to the Job, which has another."""
+    own = (slot.task.template.get("spec") or {}).get("priorityClassName")
+    wanted = job.spec.priority_class_name
+    return bool(wanted) and not own and gated(pod) and pod.spec.priority_class_name != wanted
 
 
 def half_deleted(pods: Iterable[Pod]) -> list[Pod]:

@@ -14,10 +14,15 @@ from controller.job.rules.phases import Counts, count
 from controller.job.rules.policies import RestartTarget, pods_to_delete, restart_targets, restarting, target_of
 from controller.job.rules.sync import decide
 from controller.job.rules.timers import still_true
+from muster.api import names
+from muster.api.kubernetes.constraints import SchedulingGate
 from muster.api.kubernetes.core import Pod
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import DependsOn, Job, JobState, JobStatus, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
+
+
+GATE = SchedulingGate(name=names.GATE)
 
 
 def pod(name: str, phase: str = "Running", *, version: int = 0, **more: Any) -> Pod:
@@ -45,6 +50,17 @@ def test_creates_what_is_missing_and_deletes_what_is_too_much() -> None:
     assert [one.metadata.name for one in decision.delete] == ["j-w-7"]
     assert decide(job(), pods, may_create=False).create == []
     assert [x.metadata.name for x in decide(job(), [pod("j-w-0", marked=True)], may_create=True).delete] == ["j-w-0"]
+
+
+def test_waiting_pods_follow_the_class_of_the_job() -> None:
+    """A gang has one priority: its waiting pods are made again, unless their template names a class of its own."""
+    own = {"spec": {"priorityClassName": "own"}}
+    of = job(TaskSpec(name="w", replicas=3), TaskSpec(name="own", replicas=1, template=own))
+    of.spec.priority_class_name = "urgent"
+    pods = [pod(name, "Pending") for name in ("j-w-0", "j-w-1", "j-w-2", "j-own-0")]
+    for each, gates, name in zip(pods, ([GATE], [GATE], [], [GATE]), ("low", "urgent", "low", "own"), strict=True):
+        each.spec.scheduling_gates, each.spec.priority_class_name = gates, name
+    assert [one.metadata.name for one in decide(of, pods, may_create=True).delete] == ["j-w-0"]
 
 
 @given(st.lists(st.sampled_from(range(8)), unique=True), st.integers(0, 6))
