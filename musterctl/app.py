@@ -23,6 +23,9 @@ COMMANDS: Final = {
     "usage": "musterctl.commands.usage:usage",
     "nodes": "musterctl.commands.nodes:nodes",
     "logs": "musterctl.commands.logs:logs",
+    **{
+        verb: f"musterctl.commands.verbs:{verb}" for verb in ("cancel", "hold", "release", "move", "priority", "resize")
+    },
     "job": "musterctl.commands.job:job",
     "train": "musterctl.commands.trainjobs:train",
     "queue": "musterctl.commands.queue:queue",

@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from muster.api.base import Resource
+from muster.api.grammar import listed
 from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig, load_config
@@ -166,7 +167,7 @@ def whole(resource: Resource[Any]) -> Resource[JSON]:
 
 def reference(resource: Resource[Any], name: str) -> str:
     """Return kind and name as kubectl writes them: job.batch.volcano.sh/train."""
-    return f"{resource.kind.lower()}.{resource.group}/{name}" if resource.group else f"{resource.kind.lower()}/{name}"
+    return resource.reference(name)
 
 
 def name_of(resource: Resource[Any], text: str) -> str:
@@ -228,8 +229,19 @@ def failing_as(
     except APIError as error:
         target = reference(resource, name) if name else f"{resource.plural}.{resource.group}"
         if isinstance(error, NotFound) and (error.details or {}).get("name") == name:
-            raise Failed(f"there is no {target}{f' in namespace {namespace}' if namespace else ''}") from error
+            where = (
+                f" in namespace {namespace}{_of_another_kind(client, resource, name, namespace)}" if namespace else ""
+            )
+            raise Failed(f"there is no {target}{where}") from error
         raise Failed(f"cannot {verb} {target}: {_told(error)}") from error
+
+
+def _of_another_kind(client: Client, resource: Resource[Any], name: str, namespace: str) -> str:
+    """Return a hint at workloads that have the name of one that does not exist."""
+    from musterctl.acting import others_named  # noqa: PLC0415 - it needs this module, and is for this hint only
+
+    found = [each.title for each in others_named(client, name, namespace, resource)]
+    return f"; there is {listed(found)}, which muster cancel, hold and its like take" if found else ""
 
 
 def _told(error: APIError) -> str:
@@ -274,20 +286,10 @@ def kind_of(client: Client, content: JSON) -> Resource[Any]:
     )
 
 
-def send(action: str, resource: Resource[Any], texts: Iterable[str], namespace: str | None, where: Where) -> None:
-    """Create a Command for each object, which must exist; one for an object in a namespace is deleted with it."""
-    wanted = [name_of(resource, text) for text in texts]
-    client, space = connect_in(namespace, where)
-
-    def ask(name: str) -> None:
-        uid = get(client, resource, name, space if resource.namespaced else None)["metadata"]["uid"]
-        target = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name, "uid": uid}
-        metadata: dict[str, Any] = {"generateName": f"{name}-{action.lower()}-"}
-        if resource.namespaced:
-            metadata["ownerReferences"] = [target]
-        command = {"metadata": metadata, "action": action, "target": target}
-        with failing_as(f"ask for {action} of", client, resource, name), known(client, batch.COMMANDS):
-            client.create(batch.COMMANDS, command, space, strict=True)
-        click.echo(f"{reference(resource, name)}: {action} asked for")
-
-    for_each(wanted, ask)
+def command_for(resource: Resource[Any], name: str, uid: str, action: str) -> JSON:
+    """Return a Command to an object; one to an object in a namespace is deleted with it."""
+    target = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name, "uid": uid}
+    metadata: dict[str, Any] = {"generateName": f"{name}-{action.lower()}-"}
+    if resource.namespaced:
+        metadata["ownerReferences"] = [target]
+    return {"metadata": metadata, "action": action, "target": target}

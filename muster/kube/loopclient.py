@@ -77,11 +77,14 @@ class LoopClient(Reads):
         namespace: str | None = None,
         *,
         subresource: str = "",
+        dry_run: bool = False,
         timeout_s: float | None = None,
     ) -> T:
         """Send a JSON merge patch; with metadata.resourceVersion in it, `Conflict` if the object has changed."""
-        path = res.path(namespace, name, subresource)
-        return await self._typed(res, "patch", "PATCH", path, patch, content_type=MERGE_PATCH, timeout_s=timeout_s)
+        path, query = res.path(namespace, name, subresource), given(dryRun="All" if dry_run else None)
+        return await self._typed(
+            res, "patch", "PATCH", path, patch, content_type=MERGE_PATCH, query=query, timeout_s=timeout_s
+        )
 
     async def strategic_patch(
         self,
@@ -114,6 +117,7 @@ class LoopClient(Reads):
         resource_version: str | None = None,
         grace_period_s: int | None = None,
         propagation: Literal["Foreground", "Background", "Orphan"] | None = None,
+        dry_run: bool = False,
     ) -> None:
         """Delete an object; raises `Conflict` if it is not the one with this UID or resource version."""
         if not name:
@@ -124,6 +128,7 @@ class LoopClient(Reads):
             preconditions=given(uid=uid, resourceVersion=resource_version) or None,
             gracePeriodSeconds=grace_period_s,
             propagationPolicy=propagation,
+            dryRun=["All"] if dry_run else None,
         )
         await self._send("delete", res, "DELETE", res.path(namespace, name), options)
 

@@ -7,7 +7,10 @@ import click
 
 from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
+from muster.workloads.verbs import Asked
+from muster.workloads.volcano_job import VOLCANO_JOB
 from musterctl import cluster, completion
+from musterctl.acting import act_on
 from musterctl.commands.jobview import view_lines
 from musterctl.options import (
     WithCommand,
@@ -90,7 +93,7 @@ def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: cluster
 
     `muster job resume` starts them again.
     """
-    cluster.send("AbortJob", batch.JOBS, job_names, namespace, where)
+    act_on(job_names, Asked("hold"), namespace, where, only=VOLCANO_JOB)
 
 
 @job.command()
@@ -99,7 +102,7 @@ def suspend(*, job_names: tuple[str, ...], namespace: str | None, where: cluster
 @where_options
 def resume(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
     """Starts Jobs again that were suspended."""
-    cluster.send("ResumeJob", batch.JOBS, job_names, namespace, where)
+    act_on(job_names, Asked("release"), namespace, where, only=VOLCANO_JOB)
 
 
 @job.command()
@@ -108,10 +111,7 @@ def resume(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.
 @where_options
 def delete(*, job_names: tuple[str, ...], namespace: str | None, where: cluster.Where) -> None:
     """Deletes Jobs with all their objects."""
-    wanted = [cluster.name_of(batch.JOBS, name) for name in job_names]
-    client, space = cluster.connect_in(namespace, where)
-
-    cluster.for_each(wanted, lambda name: cluster.delete(client, batch.JOBS, name, space))
+    act_on(job_names, Asked("cancel"), namespace, where, only=VOLCANO_JOB)
 
 
 @job.command(

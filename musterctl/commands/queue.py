@@ -1,7 +1,7 @@
 """`muster queue`: queues from the command line, and their shares as the planner divides them."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import click
 
@@ -9,12 +9,13 @@ from extender.explain.queues import own_queues
 from muster.api import names
 from muster.api.grammar import many
 from muster.api.names import NAMESPACE_SELECTOR
+from muster.api.volcano.batch import COMMANDS
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, Queue
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden
 from muster.volcano.access import lineage, pool_of_queue
 from musterctl.allowed import gangs_for, no_queues, reports_for
-from musterctl.cluster import JSON, Where, get, known, name_of, send
+from musterctl.cluster import JSON, Where, command_for, connect_in, failing_as, for_each, get, known, name_of, reference
 from musterctl.commands.jobview import event_lines
 from musterctl.commands.queuechange import CHANGES, called, names_argument, one_argument, rows_of
 from musterctl.options import listing_options, namespace_option, object_output_option, where_options
@@ -195,7 +196,7 @@ def open_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: Wh
 
     The request is a Command in the namespace.
     """
-    send("OpenQueue", QUEUES, queue_names, namespace, where)
+    _send("OpenQueue", queue_names, namespace, where)
 
 
 @queue.command("close")
@@ -207,7 +208,21 @@ def close_queue(*, queue_names: tuple[str, ...], namespace: str | None, where: W
 
     Gangs that are in them run to their end. The request is a Command in the namespace.
     """
-    send("CloseQueue", QUEUES, queue_names, namespace, where)
+    _send("CloseQueue", queue_names, namespace, where)
+
+
+def _send(action: str, texts: Iterable[str], namespace: str | None, where: Where) -> None:
+    """Create a Command for each queue, which must exist."""
+    wanted = [name_of(QUEUES, text) for text in texts]
+    client, space = connect_in(namespace, where)
+
+    def ask(name: str) -> None:
+        uid = get(client, QUEUES, name)["metadata"]["uid"]
+        with failing_as(f"ask for {action} of", client, QUEUES, name), known(client, COMMANDS):
+            client.create(COMMANDS, command_for(QUEUES, name, uid, action), space, strict=True)
+        click.echo(f"{reference(QUEUES, name)}: {action} asked for")
+
+    for_each(wanted, ask)
 
 
 for change in CHANGES:

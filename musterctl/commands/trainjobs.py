@@ -1,6 +1,5 @@
 """`muster train list`, `logs`, `attach`, `stop` and `resume`: TrainJobs that exist; and the group of `muster train`."""
 
-from collections.abc import Callable
 from typing import Any
 
 import click
@@ -8,7 +7,10 @@ import click
 from muster.api.kubeflow import trainer, trainingruntime
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
-from musterctl.cluster import Where, connect_in, failing_as, for_each, name_of, reference
+from muster.workloads.verbs import Asked
+from muster.workloads.volcano_job import TRAIN_JOB
+from musterctl.acting import act_on
+from musterctl.cluster import Where, connect_in, failing_as, name_of
 from musterctl.commands.logs import log_options, show_logs
 from musterctl.commands.ps import list_gangs
 from musterctl.commands.train import run_file, watch_to_the_end
@@ -118,9 +120,7 @@ def stop(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> 
 
     `muster train resume` starts them again, from their last checkpoint if they keep one.
     """
-    _set(
-        job_names, namespace, where, "stopped", lambda name: f"muster train resume {name} starts it again", suspend=True
-    )
+    act_on(job_names, Asked("hold"), namespace, where, only=TRAIN_JOB)
 
 
 @train.command()
@@ -129,18 +129,4 @@ def stop(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> 
 @where_options
 def resume(*, job_names: tuple[str, ...], namespace: str | None, where: Where) -> None:
     """Starts TrainJobs again that were stopped."""
-    _set(job_names, namespace, where, "resumed", lambda _: "it waits for its turn", suspend=False)
-
-
-def _set(
-    texts: tuple[str, ...], namespace: str | None, where: Where, done: str, then: Callable[[str], str], *, suspend: bool
-) -> None:
-    wanted = [name_of(trainer.TRAIN_JOBS, text) for text in texts]
-    client, space = connect_in(namespace, where)
-
-    def change(name: str) -> None:
-        with failing_as("change", client, trainer.TRAIN_JOBS, name, space):
-            client.merge_patch(trainer.TRAIN_JOBS, name, {"spec": {"suspend": suspend}}, space)
-        click.echo(f"{reference(trainer.TRAIN_JOBS, name)} {done}; {then(name)}")
-
-    for_each(wanted, change)
+    act_on(job_names, Asked("release"), namespace, where, only=TRAIN_JOB)

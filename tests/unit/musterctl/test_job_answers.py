@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import yaml
-from answering_server import Server
+from answering_server import FORBIDDEN, Server
 
 from muster.kube.errors import warnings_of
 
@@ -45,10 +45,11 @@ def test_a_kind_that_is_not_served(asked: Any, server: Server) -> None:
 def test_delete_goes_on_after_one_that_is_missing(asked: Any, server: Server) -> None:
     """All had their turn, all errors are said, and the end is 1."""
     for name in ("a", "c"):
-        server.missing(f"DELETE {JOBS}/{name}", name)
+        server.missing(f"GET {JOBS}/{name}", name)
+    server.answers[f"GET {JOBS}/b"] = (200, {"metadata": {"name": "b", "uid": "u"}}, [])
     server.answers[f"DELETE {JOBS}/b"] = (200, {}, [])
     result = asked("job", "delete", "a", "b", "c")
-    assert (result.exit_code, result.stdout) == (1, 'job.batch.volcano.sh "b" deleted\n')
+    assert (result.exit_code, result.stdout) == (1, "job.batch.volcano.sh/b is deleted with its pods\n")
     assert [f"there is no job.batch.volcano.sh/{name} in namespace default" in result.stderr for name in "abc"] == [
         True,
         False,
@@ -63,15 +64,19 @@ def test_suspend_goes_on_after_one_that_is_missing(asked: Any, server: Server) -
     commands = "/apis/bus.volcano.sh/v1alpha1/namespaces/default/commands"
     server.answers[f"POST {commands}"] = (201, {"metadata": {"name": "b-1"}}, [])
     result = asked("job", "suspend", "a", "b")
-    assert (result.exit_code, result.stdout) == (1, "job.batch.volcano.sh/b: AbortJob asked for\n")
+    assert (result.exit_code, result.stdout.startswith("job.batch.volcano.sh/b is held")) == (1, True)
+    assert [each["action"] for each in server.bodies] == ["AbortJob"]
     assert "there is no job.batch.volcano.sh/a" in result.stderr
     assert f"POST {commands}?fieldValidation=Strict" in server.requests
 
 
 def test_names_are_taken_as_they_are_printed(asked: Any, server: Server) -> None:
-    """The output of `-o name` can be passed back."""
+    """The output of `-o name` can be passed back, also by one who may delete and not read."""
+    server.answers[f"GET {JOBS}/a"] = FORBIDDEN
     server.answers[f"DELETE {JOBS}/a"] = (200, {}, [])
-    assert asked("job", "delete", "job.batch.volcano.sh/a").stdout == 'job.batch.volcano.sh "a" deleted\n'
+    for command in (("job", "delete"), ("cancel",)):
+        told = asked(*command, "job.batch.volcano.sh/a")
+        assert told.stdout == "job.batch.volcano.sh/a is deleted with its pods\n"
 
 
 def test_creations_are_strict_and_show_warnings(asked: Any, server: Server) -> None:

@@ -6,20 +6,23 @@ import pytest
 from answering_server import Server
 
 TRAIN_JOBS = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
+BATCH_JOBS = "/apis/batch/v1/namespaces/default/jobs"
 
 
-@pytest.mark.parametrize(("command", "suspend", "words"), [
-    ("stop", True, "stopped; muster train resume a starts it again"),
-    ("resume", False, "resumed; it waits for its turn"),
+@pytest.mark.parametrize(("command", "name", "suspend", "words"), [
+    ("stop", "a", True, "is held: "),
+    ("resume", "held", False, "is released: it waits for its turn"),
 ])  # fmt: skip
-def test_stop_and_resume(asked: Any, server: Server, *, command: str, suspend: bool, words: str) -> None:
-    """All had their turn, also after one that is missing."""
-    server.missing(f"PATCH {TRAIN_JOBS}/b", "b")
-    server.answers[f"PATCH {TRAIN_JOBS}/a"] = (200, train_job("a"), [])
-    result = asked("train", command, "b", "trainjob.trainer.kubeflow.org/a")
-    assert (result.exit_code, result.stdout) == (1, f"trainjob.trainer.kubeflow.org/a {words}\n")
-    assert "there is no trainjob.trainer.kubeflow.org/b in namespace default" in result.stderr
-    assert server.bodies == [{"spec": {"suspend": suspend}}] * 2
+def test_stop_and_resume(asked: Any, server: Server, *, command: str, name: str, suspend: bool, words: str) -> None:
+    """All had their turn, also after one that is missing; a workload of another kind with that name is named."""
+    server.missing(f"GET {TRAIN_JOBS}/b", "b")
+    server.answers[f"GET {BATCH_JOBS}/b"] = (200, {"metadata": {"name": "b", "uid": "u"}}, [])
+    for method in ("GET", "PATCH"):
+        server.answers[f"{method} {TRAIN_JOBS}/{name}"] = (200, train_job(name), [])
+    result = asked("train", command, "b", f"trainjob.trainer.kubeflow.org/{name}")
+    assert (result.exit_code, result.stdout.partition(words)[0]) == (1, f"trainjob.trainer.kubeflow.org/{name} ")
+    assert "there is no trainjob.trainer.kubeflow.org/b in namespace default; there is job.batch/b" in result.stderr
+    assert server.bodies == [{"metadata": {"uid": name}, "spec": {"suspend": suspend}}]
 
 
 def train_job(name: str, ended: str = "") -> Any:

@@ -1,0 +1,90 @@
+"""`muster cancel`, `hold`, `release`, `move`, `priority` and `resize`: one set of verbs for workloads of every kind."""
+
+from typing import Any
+
+import click
+
+from muster.api.volcano.scheduling import QUEUES
+from muster.workloads.verbs import Asked
+from musterctl import completion
+from musterctl.acting import act_on
+from musterctl.cluster import Where
+from musterctl.options import Command, namespace_option, object_output_option, where_options, with_options
+
+
+def _options(command: Command) -> Command:
+    """Add what all verbs share: NAME... or -l, --dry-run, -o, the namespace and the cluster."""
+    return with_options(
+        command,
+        click.argument("texts", metavar="[[KIND/]NAME]...", nargs=-1, shell_complete=completion.workloads),
+        click.option("-l", "--selector", default="", help="Workloads with these labels, in place of names."),
+        click.option("--dry-run", is_flag=True, help="Check it with the API server, and change nothing."),
+        object_output_option,
+        namespace_option,
+        where_options,
+    )
+
+
+@click.command(epilog="\b\nmuster cancel train\nmuster cancel job.batch/train trainjob/fit\nmuster cancel -l sweep=7")
+@_options
+def cancel(*, texts: tuple[str, ...], namespace: str | None, where: Where, **how: Any) -> None:
+    """Deletes workloads of any kind with their pods."""
+    act_on(texts, Asked("cancel"), namespace, where, **how)
+
+
+@click.command()
+@_options
+def hold(*, texts: tuple[str, ...], namespace: str | None, where: Where, **how: Any) -> None:
+    """Stops workloads, and takes them out of their queue.
+
+    Jobs are suspended, and kinds with replicas are scaled to 0. `muster release` has them wait for their turn again.
+    """
+    act_on(texts, Asked("hold"), namespace, where, **how)
+
+
+@click.command()
+@_options
+def release(*, texts: tuple[str, ...], namespace: str | None, where: Where, **how: Any) -> None:
+    """Has workloads that are held wait for their turn again."""
+    act_on(texts, Asked("release"), namespace, where, **how)
+
+
+@click.command(epilog="\b\nmuster move train --queue research")
+@click.option(
+    "--queue",
+    required=True,
+    shell_complete=completion.names_of(QUEUES),
+    help="The queue in which they wait and count from now on.",
+)
+@_options
+def move(*, texts: tuple[str, ...], queue: str, namespace: str | None, where: Where, **how: Any) -> None:
+    """Moves workloads to another queue; their pods keep running."""
+    act_on(texts, Asked("move", queue), namespace, where, **how)
+
+
+@click.command(epilog="\b\nmuster priority train --class urgent")
+@click.option("--class", "name", required=True, help="The PriorityClass.")
+@_options
+def priority(*, texts: tuple[str, ...], name: str, namespace: str | None, where: Where, **how: Any) -> None:
+    """Gives workloads another PriorityClass.
+
+    Those whose pods follow a template start their waiting pods again for it.
+    """
+    act_on(texts, Asked("priority", name), namespace, where, **how)
+
+
+@click.command(epilog="\b\nmuster resize train --size 8\nmuster resize train --size 8 --task worker")
+@click.option(
+    "--size",
+    type=click.IntRange(min=1),
+    required=True,
+    help="The number of pods; of groups of a LeaderWorkerSet, of nodes of an elastic TrainJob.",
+)
+@click.option("--task", default="", help="The task of a Volcano Job with several.")
+@_options
+def resize(*, texts: tuple[str, ...], size: int, task: str, namespace: str | None, where: Where, **how: Any) -> None:
+    """Changes the number of pods of workloads.
+
+    Where each pod of a framework knows the number, all of them stop and start again.
+    """
+    act_on(texts, Asked("resize", size=size, task=task), namespace, where, **how)
