@@ -152,7 +152,7 @@ class Verbs:
     """The patch for another PriorityClass."""
     in_place: bool = False
     """True if its waiting pods follow another PriorityClass by themselves."""
-    instead: Mapping[str, str] = field(default_factory=dict)
+    instead: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Verb -> why the kind does not have it, and the way that works."""
 
 
