@@ -27,7 +27,8 @@ from musterctl.output.listing import show_object, since, without_managers
 
 STOP_S = 120.0
 """The longest time that pods of a held workload are waited for."""
-_POLL_S = 0.5
+_POLL_S = 1.2
+"""Time before each look at them; longer than admission remembers the size of a workload (`webhook.lookup`)."""
 _WITHOUT_GANGS = ("cancel", "hold", "release")
 """Verbs whose outcome does not depend on the state of gangs."""
 
@@ -253,14 +254,13 @@ def _await(
 ) -> JSON:
     """Wait until the pods of a held workload have ended; Failed says how to go on if that takes too long."""
     verbs, until_s = target.kind.verbs, clock_s() + STOP_S
-    while True:
+    while clock_s() < until_s:
+        sleep(_POLL_S)
         with failing_as("read", acting.client, target.kind.resource, target.name, acting.namespace):
             found = acting.client.get(whole(target.kind.resource), target.name, acting.namespace)
         if verbs and verbs.stopped(found):
             return found
-        if clock_s() > until_s:
-            raise Failed(
-                f"{target.title} is held, and its pods have not ended after {STOP_S:.0f} s: repeat this command once "
-                f"they have, then muster release {target.title}"
-            )
-        sleep(_POLL_S)
+    raise Failed(
+        f"{target.title} is held, and its pods have not ended after {STOP_S:.0f} s: repeat this command once they "
+        f"have, then muster release {target.title}"
+    )

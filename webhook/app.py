@@ -66,6 +66,7 @@ def routes(
         ),
         "/validate/job": validate_job.reviewer(lookups, framework),
         "/validate/workload": validate.workload.reviewer(lookups, framework),
+        "/validate/scale": validate.edits.scale_reviewer(lookups),
         "/validate/namespace": validate.namespace.reviewer(lookups.queues),
         "/validate/command": validate.command.reviewer(lookups.rights),
         "/validate/pod": validate.pod.review,

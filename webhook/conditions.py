@@ -115,9 +115,11 @@ _MUSTERS: Final = "key.startsWith('muster.') || key.startsWith('muster/')"
 def _asks(metadata: str) -> str:
     """Return an expression that holds if this metadata has any label of Muster's domain or one that looks like it.
 
-    Unknown ones are warned of.
+    Unknown ones are warned of, and labels that were written as annotations.
     """
-    return f"(has({metadata}.labels) && {metadata}.labels.exists(key, {_MUSTERS}))"
+    labels = f"(has({metadata}.labels) && {metadata}.labels.exists(key, {_MUSTERS}))"
+    misplaced = " || ".join(f"'{key}' in {metadata}.annotations" for key in (names.QUEUE, names.FRAMEWORK))
+    return f"({labels} || (has({metadata}.annotations) && ({misplaced})))"
 
 
 def _template_asks(path: Path, node: str = "object") -> str:
@@ -197,19 +199,26 @@ _POOL: Final = (
     f"{{0}}.metadata.labels['{names.NODE_POOL}'] : '')"
 )
 _LEAST: Final = "(has({0}.spec) && has({0}.spec.minResources) ? {0}.spec.minResources : {{}})"
+_CLASS: Final = "(has({0}.spec) && has({0}.spec.priorityClassName) ? {0}.spec.priorityClassName : '')"
 _ENTERS_A_QUEUE: Final = (
-    "enters-a-queue",
+    "enters-a-queue-or-gets-a-class",
     " || ".join(
         (
             "request.operation == 'CREATE'",
-            *(f"{each.format('object')} != {each.format('oldObject')}" for each in (_QUEUE, _POOL, _LEAST)),
+            *(f"{each.format('object')} != {each.format('oldObject')}" for each in (_QUEUE, _POOL, _LEAST, _CLASS)),
         )
     ),
 )
 
 
+_REPLICAS: Final = ("object.spec.replicas", "oldObject.spec.replicas")
+_SOME: Final = " && ".join(f"has({each}) && {each} > 0" for each in _REPLICAS)
+SCALED: Final = (("keeps-pods-and-not-as-many", f"{_SOME} && {' != '.join(_REPLICAS)}"),)
+"""A scale that would give a world another size; the Scale has no labels by which it could be selected."""
+
+
 def enters_a_queue(namespace: str) -> Conditions:
-    """Return the conditions of PodGroups that are new, move to another queue or node pool, or ask for other amounts.
+    """Return the conditions of PodGroups that are new, or get another queue, node pool, class or minResources.
 
     What Muster's controller, whose account is in this namespace, computes from a checked workload is left out.
     """

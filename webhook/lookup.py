@@ -226,7 +226,10 @@ class OwnerLookup:
         """By kind, namespace and UID: a tenant can write any UID into a reference, and must see no foreign owner."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """Return the owner, from the API server if the cache lacks it or has another UID under its name."""
+        """Return the owner, from the API server if the cache lacks it or has another UID under its name.
+
+        Also if it wants no pods by the cache, which is behind then: it is asked for as a pod comes.
+        """
         which = (source, namespace, owner.uid)
         with self._lock:
             recent = self._recent.get(which)
@@ -236,6 +239,9 @@ class OwnerLookup:
             return found
         found = self.caches[source].get(owner.name, namespace, uid=owner.uid)
         rules = gang_rules(owner)
+        if found and rules and rules.wants_none and rules.wants_none(found):
+            now = self.caches[source].live(owner.name, namespace)
+            found = now if now and now.metadata.uid == owner.uid else None
         if found and rules and rules.at_once and names.FRAMEWORK not in found.metadata.labels:
             text = text_of(found)
             with self._lock, suppress(ValueError):  # larger than all that may be remembered

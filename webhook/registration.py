@@ -15,6 +15,7 @@ from muster.api import names
 from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS, WEBHOOK_VALIDATION
 from muster.api.kubeflow.trainingruntime import CLUSTER_TRAINING_RUNTIMES, TRAINING_RUNTIMES
+from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.core import NAMESPACES, PODS
 from muster.api.volcano.batch import COMMANDS, JOBS
 from muster.api.volcano.cron import CRON_JOBS
@@ -59,7 +60,8 @@ class _Entry(NamedTuple):
     namespace: tuple[Expression, ...] = ()
     conditions: tuple[tuple[str, str], ...] = ()
     refuses: bool = True
-    """False if it only warns: then no request waits for a webhook that is down."""
+    """False if no request waits for a webhook that is down: it only warns, or gets what has nothing to do with it."""
+    subresource: str = ""
 
 
 def _name(resource: Resource[Any]) -> str:
@@ -112,6 +114,15 @@ _VALIDATING = (
             _name(kind.resource), "/validate/workload", kind.resource, _CHANGES, conditions=conditions.validated(kind)
         )
         for kind in VALIDATED
+    ),
+    _Entry(
+        "scales.apps",
+        "/validate/scale",
+        STATEFUL_SETS,
+        ("UPDATE",),
+        conditions=conditions.SCALED,
+        refuses=False,
+        subresource="scale",
     ),
     _Entry("pods", "/validate/pod", PODS, object=(_MANAGED, _UNSEEN), conditions=conditions.NEEDS_A_CHECK),
     _Entry("commands", "/validate/command", COMMANDS, _CHANGES),
@@ -189,7 +200,7 @@ def _webhook(entry: _Entry, client: dict[str, Any]) -> dict[str, Any]:
     rule = {
         "apiGroups": [entry.resource.group],
         "apiVersions": [entry.resource.version],
-        "resources": [entry.resource.plural],
+        "resources": [f"{entry.resource.plural}{entry.subresource and f'/{entry.subresource}'}"],
         "operations": list(entry.operations),
         "scope": "*",
     }

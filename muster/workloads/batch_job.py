@@ -196,6 +196,7 @@ BATCH_JOB = WorkloadKind(
         stop=("spec", "suspend"),
         stopped=_stopped,
         ended=lambda job: has_condition(job, "Complete", "Failed"),
+        sizes=(("spec", "parallelism"), ("spec", "completions")),
         resized=_resized,
         instead={"priority": again("the pods of a Job keep the class of its template")},
     ),

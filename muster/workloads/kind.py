@@ -142,6 +142,8 @@ class Verbs:
     """True if it is held and its pods have ended."""
     ended: Callable[[JSON], bool] = _no
     """True if it has ended for good."""
+    sizes: tuple[Path, ...] = ()
+    """The members with the number of pods of a world, which are fixed while it has some."""
     resized: Callable[[JSON, int, str], JSON] | None = None
     """The patch for this number of pods, of this task or of the only one; ValueError says why there is none."""
     restarts: Callable[[JSON], bool] = _no

@@ -52,6 +52,7 @@ def replicated(templates: Collection[Path], *, scales: bool = False) -> Verbs:
     return Verbs(
         count=("spec", "replicas"),
         stopped=lambda workload: not mapping(workload.get("status")).get("replicas"),
+        sizes=(("spec", "replicas"),),
         resized=lambda _workload, size, _task: {"spec": {"replicas": size}},
         scales=scales,
         classed=classed,

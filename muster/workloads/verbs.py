@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 from muster.api import names
 from muster.api.unchecked import find, mapping
 from muster.api.volcano.scheduling import POD_GROUPS
-from muster.workloads.kind import Verbs, WorkloadKind, pod_templates
+from muster.workloads.kind import Path, Place, Verbs, WorkloadKind, pod_templates
 from muster.workloads.sample import JSON
 from muster.workloads.table import KINDS
 
@@ -80,7 +80,25 @@ def condition_of(kind: WorkloadKind, workload: JSON, gangs: Condition) -> Condit
     verbs = kind.verbs or Verbs()
     if verbs.ended(workload):
         return "ended"
-    return "suspended" if _held(verbs, workload) else gangs
+    return "suspended" if is_held(kind, workload) else gangs
+
+
+def is_held(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
+    """Return True if the workload wants no pods for now."""
+    verbs = kind.verbs or Verbs()
+    if verbs.stop:
+        return find(workload, verbs.stop) is True
+    return _count(verbs, workload) == 0 if verbs.count else verbs.held(dict(workload))
+
+
+def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[Place, Any, Any]]:
+    """Yield each place where an edit changes the size of a world that has pods, with the numbers before and after."""
+    verbs = kind.verbs or Verbs()
+    if verbs.scales or verbs.ended(dict(old)) or not is_world(kind, old) or is_held(kind, old) or is_held(kind, new):
+        return
+    for path in verbs.sizes:
+        after = dict(_values(new, path, ()))
+        yield from ((place, one, after[place]) for place, one in _values(old, path, ()) if after.get(place, one) != one)
 
 
 def is_world(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
@@ -185,6 +203,8 @@ def _priority(given: _Given, asked: Asked) -> Outcome:
             f"it runs, and another class starts its pods again: muster hold {given.called}, then this, then release it"
         )
         return Outcome(why, refused=True)
+    if given.kind is POD_GROUP:
+        return Outcome(f"{says}, which counts as far as its pods have one as high", (patch,))
     if given.verbs.in_place:
         return Outcome(f"{says}, and keeps its place among those of that class", (patch,))
     return Outcome(
@@ -220,15 +240,20 @@ _OUTCOMES: Mapping[Verb, Callable[[_Given, Asked], Outcome]] = {
 }
 
 
-def _held(verbs: Verbs, workload: JSON) -> bool:
-    if verbs.stop:
-        return find(workload, verbs.stop) is True
-    return _count(verbs, workload) == 0 if verbs.count else verbs.held(workload)
-
-
-def _count(verbs: Verbs, workload: JSON) -> int:
+def _count(verbs: Verbs, workload: Mapping[str, Any]) -> int:
     value = find(workload, verbs.count)
     return value if isinstance(value, int) else 1
+
+
+def _values(node: Any, path: Path, place: Place) -> Iterator[tuple[Place, Any]]:
+    """Yield the value at a path, or that of each element of a list, with its place."""
+    if not path:
+        yield place, node
+    elif path[0] == "*":
+        for index, element in enumerate(node if isinstance(node, list) else ()):
+            yield from _values(element, path[1:], (*place, index))
+    else:
+        yield from _values(mapping(node).get(path[0]), path[1:], (*place, path[0]))
 
 
 def _replicas(verbs: Verbs, replicas: int, kept: str | None) -> JSON:

@@ -129,6 +129,7 @@ VOLCANO_JOB = WorkloadKind(
         held=lambda job: _phase(job) in {"Aborting", "Aborted"},
         stopped=lambda job: _phase(job) == "Aborted",
         ended=lambda job: _phase(job) in FINISHED,
+        sizes=(("spec", "tasks", "*", "replicas"),),
         resized=_resized,
         restarts=lambda job: not _WORLDS.isdisjoint(mapping(find(job, ("spec", "plugins")))),
         classed=lambda _job, name: {"spec": {"priorityClassName": name}},

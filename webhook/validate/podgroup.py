@@ -31,12 +31,14 @@ from muster.resources.vector import CPU
 from muster.volcano.access import lineage
 from muster.volcano.queuelimits import has_limits
 from muster.volcano.tasks import queue_of
-from muster.workloads.table import holds_min_resources
+from muster.workloads.owners import as_kubectl_takes, workload_of
+from muster.workloads.table import holds_min_resources, row_of
 from webhook.lookup import Lookups, NamespaceQueues, Owners
 from webhook.objects.names import unknown_keys, unknown_queue, unusable_queue
 from webhook.objects.pools import wrong_label
 from webhook.review import Handler, ReviewVerdict, decode
 from webhook.senders import is_controller
+from webhook.validate.trials import missing_class
 
 _SYSTEM = "system-"
 _CHARGE = reviews.ResourceAttributes(verb="charge", group=PLACEMENTS.group, resource=PLACEMENTS.plural)
@@ -50,14 +52,18 @@ def reviewer(lookups: Lookups) -> Handler:
         group = decode(request.object, scheduling.PodGroup)
         usable = lookups.queues_for(request.namespace)
         if request.operation != "UPDATE":
-            owner = _owner(request, group)
-            return ReviewVerdict(errors=[*too_long(request.object), *check(group, usable, owner)], warnings=warn(group))
+            wrong = [
+                *too_long(request.object),
+                *check(group, usable, _owner(request, group)),
+                *_class_errors(None, group, request, lookups),
+            ]
+            return ReviewVerdict(errors=wrong, warnings=warn(group))
         old = decode(request.old_object, scheduling.PodGroup)
         if group.metadata.deletion_timestamp:
             return ReviewVerdict()
-        grown = _growth_errors(request, old, group, lookups)
-        if grown or (_queue(group) == _queue(old) and _pool(group) == _pool(old)):
-            return ReviewVerdict(errors=grown)
+        wrong = _class_errors(old, group, request, lookups) or _growth_errors(request, old, group, lookups)
+        if wrong or (_queue(group) == _queue(old) and _pool(group) == _pool(old)):
+            return ReviewVerdict(errors=wrong)
         if _pool(group) != _pool(old):
             message = (
                 f"must stay as it is: the gang is of {words(_pool(old))}; create its workload again in another queue"
@@ -69,6 +75,21 @@ def reviewer(lookups: Lookups) -> Handler:
         return ReviewVerdict(errors=errors or _limit_errors(request, old, group, lookups))
 
     return review
+
+
+def _class_errors(
+    old: scheduling.PodGroup | None, group: scheduling.PodGroup, request: admission.AdmissionRequest, lookups: Lookups
+) -> list[FieldError]:
+    """Refuse a PriorityClass that has no effect: it does not exist, or Muster copies that of the workload's pods."""
+    name, owner, path = group.spec.priority_class_name, group.metadata.controller, "spec.priorityClassName"
+    if name == (old.spec.priority_class_name if old else ""):
+        return []
+    if owner and old and row_of(owner) and not is_controller(request, owned=True):
+        message = f"must stay {old.spec.priority_class_name!r}, as it is copied from the workload; muster priority "
+        title = as_kubectl_takes(workload_of(group))
+        return [FieldError(path, f"{message}{title} --class {name} says what works", name, "Forbidden")]
+    dry_runs = None if owner else lookups.dry_runs
+    return [*missing_class(path, name, request.namespace, dry_runs)] if name and dry_runs else []
 
 
 def _owner(request: admission.AdmissionRequest, group: scheduling.PodGroup) -> meta.OwnerReference | None:

@@ -27,6 +27,7 @@ from webhook.objects.names import unknown_framework, unknown_keys, unusable_queu
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import Handler, MalformedError, ReviewVerdict, generic
 from webhook.senders import is_controller
+from webhook.validate.edits import edits
 from webhook.validate.oversights import Labelled, no_service, oversights
 from webhook.validate.pod import check_annotations, check_framework, check_pod
 from webhook.validate.trials import MAX_TRIED, missing_class
@@ -51,7 +52,9 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
         usable = lookups.queues_for(request.namespace)
         findings = check(kind, workload, usable, framework)
         if request.operation == "UPDATE":
-            findings = findings.since(check(kind, generic(request.old_object), usable, framework))
+            old = generic(request.old_object)
+            findings = findings.since(check(kind, old, usable, framework))
+            findings.add(edits(kind, old, workload, usable))
         elif lookups.services and kind.admission.service_name:
             findings.warnings += no_service(kind, workload, request.namespace, lookups.services)
         if lookups.dry_runs:

@@ -130,6 +130,8 @@ def workload(labels: JSON | None = None, template: JSON | None = None, **annotat
         ("statefulsets", workload(QUEUED), {"statefulsets.apps", "!statefulsets.apps"}),
         ("statefulsets", workload(None, QUEUED), {"!statefulsets.apps"}),
         ("statefulsets", workload(), set()),
+        ("statefulsets", workload(**QUEUED), {"!statefulsets.apps"}),
+        ("statefulsets", workload(other="x"), set()),
         ("replicasets", workload(None, QUEUED), {"!replicasets.apps"}),
         ("jobsets", {"metadata": {}, "spec": {"replicatedJobs": [
             {"template": {"spec": {}}}, {"template": {"spec": workload(None, QUEUED)["spec"]}},
@@ -178,10 +180,18 @@ def test_namespaces(labels: JSON, old: JSON | None, *, checked: bool) -> None:
 LEAST: JSON = {"spec": {"minResources": {"cpu": "1"}}}
 
 
-def group(queue: str | None = "a", pool: str = "", **metadata: Any) -> JSON:
+@pytest.mark.parametrize(("before", "after", "checked"), [(2, 3, True), (2, 2, False), (0, 3, False), (3, 0, False)])
+def test_scales(before: int, after: int, *, checked: bool) -> None:
+    """From some pods to another number of them."""
+    new, old = ({"metadata": {}, "spec": {"replicas": each} if each else {}} for each in (after, before))
+    assert sent("statefulsets/scale", new, old) == ({"!scales.apps"} if checked else set())
+
+
+def group(queue: str | None = "a", pool: str = "", name: str = "", **metadata: Any) -> JSON:
     """A PodGroup."""
     labels = {"muster.dev/node-pool": pool} if pool else {}
-    return {"metadata": {"labels": labels, **metadata}, **({"spec": {"queue": queue}} if queue else {})}
+    spec = {**({"queue": queue} if queue else {}), **({"priorityClassName": name} if name else {})}
+    return {"metadata": {"labels": labels, **metadata}, **({"spec": spec} if spec else {})}
 
 
 @pytest.mark.parametrize(("obj", "old", "user", "webhooks"), [
@@ -196,6 +206,7 @@ def group(queue: str | None = "a", pool: str = "", **metadata: Any) -> JSON:
     (group(None) | LEAST, group(None), "eve", {"podgroups", "!podgroups"}),
     (group(None) | LEAST, group(None) | LEAST, "eve", {"podgroups"}),
     (group(pool="x"), group(), "eve", {"podgroups", "!podgroups"}),
+    (group(name="high"), group(), "eve", {"podgroups", "!podgroups"}),
     (group("b", **OF_JOB), group(**OF_JOB), CONTROLLER, {"!podgroups"}),
 ])  # fmt: skip
 def test_pod_groups(obj: JSON, old: JSON | None, user: str, webhooks: set[str]) -> None:

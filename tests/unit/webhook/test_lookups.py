@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from builders import manifests
 from guarded_api import GuardedApi
+from msgspec import structs
 from short_args import TEMPLATE, fill, growth, metadata
 
 import webhook
@@ -144,6 +145,17 @@ def test_an_owner_is_the_one_of_its_uid() -> None:
     assert owners.find(JOBS, "n", reference) is None, "it is a Job of another group"
     seconds[0] += 60.0
     assert owners.find(INDEXED_JOBS, "n", reference) is None
+
+
+def test_an_owner_that_wants_no_pods_is_read_again() -> None:
+    """It was released a moment ago, as a pod of its comes: one of the first would be in a world of none."""
+    cluster = Cluster()
+    job = cluster.add(INDEXED_JOBS, "train")
+    owners = OwnerLookup(cluster.client)
+    held = structs.replace(job, spec=structs.replace(job.spec, suspend=True))
+    owners.caches[INDEXED_JOBS].store.put(held)
+    reference = OwnerReference(api_version="batch/v1", kind="Job", name="train", uid=job.metadata.uid)
+    assert owners.find(INDEXED_JOBS, "n", reference) == job
 
 
 def test_queues_and_namespaces() -> None:

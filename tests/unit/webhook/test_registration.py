@@ -44,9 +44,12 @@ def test_names_are_unique() -> None:
 
 
 def test_fail_closed_and_small() -> None:
-    """Each webhook but one that only warns fails closed, within 10 s, and never sees the system's namespaces."""
+    """Each webhook fails closed, within 10 s, and never sees the system's namespaces.
+
+    But for one that only warns, and for scales, which are those of all StatefulSets.
+    """
     for each in webhooks():
-        policy = "Ignore" if each["name"].startswith("namespaces.") else "Fail"
+        policy = "Ignore" if each["name"].startswith(("namespaces.", "scales.")) else "Fail"
         assert (each["failurePolicy"], each["timeoutSeconds"], each["sideEffects"]) == (policy, 10, "None")
         assert each["matchPolicy"] == "Equivalent"
         [outside, *_] = each["namespaceSelector"]["matchExpressions"]
@@ -56,11 +59,11 @@ def test_fail_closed_and_small() -> None:
 
 
 def test_foreign_kinds_are_filtered() -> None:
-    """Kinds that are not ours are only sent when they, or their namespace, carry one of our labels."""
+    """Foreign kinds are only sent when they, or their namespace, carry one of our labels. Scales have none."""
     ours = ("volcano.sh", "trainer.kubeflow.org")
     for each in webhooks():
         [rule] = each["rules"]
-        if not rule["apiGroups"][0].endswith(ours):
+        if not rule["apiGroups"][0].endswith(ours) and not rule["resources"][0].endswith("/scale"):
             conditions = each.get("matchConditions", [])
             by_object = any(one["operator"] == "Exists" for one in expressions(each, "objectSelector"))
             by_namespace = {"key": "muster.dev/queue", "operator": "Exists"} in expressions(each, "namespaceSelector")

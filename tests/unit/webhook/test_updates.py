@@ -5,9 +5,10 @@ from itertools import permutations
 from typing import Any
 
 import pytest
-from webhook_world import FRAMEWORK, JSON, lookups, request, task, vcjob
+from webhook_world import FRAMEWORK, JSON, OwnerWorld, lookups, request, task, vcjob
 from workload_kinds import KINDS, Change, annotated, ask, env, labelled, template
 
+from webhook.validate import edits, podgroup
 from webhook.validate.volcano_job import job as volcano_job
 
 MISTAKES: dict[str, tuple[Change, str]] = {
@@ -168,3 +169,108 @@ def test_a_job_that_goes_away_is_not_checked() -> None:
     new = vcjob(queue="other")
     new["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert job_paths(new, vcjob()) == []
+
+
+TORCH = vcjob(task(template={"metadata": {"labels": {"muster.dev/framework": "torch"}}}))
+TORCH["metadata"]["name"] = "train"
+
+
+def other(document: JSON, *path: str | int, value: Any) -> JSON:
+    """The object with another value at this path."""
+    result = node = copy.deepcopy(document)
+    for part in path[:-1]:
+        node = node.setdefault(part, {}) if isinstance(part, str) else node[part]
+    node[path[-1]] = value
+    return result
+
+
+STATEFUL, JOB = made("StatefulSet"), made("Job")
+SIZES: dict[str, tuple[JSON, JSON, list[str]]] = {
+    "replicas": (STATEFUL, other(STATEFUL, "spec", "replicas", value=5),
+        ["muster resize statefulset.apps/train --size 5"]),
+    "no replicas": (STATEFUL, other(STATEFUL, "spec", "replicas", value=0), []),
+    "replicas from none": (other(STATEFUL, "spec", "replicas", value=0), STATEFUL, []),
+    "ranks": (JOB, other(other(JOB, "spec", "parallelism", value=5), "spec", "completions", value=5),
+        ["muster resize job.batch/train --size 5"] * 2),
+    "ranks of a suspended Job": (JOB, other(other(other(JOB, "spec", "parallelism", value=5), "spec", "completions",
+        value=5), "spec", "suspend", value=True), []),
+    "groups": (made("LeaderWorkerSet"), other(made("LeaderWorkerSet"), "spec", "replicas", value=5), []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new", "ways"), SIZES.values(), ids=SIZES.keys())
+def test_the_size_of_a_world_is_fixed_while_it_has_pods(old: JSON, new: JSON, ways: list[str]) -> None:
+    """Each rank knows it; the message has the verb that stops them."""
+    told = [str(error) for error in ask(new, old).errors]
+    assert [way in error for way, error in zip(ways, told, strict=True)] == [True] * len(ways)
+
+
+@pytest.mark.parametrize(("before", "after", "paths"), [(4, 5, ["spec.replicas"]), (4, 4, []), (0, 5, [])])
+def test_a_scale_is_held_to_the_same(before: int, after: int, paths: list[str]) -> None:
+    """Of `kubectl scale` and of autoscalers; one of a StatefulSet that is unknown, or no world, passes."""
+    owner = other(STATEFUL, "metadata", "uid", value="u")
+    old, new = ({"metadata": {"name": "train", "uid": "u"}, "spec": {"replicas": each}} for each in (before, after))
+    for found, wanted in (
+        (OwnerWorld(owner), paths),
+        (OwnerWorld(), []),
+        (OwnerWorld(other(owner, "spec", "template", value={"spec": {}})), []),
+    ):
+        verdict = edits.scale_reviewer(lookups(owners=found))(request(new, "UPDATE", old))
+        assert [error.path for error in verdict.errors] == wanted
+
+
+def test_a_volcano_job_of_a_framework_is_resized_while_it_is_held() -> None:
+    """By Muster's own controller at any time: an elastic TrainJob asks for that."""
+    more = other(TORCH, "spec", "tasks", 0, "replicas", value=3)
+    assert job_paths(more, TORCH) == ["spec.tasks[0].replicas"]
+    aborted = other(TORCH, "status", "state", "phase", value="Aborted")
+    assert job_paths(other(more, "status", value=aborted["status"]), aborted) == []
+    owned = [
+        {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "t", "uid": "t", "controller": True}
+    ]
+    asked = request(other(more, "metadata", "ownerReferences", value=owned), "UPDATE", TORCH)
+    asked.user_info.username = "system:serviceaccount:muster-system:muster-controller"
+    assert not volcano_job.reviewer(lookups(), FRAMEWORK)(asked).errors
+
+
+WITHOUT_EFFECT: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "a queue": (("metadata", "labels", "muster.dev/queue"), "fresh", "muster move job.batch/train --queue fresh does"),
+    "a minimum": (
+        ("metadata", "annotations", "muster.dev/min-member"),
+        "2",
+        "muster hold job.batch/train and muster rel",
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "way"), WITHOUT_EFFECT.values(), ids=WITHOUT_EFFECT.keys())
+def test_an_edit_that_does_not_reach_the_gang(path: tuple[str, ...], value: str, way: str) -> None:
+    """It is allowed, with a warning that has the verb; a suspended Job has no gang that it could miss."""
+    [warning] = ask(other(JOB, *path, value=value), JOB).warnings
+    assert way in warning
+    held = other(JOB, "spec", "suspend", value=True)
+    assert not ask(other(held, *path, value=value), held).warnings
+
+
+def test_a_queue_to_move_to_is_checked() -> None:
+    """By its name in the annotation that `muster move` writes."""
+    moved = other(JOB, "metadata", "annotations", "muster.dev/moved-to", value="nowhere")
+    assert [error.path for error in ask(moved, JOB).errors] == ["metadata.annotations[muster.dev/moved-to]"]
+
+
+def group(name: str, *, owned: bool) -> JSON:
+    """A PodGroup with this class, of a batch Job or of its user."""
+    job = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": "j", "controller": True}
+    metadata = {"name": "g", "ownerReferences": [job] if owned else []}
+    return {"metadata": metadata, "spec": {"minMember": 1, "queue": "default", "priorityClassName": name}}
+
+
+def test_the_class_of_a_pod_group() -> None:
+    """It is the user's own to change; Muster's controller alone copies that of a workload from its pods."""
+    review = podgroup.reviewer(lookups())
+    assert not review(request(group("high", owned=False), "UPDATE", group("low", owned=False))).errors
+    asked = request(group("high", owned=True), "UPDATE", group("low", owned=True))
+    [error] = review(asked).errors
+    assert "muster priority job.batch/train --class high" in str(error)
+    asked.user_info.username = "system:serviceaccount:muster-system:muster-controller"
+    assert not review(asked).errors

@@ -14,12 +14,15 @@ from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.plugins import registry as plugins
 from muster.volcano.tasks import DEFAULT_MAX_RETRY, queue_of
+from muster.workloads.volcano_job import VOLCANO_JOB
 from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
 from webhook.objects.names import unknown_keys, unusable_queue
 from webhook.objects.pools import beyond_every_node, wrong_scheduler
 from webhook.review import MOST_WARNINGS, Handler, ReviewVerdict, decode, generic
+from webhook.senders import is_controller
+from webhook.validate.edits import fixed_sizes
 from webhook.validate.pod import check_budgets
 from webhook.validate.trials import may_create_pods
 from webhook.validate.volcano_job.spec import check_counts, check_limits, check_names, check_policies, check_volumes
@@ -67,6 +70,8 @@ def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryR
         return ReviewVerdict()  # metadata only: none of our business, and a finalizer must be able to go
     before = _check_changed(decode(request.old_object, Job))
     errors = [*check_update(old, new), *_check_changed(job).since(before).errors]
+    if not is_controller(request, owned=job.metadata.controller is not None):  # Muster's resizes an elastic TrainJob
+        errors += fixed_sizes(VOLCANO_JOB, old, new)
     if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
         errors += check_priority(job, request.namespace, dry_runs)
     return ReviewVerdict(errors=errors)

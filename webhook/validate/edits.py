@@ -1,0 +1,90 @@
+"""Edits of workloads that exist, with no effect or with harm; each message names the verb of `muster` that works.
+
+A label or annotation of a workload reaches its pods when these are made. So a change of it says less than it seems to.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from muster.api import names
+from muster.api.fields import FieldError, Findings
+from muster.api.kubernetes.admission import AdmissionRequest
+from muster.api.kubernetes.apps import STATEFUL_SETS
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+from muster.api.unchecked import find, mapping
+from muster.workloads.apps import STATEFUL_SET
+from muster.workloads.kind import WorkloadKind, dotted
+from muster.workloads.verbs import is_held, size_edits
+from webhook.lookup import Lookups, NamespaceQueues
+from webhook.objects.names import unusable_queue
+from webhook.review import Handler, ReviewVerdict, generic
+
+JSON = Mapping[str, Any]
+_MOVED = ("metadata", "annotations", names.MOVED_TO)
+
+
+def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> Findings:
+    """Return what is wrong with a change of a workload, beside what would be wrong with a new one."""
+    found = Findings([*fixed_sizes(kind, old, new)])
+    moved = find(new, _MOVED)
+    if isinstance(moved, str) and moved != find(old, _MOVED):
+        found.errors += unusable_queue(f"metadata.annotations[{names.MOVED_TO}]", moved, queues)
+    if kind.verbs and not is_held(kind, old):
+        found.warnings += _without_effect(kind, old, new)
+    return found
+
+
+def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError]:
+    """Refuse another number of pods of a framework while some exist: those would know the number before."""
+    for place, before, after in size_edits(kind, old, new):
+        yield FieldError(dotted(place), _fixed(kind, new, before, after), after, "Forbidden")
+
+
+def scale_reviewer(lookups: Lookups) -> Handler:
+    """Return the handler for the scale of StatefulSets, by `kubectl scale` or an autoscaler."""
+
+    def review(request: AdmissionRequest) -> ReviewVerdict:
+        meta = msgspec.convert(mapping(generic(request.object).get("metadata")), ObjectMeta)
+        reference = OwnerReference(
+            api_version=STATEFUL_SETS.api_version, kind=STATEFUL_SETS.kind, name=meta.name, uid=meta.uid
+        )
+        found = lookups.owners.find(STATEFUL_SETS, request.namespace, reference)
+        if found is None:
+            return ReviewVerdict()
+        workload = msgspec.to_builtins(found)
+        old, new = (
+            {**workload, "spec": {**workload["spec"], **mapping(generic(each).get("spec"))}}
+            for each in (request.old_object, request.object)
+        )
+        return ReviewVerdict(errors=[*fixed_sizes(STATEFUL_SET, old, new)])
+
+    return review
+
+
+def _fixed(kind: WorkloadKind, workload: JSON, before: Any, after: Any) -> str:
+    size = after if isinstance(after, int) and after > 0 else "NUMBER"
+    return (
+        f"must stay {before} while it has pods, as each pod of a framework knows their number; "
+        f"muster resize {_reference(kind, workload)} --size {size} stops them, and starts as many"
+    )
+
+
+def _without_effect(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
+    """Warn of a queue and of a minimum that do not reach the gang which exists."""
+    title = _reference(kind, new)
+    path: tuple[str, ...] = ("metadata", "labels", names.QUEUE)
+    queue = find(new, path)
+    if queue != find(old, path):
+        how = f"muster move {title} --queue {queue or 'NAME'} does"
+        yield f"metadata.labels[{names.QUEUE}]: does not move the gang, whose pods name their queue; {how}"
+    for key in names.MIN_MEMBER_KEYS:
+        path = ("metadata", "annotations", key)
+        if find(new, path) != find(old, path):
+            how = f"muster hold {title} and muster release {title} have it count at once"
+            yield f"metadata.annotations[{key}]: counts when the next pod comes or goes; {how}"
+
+
+def _reference(kind: WorkloadKind, workload: JSON) -> str:
+    return kind.resource.reference(str(find(workload, ("metadata", "name"))))
