@@ -1,5 +1,7 @@
 """Domains that hold equally many pods of a gang: the nodes' scores decide, then what is left over."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypernode_world import hyper_node, named, within
 from hypothesis import given, settings
@@ -32,17 +34,9 @@ def test_a_pair_goes_where_nodes_are_in_use(plugin: type[PlainPlugin] | None) ->
     assert set(racks_of(world.workers("pair", 2, 5, network=NetworkTopology(highest_tier_allowed=1)))) == {"b0r1"}
 
 
-@settings(max_examples=settings().max_examples * 2)
-@given(
-    used=st.lists(st.integers(0, 8), min_size=8, max_size=8), pods=st.integers(2, 8), gpus=st.integers(1, 5),
-    plugin=st.sampled_from((None, GpuPack, GpuSpread)),
-)  # fmt: skip
-def test_the_hyper_node_that_is_used_most_comes_first(
-    used: list[int], pods: int, gpus: int, plugin: type[PlainPlugin] | None
-) -> None:
-    """Volcano's score of HyperNodes: eight nodes in four pairs, of the lowest tier that holds the gang."""
+def eight_nodes(used: Sequence[int] = (0,) * 8) -> Racks:
+    """Four pairs in two HyperNodes of tier 2, with so many GPUs in use on each node."""
     world = Racks(0, checked=False)
-    world.plugins = [*world.plugins, *([plugin({})] if plugin else [])]
     for number, there in enumerate(used):
         world.node(f"n{number}")
         if there:
@@ -52,6 +46,20 @@ def test_the_hyper_node_that_is_used_most_comes_first(
     members |= {f"four-{four}": within(f"pair-{2 * four}", f"pair-{2 * four + 1}") for four in range(2)}
     for name, inside in members.items():
         world.state.on_hyper_node(None, hyper_node(name, 1 if name.startswith("pair") else 2, inside))
+    return world
+
+
+@settings(max_examples=settings().max_examples * 2)
+@given(
+    used=st.lists(st.integers(0, 8), min_size=8, max_size=8), pods=st.integers(2, 8), gpus=st.integers(1, 5),
+    plugin=st.sampled_from((None, GpuPack, GpuSpread)),
+)  # fmt: skip
+def test_the_hyper_node_that_is_used_most_comes_first(
+    used: list[int], pods: int, gpus: int, plugin: type[PlainPlugin] | None
+) -> None:
+    """Volcano's score of HyperNodes: eight nodes in four pairs, of the lowest tier that holds the gang."""
+    world = eight_nodes(used)
+    world.plugins = [*world.plugins, *([plugin({})] if plugin else [])]
     nodes = [int(node[1:]) for node in world.workers("a", pods, gpus, network=NetworkTopology(highest_tier_allowed=2))]
     for size in (2, 4):
         domains = [range(first, first + size) for first in range(0, 8, size)]
@@ -63,6 +71,21 @@ def test_the_hyper_node_that_is_used_most_comes_first(
             )
             return
     assert not nodes
+
+
+@pytest.mark.parametrize(("sizes", "nodes"), [
+    ((2, 2), {2, 3}), ((1, 3), {1, 2, 3}), ((2, 3), {4, 5, 6}), ((1, 4), {4, 5, 6, 7}), ((1, 3, 2), {4, 5}),
+    ((2, 1, 2), {4, 5}), ((2, 1, 3), {4, 5, 6}),
+])  # fmt: skip
+def test_a_gang_completes_the_domain_that_others_have_begun(sizes: tuple[int, ...], nodes: set[int]) -> None:
+    """Volcano's case of four pairs in two domains of tier 2: one pod per node, and the last gang is asked for.
+
+    What a pair does not hold goes to a domain of tier 2, to the one with the least left over that holds it.
+    """
+    world = eight_nodes()
+    network = NetworkTopology(highest_tier_allowed=2)
+    placed = [world.workers(f"g{number}", size, 8, network=network) for number, size in enumerate(sizes)]
+    assert {int(node[1:]) for node in placed[-1]} == nodes
 
 
 def test_slices_go_where_nodes_are_in_use() -> None:
