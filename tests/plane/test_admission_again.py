@@ -225,6 +225,10 @@ MEMBERS = [{"type": "Node", "selector": {"exactMatch": {"name": "no-such-node"}}
 RUNTIME = {"mlPolicy": {"numNodes": 1}, "template": {"spec": {"replicatedJobs": [{"name": "node", "template": {"spec": {
     "template": {"spec": {"containers": [{"name": "node", "image": "none"}]}}}}}]}}}  # fmt: skip
 TRAINER = {"numNodes": 2, "env": [{"name": "A", "value": "1"}], "resourcesPerNode": {"limits": {"cpu": "1"}}}
+PATCHES = [
+    {"manager": f"{name}.io/a", "trainingRuntimeSpec": {"template": {"metadata": {"labels": {name: "b"}}}}}
+    for name in ("one", "two")
+]
 MANIFESTS: dict[str, tuple[str, JSON]] = {
     "Job": ("batch.volcano.sh/v1alpha1", JOB_SPEC),
     "CronJob": ("batch.volcano.sh/v1alpha1", {"schedule": "0 3 * * *", "jobTemplate": {"spec": JOB_SPEC}}),
@@ -237,7 +241,7 @@ MANIFESTS: dict[str, tuple[str, JSON]] = {
     "ClusterTrainingRuntime": ("trainer.kubeflow.org/v1alpha1", RUNTIME),
     "TrainJob": (
         "trainer.kubeflow.org/v1alpha1",
-        {"runtimeRef": {"name": "torch-distributed"}, "trainer": TRAINER, "suspend": True},
+        {"runtimeRef": {"name": "torch-distributed"}, "trainer": TRAINER, "suspend": True, "runtimePatches": PATCHES},
     ),
 }
 """A manifest of each kind, as a user writes it: without what the schema or admission can fill in."""

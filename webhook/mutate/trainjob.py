@@ -27,7 +27,8 @@ def reviewer(namespaces: Namespaces, runtimes: TrainingRuntimes, wall_s: Callabl
             job = generic(request.object)
             old = generic(request.old_object) if request.operation == "UPDATE" else {}
             patch, meta, warnings = Patch(job), _meta(job), list[str]()
-            stamp(job, old, format_time(wall_s()), patch)
+            if names.LAST_APPLIED not in meta.annotations:  # else `kubectl apply` would find a change each time
+                stamp(job, old, format_time(wall_s()), patch)
             if old:
                 _keep_version(meta, _meta(old), patch)
             else:

@@ -114,6 +114,6 @@ class RuntimePatch(Wire):
     manager: Name
     """Author of these changes, as a domain-prefixed path, e.g. `kueue.x-k8s.io/manager`."""
     time: meta.Time | None = None
-    """Time of the last change; filled in by the webhook."""
+    """Time of the last change; filled in by the webhook, but not for `kubectl apply` without `--server-side`."""
     training_runtime_spec: TrainingRuntimeSpecPatch | None = None
     """The changes."""

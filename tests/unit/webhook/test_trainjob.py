@@ -6,6 +6,7 @@ from typing import Any, Literal
 import pytest
 from webhook_world import FRAMEWORK, JSON, NamespaceWorld, RuntimeWorld, apply, lookups, request
 
+from muster.api import names
 from muster.api.kubeflow.trainingruntime import ClusterTrainingRuntime
 from muster.kube.errors import Invalid
 from webhook.mutate import trainjob as mutate
@@ -364,6 +365,14 @@ def test_an_unchanged_spec_is_not_looked_at_again() -> None:
     assert not review(request({**old, "metadata": {**old["metadata"], "labels": {"a": "b"}}}, "UPDATE", old)).errors
     assert review(request(old)).errors
     assert review(request({**old, "spec": {**old["spec"], "mlPolicy": {"ray": {"a": 1}}}}, "UPDATE", old)).errors
+
+
+def test_no_patch_that_kubectl_applies_is_stamped() -> None:
+    """It replaces the whole list: with a time it would find a change each time."""
+    job = {**train_job(runtimePatches=[patch()])}
+    job["metadata"] = {"name": "a", "annotations": {names.LAST_APPLIED: "{}"}}
+    reviewer = mutate.reviewer(NamespaceWorld(), RuntimeWorld(), lambda: 0.0)
+    assert "time" not in apply(job, reviewer(request(job)).patch)["spec"]["runtimePatches"][0]
 
 
 def test_stamps_and_queue() -> None:
