@@ -59,6 +59,13 @@ def is_label(name: str) -> bool:
     return len(name) <= MAX_LABEL and _LABEL.fullmatch(name) is not None
 
 
+def too_long_label(path: str, name: str) -> Iterator[FieldError]:
+    """Refuse a name that pods could not have as a label."""
+    if len(name) > MAX_LABEL:
+        message = f"must have at most {MAX_LABEL} characters (it has {len(name)}): pods have it as a label"
+        yield FieldError(path, message, name)
+
+
 def is_subdomain(name: str) -> bool:
     """Return True for DNS labels with dots between them (RFC 1123), as names of most objects are."""
     return len(name) <= _MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(name) is not None

@@ -22,7 +22,7 @@ from muster.volcano import queuelimits
 from muster.volcano.access import pool_of_queue, root_of
 from muster.volcano.queuelimits import read_weights
 from webhook.lookup import QueueTreeView
-from webhook.objects.names import WRITTEN
+from webhook.objects.names import WRITTEN, too_long_label
 from webhook.review import Handler, ReviewVerdict, decode
 from webhook.senders import listed
 from webhook.validate.queueamounts import (
@@ -131,6 +131,7 @@ def check(queue: Queue, queues: QueueTreeView, *, moved: bool = True) -> Iterato
     """Yield everything that is wrong with a queue; `moved`: it is new at its place in the tree."""
     amounts, errors = read_amounts(queue)
     yield from errors
+    yield from too_long_label("metadata.name", queue.metadata.name) if moved else ()
     yield from check_own(amounts)
     yield from check_hierarchy(queue, queues)
     yield from check_readable(queue.metadata.annotations)

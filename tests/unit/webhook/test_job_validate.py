@@ -1,10 +1,19 @@
 """A bad Volcano Job is refused with every wrong field's path, its value and what would be right."""
 
+import re
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from webhook_world import FRAMEWORK, JSON, QueueWorld, lookups, request, task, vcjob
 
+from muster.api.volcano.batch import Job
+from muster.volcano.plugins.registry import known, plugins_for, required
+from muster.volcano.pods import complete_pod
+from muster.volcano.tasks import slot
+from webhook.objects.names import is_subdomain
 from webhook.validate.volcano_job.job import reviewer
 
 QUEUES = QueueWorld(fresh=("root", ""), closed=("root", "Closed"), parent=("root", "Open"), leaf=("parent", "Open"))
@@ -253,3 +262,33 @@ def test_foreign_scheduler_is_a_warning() -> None:
     verdict = reviewer(lookups(QUEUES), FRAMEWORK)(request(vcjob(schedulerName="default-scheduler")))
     assert not verdict.errors
     assert "spec.schedulerName" in verdict.warnings[0]
+
+
+ARGUMENTS = {"mpi": ["--master=master"], "ray": ["--head=master"]}
+SERVICE = re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+@given(
+    first=st.sampled_from("a1"), size=st.integers(1, 253), plugin=st.sampled_from(sorted(known())),
+    task_size=st.integers(1, 63), replicas=st.sampled_from((1, 10, 1000)),
+)  # fmt: skip
+def test_every_name_that_is_made_of_an_admitted_one_is_valid(
+    first: str, size: int, plugin: str, task_size: int, replicas: int
+) -> None:
+    """Of pods, their labels, and the objects of all plugins, whatever the lengths."""
+    plugins: JSON = {plugin: ARGUMENTS.get(plugin, [])}
+    plugins |= {implied: [] for implied in required(plugins)}
+    tasks = (task("master", replicas=1), task("t" * task_size, replicas=replicas))
+    document = vcjob(*tasks, name=f"{first}{'x' * (size - 1)}", plugins=plugins)
+    if errors(document):
+        return
+    job = msgspec.convert(document, Job)
+    made = plugins_for(plugins)
+    for owned in (each for one in made for each in one.objects(job)):
+        name = owned.manifest["metadata"]["name"]
+        assert SERVICE.fullmatch(name) if owned.resource.kind == "Service" else is_subdomain(name), name
+    for each in job.spec.tasks:
+        pod = complete_pod(job, slot(job, each, each.replicas - 1), made)
+        spec, labels = pod["spec"], pod["metadata"]["labels"]
+        values = [pod["metadata"]["name"], spec.get("hostname", ""), spec.get("subdomain", ""), *labels.values()]
+        assert all(len(value) <= 63 for value in values), values

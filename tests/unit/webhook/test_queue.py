@@ -56,6 +56,7 @@ BAD = {
     "a key that is misspelt": (a_queue(annotations={"muster.dev/max-per-usr": "cpu=1"}),
         "metadata.annotations[muster.dev/max-per-usr]",
         "no annotation of a Queue that Muster knows, so it has no effect; did you mean muster.dev/max-per-user?"),
+    "a name that is no label": (a_queue("q" * 64), "metadata.name", "must have at most 63 characters (it has 64)"),
     "a key in the plural": (a_queue(annotations={"muster.dev/budgets": "cpu=1h/day"}),
         "metadata.annotations[muster.dev/budgets]", "did you mean muster.dev/budget?"),
     "an annotation as a label": ({"metadata": {"name": "new", "labels": {"muster.dev/budget": "x"}}, "spec": {}},
