@@ -56,6 +56,10 @@ def scheduler_of(spec: JobSpec) -> str:
     return spec.scheduler_name or names.VOLCANO_SCHEDULER
 
 
+EVICTIONS = 1_000
+"""maxRetry of a Job that is not restarted when it fails: in effect no limit for its evictions."""
+
+
 def max_retry(spec: JobSpec) -> int:
     """Return the number of restarts that ends the Job: 3 means one run and two more."""
     return spec.max_retry or DEFAULT_MAX_RETRY

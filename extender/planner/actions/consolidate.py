@@ -17,6 +17,7 @@ from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
+from extender.planner.victims.disturb import moves_agreed
 from extender.planner.victims.moves import Unit, keep_untouched, solve_moves, stays, units_of, whole_node
 from extender.planner.victims.order import by_cost
 from extender.planner.victims.pieces import EvictableUnit
@@ -49,11 +50,7 @@ class Consolidate(Evicting):
 
     def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return pieces with few pods on nodes that nearly have room first."""
-        found = [
-            piece
-            for piece in self.victims_of(session, asker, lambda victim: victim.started and not victim.does_again)
-            if len(piece.pods) <= MOST_MOVED
-        ]
+        found = [piece for piece in self.victims_of(session, asker, "move") if len(piece.pods) <= MOST_MOVED]
         largest = max(asker.needs, key=lambda need: int(session.snapshot.row_of(need.cls).max(initial=0)))
         row = session.snapshot.row_of(largest.cls)
         lacks = (np.maximum(row[:, None] - session.snapshot.free, 0) / np.maximum(row[:, None], 1)).max(axis=0)
@@ -61,9 +58,9 @@ class Consolidate(Evicting):
         nearest = sorted(by_cost(found, session.now), key=lambda piece: (len(piece.pods), worst[id(piece)]))
         return list(dict.fromkeys(chain.from_iterable(units_of(nearest[:MOST_CONSIDERED]))))
 
-    def agreed(self, _session: Session, scenario: Scenario) -> bool:
-        """Return True for few enough pods."""
-        return sum(len(chunk.pods) for chunk in scenario.chunks) <= MOST_MOVED
+    def agreed(self, session: Session, scenario: Scenario) -> bool:
+        """Return True for few enough pods, if all plugins agree."""
+        return sum(len(chunk.pods) for chunk in scenario.chunks) <= MOST_MOVED and moves_agreed(session, scenario)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
         """Return the reason for the owners of moved gangs."""

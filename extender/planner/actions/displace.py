@@ -8,7 +8,7 @@ no gang is evicted or moved for them. That is done for each of `reclaim` and `pr
 by its rules.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +20,8 @@ from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.spareseats import loans_of, seats_of
+from extender.planner.state.spareseats import seats_of
+from extender.planner.victims.disturb import Why, borrows, gives, ignores_marks, may_disturb
 from extender.planner.victims.order import across_queues, by_cost
 from extender.planner.victims.pieces import EvictableUnit, seat_pieces
 from extender.planner.victims.room import helpful
@@ -43,16 +44,7 @@ class Preempt(Evicting):
 
     def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return pieces of the gang's queue, the cheapest first."""
-        gang = asker.gang
-
-        def lower(victim: GangView) -> bool:
-            return (
-                victim.queue == gang.queue
-                and victim.priority < gang.priority
-                and session.hooks.preempt_victim_filter.call(gang, victim)
-            )
-
-        own = by_cost(self.victims_of(session, asker, lower), session.now)
+        own = by_cost(self.victims_of(session, asker, "preempt"), session.now)
         return [*own, *self._of_others(session, asker, own)]
 
     def _of_others(self, session: Session, asker: Asker, own: Sequence[EvictableUnit]) -> list[EvictableUnit]:
@@ -69,7 +61,7 @@ class Preempt(Evicting):
         gang = scenario.gang
         own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)
         others = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue != gang.queue)
-        if not session.hooks.preempt_scenario_validator.call(replace(scenario, chunks=own)):
+        if not session.hooks.preempt_scenario_validator.call(scenario.only(own)):
             return False
         left = np.maximum(scenario.requested - sum(chunk.amounts for chunk in own), 0)
         beyond = replace(scenario, requested=left, chunks=others)
@@ -113,10 +105,13 @@ class Reclaim(Evicting):
         if not standing.above:
             return reasons.queues.NOBODY_ABOVE
         others = [victim for victim in self.running if victim.queue in standing.above]
-        giving = [victim for victim in others if victim.preemptable and _gives(session, gang, victim)]
+        giving = [
+            victim for victim in others
+            if gives(session, gang, victim) and (victim.preemptable or ignores_marks(session, victim, "reclaim"))
+        ]  # fmt: skip
         if not giving:
             return reasons.queues.OF_OTHERS
-        if not any(session.hooks.reclaim_victim_filter.call(gang, victim) for victim in giving):
+        if not any(may_disturb(session, gang, victim, "reclaim") for victim in giving):
             return reasons.queues.PROTECTED
         return reasons.queues.NOT_ENOUGH
 
@@ -143,11 +138,11 @@ class SparesAlone(Evicting):
         if session.decided(decisions.Unschedulable) and session.keepers:
             super().execute(session)
 
-    def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[EvictableUnit]:
+    def victims_of(self, session: Session, asker: Asker, why: Why) -> list[EvictableUnit]:
         """Return the spares of all allowed gangs that would help the asker."""
         found: list[EvictableUnit] = []
         for gang in session.keepers:
-            if gang is not asker.gang and allowed(gang):
+            if may_disturb(session, asker.gang, gang, why):
                 pieces = seat_pieces(session, gang)
                 found += pieces if asker.queue_full else helpful(pieces, asker.needs)
         return found
@@ -174,11 +169,11 @@ class Recall(Evicting):
 
     def worthwhile(self, gang: GangView) -> bool:
         """Return True for a gang whose spares are lent."""
-        return gang.started and any(_borrows(victim, gang) for victim in self.running) if seats_of(gang) else False
+        return gang.started and any(borrows(victim, gang) for victim in self.running) if seats_of(gang) else False
 
     def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
         """Return pieces of the borrowers, the cheapest first."""
-        return by_cost(self.victims_of(session, asker, lambda victim: _borrows(victim, asker.gang)), session.now)
+        return by_cost(self.victims_of(session, asker, "recall"), session.now)
 
     def reason(self, gang: GangView, _found: Sequence[EvictableUnit]) -> Reason:
         """Return the reason for the owners of the victims."""
@@ -198,19 +193,4 @@ class Recall(Evicting):
 def _reclaimable(action: Evicting, session: Session, asker: Asker) -> list[EvictableUnit]:
     """Return pieces of other queues, first from the queue that is furthest over its share."""
     session.hooks.on_job_solution_start.call(asker.gang)
-
-    def reclaimable(victim: GangView) -> bool:
-        return _gives(session, asker.gang, victim) and session.hooks.reclaim_victim_filter.call(asker.gang, victim)
-
-    return across_queues(session, action.victims_of(session, asker, reclaimable))
-
-
-def _gives(session: Session, gang: GangView, victim: GangView) -> bool:
-    """Return True for a gang of another queue that is reclaimable."""
-    queue = session.snapshot.queues.get(victim.queue)
-    return victim.queue != gang.queue and queue is not None and queue.spec.reclaimable is not False
-
-
-def _borrows(victim: GangView, lender: GangView) -> bool:
-    """Return True for a gang that runs on spares of this one."""
-    return any(loan.lender == lender.uid for loan in loans_of(victim))
+    return across_queues(session, action.victims_of(session, asker, "reclaim"))

@@ -1,13 +1,13 @@
 """The common part of preempt, reclaim and consolidate: eviction of victims for gangs that found no room.
 
 A few gangs of each queue are tried per cycle, the first one and others in their turn. A gang without a solution is not
-tried again before something that concerns it has changed, nor is another of its shape (`attempts`). A solution is decided as a whole: a placement for the gang,
-whose members wait gated until the room is free, and the evictions. The placement is written first, so that another
-planner would continue with it.
+tried again before something that concerns it has changed, nor is another of its shape (`attempts`). A solution is
+decided as a whole: a placement for the gang, whose members wait gated until the room is free, and the evictions. The
+placement is written first, so that another planner would continue with it.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -33,7 +33,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.state.gangphase import GangPhase
 from extender.planner.state.gangs import GangView
-from extender.planner.state.spareseats import loans_of
+from extender.planner.victims.disturb import Why, ignores_marks, may_disturb
 from extender.planner.victims.notices import latest_end, notices_for
 from extender.planner.victims.pieces import (
     Catalogue,
@@ -223,15 +223,15 @@ class Evicting:
 
     # -- one gang ---------------------------------------------------------------------------------------------------
 
-    def victims_of(self, session: Session, asker: Asker, allowed: Callable[[GangView], bool]) -> list[EvictableUnit]:
+    def victims_of(self, session: Session, asker: Asker, why: Why) -> list[EvictableUnit]:
         """Return the pieces, of gangs that may be evicted, whose eviction would help the gang that asks."""
         found: list[EvictableUnit] = []
         leaving = leaving_pods(session)
         useful = None if asker.queue_full else np.logical_or.reduce([need.usable for need in asker.needs])
         for gang in self.running:
-            if gang is asker.gang or (loans_of(gang) and not self.borrowers) or not allowed(gang):
+            if not may_disturb(session, asker.gang, gang, why):
                 continue
-            pieces = self._catalogue.of(session, gang, useful)
+            pieces = self._catalogue.of(session, gang, useful, anyway=ignores_marks(session, gang, why))
             if leaving and any(pod.uid in leaving for piece in pieces for pod in piece.pods):
                 continue
             if self.takes_seats:

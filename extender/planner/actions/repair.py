@@ -34,6 +34,7 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.statement import Statement, undone
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
+from extender.planner.victims.disturb import may_disturb
 from extender.planner.victims.notices import latest_end, notices_for
 from muster.api import names
 from muster.api.kubernetes.core import PODS
@@ -235,7 +236,8 @@ def _place(
     with undone(statement), seats_returned(session, gang), room.free():
         statement.evict(gang, leaving)
         fits = moved(session, statement, gang, coming)
-        for other in () if fits else borrowers_of(session, gang):
+        borrowing = [] if fits else borrowers_of(session, gang)
+        for other in [each for each in borrowing if may_disturb(session, gang, each, "repair")]:
             pods = [pod for pod in other.pods if pod.uses_node]
             statement.evict(other, pods)
             borrowers += [(other, pod) for pod in pods]

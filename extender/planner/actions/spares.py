@@ -213,9 +213,8 @@ def own_room(session: Session, gang: GangView) -> SpareSlots:
 
 def lendable_room(session: Session, gang: GangView) -> SpareSlots:
     """Return the spares on which a gang that borrows may run until they are needed; none if it may not be evicted."""
-    return SpareSlots(
-        session, (each for each in session.snapshot.gangs if each is not gang) if gang.preemptable else ()
-    )
+    leaves = session.snapshot.guards.can_be_taken_back(gang)
+    return SpareSlots(session, (each for each in session.snapshot.gangs if each is not gang) if leaves else ())
 
 
 @contextmanager

@@ -33,7 +33,7 @@ class Allocations:
     used: Amounts
     allocated: Amounts
     fixed: Amounts
-    """The part of `allocated` of gangs that are not preemptable."""
+    """The part of `allocated` of gangs that cannot be taken back (`state.guards`)."""
     request: Amounts
     left: frozenset[tuple[str, str]] = frozenset()
     """Pairs of claim and queue: all pods of the queue that use the claim are to be evicted."""
@@ -185,7 +185,8 @@ class Accounts:
         for row, amounts in awaited:
             allocated[row] -= amounts
         self._follow(snapshot)
-        held = {gang.key: gang for gang in snapshot.gangs if not gang.preemptable and gang.key in snapshot.gang_use}
+        using = (gang for gang in snapshot.gangs if gang.key in snapshot.gang_use)
+        held = {gang.key: gang for gang in using if not snapshot.guards.can_be_taken_back(gang)}
         for gang in held.values():
             fixed[tree.row(gang.queue)] += snapshot.used_by(gang)
         for claim in snapshot.limited.claims.several:

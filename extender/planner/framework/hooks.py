@@ -103,6 +103,12 @@ class StandingForReclaim(Protocol):
     def __call__(self, gang: GangView, amounts: Amounts, /) -> ReclaimStanding | None: ...
 
 
+class HoldsOverQuota(Protocol):
+    """True if it does; None without an opinion."""
+
+    def __call__(self, victim: GangView, /) -> bool | None: ...
+
+
 class VictimFilter(Protocol):
     """False if `victim` must not lose a pod for `gang`."""
 
@@ -237,6 +243,8 @@ class Hooks:
         rules.first_registered, "whether a gang's queue may reclaim these amounts from others")
     reclaim_standing: Hook[StandingForReclaim] = _hook(
         rules.first_registered, "which queues use more than their share; asked if a gang found nothing to reclaim")
+    holds_over_quota: Hook[HoldsOverQuota] = _hook(
+        rules.first_registered, "whether a gang that must not be evicted has more than its queue deserves")
     on_job_solution_start: Hook[OnGang] = _hook(
         rules.call_all, "the search for victims of other queues begins for a gang")
     reclaim_victim_filter: Hook[VictimFilter] = _hook(

@@ -1,7 +1,7 @@
 """Trials as data: the entries of a statement's log, and the scenarios of victim searches, which plugins judge."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
@@ -92,3 +92,7 @@ class Scenario:
     requested: Amounts
     chunks: tuple[Chunk, ...]
     """In the order in which they were taken."""
+
+    def only(self, chunks: Sequence[Chunk]) -> "Scenario":
+        """Return it with these of its chunks alone."""
+        return replace(self, chunks=tuple(chunks))

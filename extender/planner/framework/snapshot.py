@@ -14,6 +14,7 @@ from extender.planner.state.amounts import Amounts, row_along, sum_along
 from extender.planner.state.devices import Devices
 from extender.planner.state.gangphase import GangPhase, once_whole
 from extender.planner.state.gangs import GangView
+from extender.planner.state.guards import Guards
 from extender.planner.state.nodes import taken_on
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.podcounts import Counts
@@ -52,6 +53,8 @@ class Snapshot:
     quotas: dict[str, list[ResourceQuota]]
     """Namespace → its ResourceQuotas; namespaces without any are left out."""
     disruption_budgets: list[PodDisruptionBudget]
+    guards: Guards
+    """The same, by the pods that they count."""
     leaving: dict[str, PodRecord]
     """By UID, the pods that are being deleted and still use a node; victim searches add those that they choose."""
     awaited: dict[str, PodRecord]
@@ -197,6 +200,7 @@ def take(state: PlannerState) -> Snapshot:
         barred=barred_gangs(state, gangs),
         quotas={namespace: list(quotas.values()) for namespace, quotas in state.quotas.items()},
         disruption_budgets=list(state.disruption_budgets.values()),
+        guards=Guards(state.disruption_budgets.values()),
         leaving=dict(state.pod_table.leaving),
         awaited=_awaited(state, gangs),
         told=dict(state.pod_table.told),

@@ -4,8 +4,10 @@ The arithmetic is in `planner.fairshare`. Demands are added up again only for ga
 only when queues change, and fair shares are divided at the first question.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, ClassVar, cast
 
@@ -92,6 +94,7 @@ class Proportion(PlainPlugin):
         session.hooks.reclaim_standing.add(shares.reclaim_standing)
         session.hooks.reclaim_victim_filter.add(shares.reclaimable)
         session.hooks.reclaim_scenario_validator.add(shares.reclaim_agreed)
+        session.hooks.holds_over_quota.add(lambda gang: gang.key in shares.beyond_quota)
         session.hooks.get_queue_allocated_resources.add(
             lambda queue: shares.allocations.allocated[shares.row(queue)].copy()
         )
@@ -220,17 +223,41 @@ class QueueShares:
         return {resource: values[row] for resource, row in self._resources if values[row]}
 
     def over_quota(self, gang: GangView, amounts: Amounts) -> QueueRefusal | None:
-        """Return the refusal of a queue that a non-preemptible gang would take above its deserved amounts."""
-        if gang.preemptable or not self.tree.quoted.any():
+        """Return the refusal of a queue that would exceed what it deserves by a gang that cannot be taken back."""
+        if not self.tree.quoted.any() or not self._fixed(gang):
             return None
         axis, new = self._session.snapshot.axis, self._new_claims(gang)
         over = over_quota(self.allocations, axis, self.row(gang.queue), amounts, new)
         return refusal(over, gang.creator) if over else None
 
+    def _fixed(self, gang: GangView) -> bool:
+        """Return True for a gang that cannot be taken back, and so may have no more than its queue deserves."""
+        return not self._session.snapshot.guards.can_be_taken_back(gang)
+
+    @cached_property
+    def beyond_quota(self) -> frozenset[str]:
+        """Gangs that cannot be taken back and, with those that started before them, have more than a queue deserves.
+
+        They were marked after their start, or their queue deserves less by now.
+        """
+        fixed, quota, snapshot = self.allocations.fixed, self.tree.quota, self._session.snapshot
+        over = {row: quota[row].copy() for row in range(1, len(fixed)) if bool((fixed[row] > quota[row]).any())}
+        if not over or not self.tree.quoted.any():
+            return frozenset()
+        beyond = set[str]()
+        held = [gang for gang in snapshot.gangs if gang.key in snapshot.gang_use and self._fixed(gang)]
+        for gang in sorted(held, key=lambda gang: (gang.started_s or math.inf, gang.arrival)):
+            amounts = snapshot.used_by(gang)
+            for row in over.keys() & set(self.tree.chains[self.row(gang.queue)]):
+                over[row] -= amounts
+                if bool((over[row] < 0)[amounts > 0].any()):
+                    beyond.add(gang.key)
+        return frozenset(beyond)
+
     def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
         """Return True if the gang's queue would stay within its share; keeps the amounts before any trial."""
         rules = self._rules_now()
-        if not rules.may_start(self.row(gang.queue), amounts, fixed=not gang.preemptable):
+        if not rules.may_start(self.row(gang.queue), amounts, fixed=self._fixed(gang)):
             return False
         self._rules = replace(rules, allocated=rules.allocated.copy(), fixed=rules.fixed.copy())
         return True
@@ -250,21 +277,21 @@ class QueueShares:
         """Return True if the victim's queue, and those above it up to the common one, are reclaimable."""
         other = self.row(victim.queue)
         gains, loses = self.tree.fork(self.row(gang.queue), other)
-        if gains == loses or not victim.preemptable:
+        if gains == loses:
             return False
         chain = self.tree.chains[other]
         return all(self.tree.reclaimable[row] for row in chain[: chain.index(loses) + 1])
 
     def reclaim_agreed(self, scenario: Scenario) -> bool:
         """Return True if the rules of reclaiming allow it by the amounts before the trial; moves are no loss."""
-        if self._rules is None:
-            return False
         losses = [Loss(self.row(chunk.gang.queue), chunk.amounts) for chunk in scenario.chunks if not chunk.moved]
+        if self._rules is None or not losses:
+            return not losses
         return self._rules.validate(
             self.row(scenario.gang.queue),
             scenario.requested,
             losses,
-            fixed=not scenario.gang.preemptable,
+            fixed=self._fixed(scenario.gang),
             strict=self._plugin.rounding == "kai",
         )
 
@@ -282,7 +309,7 @@ class QueueShares:
 
     def _place(self, gang: GangView, amounts: Amounts, sign: int, charge: Vector, claim: Sharing | None = None) -> None:
         """Change the amounts of the gang's queues, and by `charge` what counts against their limits."""
-        self.allocations.place(self.row(gang.queue), amounts, sign, fixed=not gang.preemptable, others=claim)
+        self.allocations.place(self.row(gang.queue), amounts, sign, fixed=self._fixed(gang), others=claim)
         self.limited.place(gang.queue, gang.creator, charge, claim=claim.claim if claim else "")
 
     def _new_claims(self, gang: GangView) -> list[Sharing]:
@@ -293,6 +320,6 @@ class QueueShares:
     def _sharing(self, claim: SharedClaim, queue: str) -> Sharing:
         """Return the uses of a claim by other queues."""
         uses = {name: use for name, use in self.limited.claims.uses.get(claim.key, {}).items() if name != queue}
-        held = {gang for _, gang, _ in uses.values() if (known := self._session.gang(gang)) and not known.preemptable}
+        held = {gang for _, gang, _ in uses.values() if (known := self._session.gang(gang)) and self._fixed(known)}
         devices = amounts_of_claims(self._session.snapshot, [claim])
         return sharing_of(self.tree, claim.key, uses, devices, self.allocations.left, held)

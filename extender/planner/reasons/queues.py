@@ -47,7 +47,7 @@ _REFUSALS = {
     "gangs of the queue end, or raise its capability",
     GUARANTEED: "queue {queue} has {limit}, of which {used} are used or guaranteed to other queues: "
     "{asked} more do not fit; wait until gangs end, or lower a guarantee",
-    OVER_DESERVED: "queue {queue} deserves {limit}, of which gangs that are not preemptable use {used}: {asked} more "
+    OVER_DESERVED: "queue {queue} deserves {limit}, of which gangs that may not be evicted use {used}: {asked} more "
     "do not fit; make the gang preemptable, or raise what is deserved",
 }
 

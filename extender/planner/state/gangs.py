@@ -48,9 +48,13 @@ class GangView:
     """False for a PriorityClass with the preemptionPolicy Never: no pods are evicted for the gang."""
     restarts_whole: bool = False
     """True if its Volcano Job restarts as a whole when one of its pods is evicted."""
+    retry_spent: bool = False
+    """True if that uses up one of the few restarts that the Job has."""
     compared: bool = field(default=True, init=False)
     """False while its demands on other pods are still compared with them (`state.comparisons`): it is not placed."""
     phase: GangPhase = field(init=False)
+    guarded: tuple[object, bool] | None = field(default=None, init=False, compare=False)
+    """Whether a PodDisruptionBudget counts a pod of it, and the budgets for which that holds (`state.guards`)."""
 
     def __post_init__(self) -> None:
         alive, counts = any(pod_set.alive for pod_set in self.pod_sets), self._taken_by_set
@@ -98,6 +102,11 @@ class GangView:
     def preemptable(self) -> bool:
         """True if neither its PodGroup nor a pod of it forbids its eviction for other gangs."""
         return preemptable(self.group.metadata) and all(pod.preemptable for pod in self.pods)
+
+    @cached_property
+    def spends_retries(self) -> bool:
+        """True if its owner counts an eviction as a failure, of which it allows few."""
+        return self.retry_spent or any(pod.spends_retries for pod in self.pods)
 
     @cached_property
     def said(self) -> dict[str, str]:

@@ -17,7 +17,7 @@ from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import give_slots, pod_sets_of
 from extender.planner.state.podtable import PodTable
-from extender.planner.state.templates import Template, Templates, planned_job, restarts_whole
+from extender.planner.state.templates import Template, Templates, planned_job, restarts_whole, spends_retries
 from muster.api.kubernetes.core import PriorityClass
 from muster.api.kubernetes.meta import Object, OwnerReference
 from muster.api.limits import EPOCH, PODS, TASKS, LimitError, whole_number
@@ -156,7 +156,7 @@ class GangTable:
         uid = job.metadata.uid
         planned = planned_job(new) if new is not None else None
         known = put(self.jobs, uid, planned)
-        if planned is not None and known is not None and known.spec == planned.spec:
+        if planned is not None and known is not None and _said(known) == _said(planned):
             return None
         self._templates.forget(job)
         return self.of_job(job)
@@ -230,7 +230,24 @@ class GangTable:
         templates = self._templates.of(job) if job else ()
         priority, preempts = self.priorities.of_gang(group.spec.priority_class_name, pods, templates)
         whole = job is not None and restarts_whole(job)
-        return GangView(key, group, priority, sets, pods, placement, arrival, preempts=preempts, restarts_whole=whole)
+        spent = whole and job is not None and spends_retries(job)
+        return GangView(
+            key,
+            group,
+            priority,
+            sets,
+            pods,
+            placement,
+            arrival,
+            preempts=preempts,
+            restarts_whole=whole,
+            retry_spent=spent,
+        )
+
+
+def _said(job: Job) -> tuple[object, object]:
+    """Return the parts of a Job that its gang depends on."""
+    return job.spec, job.metadata.annotations
 
 
 def _take_in(table: dict[str, T], old: T | None, new: T | None) -> str | None:

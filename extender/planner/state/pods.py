@@ -92,6 +92,8 @@ class PodRecord(Struct, eq=False, gc=False):
     queue: str
     """The queue that it names; that of its gang counts first."""
     preemptable: bool
+    spends_retries: bool
+    """Its eviction counts towards the backoffLimit of its Job of Kubernetes, unlike that of pods that never restart."""
     runtime: Runtime
     claims: tuple[ClaimRef, ...]
     extended_claim: str
@@ -192,6 +194,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         evictable_by_us=names.SAFE_TO_EVICT in annotations,
         queue=own_queue(meta),
         preemptable=preemptable(meta),
+        spends_retries=spec.restart_policy == "OnFailure" and _of_batch_job(meta),
         runtime=runtime_of(annotations, spec.active_deadline_seconds),
         claims=claim_refs(spec, meta.namespace, pod),
         extended_claim=extended_claim(pod),
@@ -228,6 +231,12 @@ def _failed(pod: Pod) -> bool:
 def preemptable(meta: ObjectMeta) -> bool:
     """Return True unless a pod or PodGroup forbids its eviction for other gangs."""
     return "false" not in {meta.labels.get(names.PREEMPTABLE), meta.annotations.get(names.PREEMPTABLE)}
+
+
+def _of_batch_job(meta: ObjectMeta) -> bool:
+    """Return True for a pod of a Job of Kubernetes."""
+    owner = meta.controller
+    return owner is not None and owner.kind == "Job" and owner.api_version.startswith("batch/")
 
 
 def of_the_system(namespace: str, priority_class: str) -> bool:

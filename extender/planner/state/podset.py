@@ -73,6 +73,8 @@ class PodSetView:
     runtime: Runtime = UNKNOWN
     topology: PodTopology | None = None
     """Nearness that the template asks for; see `planner.topology.requests`."""
+    labels: dict[str, str] | None = None
+    """Labels of the template; None without one."""
     mixed: bool = False
     """Some waiting pods are of another class than the set, e.g. because each has a claim of its own."""
 
@@ -164,7 +166,7 @@ def _job_sets(group: PodGroup, job: Job, templates: Templates) -> dict[str, PodS
         minimum = min(group.spec.min_task_member.get(task.name, 0), slots)
         sets[task.name] = PodSetView(task.name, template.cls, slots, minimum, template=True)
         sets[task.name].runtime, sets[task.name].topology = template.runtime, template.topology
-        sets[task.name].born_gated = bool(template.other_gates)
+        sets[task.name].born_gated, sets[task.name].labels = bool(template.other_gates), template.labels
     for policy in group.spec.sub_group_policy:
         if policy.name in sets:
             sets[policy.name].unit = policy.sub_group_size or 1

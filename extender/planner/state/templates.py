@@ -20,11 +20,12 @@ from muster.api.muster.gang import other_gates
 from muster.api.volcano.batch import Job, TaskSpec
 from muster.resources import topology
 from muster.resources.planned import planned_template
-from muster.resources.runtime import UNKNOWN, Runtime, runtime_of
+from muster.resources.runtime import UNKNOWN, Runtime, restart_budget, runtime_of
 from muster.resources.topology import PodTopology
 from muster.volcano.manifests import claim_names
 from muster.volcano.plugins import registry
 from muster.volcano.pods import task_labels
+from muster.volcano.tasks import EVICTIONS, max_retry
 from muster.workloads.table import PART_LABELS
 
 UNREADABLE = "unreadable"
@@ -151,6 +152,14 @@ def restarts_whole(job: Job) -> bool:
     """Return True if a policy of the Job restarts all of it when a pod is evicted, as that of a TrainJob's Job does."""
     policies = (policy for policy in job.spec.policies if policy.action == "RestartJob")
     return any({policy.event, *policy.events} & {"PodEvicted", "*"} for policy in policies)
+
+
+def spends_retries(job: Job) -> bool:
+    """Return True if a restart after an eviction uses up one of the Job's few: it has no budget of its own for others.
+
+    A TrainJob's Job that is not restarted when it fails has so many that evictions do not matter.
+    """
+    return restart_budget(job.metadata.annotations) is None and max_retry(job.spec) < EVICTIONS
 
 
 def _planned_or_reason(template: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ lent are none: their borrower is evicted for their lender alone. A gang that lea
 that they are pieces before its rest.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
@@ -20,15 +20,12 @@ from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
+from extender.planner.state.guards import own_allowance
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
-from extender.planner.state.queries import requirements
 from extender.planner.state.spareseats import Seat, seats_of
 from extender.planner.topology.requests import Units
-from muster.api.limits import whole_number
 from muster.api.muster.placement import Loan, SpareSeats
-from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
-from muster.resources.labels import Requirements
 
 Mask = NDArray[np.bool_]
 """Nodes, bool of shape (nodes,)."""
@@ -38,17 +35,11 @@ class DisruptionBudgets:
     """The evictions that the PodDisruptionBudgets of one session still allow."""
 
     def __init__(self, snapshot: Snapshot) -> None:
-        self._by_namespace: defaultdict[str, list[tuple[Requirements, str]]] = defaultdict(list)
-        """The selector and the key of each budget."""
-        self._left: Counter[str] = Counter()
-        for budget in snapshot.disruption_budgets:
-            if budget.spec.selector is not None:
-                key = budget.metadata.key
-                self._by_namespace[budget.metadata.namespace].append((requirements(budget.spec.selector), key))
-                self._left[key] = budget.allowed
+        self._guards = snapshot.guards
+        self._left = Counter({each.metadata.key: each.allowed for each in snapshot.disruption_budgets})
 
     def __bool__(self) -> bool:
-        return bool(self._by_namespace)
+        return bool(self._guards)
 
     def counted(self, pod: PodRecord) -> bool:
         """Return True if a budget counts this pod."""
@@ -73,11 +64,7 @@ class DisruptionBudgets:
             self._left.subtract(self._of(pod))
 
     def _of(self, pod: PodRecord) -> list[str]:
-        return [
-            key
-            for wanted, key in self._by_namespace.get(pod.namespace, ())
-            if all(requirement.holds(pod.labels) for requirement in wanted)
-        ]
+        return [budget.metadata.key for budget in self._guards.of(pod.namespace, pod.labels)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,14 +90,14 @@ class EvictableUnit:
 
 
 def pieces_of(
-    snapshot: Snapshot, gang: GangView, within: Units, useful: frozenset[str] = frozenset()
+    snapshot: Snapshot, gang: GangView, within: Units, useful: frozenset[str] = frozenset(), *, anyway: bool = False
 ) -> list[EvictableUnit]:
     """Return the pieces of a gang, pods above the minimum first and the rest last; none during an active placement.
 
     Where any members may go, those on the nodes in `useful` are the ones above the minimum. Independent pods are pieces
-    of one pod each, without a rest.
+    of one pod each, without a rest. With `anyway` the gang's marks and its own budget do not count.
     """
-    if gang.active or not gang.preemptable:
+    if gang.active or not (gang.preemptable or anyway):
         return []
     alive = [pod for pod in gang.pods if pod.alive and pod.slot is not None]
     if not alive or any(pod.system for pod in alive):
@@ -120,7 +107,7 @@ def pieces_of(
     pieces = [_piece(snapshot, gang, unit, rest=False) for unit in extras]
     if rest := [pod for pod in alive if pod.uid not in gone]:
         pieces.append(_piece(snapshot, gang, rest, rest=True))
-    return _within_budget(gang, len(alive), pieces)
+    return pieces if anyway else _within_budget(gang, len(alive), pieces)
 
 
 def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: frozenset[str]) -> list[list[PodRecord]]:
@@ -152,27 +139,11 @@ def _extras(gang: GangView, within: Units, alive: list[PodRecord], useful: froze
 
 def _within_budget(gang: GangView, alive: int, pieces: list[EvictableUnit]) -> list[EvictableUnit]:
     """Return as many of the pieces, from the first on, as the gang's own budget (annotations jdb-*) allows."""
-    annotations = gang.group.metadata.annotations
-    if JDB_MIN_AVAILABLE in annotations:
-        most = alive - _number(annotations[JDB_MIN_AVAILABLE], gang, up=True)
-    elif JDB_MAX_UNAVAILABLE in annotations:
-        size = sum(pod_set.replicas for pod_set in gang.pod_sets)
-        most = _number(annotations[JDB_MAX_UNAVAILABLE], gang, up=False) - max(0, size - gang.taken)
-    else:
+    most = own_allowance(gang, alive)
+    if most is None:
         return pieces
     pods = accumulate(len(piece.pods) for piece in pieces)
     return [piece for piece, total in zip(pieces, pods, strict=True) if total <= most]
-
-
-def _number(text: str, gang: GangView, *, up: bool) -> int:
-    """Return a number of pods, or a percentage of the gang's; an unreadable one protects every pod."""
-    size = sum(pod_set.replicas for pod_set in gang.pod_sets)
-    number = whole_number(text.removesuffix("%"))
-    if number is None:
-        return size if up else 0
-    if text.endswith("%"):
-        return -(-size * number // 100) if up else size * number // 100
-    return number
 
 
 def _piece(snapshot: Snapshot, gang: GangView, pods: list[PodRecord], *, rest: bool) -> EvictableUnit:
@@ -194,8 +165,12 @@ class Catalogue:
 
     _known: dict[str, tuple[GangView, object, object, list[EvictableUnit]]] = field(default_factory=dict)
 
-    def of(self, session: Session, gang: GangView, useful: Mask | None = None) -> list[EvictableUnit]:
+    def of(
+        self, session: Session, gang: GangView, useful: Mask | None = None, *, anyway: bool = False
+    ) -> list[EvictableUnit]:
         """Return the pieces of a gang; where any members may go, those on the `useful` nodes first."""
+        if anyway:
+            return pieces_of(session.snapshot, gang, session.ask(gang).units, anyway=True)
         pieces = self._usual(session, gang)
         tied = gang.framework or session.ask(gang).units.united
         if useful is None or tied or not pieces or pieces[-1] is pieces[0]:

@@ -43,6 +43,8 @@ class PodDisruptionBudgetSpec(Wire):
 
     selector: meta.LabelSelector | None = None
     """Null means no pod, and empty every pod of the namespace."""
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
 
 
 class PodDisruptionBudgetStatus(Wire):
@@ -57,6 +59,11 @@ class PodDisruptionBudget(meta.Object):
 
     spec: PodDisruptionBudgetSpec = field(default_factory=PodDisruptionBudgetSpec)
     status: PodDisruptionBudgetStatus = field(default_factory=PodDisruptionBudgetStatus)
+
+    @property
+    def keeps_pods(self) -> bool:
+        """True unless its spec allows at any time that all its pods are evicted."""
+        return self.spec.min_available not in {0, "0%"} and self.spec.max_unavailable != "100%"
 
     @property
     def allowed(self) -> int:

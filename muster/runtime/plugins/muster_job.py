@@ -18,7 +18,7 @@ from muster.runtime.plugins.pod_groups import together
 from muster.runtime.plugins.shared import errors_of
 from muster.runtime.settings import ELASTIC, NETWORK_POLICY, Settings
 from muster.runtime.template import planned
-from muster.volcano.tasks import pod_hosts
+from muster.volcano.tasks import EVICTIONS, pod_hosts
 from muster.workloads.adapter import annotation
 from muster.workloads.jobset import COORDINATOR, JOB_INDEX, JOBSET_NAME, REPLICATED_JOB
 
@@ -26,8 +26,6 @@ JSON = dict[str, Any]
 MAX_LABEL = 63
 """Characters that the value of a label may have."""
 _NO_POLICY = "--disable-network-policy"
-EVICTIONS = 1_000
-"""maxRetry of a gang that is not restarted when it fails: in effect no limit for its evictions."""
 
 
 class MusterJob:

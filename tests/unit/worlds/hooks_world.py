@@ -26,6 +26,7 @@ from extender.planner.framework.registry import PlainPlugin
 from extender.planner.framework.session import Session
 from extender.verbs.bind import Bind
 from extender.writes import WriteContext
+from muster.api.names import PREEMPTABLE
 from muster.api.volcano.scheduling import SubGroupPolicy
 
 HALF = {"nvidia.com/gpu": 4}
@@ -152,12 +153,17 @@ def reclaimed(third: Third) -> set[str]:
     return {name.partition("-")[0] for name in victims(_reclaiming(third))}
 
 
+def reclaimed_marked(third: Third) -> set[str]:
+    """The same if both gangs are marked, so that they are never evicted."""
+    return {name.partition("-")[0] for name in victims(_reclaiming(third, marked=True))}
+
+
 def told_of_reclaim(third: Third) -> str:
     """What the gang is told besides for which nothing is reclaimed."""
     return str(only(_reclaiming(third), decisions.Unschedulable).message).partition("needed; ")[2]
 
 
-def _reclaiming(third: Third) -> Session:
+def _reclaiming(third: Third, *, marked: bool = False) -> Session:
     world = Cluster(2)
     world.plugins.insert(0, third)
     world.actions = [Reclaim()]
@@ -166,7 +172,8 @@ def _reclaiming(third: Third) -> Session:
         if name == "c":
             world.asks("c", 1, queue="c", priority_class="low")
         else:
-            world.runs(name, 1, first=number, queue=name)
+            key = world.runs(name, 1, first=number, queue=name)
+            world.annotate(key, PREEMPTABLE, str(not marked).lower())
     return world.cycle()
 
 

@@ -42,24 +42,41 @@ KEEPS: dict[str, Any] = {"reclaimable": False}
 @pytest.mark.parametrize(("deserved", "spec", "running", "pods", "why"), [
     pytest.param((16, 24), {}, "aabb", 1, reasons.queues.NOBODY_ABOVE, id="nobody has more than it deserves"),
     pytest.param((16, 16), KEEPS, "aaaa", 1, reasons.queues.OF_OTHERS, id="the queue that has more is not reclaimable"),
-    pytest.param((16, 16), {}, "AAAA", 1, reasons.queues.OF_OTHERS, id="its gangs are not preemptable"),
     pytest.param((24, 16), {}, "aaaa", 2, reasons.queues.NOT_ENOUGH, id="more would have to go, for both pods"),
 ])  # fmt: skip
 def test_why_nothing_comes_back(
     deserved: tuple[int, int], spec: dict[str, Any], running: str, pods: int, why: object
 ) -> None:
-    """The gang waits, and is told so in every cycle; gangs of A may not be preempted."""
+    """The gang waits, and is told so in every cycle."""
     world: Any = deserving(4, Reclaim(), a=deserved[0], b=deserved[1])
     world.queue("a", deserved={GPU: deserved[0]}, **spec)
     for number, queue in enumerate(running):
-        key = world.runs(f"g{number}", 1, first=number, queue=queue.lower())
-        if queue == "A":
-            world.annotate(key, "volcano.sh/preemptable", "false")
+        world.runs(f"g{number}", 1, first=number, queue=queue)
     asker = world.asks("mine", pods, queue="b", priority_class="low")
     for _ in range(2):
         session = world.cycle()
         assert not victims(session)
         assert message(session, asker).endswith(str(why))
+
+
+MARKS = [
+    ("volcano.sh/preemptable", "false"), ("volcano.sh/jdb-min-available", "100%"),
+    ("volcano.sh/jdb-min-available", "all"), ("volcano.sh/jdb-max-unavailable", "0"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), MARKS)
+def test_a_mark_that_comes_after_the_start_keeps_only_what_is_deserved(name: str, value: str) -> None:
+    """Of four gangs two are within it: those that started first, whatever their priority."""
+    world = deserving(4, Reclaim(), a=16, b=16)
+    for number in range(4):
+        key = world.runs(f"g{number}", 1, first=number, queue="a", priority_class="low" if number < 2 else "high")
+        world.started(key, 1000 - number)
+        world.annotate(key, name, value)
+    for number in range(3):
+        world.asks(f"mine{number}", 1, queue="b", priority_class="low")
+    gone = victims(world.cycle()) | victims(world.cycle())
+    assert gone == {"g2-worker-0", "g3-worker-0"}
 
 
 def test_who_is_protected_for_now_is_the_reason() -> None:

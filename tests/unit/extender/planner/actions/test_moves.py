@@ -1,6 +1,7 @@
 """Consolidation: as few gangs as possible move, whatever their age, and also between the GPUs of one node."""
 
 from itertools import permutations, product
+from typing import Any
 
 import pytest
 from extender_world import of
@@ -14,6 +15,12 @@ from extender.planner.actions.allocate import Allocate
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.framework.decisions import MakeRoom, Place, RoomIsThere
 from extender.planner.ledger import EntryKind
+from extender.planner.plugins.protection import Conformance, MinRuntime
+from muster.api import names
+from muster.api.kubernetes.core import PriorityClass
+from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
+
+GPU = "nvidia.com/gpu"
 
 
 def cluster(nodes: int, gpus: int) -> Cluster:
@@ -40,6 +47,111 @@ def test_one_moves_where_one_is_enough(ages: tuple[float, ...]) -> None:
     session = world.cycle()
     assert {place.gang.key for place in of(session, Place)} == {"ns/one", asker}
     assert victims(session) == {"one-worker-0"}
+
+
+def fragmented(**of_one: Any) -> Cluster:
+    """3 of 4 GPUs are used on each of two nodes: `ns/one`, of these arguments, has to move for a gang of 2."""
+    world = cluster(2, 4).queue("firm", reclaimable=False).queue("other")
+    world.plugins += [Conformance({})]
+    for name, gpus, node in (("three", 3, 0), ("two", 2, 1)):
+        run(world, name, gpus, node)
+    key = world.gang("one", {"worker": (1, {GPU: 1})}, **{"phase": "Running", "priority_class": "low"} | of_one)
+    world.pod(key, "worker", 0, {GPU: 1}, node="node-1", phase="Running")
+    world.started(key, 100)
+    return world
+
+
+def one_moves(world: Cluster, **asker: Any) -> bool:
+    """Whether `ns/one` moves for a gang of 2 GPUs; without it the two others would have to."""
+    world.asks("asker", 1, gpus=2, **{"priority_class": "low"} | asker)
+    return "one-worker-0" in victims(world.cycle())
+
+
+SYSTEM = {"priority_class": "system-node-critical"}
+
+
+@pytest.mark.parametrize(("of_one", "asker", "moves"), [
+    pytest.param({}, {}, True, id="nothing protects it"),
+    pytest.param({"priority_class": "high"}, {}, False, id="its higher priority"),
+    pytest.param({"priority_class": "high"}, {"priority_class": "high"}, True, id="no higher priority"),
+    pytest.param({"priority_class": "system-node-critical"}, SYSTEM, False, id="the cluster needs it"),
+    pytest.param({"queue": "other"}, {}, True, id="another queue"),
+    pytest.param({"queue": "firm"}, {}, False, id="another queue that is not reclaimable"),
+    pytest.param({"queue": "firm"}, {"queue": "firm"}, True, id="its own queue"),
+])  # fmt: skip
+def test_who_moves_for_whom(of_one: dict[str, Any], asker: dict[str, Any], *, moves: bool) -> None:
+    """The same rules protect gangs from moves as from evictions, and their priority does."""
+    world = fragmented(**{"queue": "default"} | of_one)
+    meta = ObjectMeta(name="system-node-critical", uid="critical")
+    world.state.on_priority_class(None, PriorityClass(metadata=meta, value=2_000_001_000))
+    assert one_moves(world, **asker) is moves
+
+
+@pytest.mark.parametrize(("queue", "time"), [("default", "preempt-min-runtime"), ("other", "reclaim-min-runtime")])
+@pytest.mark.parametrize(("least", "moves"), [("101s", False), ("100s", True)])
+def test_no_gang_moves_in_its_minimum_runtime(queue: str, time: str, least: str, *, moves: bool) -> None:
+    """That of preemption in its queue, and of reclaim between queues."""
+    world = fragmented(queue=queue)
+    world.plugins.append(MinRuntime({}))
+    world.queue(queue, **{time: least})
+    assert one_moves(world) is moves
+
+
+@pytest.mark.parametrize(("budget", "retries", "moves"), [("", 0, False), ("", 1000, True), ("5 in 1h", 0, True)])
+def test_no_move_uses_up_a_restart(budget: str, retries: int, *, moves: bool) -> None:
+    """A Job that restarts whole has three, without a budget for restarts."""
+    world = fragmented()
+    world.restarts_whole("ns/one")
+    world.change(world.job_of("ns/one"), annotations={names.RESTART_BUDGET: budget}, spec={"max_retry": retries})
+    assert one_moves(world) is moves
+
+
+@pytest.mark.parametrize(("version", "policy", "moves"), [
+    ("batch/v1", "OnFailure", False), ("batch/v1", "Never", True), ("batch.volcano.sh/v1alpha1", "OnFailure", True),
+])  # fmt: skip
+def test_no_move_counts_as_a_failure(version: str, policy: str, *, moves: bool) -> None:
+    """A Job of Kubernetes counts evicted pods that may restart towards its backoffLimit."""
+    world = fragmented()
+    uid = world.job_of("ns/one").metadata.uid
+    owner = OwnerReference(api_version=version, kind="Job", name="one", uid=uid, controller=True)
+    pod = world.state.pod_objects["uid-one-worker-0"]
+    world.change(pod, owner_references=[owner], spec={"restart_policy": policy})
+    assert one_moves(world) is moves
+
+
+def moves_again(world: Cluster, number: int) -> bool:
+    """A gang wants the whole node on which `ns/one` is, and another keeps it from the other one; then both end."""
+    here = world.state.pods["uid-one-worker-0"].node
+    there = "node-1" if here == "node-0" else "node-0"
+    firm = world.gang(f"firm{number}", {"worker": (1, {GPU: 1})}, phase="Running")
+    world.annotate(firm, "volcano.sh/preemptable", "false")
+    world.pod(firm, "worker", 0, {GPU: 1}, node=there, phase="Running")
+    asker = world.asks(f"asker{number}", 1, gpus=4, priority_class="low")
+    moves = bool(victims(world.cycle()))
+    if moves:
+        world.state.on_pod(world.state.pod_objects["uid-one-worker-0"], None)
+        world.room_is_there(world.cycle())
+        more = {"pin": there, "epoch": world.state.placements["ns/one"].spec.epoch}
+        world.pod("ns/one", "worker", 0, {GPU: 1}, node=there, phase="Running", **more)
+        world.close(world.cycle())
+    for key in (firm, asker):
+        world.state.on_pod_group(world.state.groups[key], None)
+        if key in world.state.placements:
+            world.state.on_placement(world.state.placements[key], None)
+        world.state.on_pod(world.state.pod_objects[f"uid-{key.removeprefix('ns/')}-worker-0"], None)
+    return moves
+
+
+def test_a_gang_that_was_moved_rests() -> None:
+    """Others come and go as often as they like: it is moved once in ten minutes, and a minute for the move."""
+    world = cluster(2, 4)
+    run(world, "one", 1, 0, 100.0)
+    moved = []
+    for number in range(5):
+        if moves_again(world, number):
+            moved.append(number)
+        world.now += 221
+    assert moved == [0, 3]
 
 
 def test_gangs_move_on_nodes_without_gpus() -> None:

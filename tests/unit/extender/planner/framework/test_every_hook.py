@@ -198,6 +198,9 @@ CASES: dict[str, w.Scenario] = {
     "can_reclaim_resources": w.Scenario(one("can_reclaim_resources", lambda *_: True), w.reclaimed, set(), {"a"}),
     "reclaim_standing": w.Scenario(one("reclaim_standing", lambda *_: ReclaimStanding(owed=True, above=frozenset())),
                                    w.told_of_reclaim, "", str(reasons.queues.OVER_FAIR)),
+    "holds_over_quota": w.Scenario(
+        lambda _: {"can_reclaim_resources": lambda *_: True, "holds_over_quota": lambda victim: name_of(victim) == "a"},
+        w.reclaimed_marked, set(), {"a"}),
     "on_job_solution_start": w.Scenario(announced_only, w.reclaimed, set(), {"a"}),
     "reclaim_victim_filter": w.Scenario(
         lambda _: {"can_reclaim_resources": lambda *_: True,

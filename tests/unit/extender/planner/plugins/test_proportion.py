@@ -9,6 +9,7 @@ from builders import pod
 from extender_world import World, of, waiting
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from queue_world import shared_world as world_of
 
 from extender.planner.framework import decisions
@@ -17,7 +18,8 @@ from extender.planner.plugins.order import GangPlugin, Priority
 from extender.planner.plugins.predicates import Predicates
 from extender.planner.plugins.proportion import Proportion
 from muster.api.kubernetes.core import Taint
-from muster.api.kubernetes.meta import format_time
+from muster.api.kubernetes.meta import LabelSelector, format_time
+from muster.api.kubernetes.quota import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from muster.api.volcano.scheduling import Guarantee, PodGroup, PodGroupSpec
 
 GPU = {"nvidia.com/gpu": 1, "cpu": 1}
@@ -112,15 +114,46 @@ def test_what_is_guaranteed_is_kept() -> None:
     assert placed(world.plan()) == {"kept": 4}
 
 
-def test_what_may_not_be_displaced_stays_within_what_is_deserved() -> None:
-    """What may be displaced can borrow more."""
+def budget(world: World, namespace: str = "ns", **spec: Any) -> None:
+    """A PodDisruptionBudget of all pods of a namespace; it lets some go now."""
+    meta, selector = world.meta("budget", namespace=namespace), LabelSelector(match_labels={"app": "db"})
+    status = PodDisruptionBudgetStatus(disruptions_allowed=9)
+    spec_ = PodDisruptionBudgetSpec(selector=selector, **spec)
+    world.state.on_budget(None, PodDisruptionBudget(metadata=meta, spec=spec_, status=status))
+
+
+@pytest.mark.parametrize(("said", "budgets", "held"), [
+    pytest.param({"volcano.sh/preemptable": "false"}, {}, True, id="not preemptable"),
+    pytest.param({"volcano.sh/jdb-min-available": "100%"}, {}, True, id="all of it is to be available"),
+    pytest.param({"volcano.sh/jdb-min-available": "1"}, {}, True, id="one pod is to be available"),
+    pytest.param({"volcano.sh/jdb-min-available": "9" * 5000}, {}, True, id="a budget that cannot be read"),
+    pytest.param({"volcano.sh/jdb-max-unavailable": "99%"}, {}, True, id="one pod may not be unavailable"),
+    pytest.param({"volcano.sh/jdb-max-unavailable": "100%"}, {}, False, id="all may be unavailable"),
+    pytest.param({"volcano.sh/jdb-min-available": "0"}, {}, False, id="none is to be available"),
+    pytest.param({}, {"min_available": 1}, True, id="a PodDisruptionBudget"),
+    pytest.param({}, {"max_unavailable": 1}, True, id="one that lets pods go one by one"),
+    pytest.param({}, {"max_unavailable": "100%"}, False, id="one that lets all go"),
+    pytest.param({}, {"namespace": "others"}, False, id="one of another namespace"),
+])  # fmt: skip
+@pytest.mark.parametrize("pods", [False, True])
+def test_what_cannot_be_taken_back_is_not_borrowed(
+    said: dict[str, str], budgets: dict[str, Any], *, held: bool, pods: bool
+) -> None:
+    """It stays within what its queue deserves, whether or not its pods exist; what may be evicted can borrow more."""
     world = world_of(1).queue("team", deserved={"nvidia.com/gpu": 2})
-    group = world.state.groups[world.gang("fixed", {"worker": (3, GPU)}, queue="team")]
-    world.change(group, annotations={"volcano.sh/preemptable": "false"})
+    template = {"metadata": {"labels": {"app": "db"}}, "spec": world.pod_spec(GPU)}
+    key = world.gang("fixed", {"worker": (3, GPU)}, queue="team")
+    world.change(world.state.groups[key], annotations=said)
+    task = replace(world.job_of(key).spec.tasks[0], template=template)
+    world.change(world.job_of(key), spec={"tasks": [task]})
+    for rank in range(3 if pods else 0):
+        world.pod(key, "worker", rank, GPU, gated=True, labels={"app": "db"})
+    if budgets:
+        budget(world, **budgets)
     world.gang("loose", {"worker": (3, GPU)}, queue="team")
     session = world.plan()
-    assert waiting(session)["fixed"][0] == "QueueOverDeserved"
-    assert placed(session) == {"team": 3}
+    assert [why for name, (why, _) in waiting(session).items() if name == "fixed"] == ["QueueOverDeserved"] * held
+    assert placed(session) == {"team": 3 if held else 6}
 
 
 def test_a_resource_without_a_quota_does_not_decide_whose_turn_it_is() -> None:

@@ -1,0 +1,88 @@
+"""What keeps pods of a gang from being evicted for others: its marks, its own budget, and PodDisruptionBudgets.
+
+What cannot be taken back may not be borrowed. A gang that may not be evicted as a whole is held to what its queue
+deserves (`fairshare.refusals`), and victim searches count with the same rules (`victims.pieces`).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from extender.planner.state.gangs import GangView
+from extender.planner.state.queries import requirements
+from muster.api.kubernetes.quota import PodDisruptionBudget
+from muster.api.limits import whole_number
+from muster.api.names import JDB_MAX_UNAVAILABLE, JDB_MIN_AVAILABLE
+from muster.resources.labels import Requirements
+
+
+class Guards:
+    """The PodDisruptionBudgets of a snapshot by namespace."""
+
+    def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
+        self._of: defaultdict[str, list[tuple[Requirements, PodDisruptionBudget]]] = defaultdict(list)
+        for budget in budgets:
+            if budget.spec.selector is not None:
+                self._of[budget.metadata.namespace].append((requirements(budget.spec.selector), budget))
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def of(self, namespace: str, labels: dict[str, str]) -> list[PodDisruptionBudget]:
+        """Return the budgets that count a pod with these labels."""
+        return [
+            budget
+            for wanted, budget in self._of.get(namespace, ())
+            if all(requirement.holds(labels) for requirement in wanted)
+        ]
+
+    def can_be_taken_back(self, gang: GangView) -> bool:
+        """Return True if all pods of a gang may be evicted for others, so that it may have what others are due.
+
+        Not so with `preemptable: "false"`, with a budget of its own (jdb-*), and with a PodDisruptionBudget that counts
+        one of its pods, whatever that allows now: pods that come again and wait keep it from allowing more.
+        """
+        if not gang.preemptable or not _lets_all_go(gang):
+            return False
+        namespace = gang.group.metadata.namespace
+        budgets = self._of.get(namespace)
+        if not budgets:
+            return True
+        version = tuple((budget.metadata.uid, budget.metadata.resource_version) for _, budget in budgets)
+        if gang.guarded is None or gang.guarded[0] != version:
+            labels = [*(pod.labels for pod in gang.pods), *(each.labels for each in gang.pod_sets if each.labels)]
+            guarded = any(budget.keeps_pods for each in labels for budget in self.of(namespace, each))
+            gang.guarded = version, guarded
+        return not gang.guarded[1]
+
+
+def own_allowance(gang: GangView, alive: int) -> int | None:
+    """Return how many of its `alive` pods the gang's own budget (annotations jdb-*) lets go; None without one."""
+    said = gang.group.metadata.annotations
+    if JDB_MIN_AVAILABLE in said:
+        return alive - _number(said[JDB_MIN_AVAILABLE], gang, up=True)
+    if JDB_MAX_UNAVAILABLE in said:
+        return _number(said[JDB_MAX_UNAVAILABLE], gang, up=False) - max(0, _size(gang) - gang.taken)
+    return None
+
+
+def _lets_all_go(gang: GangView) -> bool:
+    """Return True unless the gang's own budget keeps some of its pods, however many of them run."""
+    said = gang.group.metadata.annotations
+    if JDB_MIN_AVAILABLE in said:
+        return _number(said[JDB_MIN_AVAILABLE], gang, up=True) <= 0
+    return JDB_MAX_UNAVAILABLE not in said or _number(said[JDB_MAX_UNAVAILABLE], gang, up=False) >= _size(gang)
+
+
+def _number(text: str, gang: GangView, *, up: bool) -> int:
+    """Return a number of pods, or a percentage of the gang's; an unreadable one protects every pod."""
+    size, number = _size(gang), whole_number(text.removesuffix("%"))
+    if number is None:
+        return size if up else 0
+    if text.endswith("%"):
+        return -(-size * number // 100) if up else size * number // 100
+    return number
+
+
+def _size(gang: GangView) -> int:
+    """Return the number of its pods, at least one."""
+    return max(1, sum(pod_set.replicas for pod_set in gang.pod_sets))

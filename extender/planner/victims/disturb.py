@@ -1,0 +1,96 @@
+"""The one answer to whether pods of a gang may be evicted for another one: each action asks it, and says who asks.
+
+* `repair`: its own pods, and gangs that run on its spares.
+* `recall`: gangs that run on its spares; they have agreed to leave.
+* `preempt`: gangs of its queue with a lower priority, as far as `preempt_victim_filter` allows.
+* `reclaim`: gangs of other, reclaimable queues, as far as `reclaim_victim_filter` allows.
+* `move`: gangs of no higher priority, as far as the filter of `preempt` in its queue, or of `reclaim`, allows. A gang
+  that was moved lately rests, and none is moved at the cost of a restart that its owner counts.
+
+Marks of a gang and its own budget protect it from the last three (`state.guards`). They do not protect it from
+`reclaim` where it holds more than its queue deserves for such gangs: whoever marks a gang after its start would keep
+the capacity of others for ever. PodDisruptionBudgets are asked later (`victims.pieces`), as the API server does.
+"""
+
+from typing import Literal
+
+from extender.planner.framework.operations import Chunk, Scenario
+from extender.planner.framework.session import Session
+from extender.planner.state.gangs import GangView
+from extender.planner.state.spareseats import loans_of
+from muster.api.kubernetes.meta import readable_time
+from muster.api.muster.placement import own_victims
+
+Why = Literal["repair", "recall", "preempt", "reclaim", "move"]
+MOVE_REST_S = 600.0
+"""Time for which a gang is not moved again, after a move or a repair."""
+
+
+def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -> bool:
+    """Return True if pods of the victim may be evicted for the gang that asks."""
+    if victim is asker:
+        return why == "repair"
+    if why in {"repair", "recall"}:
+        return borrows(victim, asker)
+    if loans_of(victim) or victim.active:
+        return False
+    match why:
+        case "preempt":
+            return (
+                victim.queue == asker.queue and victim.priority < asker.priority and _in_queue(session, asker, victim)
+            )
+        case "reclaim":
+            return victim.queue != asker.queue and _across(session, asker, victim)
+        case "move":
+            allowed = _in_queue if victim.queue == asker.queue else _across
+            return _movable(session, asker, victim) and allowed(session, asker, victim)
+
+
+def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:
+    """Return True if the victim's marks and its own budget do not count: it borrows, or has what others are due."""
+    return why in {"repair", "recall"} or (why == "reclaim" and bool(session.hooks.holds_over_quota.call(victim)))
+
+
+def borrows(victim: GangView, lender: GangView) -> bool:
+    """Return True for a gang that runs on spares of this one."""
+    return any(loan.lender == lender.uid for loan in loans_of(victim))
+
+
+def gives(session: Session, asker: GangView, victim: GangView) -> bool:
+    """Return True for a gang of another queue that is reclaimable."""
+    queue = session.snapshot.queues.get(victim.queue)
+    return victim.queue != asker.queue and queue is not None and queue.spec.reclaimable is not False
+
+
+def moves_agreed(session: Session, scenario: Scenario) -> bool:
+    """Return True if plugins agree that these gangs are moved, each by the rules of its kind."""
+    own, others = list[Chunk](), list[Chunk]()
+    for chunk in scenario.chunks:
+        (own if chunk.gang.queue == scenario.gang.queue else others).append(chunk)
+    hooks = session.hooks
+    return (not own or hooks.preempt_scenario_validator.call(scenario.only(own))) and (
+        not others or hooks.reclaim_scenario_validator.call(scenario.only(others))
+    )
+
+
+def _in_queue(session: Session, asker: GangView, victim: GangView) -> bool:
+    return session.hooks.preempt_victim_filter.call(asker, victim)
+
+
+def _across(session: Session, asker: GangView, victim: GangView) -> bool:
+    return gives(session, asker, victim) and session.hooks.reclaim_victim_filter.call(asker, victim)
+
+
+def _movable(session: Session, asker: GangView, victim: GangView) -> bool:
+    """Return True if a move costs a gang no more than the restart, and nobody who comes after the one that asks."""
+    if not victim.started or victim.does_again or victim.spends_retries or victim.priority > asker.priority:
+        return False
+    return not _rests(victim, session.now)
+
+
+def _rests(victim: GangView, now: float) -> bool:
+    """Return True for a gang that was moved or repaired lately: its placement names its own pods as victims then."""
+    placement = victim.placement
+    if placement is None or not (own_victims(placement) or victim.key in placement.status.made_room):
+        return False
+    return now < (readable_time(placement.spec.deadline) or 0.0) + MOVE_REST_S
