@@ -117,6 +117,7 @@ def demo(*, name: str, keep: bool, faults: bool) -> None:
         if not keep:
             _leave(plane, ran=ran)
     if keep:
+        plane.supervisor.start()
         _what_next(name, console)
     else:
         console.print(

@@ -18,6 +18,7 @@ from musterctl.output.table import console
 from musterctl.plane import state
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
+from musterctl.plane.supervisor import restarts
 
 _STYLES = {"running": "green", "not ready": "bold yellow", "dead": "bold red", "stopped": "yellow"}
 _TIMEOUT_S = 3.0
@@ -37,7 +38,7 @@ def status(name: str) -> None:
         show_kind(plane)
         return
     show(plane)
-    dead = [part for part in plane.parts.values() if part.word == "dead"]
+    dead = [part for part in (*plane.parts.values(), plane.supervisor) if part.word == "dead"]
     for part in dead:
         console().print(f"\n{part.death()}", markup=False, highlight=False, soft_wrap=True)
     if dead:
@@ -55,7 +56,13 @@ def show(plane: Plane) -> None:
         table.add_row(
             part.name, f"[{_STYLES[word]}]{word}[/]", str(part.pid or ""), plane.commandlines.listens(part.name)
         )
+    if plane.supervisor.started:
+        word = plane.supervisor.word
+        table.add_row("supervisor", f"[{_STYLES[word]}]{word}[/]", str(plane.supervisor.pid or ""), "")
     shown.print(table)
+    for name, times in restarts(plane.supervisor.log_file, plane.parts).items():
+        told = f"{name} died and was started again {times} times: {plane.supervisor.log_file} says why"
+        shown.print(told, markup=False, highlight=False, soft_wrap=True)
     for name, trouble in troubles.items():
         shown.print(f"{name} is not ready: {trouble}", markup=False, highlight=False, soft_wrap=True)
     shown.print(f"folder {plane.root}\nkubeconfig {plane.kubeconfig}", markup=False, highlight=False, soft_wrap=True)

@@ -24,10 +24,10 @@ from musterctl.kind.cluster import KindCluster, KindOptions
 from musterctl.options import admission_config_option, name_option
 from musterctl.output.terminal import Console
 from musterctl.plane import binaries, state
-from musterctl.plane.health import supervise
 from musterctl.plane.machine import LocalError
 from musterctl.plane.plane import Plane
 from musterctl.plane.state import PlaneOptions
+from musterctl.plane.supervisor import supervise
 from musterctl.planningoptions import planning_config_option
 from musterctl.running import published_in
 
@@ -121,6 +121,7 @@ def up(name: str, *, foreground: bool, provider: str, no_scheduler: bool, image:
         _stay(plane, console)
     else:
         start(plane, console)
+        plane.supervisor.start()
         if followed:
             wait_planning(plane)
         show(plane)
@@ -219,7 +220,7 @@ def _stay(plane: Plane, console: Console) -> None:
         start(plane, console, lines=True)
         show(plane)
         click.echo("ready")
-        supervise(plane.parts, click.echo, lambda: plane.renew_tokens(click.echo))
+        supervise(plane.parts, click.echo, lambda: plane.renew_tokens(click.echo), plane.alone)
     except KeyboardInterrupt:
         pass  # the way to end it
     finally:

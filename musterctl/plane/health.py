@@ -1,8 +1,8 @@
-"""The health of parts: waits until one is ready, and starts again what dies."""
+"""The health of parts: waits until one is ready."""
 
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -16,9 +16,6 @@ from musterctl.plane.process import PlaneProcess
 
 _POLL_S: Final = 0.05
 _ANSWER_S: Final = 2.0
-_WATCH_S: Final = 1.0
-_PAUSE_S: Final = 10.0
-_RENEW_S: Final = 1800.0
 
 
 def wait_until(part: PlaneProcess, trouble: Callable[[], str], timeout_s: float) -> None:
@@ -48,20 +45,3 @@ def trouble_at(url: str, ca_file: Path) -> str:
         except APIError as error:
             return str(error)
     return ""
-
-
-def supervise(parts: Mapping[str, PlaneProcess], report: Callable[[str], None], renew: Callable[[], None]) -> None:
-    """Report what dies and start it again, soon deaths later, without end; call `renew` for tokens every half hour."""
-    renewed_s = time.monotonic()
-    not_before_s = dict.fromkeys(parts, 0.0)
-    while True:
-        time.sleep(_WATCH_S)
-        now_s = time.monotonic()
-        if now_s - renewed_s > _RENEW_S:
-            renewed_s = now_s
-            renew()
-        for name, part in parts.items():
-            if not part.alive and now_s > not_before_s[name]:
-                report(f"{part.death()}\nstarting {name} again")
-                not_before_s[name] = now_s + _PAUSE_S
-                part.start()

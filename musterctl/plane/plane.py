@@ -3,8 +3,9 @@
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -63,6 +64,9 @@ class Plane:
             settings={} if settings is None else settings,
             played=state.KWOK in self.state.parts,
         )
+        supervising = [sys.executable, "-m", "musterctl.plane.supervisor", str(self.root)]
+        self.supervisor = PlaneProcess("supervisor", self.root, lambda: supervising)
+        """Starts again what dies; only planes that `muster up` leaves in the background have it."""
         self.parts = {name: PlaneProcess(name, self.root, self._command_of(name)) for name in self.state.parts}
         self._bound = bound
         self._guard: subprocess.Popen[bytes] | None = None
@@ -115,9 +119,13 @@ class Plane:
             raise LocalError(f"this plane has no part {name!r}; it has {', '.join(self.parts)}")
         return self.parts[name]
 
+    def alone(self) -> AbstractContextManager[None]:
+        """Wait until no other process starts or stops parts, and keep others from it."""
+        return locked(self.root / "lock")
+
     def start(self, report: Report = lambda _: None) -> None:
         """Start what does not run yet, install what Muster needs, and wait for all; `report` gets what it waits for."""
-        with locked(self.root / "lock"):
+        with self.alone():
             if self._bound and self._guard is None:
                 self._guard = start_guard(self.root)
             self._pki.ensure(extender_tls=self.state.options.extender_tls)
@@ -151,19 +159,21 @@ class Plane:
 
     def mend(self) -> None:
         """Starts what has died, those first that the others need, and waits for all; installs nothing again."""
-        with locked(self.root / "lock"):
+        with self.alone():
             self._start((state.ETCD, state.API_SERVER), lambda _: None)
             self._start(state.ALL, lambda _: None)
 
     def restart(self, name: str) -> None:
         """Starts or restarts a part, and waits until it is ready."""
         part = self.part(name)
-        with locked(self.root / "lock"):
+        with self.alone():
             part.restart()
             self.wait_ready(name)
 
     def stop(self, report: Report = lambda _: None) -> None:
         """Ends every part, those together that need the API server; an attached plane takes its webhooks along."""
+        if self.supervisor.started:
+            self.supervisor.stop()
         if self.attached and state.WEBHOOK in self.parts and self.parts[state.WEBHOOK].started:
             self._remove_webhooks(report)
         for group in state.STOP_GROUPS:

@@ -83,18 +83,32 @@ def test_other_options_are_refused(muster: Muster, up: str) -> None:
     assert result.stderr == f"Error: plane {up} exists with nodes 2; `muster down --name {up}` ends it\n"
 
 
-def test_dead_part_is_reported_and_started_again(muster: Muster, home: Path, up: str) -> None:
-    """`status` fails and shows the end of the dead part's log; `up` starts that part and no other."""
+def test_what_dies_is_started_again_and_reported(muster: Muster, home: Path, up: str, wait_for: Any) -> None:
+    """The plane's supervisor starts what has died, and nothing else; `status` says how often, and its log why."""
+    before, names = pids(home, up), ("kube-scheduler", "controller")
+    for name in names:
+        os.kill(before[name], signal.SIGKILL)
+    wait_for(lambda: all(pids(home, up).get(name) not in {None, before[name]} for name in names), 60, "new processes")
+    wait_for(lambda: muster("status", "--name", up).returncode == 0, 60, "nothing to be dead")
+    told = muster("status", "--name", up).stdout
+    assert [f"{name} died and was started again 1 times" in told for name in names] == [True, True]
+    assert "controller ended" in (home / "muster" / up / "log" / "supervisor.log").read_text()
+    after = pids(home, up)
+    assert {name: pid for name, pid in after.items() if pid != before[name]}.keys() == {*names}
+
+
+def test_a_part_that_a_command_stops_is_not_started_beside_it(muster: Muster, home: Path, up: str) -> None:
+    """`restart` has the plane to itself; and a supervisor that has died is told, and started by `up`."""
     before = pids(home, up)
-    assert muster("status", "--name", up).returncode == 0
-    os.kill(before["kube-scheduler"], signal.SIGKILL)
+    assert muster("restart", "--name", up, "controller").returncode == 0
+    assert len([line for line in processes_of(home / "muster" / up) if "controller" in line.split("\0")[:3]]) == 1
+    os.kill(before["supervisor"], signal.SIGKILL)
     status = muster("status", "--name", up)
     assert status.returncode == 1
-    assert "kube-scheduler ended. The end of " in status.stdout
+    assert "supervisor ended. The end of " in status.stdout
     assert muster("up", "--name", up).returncode == 0
-    after = pids(home, up)
-    assert after.pop("kube-scheduler") != before.pop("kube-scheduler")
-    assert after == before
+    changed = {name for name, pid in pids(home, up).items() if pid != before[name]}
+    assert changed == {"supervisor", "controller"}
 
 
 def test_kwok_started_again_plays_pods_at_once(muster: Muster, up: str, home: Path, tmp_path: Path) -> None:

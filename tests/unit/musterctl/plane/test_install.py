@@ -1,5 +1,6 @@
 """What a plane's cluster must hold, and how its parts are waited for and watched."""
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from muster.api.kubernetes.core import NODES
 from muster.api.kubernetes.extensions import DEFINITIONS, WEBHOOK_CONFIGURATIONS, CustomResourceDefinition
 from muster.api.volcano.scheduling import QUEUES, Queue
 from muster.kube.errors import AlreadyExists, Conflict, NotFound, TooManyRequests
-from musterctl.plane import health, install
+from musterctl.plane import health, install, supervisor
 from musterctl.plane.machine import LocalError
 from musterctl.plane.state import PlaneOptions
 
@@ -188,6 +189,7 @@ class Part:
 
     def __init__(self, lives: int) -> None:
         self.name, self.log_file, self.lives, self.starts = "extender", "extender.log", lives, 0
+        self.started = True
 
     @property
     def alive(self) -> bool:
@@ -206,6 +208,8 @@ class Part:
     def start(self) -> None:
         """Note it; it dies again."""
         self.starts += 1
+        if self.starts == 2:
+            raise LocalError("there is no such program")
 
 
 def test_a_part_is_waited_for(clock: list[float]) -> None:
@@ -222,7 +226,7 @@ def test_a_part_is_waited_for(clock: list[float]) -> None:
 
 
 def test_what_dies_is_started_again(clock: list[float]) -> None:
-    """Soon deaths later; tokens are renewed each half hour."""
+    """Each time later, whatever a start says; what was stopped stays so; tokens are renewed each half hour."""
     part, told, renewed = Part(5), list[str](), list[float]()
 
     def report(text: str) -> None:
@@ -233,10 +237,16 @@ def test_what_dies_is_started_again(clock: list[float]) -> None:
         if len(renewed) == 2:
             raise InterruptedError
 
+    parts: Any = {"extender": part}
     with pytest.raises(InterruptedError):
-        health.supervise({"extender": part}, report, renew)  # type: ignore[dict-item] # as a part
+        supervisor.supervise(parts, report, renew, nullcontext)
     assert renewed == [1801, 3602]
-    assert told[:3] == [f"{second}: extender has died\nstarting extender again" for second in (6, 17, 28)]
+    assert told.pop(2) == "17: extender cannot be started: there is no such program"
+    times = (6, 17, 38, 79, 160, 321, 622, 923)
+    assert told[:8] == [f"{second}: extender has died\nstarting extender again" for second in times]
+    assert part.starts == len(told)
+    part.started = False
+    supervisor.supervise(parts, report, renew, nullcontext, iter([True, True, False]).__next__)
     assert part.starts == len(told)
 
 

@@ -1,0 +1,102 @@
+"""The supervisor of a plane: starts again what dies, as a kubelet does elsewhere.
+
+After an API server that was silent for longer than a Lease lasts, all end that have led. `muster up --foreground` is
+the supervisor of its plane itself. Beside other planes this module is a process, which `muster down` ends first.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from muster.resources.delays import doubled_s
+from musterctl.plane.machine import LocalError
+from musterctl.plane.process import PlaneProcess
+
+_WATCH_S: Final = 1.0
+_RENEW_S: Final = 1800.0
+PAUSE_S: Final = 10.0
+"""Time from one start of a part to the next one; doubled for each part that has died again before it was steady."""
+LONGEST_PAUSE_S: Final = 300.0
+_STEADY: Final = 3
+"""A part that has lived for so many of its pauses counts as one that has never died."""
+_AGAIN: Final = "starting {} again"
+
+
+@dataclass(slots=True)
+class _Starts:
+    """The starts of one part by the supervisor; times are monotonic, in seconds."""
+
+    deaths: int = 0
+    at_s: float = 0.0
+    pause_s: float = 0.0
+
+
+def supervise(
+    parts: Mapping[str, PlaneProcess],
+    report: Callable[[str], None],
+    renew: Callable[[], None],
+    alone: Callable[[], AbstractContextManager[None]],
+    goes_on: Callable[[], bool] = lambda: True,
+) -> None:
+    """Report what dies and start it again, later each time, while it `goes_on`; renew tokens every half hour.
+
+    `alone`: no command starts or stops parts of the plane meanwhile.
+    """
+    renewed_s = time.monotonic()
+    starts = {name: _Starts() for name in parts}
+    while goes_on():
+        time.sleep(_WATCH_S)
+        now_s = time.monotonic()
+        if now_s - renewed_s > _RENEW_S:
+            renewed_s = now_s
+            renew()
+        for name, part in parts.items():
+            known = starts[name]
+            if part.alive or not part.started or now_s - known.at_s <= known.pause_s:
+                continue
+            with alone():
+                if part.alive or not part.started:
+                    continue  # a command has started or stopped it
+                steady = now_s - known.at_s > _STEADY * known.pause_s
+                known.deaths = 1 if steady else known.deaths + 1
+                known.at_s, known.pause_s = now_s, doubled_s(PAUSE_S, known.deaths - 1, LONGEST_PAUSE_S)
+                report(f"{part.death()}\n{_AGAIN.format(name)}")
+                _start(part, report)
+
+
+def _start(part: PlaneProcess, report: Callable[[str], None]) -> None:
+    try:
+        part.start()
+    except (LocalError, OSError) as error:
+        report(f"{part.name} cannot be started: {error}")
+
+
+def restarts(log_file: Path, parts: Mapping[str, PlaneProcess]) -> Counter[str]:
+    """Return how often each part was started again, by the log of the supervisor."""
+    if not log_file.exists():
+        return Counter()
+    words = {_AGAIN.format(name): name for name in parts}
+    lines = log_file.read_text(encoding="utf-8", errors="replace").splitlines()
+    return Counter(words[line] for line in lines if line in words)
+
+
+def _main(folder: Path) -> None:
+    """Supervise the plane in this folder for as long as it is there."""
+    from musterctl.plane.plane import Plane  # noqa: PLC0415 - a plane knows its supervisor
+    from musterctl.plane.state import load  # noqa: PLC0415 - beside it
+
+    plane = Plane(folder)
+
+    def report(text: str) -> None:
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}", flush=True)
+
+    supervise(plane.parts, report, lambda: plane.renew_tokens(report), plane.alone, lambda: load(folder) is not None)
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]))
