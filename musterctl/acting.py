@@ -20,7 +20,7 @@ from muster.kube.errors import Forbidden, NotFound
 from muster.workloads.kind import WorkloadKind
 from muster.workloads.sample import JSON
 from muster.workloads.table import MAKERS, row_of
-from muster.workloads.verbs import ACTED_ON, Asked, Condition, Step, condition_of, outcome
+from muster.workloads.verbs import ACTED_ON, POD_GROUP, Asked, Condition, Step, condition_of, outcome
 from musterctl.cluster import Failed, Where, command_for, connect_in, failing_as, for_each, name_of, whole
 from musterctl.gangobjects import may_list
 from musterctl.output.listing import show_object, since, without_managers
@@ -200,6 +200,8 @@ def _carry_out(acting: Acting, target: Target, asked: Asked) -> None:
 
 def _groups(acting: Acting, target: Target) -> list[PodGroup] | None:
     """Return the PodGroups of a workload; None if the user may not list them."""
+    if target.kind is POD_GROUP:
+        return [msgspec.convert(target.workload, PodGroup)]
     uid = target.workload["metadata"]["uid"]
     groups = may_list(acting.client, POD_GROUPS, acting.namespace)
     return None if groups is None else [each for each in groups if uid in _uids(each)]
@@ -211,7 +213,7 @@ def _uids(group: PodGroup) -> set[str]:
 
 
 def _state(groups: Sequence[PodGroup] | None) -> Condition:
-    """Return the state of gangs; they count as running where nobody knows, which is the most careful."""
+    """Return the state of gangs; those that may not be read count as running."""
     waiting = [each for each in groups or () if state_of(facts_of(each)) in WAITING]
     if groups is None or len(waiting) < len(groups):
         return "running"
@@ -252,7 +254,7 @@ def _await(
     clock_s: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> JSON:
-    """Wait until the pods of a held workload have ended; Failed says how to go on if that takes too long."""
+    """Wait until the pods of a held workload have ended; Failed says what to do if that takes too long."""
     verbs, until_s = target.kind.verbs, clock_s() + STOP_S
     while clock_s() < until_s:
         sleep(_POLL_S)

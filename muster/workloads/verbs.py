@@ -136,7 +136,7 @@ class _Given(NamedTuple):
             yield Step("patch", _replicas(self.verbs, 0, kept))
 
     def starting(self, replicas: int | None = None) -> Iterator[Step]:
-        """Yield the request that releases it; ValueError if nobody knows with how many pods."""
+        """Yield the request that releases it; ValueError without a number of pods."""
         if self.verbs.commands:
             yield Step("command", self.verbs.commands[1])
         elif self.verbs.stop:

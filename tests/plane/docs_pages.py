@@ -118,6 +118,12 @@ PAGES: Final[dict[str, Page]] = {
             f"muster job run llama-70b {GANG} 4",
             f"muster job run eval {GANG} 6",
             "kubectl wait --for=create pod/llama-70b-worker-2",
+            f"muster job run train {GANG} 4",
+            f"kubectl create -f {JOB}",
+            "kubectl wait --for=create podgroup --all",
+            "until muster ps -o name | grep torchrun; do sleep 0.2; done",
+            "kubectl create priorityclass urgent --value 1000",
+            "muster queue create research",
         ),
         words={
             "job|gang|pod NAME [-n NS]": "job eval -n default",
@@ -130,6 +136,12 @@ PAGES: Final[dict[str, Page]] = {
             "-o FILE": "-o snapshot.json.gz",
             "FILE": JOB,
         },
+        before={
+            "muster release train torchrun": (
+                "kubectl wait --for=jsonpath='{.status.state.phase}'=Aborted vcjob/train"
+            ),
+        },
+        after=("kubectl delete priorityclass urgent", "until kubectl delete queue research; do sleep 0.5; done"),
     ),
     "install.md": Page(
         chart=True,

@@ -18,7 +18,7 @@ from train_jobs import RUN
 from extender.explain.clusterdump import READ, kind_name
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.autoscaling import PROVISIONING_REQUESTS
-from muster.api.kubernetes.core import NAMESPACES
+from muster.api.kubernetes.core import NAMESPACES, PRIORITY_CLASSES
 from muster.api.volcano.batch import COMMANDS as COMMAND_KIND
 from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS
@@ -46,6 +46,12 @@ LEVELS = ("view", "edit", "admin")
 TYPED: dict[str, tuple[str, ...]] = {
     "muster ps": ("ps",),
     "muster logs": ("logs", "runs"),
+    "muster cancel": ("cancel", "job.batch.volcano.sh/goes"),
+    "muster hold": ("hold", "job.batch.volcano.sh/runs"),
+    "muster release": ("release", "job.batch.volcano.sh/runs"),
+    "muster move": ("move", "podgroup/moves", f"--queue={NAMESPACE}"),
+    "muster priority": ("priority", "job.batch.volcano.sh/waits", f"--class={NAMESPACE}"),
+    "muster resize": ("resize", "job.batch.volcano.sh/waits", "--size=2"),
     "muster job run": ("job", "run", "new", "--image=none"),
     "muster job list": ("job", "list"),
     "muster job view": ("job", "view", "runs"),
@@ -72,16 +78,24 @@ def watched(shared_plane: Plane, wait_for: Callable[..., Any]) -> Iterator[Plane
     with closing(shared_plane.client()) as admin:
         admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
         admin.create(QUEUE_KIND, {"metadata": {"name": NAMESPACE}, "spec": {"capability": {"nvidia.com/gpu": "2"}}})
-        for name, gpus in (("runs", 0), ("goes", 0), ("waits", MORE_THAN_A_NODE_HAS)):
+        admin.create(PRIORITY_CLASSES, {"metadata": {"name": NAMESPACE}, "value": 1})
+        admin.create(POD_GROUPS, {"metadata": {"name": "moves"}, "spec": {"minMember": 1}}, NAMESPACE)
+        for name, gpus in (("runs", 0), ("waits", MORE_THAN_A_NODE_HAS)):
             admin.create(JOBS, asks_for(gpus, name), NAMESPACE)
         wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.running == 1)
-        wait_for(lambda: any(group.why_waiting for group in admin.list(POD_GROUPS, NAMESPACE)))
+        wait_for(
+            lambda: any(
+                group.why_waiting and group.metadata.name.startswith("waits-")
+                for group in admin.list(POD_GROUPS, NAMESPACE)
+            )
+        )
         yield shared_plane
         for kind in (TRAIN_JOBS, JOBS):
             for each in admin.list(kind, NAMESPACE):
                 with suppress(NotFound):  # its TrainJob owns it
                     admin.delete(kind, each.metadata.name, NAMESPACE)
         wait_for(lambda: not refusal(lambda: admin.delete(QUEUE_KIND, NAMESPACE)), what="the queue to be empty")
+        admin.delete(PRIORITY_CLASSES, NAMESPACE)
         admin.delete(NAMESPACES, NAMESPACE)
 
 
@@ -141,12 +155,27 @@ def fill_queue(plane: Plane, name: str, wait_for: Callable[..., Any]) -> None:
         wait_for(lambda: admin.get(JOBS, name, NAMESPACE).status.running == 2)
 
 
-def resume(plane: Plane, wait_for: Callable[..., Any]) -> None:
-    """Let the Job run again that a command has suspended: the tests after this one read of its pod, in any order."""
+def ordered(plane: Plane, action: str, wait_for: Callable[..., Any]) -> None:
+    """Hold the Job that runs, or have it run again: the tests after this one read of its pod, in any order."""
     with closing(plane.client()) as admin:
-        wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.state.phase == "Aborted")
-        admin.create(COMMAND_KIND, order("ResumeJob", admin.get(JOBS, "runs", NAMESPACE)), NAMESPACE)
-        wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.running == 1)
+        admin.create(COMMAND_KIND, order(action, admin.get(JOBS, "runs", NAMESPACE)), NAMESPACE)
+        phase = "Aborted" if action == "AbortJob" else "Running"
+        wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.state.phase == phase)
+
+
+HOLDS, RELEASES = ("muster hold", "muster job suspend"), ("muster release", "muster job resume")
+DELETES = ("muster cancel", "muster job delete")
+
+
+def prepare(plane: Plane, command: str, given: int, wait_for: Callable[..., Any]) -> None:
+    """Make what a command needs beside its rights."""
+    if command == "muster train":  # it says why it waits, and then runs
+        fill_queue(plane, f"holds-{given}", wait_for)
+    elif command in RELEASES:
+        ordered(plane, "AbortJob", wait_for)
+    elif command in DELETES:
+        with closing(plane.client()) as admin:
+            wait_for(lambda: not refusal(lambda: admin.create(JOBS, asks_for(0, "goes"), NAMESPACE)))
 
 
 def typed(command: str, folder: Path) -> list[str]:
@@ -177,8 +206,7 @@ def test_a_command_needs_these_rights_and_no_others(
     name = f"{command.replace(',', '').replace(' ', '-')}-{len(given)}"
     since = audits.length(watched)
     kubeconfig = someone(watched, tmp_path, name, rights)
-    if command == "muster train":  # it says why it waits, and then runs
-        fill_queue(watched, f"holds-{len(given)}", wait_for)
+    prepare(watched, command, len(given), wait_for)
     result = CliRunner().invoke(main, [*typed(command, tmp_path), f"--kubeconfig={kubeconfig}"])
     assert result.exit_code == 0, result.output
     wanted = {*rights} - {UPDATE_JOBS, WHOLE}
@@ -188,8 +216,12 @@ def test_a_command_needs_these_rights_and_no_others(
     wait_for(lambda: used(watched, name, since) >= wanted, what=f"{sorted(wanted)}")
     if WHOLE not in rights:
         assert used(watched, name, since) == wanted
-    if command == "muster job suspend":
-        resume(watched, wait_for)
+    with closing(watched.client()) as admin:
+        if command in HOLDS:
+            wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.state.phase == "Aborted")
+            ordered(watched, "ResumeJob", wait_for)
+        if command in (*HOLDS, *RELEASES):
+            wait_for(lambda: admin.get(JOBS, "runs", NAMESPACE).status.running == 1)
 
 
 @pytest.mark.parametrize("row", COMMANDS, ids=lambda row: row.command)

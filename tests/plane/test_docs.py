@@ -51,6 +51,7 @@ NOT_RUN: Final = {
     "kubectl get podgroups.scheduling.k8s.io": "it needs a feature gate: tests/plane/test_native_deciders.py has it",
     "kube-scheduler decides, *": "a message, no command",
     "kubectl create -f": "half a command",
+    "kubectl run shell *": "it needs pods that really run",
     "muster logs *": "it needs pods that really run: tests/plane/test_my_work.py",
     "muster train logs *": "the same",
 }

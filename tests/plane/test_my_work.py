@@ -149,7 +149,7 @@ def test_a_train_job_is_stopped_and_resumed(client: Client, namespace: str, must
     client.create(TRAIN_JOBS, train_job("fit", nodes=2), namespace)
     space = f"--namespace={namespace}"
     wait_for(lambda: states(muster, namespace) == {"fit": "TrainJob Running"}, 60, "it to run")
-    assert "stopped; muster train resume fit starts it again" in muster("train", "stop", "fit", space)
+    assert "is held: its pods end" in muster("train", "stop", "fit", space)
     wait_for(lambda: states(muster, namespace) == {"fit": "TrainJob Suspended"}, 60, "it to be suspended")
     muster("train", "resume", "fit", space)
     wait_for(lambda: states(muster, namespace) == {"fit": "TrainJob Running"}, 60, "it to run again")
@@ -217,7 +217,7 @@ def test_a_tenant_sees_his_work(
     wait_for(lambda: states(muster, namespace).get("fit") == "TrainJob Running", 60, "it to run")
     space = f"--namespace={namespace}"
     assert "TrainJob fit" in muster("train", "list", space, kubeconfig=tenant)
-    assert "stopped" in muster("train", "stop", "fit", space, kubeconfig=tenant)
+    assert "is held" in muster("train", "stop", "fit", space, kubeconfig=tenant)
     assert "muster ps` shows the nodes of your own gangs" in muster("nodes", kubeconfig=tenant, code=1)
 
 

@@ -25,8 +25,8 @@ class SyncDecision(NamedTuple):
 def decide(job: Job, pods: Sequence[Pod], *, may_create: bool) -> SyncDecision:
     """Return the missing slots (none unless the gang may start) and the pods to delete.
 
-    These are surplus, marked by a kill, or of an earlier version; or they wait with a PriorityClass that the Job had
-    before, as the pods of a gang are to have one. The name of a terminating pod stays taken.
+    These are surplus, marked by a kill, or of an earlier version; or they wait with another PriorityClass than the Job.
+    The name of a terminating pod stays taken.
     """
     wanted = {slot.name: slot for slot in slots(job)}
     delete = [
