@@ -1,0 +1,112 @@
+"""`muster hold` and its like against an API server: which workload is meant, what is sent, and what is said."""
+
+from typing import Any
+
+import pytest
+from answering_server import FORBIDDEN, Server
+
+from muster.api import names
+from musterctl import acting
+
+BATCH = "/apis/batch/v1/namespaces/default/jobs"
+SETS = "/apis/apps/v1/namespaces/default/statefulsets"
+VOLCANO = "/apis/batch.volcano.sh/v1alpha1/namespaces/default/jobs"
+TRAIN = "/apis/trainer.kubeflow.org/v1alpha1/namespaces/default/trainjobs"
+GROUPS = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups"
+
+
+def workload(name: str = "w", owner: str = "", spec: Any = None, **status: Any) -> Any:
+    """An object as the API server has it."""
+    metadata: Any = {"name": name, "namespace": "default", "uid": f"uid-{name}", "labels": {names.FRAMEWORK: "torch"}}
+    if owner:
+        kind = {"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": owner, "uid": "t"}
+        metadata["ownerReferences"] = [{**kind, "controller": True}]
+    return {"metadata": metadata, "spec": spec or {}, "status": status}
+
+
+def listed(*items: Any) -> Any:
+    """An answer to a list."""
+    return (200, {"metadata": {"resourceVersion": "1"}, "items": list(items)}, [])
+
+
+def group(phase: str = "Pending", *reasons: str) -> Any:
+    """The PodGroup of the workload, with these reasons to wait."""
+    conditions = [
+        {"type": "Unschedulable", "status": "True", "reason": each, "message": each, "lastTransitionTime": ""}
+        for each in reasons
+    ]
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "w", "uid": "uid-w", "controller": True}
+    metadata = {"name": "g", "uid": "uid-g", "ownerReferences": [owner], "creationTimestamp": "2026-01-01T00:00:00Z"}
+    return {"metadata": metadata, "spec": {"minMember": 2}, "status": {"phase": phase, "conditions": conditions}}
+
+
+def test_a_name_is_that_of_one_workload(asked: Any, server: Server) -> None:
+    """Of several the first is named; a part of another one is not meant; kinds that may not be read are named."""
+    server.other = (404, {"kind": "Status", "reason": "NotFound", "message": "no", "details": {"name": "w"}}, [])
+    server.answers = {f"GET {each}/w": (200, workload(), []) for each in (BATCH, VOLCANO)}
+    assert "w is the name of job.batch/w, job.batch.volcano.sh/w: muster hold" in asked("hold", "w").stderr
+    server.answers = {f"GET {VOLCANO}/w": (200, workload(owner="w"), []), f"GET {TRAIN}/w": (200, workload(), [])}
+    assert asked("hold", "w", "--dry-run").exit_code == 1  # the PATCH has no answer: the TrainJob was meant
+    assert server.requests[-1] == f"PATCH {TRAIN}/w?dryRun=All"
+    told = asked("hold", "job.batch.volcano.sh/w").stderr
+    assert "is a part of trainjob.trainer.kubeflow.org/w, which changes it: muster hold trainjob" in told
+    server.answers = {f"GET {BATCH}/w": FORBIDDEN}
+    assert "there is no workload w in namespace default; you may not read jobs" in asked("hold", "w").stderr
+    assert "'pot' is no kind with verbs; there are job.batch, " in asked("hold", "pot/w").stderr
+    assert "give one or more names, or -l" in asked("hold").stderr
+
+
+def test_labels_choose_what_is_not_a_part(asked: Any, server: Server) -> None:
+    """Each of every kind that the user may list."""
+    server.answers = {
+        f"GET {BATCH}": listed(workload("a"), workload("b", owner="t")),
+        f"PATCH {BATCH}/a": (200, workload("a"), []),
+    }
+    assert asked("hold", "-l", "sweep=7").stdout.startswith("job.batch/a is held")
+    assert server.bodies == [{"metadata": {"uid": "uid-a"}, "spec": {"suspend": True}}]
+    server.answers = {}
+    assert "No workloads found in default namespace" in asked("hold", "-l", "sweep=7").stderr
+
+
+def test_a_world_is_resized_by_three_requests(asked: Any, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first is tried before; the last is sent when no pod is left, or else the way is said."""
+    monkeypatch.setattr(acting, "_POLL_S", 0.0)
+    server.answers = {
+        f"GET {SETS}/w": (200, workload(spec={"replicas": 2}, replicas=0), []),
+        f"PATCH {SETS}/w": (200, workload(), []),
+        f"GET {GROUPS}": listed(group("Running")),
+    }
+    told = asked("resize", "statefulset/w", "--size=3")
+    assert told.stdout == (
+        "statefulset.apps/w has the size 3: all of its pods stop and start again, as each of them knows their number\n"
+    )
+    assert [each.partition("/w")[2] for each in server.requests if each.startswith("PATCH")] == ["?dryRun=All", "", ""]
+    assert [each["spec"]["replicas"] for each in server.bodies] == [0, 0, 3]
+    server.answers[f"GET {SETS}/w"] = (200, workload(spec={"replicas": 2}, replicas=2), [])
+    monkeypatch.setattr(acting, "STOP_S", 0.0)
+    assert "its pods have not ended after 0 s" in asked("resize", "statefulset/w", "--size=3").stderr
+
+
+@pytest.mark.parametrize(("groups", "says"), [
+    (listed(group("Running")), "it runs, and another class starts its pods again"),
+    (listed(group("Pending", "NotEnoughResources")), "has the class high"),
+    (listed(group("Pending", "Evicted")), "has the class high"),
+    (FORBIDDEN, "it runs, and another class starts its pods again"),
+])  # fmt: skip
+def test_the_state_is_that_of_the_gangs(asked: Any, server: Server, groups: Any, says: str) -> None:
+    """What may not be listed counts as running."""
+    server.answers = {
+        f"GET {SETS}/w": (200, workload(spec={"replicas": 2, "template": {}}), []),
+        f"PATCH {SETS}/w": (200, workload(), []),
+        f"GET {GROUPS}": groups,
+    }
+    assert says in asked("priority", "statefulset/w", "--class=high", "--dry-run").output
+
+
+def test_what_is_refused_says_how_long_it_has_waited(asked: Any, server: Server) -> None:
+    """As that is what its user would lose."""
+    server.answers = {f"GET {BATCH}/w": (200, workload(), []), f"GET {GROUPS}": listed(group("Pending", "x"))}
+    told = asked("priority", "job.batch/w", "--class=high").stderr
+    assert "create it again with the other value; it loses its place in its queue (it has waited for " in told
+    server.answers[f"GET {GROUPS}"] = listed()
+    assert "it has no PodGroup of scheduling.volcano.sh" in asked("move", "job.batch/w", "--queue=q").stderr
