@@ -133,3 +133,19 @@ def test_any_member_above_the_minimum_may_be_the_victim(
     session = world.cycle()
     assert [place.gang.key for place in of(session, decisions.Place)] == [urgent]
     assert victims(session) == {f"g-pods-{rank}" for rank in range(gone)}
+
+
+def test_a_waiting_independent_pod_keeps_its_place_among_younger_gangs() -> None:
+    """web-1 of a StatefulSet whose web-0 runs; then nodes come one by one."""
+    world = small(1)
+    key = group(world, independent=True, min_member=1, phase="Running")
+    world.pod(key, "pods", 0, {"cpu": 2}, node="node-0", phase="Running")
+    world.close(world.session(world.progress))
+    wait(world, key, (2,), first=1)
+    for name in "abc":
+        world.pod(world.pod_group(name), "pods", 0, {"cpu": 2}, gated=True)
+    starts = []
+    for number in range(1, 5):
+        world.node(f"node-{number}", cpu=2, gpus=0)
+        starts += [place.gang.key for place in of(world.plan(), decisions.Place)]
+    assert starts == [key, "ns/a", "ns/b", "ns/c"]
