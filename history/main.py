@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY
 from history.budgeted import BudgetedQueues
 from history.model import MEMORY
 from history.publish import Publisher, UsageCounters
-from history.recorder import HistoryRecorder
+from history.recorder import DURABLE, HistoryRecorder
 from history.settings import RecorderOptions, parse
 from history.store import HistoryStore, StoreError
 from muster.kube.client import Client
@@ -63,6 +63,7 @@ class RecorderProcess:
         )
         self._recorder = HistoryRecorder(client, store, settings, budgeted=self._queues.resources, **publishing)
         REGISTRY.register(UsageCounters(self._recorder))
+        DURABLE.set(settings.durable and settings.url() != MEMORY)
         # The name of the pod, and nothing more: a container that starts again in its pod goes on at once, and a pod
         # never runs two of them.
         self._elector = Elector(

@@ -53,6 +53,7 @@ LOOKED: Final = Gauge(
     "Until when the recorder has looked at the cluster and written that down, in seconds since the epoch",
 )
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
+DURABLE: Final = Gauge("muster_history_durable", "1 if the store outlives the pod of the recorder, else 0")
 
 
 class HistoryRecorder:

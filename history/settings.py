@@ -25,6 +25,8 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
     database: str = ""
     """URL of the store: sqlite:////folder/history.db or postgresql://user@host:5432/database. Empty: the memory of the
     process, which is gone when that ends."""
+    durable: bool = True
+    """The store outlives the pod. False: it is on a volume that ends with it (metric `muster_history_durable`)."""
     database_file: str = ""
     """A file with that URL, for one with a password."""
     keep_days: Annotated[int, Meta(ge=1, le=36500)] = 90

@@ -47,8 +47,12 @@ def routes(
     marks: bool = False,
     groups: Sequence[ResourceGroup] = (),
     target: Target = "Job",
+    durable_history: bool = True,
 ) -> dict[str, Handler]:
-    """Return the handler of each path. `marks`: pods get marker resources; `target` makes the pods of TrainJobs."""
+    """Return the handler of each path. `marks`: pods get marker resources; `target` makes the pods of TrainJobs.
+
+    Without a `durable_history` budgets are warned of.
+    """
     return {
         "/mutate/job": signed(mutate.job.reviewer(lookups, marks=marks, groups=groups)),
         "/mutate/workload": signed(mutate.workload.reviewer(lookups.namespaces)),
@@ -71,7 +75,7 @@ def routes(
         "/validate/command": validate.command.reviewer(lookups.rights),
         "/validate/pod": validate.pod.review,
         "/validate/podgroup": validate.podgroup.reviewer(lookups),
-        "/validate/queue": validate.queue.reviewer(lookups.queues),
+        "/validate/queue": validate.queue.reviewer(lookups.queues, durable_history=durable_history),
         "/validate/hypernode": validate.hypernode.review,
         "/validate/cronjob": validate.jobtemplates.cron_reviewer(framework),
         "/validate/jobflow": validate.jobtemplates.review_flow,

@@ -71,7 +71,12 @@ def _serve(options: WebhookOptions, groups: Sequence[ResourceGroup], cluster: Cl
 
     framework = registry.framework(accelerators=settings.accelerators)
     handlers = routes(
-        cluster.lookups, framework, marks=settings.mark_pods, groups=groups, target=settings.train_jobs_as
+        cluster.lookups,
+        framework,
+        marks=settings.mark_pods,
+        groups=groups,
+        target=settings.train_jobs_as,
+        durable_history=settings.durable_history,
     )
     serve(
         create_app(handlers, None if settings.client_ca_file else Budgets()),

@@ -42,6 +42,9 @@ class WebhookSettings(Settings, frozen=True, kw_only=True):
     native_pod_groups: bool = True
     """Have pods of a gang name the PodGroup of Kubernetes' own (scheduling.k8s.io) as which the controller publishes
     it, where the API server serves these (docs/native-podgroups.md). Without effect with `markPods`."""
+    durable_history: bool = True
+    """The usage of queues outlives the pod of the recorder. False, where no recorder runs or its store has no volume:
+    Queues that enforce a budget are warned of."""
     traces_endpoint: str = ""
     """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
     each gang (docs/operations.md), and `muster[tracing]` must be installed. Empty: the variable

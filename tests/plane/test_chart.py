@@ -436,6 +436,19 @@ def test_a_history_in_a_file_has_one_pod_and_a_volume_that_stays() -> None:
     assert claim["spec"]["resources"] == {"requests": {"storage": "9Gi"}}
 
 
+@pytest.mark.parametrize(("history", "durable"), [
+    ({"enabled": False, "storage": {"size": "9Gi"}}, False), ({"enabled": True}, False),
+    ({"enabled": True, "storage": {"size": "9Gi"}}, True), ({"enabled": True, "storage": {"existingClaim": "c"}}, True),
+    ({"enabled": True, "database": {"existingSecret": "history"}}, True),
+])  # fmt: skip
+def test_processes_know_whether_the_history_outlives_its_pod(history: dict[str, Any], *, durable: bool) -> None:
+    """Budgets are warned of where it does not."""
+    found = rendered({"web": {"enabled": True}, "history": history})
+    for process in ("webhook", "history") if history["enabled"] else ("webhook",):
+        text = one(found, "ConfigMap", f"muster-{process}-settings")["data"]["settings.yaml"]
+        assert durable in {yaml.safe_load(text).get("durableHistory"), yaml.safe_load(text).get("durable")}
+
+
 def test_a_history_in_postgresql_is_named_by_a_secret() -> None:
     """Several pods may read it; its URL is in no object of the chart."""
     database = {"existingSecret": "history", "secretKey": "dsn"}

@@ -6,9 +6,9 @@ more than a queue that exists, as the Job's queue was checked. In every case the
 decides whose it is: every user can write a reference to an owner.
 
 A PodGroup that moves needs what a user's new one needs. That of a Volcano Job stays in the queue where the Job was
-admitted, as the Job itself does: it can only move back there. The planner asks limits of queues before a gang starts,
-so a gang that has its nodes already does not move to a queue with limits, unless an administrator moves it. The
-minResources of a PodGroup that its queue has admitted do not grow.
+admitted, as the Job itself does: it can only move back there. The planner asks limits of queues before a gang starts.
+So a gang that has its nodes moves to no queue with limits, unless an administrator moves it. The minResources of
+a PodGroup that its queue has admitted do not grow.
 """
 
 from collections.abc import Iterator

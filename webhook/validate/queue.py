@@ -8,7 +8,6 @@ and its pods name the scheduler of it, which cannot change. So a tree with gangs
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from difflib import get_close_matches
 from itertools import chain
 
 from muster.api import names
@@ -22,7 +21,7 @@ from muster.volcano import queuelimits
 from muster.volcano.access import pool_of_queue, root_of
 from muster.volcano.queuelimits import read_weights
 from webhook.lookup import QueueTreeView
-from webhook.objects.names import WRITTEN, too_long_label
+from webhook.objects.names import too_long_label
 from webhook.review import Handler, ReviewVerdict, decode
 from webhook.senders import listed
 from webhook.validate.queueamounts import (
@@ -32,19 +31,22 @@ from webhook.validate.queueamounts import (
     read_amounts,
     unknown_resources,
 )
+from webhook.validate.queuekeys import check_keys, forgotten_budget
 
 LARGEST_DEPTH = 5
 _PATH = f"metadata.annotations[{names.HIERARCHY}]"
 _WEIGHTS = f"metadata.annotations[{names.HIERARCHY_WEIGHTS}]"
 _POOL = f"metadata.labels[{names.NODE_POOL}]"
-_KEYS = frozenset({names.NODE_POOL, *names.QUEUE_KEYS})
-_CLOSE = 0.85
-"""As difflib measures: the domain, which all keys have, is the half of most."""
 _AT_THE_TOP = frozenset({"", names.ROOT_QUEUE})
 
 
-def reviewer(queues: QueueTreeView) -> Handler:
+def reviewer(queues: QueueTreeView, *, durable_history: bool = True) -> Handler:
     """Return the handler for Queues, on CREATE, UPDATE and DELETE."""
+
+    def warned(new: Queue, old: Queue | None = None) -> list[str]:
+        """Return the warnings about a queue, of what is new in it."""
+        unknown = unknown_resources(new, queues, old)
+        return unknown if durable_history else [*forgotten_budget(new, old), *unknown]
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
         if request.operation == "DELETE":
@@ -53,31 +55,10 @@ def reviewer(queues: QueueTreeView) -> Handler:
         old = decode(request.old_object, Queue) if request.operation == "UPDATE" else None
         changed = check_update(old, queue, queues) if old else chain(check_pool(queue, queues), check(queue, queues))
         findings = check_keys(queue, old)
-        findings.add(Findings(list(changed), unknown_resources(queue, queues, old)))
+        findings.add(Findings(list(changed), warned(queue, old)))
         return ReviewVerdict.found(findings)
 
     return review
-
-
-def check_keys(new: Queue, old: Queue | None = None) -> Findings:
-    """Refuse new keys that are nearly a Queue's: a misspelt limit limits nothing. Warn of others: of old versions."""
-    kept, found = {*old.metadata.labels, *old.metadata.annotations} if old else set[str](), Findings()
-    for place, known, given in (
-        ("labels", {names.NODE_POOL}, new.metadata.labels),
-        ("annotations", names.QUEUE_KEYS, new.metadata.annotations),
-    ):
-        for key in sorted(given.keys() - known - kept - WRITTEN):
-            if key.startswith(f"{names.DOMAIN}/"):
-                advice = f"it is {'an annotation' if place == 'labels' else 'a label'}" if key in _KEYS else ""
-                for near in [] if advice else get_close_matches(key, sorted(known), n=1, cutoff=_CLOSE):
-                    advice = f"did you mean {near}?"
-                path = f"metadata.{place}[{key}]"
-                what = f"is no {place[:-1]} of a Queue that Muster knows, so it has no effect"
-                if advice:
-                    found.errors.append(FieldError(path, f"{what}; {advice}", given[key]))
-                else:
-                    found.warnings.append(f"{path}: {what}; a Queue has {', '.join(sorted(known))}")
-    return found
 
 
 def check_delete(name: str, queues: QueueTreeView) -> Iterator[FieldError]:

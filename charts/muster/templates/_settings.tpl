@@ -26,6 +26,7 @@ clientCaFile: /etc/muster/client-ca/ca.crt
 {{- end }}
 markPods: {{ eq .Values.scheduler.mode "cluster" }}
 nativePodGroups: {{ and .Values.nativePodGroups .Values.controller.enabled }}
+durableHistory: {{ include "muster.durableHistory" . }}
 {{- if $values.resourceGroups }}
 config: /etc/muster/settings/admission.yaml
 {{- end }}
@@ -126,6 +127,12 @@ logLevel: {{ $values.logLevel }}
 {{- if and .Values.history.enabled (not .Values.history.database.url) (not .Values.history.database.existingSecret) }}yes{{ end -}}
 {{- end }}
 
+{{/* Whether the history outlives its pod. */}}
+{{- define "muster.durableHistory" -}}
+{{- $given := .Values.history -}}
+{{- if and $given.enabled (or (not (include "muster.historyFile" .)) $given.storage.size $given.storage.existingClaim) }}true{{ else }}false{{ end -}}
+{{- end }}
+
 {{/* The URL of the history's store, where no Secret has it. */}}
 {{- define "muster.historyURL" -}}
 {{- $given := .Values.history.database -}}
@@ -150,6 +157,7 @@ database: {{ . | quote }}
 {{- else }}
 databaseFile: /etc/muster/history/url
 {{- end }}
+durable: {{ include "muster.durableHistory" . }}
 keepDays: {{ $values.keepDays }}
 keepUsageDays: {{ $values.keepUsageDays }}
 maxMegabytes: {{ $values.maxMegabytes }}

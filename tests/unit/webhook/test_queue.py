@@ -324,6 +324,24 @@ def test_a_gang_that_has_its_nodes_asks_for_no_more(least: JSON, words: str, pha
     assert all(words in str(each) for each in errors)
 
 
+def test_a_budget_whose_usage_is_forgotten_is_warned_of() -> None:
+    """Once, when it comes to be enforced; a budget that only warns costs nobody anything."""
+    said = {"muster.dev/budget": "cpu=1h/day", "muster.dev/budget-mode": "enforce"}
+    warns, enforces, other = (
+        a_queue(annotations=each) for each in (said | {"muster.dev/budget-mode": "warn"}, said, said | {"x": "y"})
+    )
+    for durable in (False, True):
+        review = queue.reviewer(QUEUES, durable_history=durable)
+        asked = [
+            request(enforces),
+            request(warns),
+            request(enforces, "UPDATE", warns),
+            request(other, "UPDATE", enforces),
+        ]
+        told = [any("no durable store" in each for each in review(one).warnings) for one in asked]
+        assert told == [not durable, False, not durable, False]
+
+
 def test_tree_from_the_cache() -> None:
     """Children are those that name the queue as parent, or none; usable are open leaves other than the root."""
     lookup = QueueLookup(Client(ClientConfig(server="http://127.0.0.1:9")))
