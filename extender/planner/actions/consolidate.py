@@ -11,7 +11,8 @@ from itertools import chain
 import numpy as np
 
 from extender.planner import reasons
-from extender.planner.actions.evicting import Asker, Evicting
+from extender.planner.actions.asker import Asker
+from extender.planner.actions.evicting import Evicting
 from extender.planner.actions.search import SlotSearch, moved
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session

@@ -14,7 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from extender.planner import reasons
-from extender.planner.actions.evicting import Asker, Evicting
+from extender.planner.actions.asker import Asker
+from extender.planner.actions.evicting import Evicting
 from extender.planner.actions.spares import own_room, seats_returned
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario

@@ -8,13 +8,13 @@ placement is written first, so that another planner would continue with it.
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 
-from extender.planner import reasons
 from extender.planner.actions.allocate import shape_of, wants_nodes
+from extender.planner.actions.asker import FULL_QUEUE, Asker
 from extender.planner.actions.attempts import Attempts, Key
 from extender.planner.actions.ending import InTurn, in_turn, needs_leaving, room_of_leaving
 from extender.planner.actions.makeroom import (
@@ -26,7 +26,6 @@ from extender.planner.actions.makeroom import (
 )
 from extender.planner.actions.placing import runs_of_operations
 from extender.planner.actions.search import SlotSearch, reservations_kept
-from extender.planner.ask import Ask
 from extender.planner.framework import decisions
 from extender.planner.framework.operations import Operation, Scenario
 from extender.planner.framework.session import Session
@@ -43,7 +42,7 @@ from extender.planner.victims.pieces import (
     permitted,
     seat_pieces,
 )
-from extender.planner.victims.room import Need, domains_of, helpful, needs_of
+from extender.planner.victims.room import domains_of, helpful, needs_of
 from extender.planner.victims.solver import Search, solve
 from muster.api.muster.placement import SpareSeats
 from muster.api.muster.reason import NOTHING, Reason
@@ -54,39 +53,9 @@ ATTEMPTS = 8
 """Searches in one cycle, of one queue and in all: a search may take some tens of milliseconds."""
 MOST_VICTIMS = 5_000
 """Victims of one gang; they stand in its placement, which must fit into etcd."""
-OWN_LIMIT = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.OVER_DESERVED})
-"""Reasons of gangs whose queue is at a limit of its own."""
-FULL_QUEUE = OWN_LIMIT | {reasons.queues.GUARANTEED}
-"""Reasons of gangs that a queue refuses; what others have of a guarantee may be reclaimed."""
-
 Told = dict[str, dict[Hashable, Reason]]
 """Queue → priority and shape of a gang that waits → the rule by which nothing was found for it."""
 _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
-
-
-@dataclass(slots=True)
-class Asker:
-    """A gang that needs room."""
-
-    ask: Ask
-    needs: list[Need]
-    refused: str
-    """The reason why a queue refuses the gang; empty if it lacks nodes."""
-
-    @property
-    def gang(self) -> GangView:
-        """The gang."""
-        return self.ask.gang
-
-    @property
-    def queue_full(self) -> bool:
-        """True if victims on any node help, as they are to make room in a queue."""
-        return self.refused in FULL_QUEUE
-
-    @property
-    def at_own_limit(self) -> bool:
-        """True if its queue may have no more, with any use of others."""
-        return self.refused in OWN_LIMIT
 
 
 class Evicting:
@@ -180,7 +149,7 @@ class Evicting:
     def _may_ask(self, session: Session, gang: GangView) -> bool:
         """Return False for a gang that cannot have victims, never preempts, or whose last evictions had no effect.
 
-        Gangs ask for their own spares, whatever their class.
+        Gangs of every class ask for their own spares.
         """
         if not self.worthwhile(gang) or not (gang.preempts or self.borrowers):
             return False

@@ -38,8 +38,8 @@ class Guards:
     def can_be_taken_back(self, gang: GangView) -> bool:
         """Return True if all pods of a gang may be evicted for others, so that it may have what others are due.
 
-        Not so with `preemptable: "false"`, with a budget of its own (jdb-*), and with a PodDisruptionBudget that counts
-        one of its pods, whatever that allows now: pods that come again and wait keep it from allowing more.
+        A gang with `preemptable: "false"` or a budget of its own (jdb-*) may not. Nor may one with a pod that a
+        PodDisruptionBudget counts. What that allows now does not matter: evicted pods that wait keep it from more.
         """
         if not gang.preemptable or not _lets_all_go(gang):
             return False

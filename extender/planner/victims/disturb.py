@@ -4,12 +4,13 @@
 * `recall`: gangs that run on its spares; they have agreed to leave.
 * `preempt`: gangs of its queue with a lower priority, as far as `preempt_victim_filter` allows.
 * `reclaim`: gangs of other, reclaimable queues, as far as `reclaim_victim_filter` allows.
-* `move`: gangs of no higher priority, as far as the filter of `preempt` in its queue, or of `reclaim`, allows. A gang
-  that was moved lately rests, and none is moved at the cost of a restart that its owner counts.
+* `move`: gangs of no higher priority, as far as the filter of `preempt` in its queue, or of `reclaim`, allows.
+
+A gang that was moved lately rests. None is moved at the cost of a restart that its owner counts.
 
 Marks of a gang and its own budget protect it from the last three (`state.guards`). They do not protect it from
-`reclaim` where it holds more than its queue deserves for such gangs: whoever marks a gang after its start would keep
-the capacity of others for ever. PodDisruptionBudgets are asked later (`victims.pieces`), as the API server does.
+`reclaim` where it has more than its queue deserves. Else a user who marks a gang after its start would keep the
+capacity of other queues. PodDisruptionBudgets are asked later (`victims.pieces`), as the API server does.
 """
 
 from typing import Literal
@@ -82,7 +83,7 @@ def _across(session: Session, asker: GangView, victim: GangView) -> bool:
 
 
 def _movable(session: Session, asker: GangView, victim: GangView) -> bool:
-    """Return True if a move costs a gang no more than the restart, and nobody who comes after the one that asks."""
+    """Return True if the gang that asks comes no later than the victim, for which a move costs only the restart."""
     if not victim.started or victim.does_again or victim.spends_retries or victim.priority > asker.priority:
         return False
     return not _rests(victim, session.now)

@@ -8,9 +8,9 @@ import pytest
 from extender_world import of
 from victims_world import Cluster, victims
 
+from extender.planner.actions.asker import Asker
 from extender.planner.actions.attempts import MOST_REMEMBERED, Attempts
 from extender.planner.actions.displace import Preempt
-from extender.planner.actions.evicting import Asker
 from extender.planner.framework.decisions import (
     ClosePlacement,
     Evict,

@@ -1,0 +1,38 @@
+"""A gang that needs room by evictions, and whether it lacks nodes or is refused by a queue."""
+
+from dataclasses import dataclass
+
+from extender.planner import reasons
+from extender.planner.ask import Ask
+from extender.planner.state.gangs import GangView
+from extender.planner.victims.room import Need
+
+OWN_LIMIT = frozenset({reasons.queues.OVER_CAPABILITY, reasons.queues.OVER_DESERVED})
+"""Reasons of gangs whose queue is at a limit of its own."""
+FULL_QUEUE = OWN_LIMIT | {reasons.queues.GUARANTEED}
+"""Reasons of gangs that a queue refuses; what others have of a guarantee may be reclaimed."""
+
+
+@dataclass(slots=True)
+class Asker:
+    """A gang that needs room."""
+
+    ask: Ask
+    needs: list[Need]
+    refused: str
+    """The reason why a queue refuses the gang; empty if it lacks nodes."""
+
+    @property
+    def gang(self) -> GangView:
+        """The gang."""
+        return self.ask.gang
+
+    @property
+    def queue_full(self) -> bool:
+        """True if victims on any node help, as they are to make room in a queue."""
+        return self.refused in FULL_QUEUE
+
+    @property
+    def at_own_limit(self) -> bool:
+        """True if its queue may have no more, with any use of others."""
+        return self.refused in OWN_LIMIT
