@@ -15,7 +15,8 @@ from extender.planner import reasons
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
-from extender.planner.state.pods import DEFAULT_GRACE_S, PodRecord
+from extender.planner.state.podends import DEFAULT_GRACE_S
+from extender.planner.state.pods import PodRecord
 from extender.writes import WriteContext, Writer
 from muster.api.kubernetes.core import PODS
 from muster.api.muster.placement import PlacementPhase

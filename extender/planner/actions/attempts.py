@@ -1,7 +1,8 @@
 """Memory of failed searches for victims: it keeps hopeless ones from being repeated, and others from waiting for them.
 
-A failed search is repeated only after a change that may concern it, or after `RETRY_S`. A change concerns it if a node
-that its pods may use has gained capacity or possible victims. Changes of queues and of disruption budgets concern all.
+A failed search is repeated only after a change that may concern it, or when the next `RETRY_S` begin. A change concerns
+it if a node that its pods may use has gained capacity or possible victims. Changes of queues and of disruption budgets
+concern all.
 
 The first waiting gang of a queue is tried first. Where there are more than can be tried in a cycle, the next attempt
 is of the user, and of that user's gang, whose last failed search is longest ago. So is the first one of the queues.
@@ -25,7 +26,7 @@ V = TypeVar("V")
 Key = tuple[str, str, Hashable]
 """Queue, user, and the priority and shape of a gang."""
 RETRY_S = 10.0
-"""Time after which a failed search is repeated in any case: minimum run times end, and shares move."""
+"""Length of the periods in each of which a search is repeated in any case: minimum run times end, and shares move."""
 MOST_REMEMBERED = 4096
 """Failed searches, users and queues that are remembered, of each so many."""
 
@@ -34,24 +35,29 @@ MOST_REMEMBERED = 4096
 class Attempts:
     """Failed searches of one action, from cycle to cycle."""
 
-    _cycle: int = 0
+    _number: int = 0
+    """Number of the last cycle with a failed search; others are not counted."""
+    _counted: bool = False
+    """The cycle that runs has that number."""
+    _crowded: bool = False
+    """More queues wait than have their turn in a cycle."""
     _queues: dict[str, int] = field(default_factory=dict)
-    """Queue → cycle of its last failed search."""
+    """Queue → number of the cycle of its last failed search."""
     _users: dict[tuple[str, str], int] = field(default_factory=dict)
     """Queue and user → the same."""
-    _searches: dict[Key, tuple[int, float]] = field(default_factory=dict)
-    """Cycle and time (seconds since the epoch) of the last failed search."""
+    _searches: dict[Key, tuple[int, int]] = field(default_factory=dict)
+    """Number of the cycle, and period, of the last failed search."""
     _changes: "_Changes | None" = None
     """None while no failed search is remembered."""
 
     def begin(self, session: Session, running: Sequence[GangView]) -> None:
         """Begin a cycle in which these gangs run: note what has changed since the last one."""
-        self._cycle += 1
+        self._counted = False
         newest = next(reversed(self._searches.values()), None)
-        if newest is None or not newest[1] <= session.now < newest[1] + RETRY_S:
+        if newest is None or newest[1] != _period(session):
             self._changes = None  # all will be repeated
         if self._changes is not None:
-            self._changes.note(session, running, self._cycle)
+            self._changes.note(session, running, self._number + 1)
 
     def in_turn(
         self, waiting: Sequence[Unschedulable], key: Callable[[GangView], Key] | None, most: int
@@ -68,41 +74,49 @@ class Attempts:
                 gangs[1:] = sorted(gangs[1:], key=lambda why: self._last(key(why.gang)))
         places = {queue: iter(gangs) for queue, gangs in by_queue.items()}
         ordered = [next(places[why.gang.queue]) for why in waiting]
-        if len(by_queue) > most:
+        self._crowded = len(by_queue) > most
+        if self._crowded:
             ordered.sort(key=lambda why: self._queues.get(why.gang.queue, 0))
         return ordered
 
     def _last(self, key: Key) -> tuple[int, int]:
-        return self._users.get(key[:2], 0), self._searches.get(key, (0, 0.0))[0]
+        return self._users.get(key[:2], 0), self._searches.get(key, (0, 0))[0]
 
     def hopeless(self, session: Session, gang: GangView, key: Key, *, anywhere: bool) -> bool:
         """Return True if the last search failed, and nothing that concerns it has changed since.
 
         `anywhere`: a change concerns it on any node, as it is about shares or limits of queues.
         """
-        cycle, at = self._searches.get(key, (0, 0.0))
-        if not cycle or self._changes is None or not at <= session.now < at + RETRY_S:
+        number, period = self._searches.get(key, (0, 0))
+        if not number or self._changes is None or period != _period(session):
             return False
-        return self._changes.last(session, None if anywhere else gang) <= cycle
+        return self._changes.last(session, None if anywhere else gang) <= number
 
     def failed(self, session: Session, running: Sequence[GangView], key: Key) -> None:
         """Remember a failed search of this cycle."""
+        number = self._count()
         if self._changes is None:
-            self._changes = _Changes(session, running, self._cycle)
-        _put(self._searches, key, (self._cycle, session.now))
-        _put(self._users, key[:2], self._cycle)
-        self.passed(key[0])
+            self._changes = _Changes(session, running, number)
+        _put(self._searches, key, (number, _period(session)))
+        _put(self._users, key[:2], number)
+        _put(self._queues, key[0], number)
 
     def passed(self, queue: str) -> None:
-        """Remember that a queue has had its turn."""
-        _put(self._queues, queue, self._cycle)
+        """Remember that a queue has had its turn, if others wait for theirs."""
+        if self._crowded:
+            _put(self._queues, queue, self._count())
+
+    def _count(self) -> int:
+        self._number += not self._counted
+        self._counted = True
+        return self._number
 
 
 class _Changes:
     """The cycle in which each node last gained something that a search may find."""
 
-    def __init__(self, session: Session, running: Sequence[GangView], cycle: int) -> None:
-        self._all = cycle
+    def __init__(self, session: Session, running: Sequence[GangView], number: int) -> None:
+        self._all = number
         """Cycle of the last change that concerns every search."""
         self._gained: Amounts = np.zeros(session.snapshot.free.shape[1], dtype=np.int64)
         self._of_class: dict[bytes, int] = {}
@@ -116,13 +130,13 @@ class _Changes:
         self._running = {gang.uid: gang for gang in running}
         self._rules = _rules_of(session)
 
-    def note(self, session: Session, running: Sequence[GangView], cycle: int) -> None:
+    def note(self, session: Session, running: Sequence[GangView], number: int) -> None:
         """Note what has changed since the last cycle."""
         snapshot = session.snapshot
         self._of_class.clear()
         alike = snapshot.axis == self._axis and snapshot.free.shape == self._free.shape
         if not alike or _rules_of(session) != self._rules:
-            self._all = cycle
+            self._all = number
             self._gained = np.zeros(snapshot.free.shape[1], dtype=np.int64)
         else:
             gained = (snapshot.free > self._free).any(axis=0) | (snapshot.changed != self._changed)
@@ -132,7 +146,7 @@ class _Changes:
                 if before is not gang and (before is None or _victim(before) != _victim(gang)):
                     new += gang.pods
             gained[[snapshot.index[pod.node] for pod in new if pod.node in snapshot.index]] = True
-            self._gained[gained] = cycle
+            self._gained[gained] = number
         self._remember(session, running)
 
     def last(self, session: Session, gang: GangView | None) -> int:
@@ -162,6 +176,10 @@ def _rules_of(session: Session) -> tuple[object, object]:
     snapshot = session.snapshot
     queues = {name: (queue.spec, queue.metadata.annotations) for name, queue in snapshot.queues.items()}
     return queues, {each.metadata.uid: each.metadata.resource_version for each in snapshot.disruption_budgets}
+
+
+def _period(session: Session) -> int:
+    return int(session.now // RETRY_S)
 
 
 def _put(memory: dict[K, V], key: K, value: V) -> None:

@@ -84,6 +84,8 @@ class Evicting:
         self._ending = InTurn()
         self._attempts = Attempts()
         self._told: Told = {}
+        self._keys: dict[str, Key] = {}
+        """By key of a gang, of this cycle."""
 
     def execute(self, session: Session) -> None:
         """Decide Place and MakeRoom for gangs that get room by it."""
@@ -91,6 +93,7 @@ class Evicting:
         if not waiting:
             return
         self._catalogue.forget_others(session.snapshot.gangs)
+        self._keys.clear()
         self.running = [gang for gang in session.snapshot.gangs if gang.phase in _RUNNING]
         self.lowest = {}
         for gang in self.running:
@@ -144,7 +147,12 @@ class Evicting:
         return failed
 
     def _key(self, session: Session, gang: GangView) -> Key:
-        return gang.queue, gang.creator, (gang.priority, shape_of(session, session.ask(gang)))
+        """Return by what failed searches are remembered: the same in one cycle."""
+        known = self._keys.get(gang.key)
+        if known is None:
+            shape = gang.priority, shape_of(session, session.ask(gang))
+            known = self._keys[gang.key] = gang.queue, gang.creator, shape
+        return known
 
     def _may_ask(self, session: Session, gang: GangView) -> bool:
         """Return False for a gang that cannot have victims, never preempts, or whose last evictions had no effect.

@@ -6,9 +6,9 @@ refuse nodes instead: those of a model that is used up are no candidates (docs/q
 otherwise do not count.
 """
 
+import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from math import inf
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.limits import Excess
 from extender.planner.reasons.queues import GUARANTEED, OVER_DESERVED, OVER_USER_LIMIT, OVER_WINDOW
 from extender.planner.state.amounts import Amounts
+from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from muster.api.names import GPU_PRODUCT
 from muster.resources.vector import GPU
@@ -33,7 +34,7 @@ def refusal(excess: Excess, user: str) -> QueueRefusal:
     reason, queue, resource, asked, used, limit, until, budget = excess
     amounts = {"limit": limit, "used": used, "asked": asked}
     if budget is not None:
-        over = reasons.queues.over_budget(queue, budget, until=until) if until < inf else None
+        over = reasons.queues.over_budget(queue, budget, until=until) if until < math.inf else None
         message = over or reasons.queues.budget_left_out(queue=queue, resource=resource)
     elif reason == OVER_WINDOW:
         message = reasons.queues.over_window(queue, resource, until=until, **amounts)
@@ -77,6 +78,26 @@ def over_quota(
             name, used = allocations.tree.names[each], allocations.fixed[each]
             return _excess(OVER_DESERVED, name, axis, int(over[0]), amounts, used, quota[each])
     return None
+
+
+def beyond_quota(allocations: Allocations, snapshot: Snapshot, held: Iterable[GangView]) -> frozenset[str]:
+    """Return the keys of gangs that, with those of `held` that started before, have more than a queue deserves.
+
+    Gangs that cannot be taken back get no more than that. So they were marked after their start, or the queue deserves
+    less by now.
+    """
+    fixed, tree = allocations.fixed, allocations.tree
+    left = {row: tree.quota[row].copy() for row in range(1, len(fixed)) if bool((fixed[row] > tree.quota[row]).any())}
+    beyond = set[str]()
+    if not left or not tree.quoted.any():
+        return frozenset()
+    for gang in sorted(held, key=lambda gang: (gang.started_s or math.inf, gang.arrival)):
+        amounts = snapshot.used_by(gang)
+        for row in left.keys() & set(tree.chains[tree.row(gang.queue)]):
+            left[row] -= amounts
+            if bool((left[row] < 0)[amounts > 0].any()):
+                beyond.add(gang.key)
+    return frozenset(beyond)
 
 
 def _excess(

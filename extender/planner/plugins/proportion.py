@@ -4,7 +4,6 @@ The arithmetic is in `planner.fairshare`. Demands are added up again only for ga
 only when queues change, and fair shares are divided at the first question.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -20,7 +19,7 @@ from extender.planner.fairshare.budgets import spent_budgets
 from extender.planner.fairshare.division import Rounding
 from extender.planner.fairshare.order import Key, Row, WeighedQueue, compare, key_of
 from extender.planner.fairshare.reclaim import Loss, ReclaimRules
-from extender.planner.fairshare.refusals import ModelLimits, over_guarantee, over_quota, refusal
+from extender.planner.fairshare.refusals import ModelLimits, beyond_quota, over_guarantee, over_quota, refusal
 from extender.planner.fairshare.sharedclaims import Sharing, sharing_of
 from extender.planner.fairshare.shares import UsageBook, fair_shares
 from extender.planner.fairshare.tree import Shares
@@ -236,23 +235,10 @@ class QueueShares:
 
     @cached_property
     def beyond_quota(self) -> frozenset[str]:
-        """Gangs that cannot be taken back and, with those that started before them, have more than a queue deserves.
-
-        They were marked after their start, or their queue deserves less by now.
-        """
-        fixed, quota, snapshot = self.allocations.fixed, self.tree.quota, self._session.snapshot
-        over = {row: quota[row].copy() for row in range(1, len(fixed)) if bool((fixed[row] > quota[row]).any())}
-        if not over or not self.tree.quoted.any():
-            return frozenset()
-        beyond = set[str]()
+        """Gangs that cannot be taken back, and are beyond what a queue deserves."""
+        snapshot = self._session.snapshot
         held = [gang for gang in snapshot.gangs if gang.key in snapshot.gang_use and self._fixed(gang)]
-        for gang in sorted(held, key=lambda gang: (gang.started_s or math.inf, gang.arrival)):
-            amounts = snapshot.used_by(gang)
-            for row in over.keys() & set(self.tree.chains[self.row(gang.queue)]):
-                over[row] -= amounts
-                if bool((over[row] < 0)[amounts > 0].any()):
-                    beyond.add(gang.key)
-        return frozenset(beyond)
+        return beyond_quota(self.allocations, snapshot, held)
 
     def can_reclaim(self, gang: GangView, amounts: Amounts) -> bool:
         """Return True if the gang's queue would stay within its share; keeps the amounts before any trial."""

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from extender.planner.state.devicetable import ClaimRef, claim_refs, extended_claim
 from extender.planner.state.podclass import PodClass
+from extender.planner.state.podends import failed_by_itself, grace_s, of_batch_job
 from extender.planner.state.podshape import pin_of
 from muster.api import names
 from muster.api.kubernetes.core import Pod
@@ -181,7 +182,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         controller_uid=owner.uid if gang and (owner := meta.controller) else "",
         terminating=meta.deletion_timestamp is not None,
         gone_by=meta.deletion_timestamp or "",
-        grace_s=_grace_s(pod),
+        grace_s=grace_s(pod),
         gated=gated(pod),
         other_gates=other_gates(spec),
         epoch=epoch_of(meta),
@@ -194,7 +195,7 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         evictable_by_us=names.SAFE_TO_EVICT in annotations,
         queue=own_queue(meta),
         preemptable=preemptable(meta),
-        spends_retries=spec.restart_policy == "OnFailure" and _of_batch_job(meta),
+        spends_retries=spec.restart_policy == "OnFailure" and of_batch_job(meta),
         runtime=runtime_of(annotations, spec.active_deadline_seconds),
         claims=claim_refs(spec, meta.namespace, pod),
         extended_claim=extended_claim(pod),
@@ -203,14 +204,8 @@ def record_of(pod: Pod, cls: PodClass, assumed: str, pool: str = DEFAULT_POOL) -
         answer=answer_of(annotations),
         creator=intern(creator_of(annotations)) if meta.controller is None or is_job(meta.controller) else "",
         about_gang={key: annotations[key] for key in ABOUT_GANG if key in annotations} or None,
-        failed=_failed(pod),
+        failed=failed_by_itself(pod),
     )
-
-
-def _grace_s(pod: Pod) -> float:
-    meta, of_spec = pod.metadata, pod.spec.termination_grace_period_seconds
-    asked = meta.deletion_grace_period_seconds if meta.deletion_timestamp else None
-    return float(next((each for each in (asked, of_spec) if each is not None), DEFAULT_GRACE_S))
 
 
 def _trouble(scheduled: ReportedCondition | None) -> str:
@@ -219,24 +214,9 @@ def _trouble(scheduled: ReportedCondition | None) -> str:
     return scheduled.message[:_TROUBLE_CHARS] if failed and scheduled is not None else ""
 
 
-def _failed(pod: Pod) -> bool:
-    """Return True for a pod that has failed, and not because of a disruption."""
-    status = pod.status
-    if status.phase != "Failed" or pod.metadata.deletion_timestamp is not None or status.reason in _DISRUPTED:
-        return False
-    target = status.condition("DisruptionTarget")
-    return target is None or target.status != "True"
-
-
 def preemptable(meta: ObjectMeta) -> bool:
     """Return True unless a pod or PodGroup forbids its eviction for other gangs."""
     return "false" not in {meta.labels.get(names.PREEMPTABLE), meta.annotations.get(names.PREEMPTABLE)}
-
-
-def _of_batch_job(meta: ObjectMeta) -> bool:
-    """Return True for a pod of a Job of Kubernetes."""
-    owner = meta.controller
-    return owner is not None and owner.kind == "Job" and owner.api_version.startswith("batch/")
 
 
 def of_the_system(namespace: str, priority_class: str) -> bool:
@@ -244,12 +224,8 @@ def of_the_system(namespace: str, priority_class: str) -> bool:
     return namespace == "kube-system" or priority_class in {"system-cluster-critical", "system-node-critical"}
 
 
-DEFAULT_GRACE_S = 30.0
-"""Kubernetes' default for the grace period of a pod."""
 _TROUBLE_CHARS = 200
 """The most of a message that is kept of each pod."""
-_DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
-"""Reasons of the kubelet, and of the node controller, for the end of a pod that may well have run on."""
 _RUNNING = frozenset({"", "Pending", "Running"})
 
 
@@ -306,7 +282,7 @@ def unread(known: PodRecord | None, pod: Pod) -> PodRecord | None:
         phase=pod.status.phase,
         terminating=meta.deletion_timestamp is not None,
         gone_by=meta.deletion_timestamp or "",
-        grace_s=_grace_s(pod),
+        grace_s=grace_s(pod),
         resource_version=meta.resource_version,
     )
 

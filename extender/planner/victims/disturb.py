@@ -33,18 +33,16 @@ def may_disturb(session: Session, asker: GangView, victim: GangView, why: Why) -
         return why == "repair"
     if why in {"repair", "recall"}:
         return borrows(victim, asker)
-    if loans_of(victim) or victim.active:
+    inside = victim.queue == asker.queue
+    if why == "preempt":
+        allowed = inside and victim.priority < asker.priority
+    elif why == "reclaim":
+        allowed = not inside
+    else:
+        allowed = _movable(session, asker, victim)
+    if not allowed or victim.active or loans_of(victim):
         return False
-    match why:
-        case "preempt":
-            return (
-                victim.queue == asker.queue and victim.priority < asker.priority and _in_queue(session, asker, victim)
-            )
-        case "reclaim":
-            return victim.queue != asker.queue and _across(session, asker, victim)
-        case "move":
-            allowed = _in_queue if victim.queue == asker.queue else _across
-            return _movable(session, asker, victim) and allowed(session, asker, victim)
+    return _in_queue(session, asker, victim) if inside else _across(session, asker, victim)
 
 
 def ignores_marks(session: Session, victim: GangView, why: Why) -> bool:

@@ -206,6 +206,17 @@ def test_who_leaves_at_once_may_run_on_spares() -> None:
     assert loans(world, "ns/d").keys() == set(slots(place)["worker"]) != loans(world, other).keys()
 
 
+MARKS = [(names.PREEMPTABLE, "false"), (names.JDB_MIN_AVAILABLE, "100%"), (names.JDB_MAX_UNAVAILABLE, "none")]
+
+
+@pytest.mark.parametrize(("mark", "value"), MARKS)
+def test_who_may_not_be_evicted_borrows_nothing(mark: str, value: str) -> None:
+    """One spare is free."""
+    world, *_ = lent_spares()
+    asks(world, key := borrower(world, "d", 1), value, mark)
+    assert not _planned(world, key)
+
+
 def _planned(world: World, key: str) -> list[decisions.Place]:
     return [place for place in of(world.session(*actions(world)), decisions.Place) if place.gang.key == key]
 
@@ -232,11 +243,14 @@ def test_a_spare_that_is_free_is_taken_before_one_that_is_lent() -> None:
     assert {each.node for each in place.spares} == loans(world, other).keys()
 
 
-def test_borrowers_leave_when_the_lender_loses_a_member() -> None:
-    """All spares are lent: the member comes to one of them, and its borrower is the victim."""
+@pytest.mark.parametrize(("mark", "value"), [("app", "training"), *MARKS])
+def test_borrowers_leave_when_the_lender_loses_a_member(mark: str, value: str) -> None:
+    """All spares are lent: the member comes to one of them, and its borrower is the victim, also if it was marked."""
     world, key, nodes, other = lent_spares()
     second = borrower(world, "d", 1)
     world.start(second, GPU8)
+    for each in (other, second):
+        asks(world, each, value, mark)
     lose(world, key, 1, nodes[1])
     (place,) = of(world.session(*actions(world)), decisions.Place)
     victims = {victim.key for victim, _ in place.victims}

@@ -1,0 +1,31 @@
+"""The end of a pod: its grace period, whether it failed by itself, and the controller that counts it."""
+
+from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.meta import ObjectMeta
+
+DEFAULT_GRACE_S = 30.0
+"""Kubernetes' default for the grace period of a pod."""
+_DISRUPTED = frozenset({"Evicted", "Preempting", "NodeShutdown", "Terminated", "NodeLost"})
+"""Reasons of the kubelet, and of the node controller, for the end of a pod that may well have run on."""
+
+
+def grace_s(pod: Pod) -> float:
+    """Return the grace period in seconds: of its deletion where that was requested, else of its spec."""
+    meta, of_spec = pod.metadata, pod.spec.termination_grace_period_seconds
+    asked = meta.deletion_grace_period_seconds if meta.deletion_timestamp else None
+    return float(next((each for each in (asked, of_spec) if each is not None), DEFAULT_GRACE_S))
+
+
+def failed_by_itself(pod: Pod) -> bool:
+    """Return True for a pod that has failed, and not because of a disruption."""
+    status = pod.status
+    if status.phase != "Failed" or pod.metadata.deletion_timestamp is not None or status.reason in _DISRUPTED:
+        return False
+    target = status.condition("DisruptionTarget")
+    return target is None or target.status != "True"
+
+
+def of_batch_job(meta: ObjectMeta) -> bool:
+    """Return True for a pod of a Job of Kubernetes."""
+    owner = meta.controller
+    return owner is not None and owner.kind == "Job" and owner.api_version.startswith("batch/")
