@@ -59,6 +59,8 @@ class BudgetReporter:
 
         It is only written when something has changed, so its age alone says nothing.
         """
+        if self._changed is not None:  # the clock may have been set back
+            self._changed = min(self._changed, self._wall_s())
         if usage is not None and self._changed is not None and usage.until > self._changed:
             self._changed = None
         late = self._changed is not None and self._wall_s() - self._changed > LATE_S

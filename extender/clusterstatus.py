@@ -59,7 +59,7 @@ class QueueStatusWriter(Writer):
     def write(self, session: Session) -> None:
         """Write the differences, if it is time again."""
         now = self._wall_s()
-        if now < self._next:
+        if self._monotonic_s() < self._next:
             return
         why, waiting = first_refusals(session), waiting_by_queue(session)
         due = []
@@ -78,7 +78,7 @@ class QueueStatusWriter(Writer):
                 due.append((name, patch))
         for name, patch in due[:MAX_AT_ONCE]:
             self._writes.start(Lane.WORDS, "queue", name, partial(self._patch, name, patch))
-        self._next = now + (SHARES_EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
+        self._next = self._monotonic_s() + (SHARES_EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
 
     def _patch(self, name: str, patch: dict[str, object]) -> None:
         self._client.merge_patch(scheduling.QUEUES, name, {"status": patch}, subresource="status")
@@ -114,7 +114,7 @@ def queue_difference(
         patch["message"] = why
     if status.waiting != waiting:
         patch["waiting"] = waiting
-    if standing.usage is not None and now - (readable_time(status.usage_time) or 0.0) >= USAGE_EVERY_S:
+    if standing.usage is not None and not 0 <= now - (readable_time(status.usage_time) or 0.0) < USAGE_EVERY_S:
         patch |= {"usage": _replaced(status.usage, standing.usage), "usageTime": format_time(now)}
     return patch
 
@@ -159,12 +159,12 @@ class HyperNodeStatusWriter(Writer):
 
     def write(self, session: Session) -> None:
         """Write the differences, if it is time again."""
-        now = self._wall_s()
+        now, at = self._wall_s(), self._monotonic_s()
         snapshot = session.snapshot
         hyper_nodes = {
             name: each for name, each in snapshot.hyper_nodes.items() if pool_of(each.metadata) == snapshot.pool
         }  # one writer for each
-        if now < self._next or not (hyper_nodes or self._said):
+        if at < self._next or not (hyper_nodes or self._said):
             return
         found = session.hyper_nodes
         self._tell(found)
@@ -174,19 +174,19 @@ class HyperNodeStatusWriter(Writer):
             count, problems = found.node_counts[name], found.problems.get(name, ())
             patch = hyper_node_difference(hyper_node, count, problems, now)
             words = (hyper_node.metadata.uid, count, problems)
-            said, said_at = self._said.get(name, (None, 0.0))
-            if patch and (said != words or now - said_at >= AGAIN_S):
+            said, said_at = self._said.get(name, (None, -inf))
+            if patch and (said != words or at - said_at >= AGAIN_S):
                 due.append((hyper_node, patch, words))
         for hyper_node, patch, words in due[:MAX_AT_ONCE]:
-            write = partial(self._patch, hyper_node, patch, words, now=now)
+            write = partial(self._patch, hyper_node, patch, words)
             self._writes.start(Lane.WORDS, "hypernode", hyper_node.metadata.name, write)
-        self._next = now + (EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
+        self._next = at + (EVERY_S if len(due) <= MAX_AT_ONCE else 0.0)
 
-    def _patch(self, hyper_node: topology.HyperNode, patch: dict[str, Any], words: object, *, now: float) -> None:
+    def _patch(self, hyper_node: topology.HyperNode, patch: dict[str, Any], words: object) -> None:
         meta = hyper_node.metadata
         body = {"metadata": {"uid": meta.uid, "resourceVersion": meta.resource_version}, "status": patch}
         self._client.merge_patch(topology.HYPER_NODES, meta.name, body, subresource="status")
-        self._said[meta.name] = (words, now)
+        self._said[meta.name] = (words, self._monotonic_s())
 
     def _tell(self, found: HyperNodes) -> None:
         """Count the problems, and log each once."""

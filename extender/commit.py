@@ -45,12 +45,15 @@ class Committer:
         *,
         active: Callable[[], bool],
         wall_s: Callable[[], float],
+        monotonic_s: Callable[[], float] | None = None,
     ) -> None:
+        """Make the writers; in simulated time, which never goes back, `monotonic_s` may be left out."""
+        monotonic_s = monotonic_s or wall_s
         self._client = client
         self._cluster = cluster
-        self.writes = Writes(active=active, wake=cluster.changed, wall_s=wall_s)
-        events = GangEvents(recorder, wall_s=wall_s)
-        context = WriteContext(client, cluster, self.writes, events, wall_s)
+        self.writes = Writes(active=active, wake=cluster.changed, monotonic_s=monotonic_s)
+        events = GangEvents(recorder, monotonic_s=monotonic_s)
+        context = WriteContext(client, cluster, self.writes, events, wall_s, monotonic_s)
         self._statuses = PodGroupStatusWriter(context)
         self._standings = StandingWriter(context)
         self._queues = QueueStatusWriter(context)

@@ -53,14 +53,14 @@ class Evictor(Writer):
         """UID of an evicted pod → time until which it is not evicted again."""
 
     def _forget(self) -> None:
-        now = self._wall_s()
+        now = self._monotonic_s()
         self._asked = {uid: until for uid, until in self._asked.items() if until > now}
 
     def _note(self, pod: PodRecord) -> None:
-        self._asked[pod.uid] = self._wall_s() + EVICT_AGAIN_S
+        self._asked[pod.uid] = self._monotonic_s() + EVICT_AGAIN_S
 
     def _just_evicted(self, pod: PodRecord) -> bool:
-        return self._asked.get(pod.uid, 0.0) > self._wall_s()
+        return self._asked.get(pod.uid, 0.0) > self._monotonic_s()
 
     def _victim(self, pod: PodRecord) -> PodRecord | None:
         """Return the pod as it is now, if it still uses its node and was not evicted just now.

@@ -34,11 +34,11 @@ _News = tuple[str, str]
 
 
 class GangEvents:
-    """Recorder of Events at PodGroups and their workloads; thread safe. `wall_s` returns seconds since the epoch."""
+    """Recorder of Events at PodGroups and their workloads; thread safe. `monotonic_s` returns seconds."""
 
-    def __init__(self, recorder: EventWriter, *, wall_s: Callable[[], float]) -> None:
+    def __init__(self, recorder: EventWriter, *, monotonic_s: Callable[[], float]) -> None:
         self._recorder = recorder
-        self._wall_s = wall_s
+        self._monotonic_s = monotonic_s
         self._lock = threading.Lock()
         self._last: LRUCache[tuple[str, str], _News] = LRUCache(_REMEMBERED)
         """UIDs of a workload and of a gang of it → the last Event."""
@@ -139,7 +139,7 @@ class GangEvents:
                 )
 
     def _is_news(self, of: tuple[str, str], news: _News) -> bool:
-        now = self._wall_s()
+        now = self._monotonic_s()
         with self._lock:
             if self._last.get(of) == news:
                 return False

@@ -72,7 +72,7 @@ _Decided = tuple[bool, bool, Reason]
 
 
 class _Held(NamedTuple):
-    """A waiting status: its phase since `phase_s`, any counts since `first_s`, these since `latest_s` (epoch)."""
+    """A waiting status: its phase since `phase_s`, any counts since `first_s`, these since `latest_s`."""
 
     phase: str
     phase_s: float
@@ -83,11 +83,11 @@ class _Held(NamedTuple):
 
 @dataclass(slots=True)
 class _Memory:
-    """The writer's memory of one gang; times are in seconds since the epoch."""
+    """The writer's memory of one gang; times are those of the monotonic clock, in seconds."""
 
     seen: tuple[GangView, _Decided, float] | None = None
     """View and decision for which nothing is to be written before this time."""
-    written_s: float = 0.0
+    written_s: float = -inf
     interval_s: float = WORDS_EVERY_S
     """Present interval between messages with the same reasons."""
     held: _Held | None = None
@@ -110,28 +110,28 @@ class PodGroupStatusWriter(Writer):
     def wrote(self, gang: GangView, status: PodGroupStatus) -> None:
         """Note that `extender.notes` has written the status that follows from this cycle."""
         known = self._known[gang.key]
-        known.noted, known.written_s, known.held = gang, self._wall_s(), None
+        known.noted, known.written_s, known.held = gang, self._monotonic_s(), None
         self._report(gang, status, None)
 
     def write(self, session: Session) -> None:
         """Write the statuses of all gangs that follow from this cycle."""
         waits = {decision.gang.key: decision for decision in session.decided(decisions.Unschedulable)}
         placed = {decision.gang.key for decision in session.decided(decisions.Place)}
-        gangs = [*session.snapshot.gangs, *session.snapshot.set_aside]
+        gangs, now = [*session.snapshot.gangs, *session.snapshot.set_aside], self._monotonic_s()
         for gang in gangs:
             known = self._known[gang.key]
-            why = _lasting(known, gang, _why(known, gang, waits.get(gang.key), session.now), session.now)
+            why = _lasting(known, gang, _why(known, gang, waits.get(gang.key), now), now)
             noted, known.noted = known.noted, None
             if noted is gang:
                 continue
             enqueued = gang.key in session.enqueued
             decided = enqueued, gang.key in placed, why.why if why else NOTHING
             seen = known.seen
-            if seen and seen[0] is gang and seen[1] == decided and session.now < seen[2]:
+            if seen and seen[0] is gang and seen[1] == decided and now < seen[2]:
                 continue
             status = wanted_status(gang, enqueued=enqueued, placed=gang.key in placed, waits=why, now=session.now)
-            due_s = self._due_s(gang, status, session.now)
-            if due_s > session.now:
+            due_s = self._due_s(gang, status, now)
+            if due_s > now:
                 known.seen = gang, decided, due_s
             else:
                 known.seen = None
@@ -142,7 +142,7 @@ class PodGroupStatusWriter(Writer):
                 del self._known[key]
 
     def _due_s(self, gang: GangView, status: PodGroupStatus, now: float) -> float:
-        """Return the time to write this status, in seconds since the epoch; infinity if it is the present one."""
+        """Return the time to write this status, in seconds; infinity if it is the present one."""
         known, present = self._known[gang.key], gang.group.status
         if status == present:
             known.held = None
@@ -169,7 +169,7 @@ class PodGroupStatusWriter(Writer):
             log.debug("the PodGroup has changed, its status is decided again", gang=gang.key, error=str(error))
             return
         known = self._known[gang.key]
-        known.written_s, known.seen, known.held = begun, (gang, decided, inf), None
+        known.written_s, known.seen, known.held = self._monotonic_s(), (gang, decided, inf), None
         _lengthen(known, gang.group.status, status)
         self._report(gang, status, why)
 
@@ -252,7 +252,7 @@ class StandingWriter(Writer):
 
     def write(self, session: Session) -> None:
         """Write the differences of the gangs that are due, if it is time for a pass."""
-        now = self._wall_s()
+        now = self._monotonic_s()
         if now < self._next:
             return
         self._next = now + LOOK_EVERY_S
@@ -265,7 +265,7 @@ class StandingWriter(Writer):
             for gang in gangs
             if (standing := known.get(gang.key)) and self._is_due(gang, standing, now)
         ]
-        due.sort(key=lambda each: self._written.get(each[0].uid, (None, 0.0))[1])
+        due.sort(key=lambda each: self._written.get(each[0].uid, (None, -inf))[1])
         for gang, standing in due[:MAX_AT_ONCE]:
             self._writes.start(Lane.WORDS, "standing", gang.key, partial(self._write, gang, standing))
 
@@ -273,11 +273,11 @@ class StandingWriter(Writer):
         status = gang.group.status
         if not gang.group.why_waiting or wanted == (status.place, status.expected_start):
             return False
-        written, at = self._written.get(gang.uid, (None, 0.0))
+        written, at = self._written.get(gang.uid, (None, -inf))
         return now - at >= (AGAIN_S if written == wanted else WRITE_EVERY_S)
 
     def _write(self, gang: GangView, standing: QueuePosition) -> None:
-        self._written[gang.uid] = standing, self._wall_s()
+        self._written[gang.uid] = standing, self._monotonic_s()
         group, place, start = gang.group, standing.place or None, standing.expected_start
         body = {"metadata": {"uid": group.metadata.uid}, "status": {"place": place, "expectedStart": start}}
         status = replace(group.status, place=place or 0, expected_start=start)

@@ -73,7 +73,13 @@ class Extender:
             client, wake=self._wake, pool=settings.node_pool, rules=settings.fault_rules, tap=tap
         )
         self._committer = Committer(
-            client, self._cluster, self._barrier, self._recorder, active=self._active, wall_s=time.time
+            client,
+            self._cluster,
+            self._barrier,
+            self._recorder,
+            active=self._active,
+            wall_s=time.time,
+            monotonic_s=time.monotonic,
         )
         writes, namespace = self._committer.writes, settings.lease_namespace
         pool, suspects = settings.node_pool, settings.fault_rules.told
@@ -85,7 +91,7 @@ class Extender:
             pool=pool,
             suspects=suspects,
             timing=settings.timing,
-            wall_s=time.time,
+            monotonic_s=time.monotonic,
         )
         self._committer.publish = publisher.write
         memory = FailureMemory(client, self._cluster, namespace, name_for(pool), wall_s=time.time)

@@ -23,25 +23,17 @@ from extender.planner.framework.decisions import (
 )
 from extender.planner.state.gangphase import once_whole
 from extender.planner.state.gangs import GangView
+from extender.planner.timing import MAX_BACK_OFF_S
 from extender.planner.victims.notices import latest_end
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.muster.placement import AvoidedNode, Placement, PlacementContent, PlacementSpec, PlacementStatus, Victim
 from muster.api.muster.reason import NOTHING, Reason
 from muster.resources.delays import doubled_s
 
-DEADLINE_S = 30.0
-DEADLINE_PER_SLOT_S = 0.1
-"""Seconds per pod from creation to binding where the API server is busy: ten pods a second."""
 BACK_OFF_S = 10.0
 """Delay of the next placement of a gang whose pods were not created in time; doubled each time."""
-MAX_BACK_OFF_S = 600.0
 MADE_ROOM = 16
 """Gangs that are named of those that were evicted."""
-
-
-def arrival_s(slots: int) -> float:
-    """Return the seconds in which the members of so many slots have to arrive."""
-    return DEADLINE_S + DEADLINE_PER_SLOT_S * slots
 
 
 def of_gang(known: Placement | None, gang: GangView) -> PlacementContent:

@@ -24,6 +24,7 @@ from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.state import PlannerState
+from extender.planner.timing import arrival_s
 from extender.writes import Lane, WriteContext, Writer
 from muster.api.merge_diff import difference
 from muster.api.muster.native import reference
@@ -64,7 +65,7 @@ class PlacementWriter(Writer):
     def _place(self, session: Session, place: decisions.Place) -> None:
         gang = place.gang
         begins = max(self._wall_s(), place.waits_until)
-        deadline_s = begins + content.arrival_s(session.snapshot.placed_slots + place.new_slots)
+        deadline_s = begins + arrival_s(session.snapshot.placed_slots + place.new_slots)
         known, remembered = self._known(gang), session.snapshot.remembered.get(gang.key, ())
         before = content.of_gang(known, gang)
         wanted = content.placed(place, before, deadline_s=deadline_s, remembered=remembered)
@@ -168,7 +169,7 @@ class PlacementWriter(Writer):
         placement = there.gang.placement
         if placement is None:
             return
-        deadline_s = self._wall_s() + there.remade_s + content.arrival_s(there.new_slots)
+        deadline_s = self._wall_s() + there.remade_s + arrival_s(there.new_slots)
         self._patch(placement, content.with_room(there, placement, deadline_s=deadline_s))
         log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 

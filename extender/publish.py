@@ -49,7 +49,7 @@ class ConfigPublisher:
         pool: str = DEFAULT_POOL,
         suspects: Suspects,
         timing: Timing,
-        wall_s: Callable[[], float],
+        monotonic_s: Callable[[], float],
     ) -> None:
         self._name = name_for(pool)
         self._client = client
@@ -58,7 +58,7 @@ class ConfigPublisher:
         self._writes = writes
         self._suspects = suspects
         self._timing = timing_text(timing)
-        self._wall_s = wall_s
+        self._monotonic_s = monotonic_s
         self._said: dict[str, str] = {}
         self._memory_at, self._again = -inf, -inf
         """Times from which on the memory is written if it has changed, and all is written again."""
@@ -67,7 +67,7 @@ class ConfigPublisher:
 
     def write(self, session: Session) -> None:
         """Start a write after a cycle, if something has changed or a minute is over."""
-        now, data = self._wall_s(), published(*self._config_file.told, self._suspects) | self._timing
+        now, data = self._monotonic_s(), published(*self._config_file.told, self._suspects) | self._timing
         changed = bool(data.items() - self._said.items())
         if not changed and now < self._memory_at:
             return
@@ -76,7 +76,7 @@ class ConfigPublisher:
             self._writes.start(Lane.WORDS, "configuration", self._name, lambda: self._patch(data | memory))
 
     def _patch(self, data: dict[str, str]) -> None:
-        now = self._wall_s()
+        now = self._monotonic_s()
         self._said, self._memory_at, self._again = data, now + MEMORY_S, now + AGAIN_S
         try:
             self._client.merge_patch(PUBLISHED, self._name, {"data": data}, self._namespace)

@@ -91,7 +91,7 @@ class Repairs(Evictor):
 
     def ask(self, session: Session) -> None:
         """Ask for the nodes with members of gangs that the planner does not know, before its next cycle."""
-        now = self._wall_s()
+        now = self._monotonic_s()
         self._there = {node: until for node, until in self._there.items() if until > now}
         gone = self.gone & session.unsure_nodes
         for node in sorted(session.unsure_nodes - gone - self._there.keys())[:MOST_ASKED]:

@@ -49,7 +49,7 @@ class Scaling(Writer):
     def refresh(self, now: float) -> None:
         """List the requests again if it is time; known ones stay without an answer. `now` is in seconds."""
         pause_s = POLL_S if self._wanted or self.requests else LOOK_S
-        if now - self._listed_at < pause_s:
+        if 0 <= now - self._listed_at < pause_s:
             return
         self._listed_at = now
         try:

@@ -61,10 +61,12 @@ _THREADS = {Lane.DECISIONS: 16, Lane.PODS: 16, Lane.WORDS: 8}
 class Writes:
     """Runs writes in threads while this replica is `active`; `wake` asks for a cycle."""
 
-    def __init__(self, *, active: Callable[[], bool], wake: Callable[[], None], wall_s: Callable[[], float]) -> None:
+    def __init__(
+        self, *, active: Callable[[], bool], wake: Callable[[], None], monotonic_s: Callable[[], float]
+    ) -> None:
         self._active = active
         self._wake = wake
-        self._wall_s = wall_s
+        self._monotonic_s = monotonic_s
         self._pools = {lane: ThreadPoolExecutor(threads, lane.value) for lane, threads in _THREADS.items()}
         self._lock = threading.Lock()
         self._under_way: dict[str, Future[None]] = {}
@@ -80,7 +82,7 @@ class Writes:
 
     def snapshot_taken(self) -> None:
         """Begin a cycle, whose snapshot shows the writes that have been answered."""
-        now = self._wall_s()
+        now = self._monotonic_s()
         with self._lock:
             self._answered.clear()
             self._not_before = {key: until for key, until in self._not_before.items() if until > now}
@@ -91,7 +93,7 @@ class Writes:
         """Write all in parallel and wait for the answers; one that fails does not keep the others."""
 
         def one(item: D) -> None:
-            if self._not_before.get(f"{what}/{item.gang.key}", 0.0) <= self._wall_s():
+            if self._not_before.get(f"{what}/{item.gang.key}", 0.0) <= self._monotonic_s():
                 self._try(what, item.gang.key, lambda: write(item))
 
         list(self._pools[Lane.DECISIONS].map(one, items))
@@ -103,7 +105,7 @@ class Writes:
         """
         name = f"{what}/{key}"
         with self._lock:
-            if self._stopping or self._not_before.get(name, 0.0) > self._wall_s():
+            if self._stopping or self._not_before.get(name, 0.0) > self._monotonic_s():
                 return
             if name in self._under_way:
                 self._again.add(name)
@@ -161,7 +163,7 @@ class Writes:
     def _rest(self, name: str, *, refused: bool) -> None:
         """Let a write that has failed wait."""
         with self._lock:
-            now, pause_s = self._wall_s(), RETRY_S
+            now, pause_s = self._monotonic_s(), RETRY_S
             if refused:
                 before, _ = self._refused.get(name, (0, now))
                 self._refused[name] = (before + 1, now)
@@ -170,17 +172,21 @@ class Writes:
 
 
 class WriteContext(NamedTuple):
-    """Common context of all writers; `wall_s` returns seconds since the epoch."""
+    """Common context of all writers; `wall_s` returns seconds since the epoch, for what is written.
+
+    What a writer itself waits for goes by `monotonic_s`: the clock of the machine may be set back.
+    """
 
     client: Client
     cluster: Live
     writes: Writes
     events: GangEvents
     wall_s: Callable[[], float]
+    monotonic_s: Callable[[], float]
 
 
 class Writer:
     """Base of the classes that carry out decisions of a cycle."""
 
     def __init__(self, context: WriteContext) -> None:
-        self._client, self._cluster, self._writes, self._events, self._wall_s = context
+        self._client, self._cluster, self._writes, self._events, self._wall_s, self._monotonic_s = context

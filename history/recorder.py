@@ -191,7 +191,7 @@ class HistoryRecorder:
         for look in more:
             self._apply(look)
         self.entries.changes.happenings += self.entries.hourly.turn(self._now())
-        beat = self._clock_s() - self._written_s >= BEAT_S
+        beat = not 0 <= self._clock_s() - self._written_s < BEAT_S
         if self.entries.changes or beat:
             self._write(versions)
         self._changed(self)

@@ -97,6 +97,8 @@ class Actions:
                 timer.request, job, snapshot.by_name, phase
             ):
                 del armed[timer.key]
+            elif timer.due_s > now_s + found.delay_s:  # the clock was set back
+                armed[timer.key] = replace(timer, due_s=now_s + found.delay_s)
             elif timer.due_s <= now_s:
                 # A timer is about a slot without a working pod: another one may have the name by now.
                 here, request = snapshot.by_name.get(timer.request.pod), timer.request

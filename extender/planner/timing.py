@@ -34,6 +34,26 @@ class Timing(Struct, frozen=True, kw_only=True):
 
 
 DEFAULTS: Final = Timing()
+DEADLINE_S: Final = 30.0
+DEADLINE_PER_SLOT_S: Final = 0.1
+"""Seconds per pod from creation to binding where the API server is busy: ten pods a second."""
+MAX_BACK_OFF_S: Final = 600.0
+"""Longest delay of the next placement of a gang whose pods were not created in time."""
+CLOCKS_S: Final = 60.0
+"""Difference of clocks in seconds that is no sign of a clock that was set back."""
+
+
+def arrival_s(slots: int) -> float:
+    """Return the seconds in which the members of so many slots have to arrive."""
+    return DEADLINE_S + DEADLINE_PER_SLOT_S * slots
+
+
+def is_over(until_s: float, now_s: float, most_s: float) -> bool:
+    """Return True for a time that is over, or further ahead than the `most_s` for which it was set.
+
+    The clock was set back then: what waits for that time would wait for as long in vain.
+    """
+    return not now_s < until_s <= now_s + most_s + CLOCKS_S
 
 
 def timing_of(values: Mapping[str, Any]) -> tuple[Timing, list[str]]:

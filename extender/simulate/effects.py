@@ -10,6 +10,7 @@ from extender.explain.clusterdump import kind_name
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
+from extender.planner.timing import arrival_s
 from extender.simulate.cluster import SimulatedCluster
 from extender.simulate.members import annotated_pod
 from muster.api import names
@@ -25,7 +26,7 @@ _ARRIVE_S = 600.0
 def placement_after(known: Placement | None, place: decisions.Place, session: Session) -> Placement:
     """Return the placement of a gang after a cycle that places it; `known` is the one of its name that exists."""
     gang = place.gang
-    deadline_s = max(session.now, place.waits_until) + content.arrival_s(place.new_slots)
+    deadline_s = max(session.now, place.waits_until) + arrival_s(place.new_slots)
     remembered = session.snapshot.remembered.get(gang.key, ())
     wanted = content.placed(place, content.of_gang(known, gang), deadline_s=deadline_s, remembered=remembered)
     return replace(_new(gang), spec=wanted.spec, status=wanted.status)

@@ -22,6 +22,8 @@ from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.volcano.batch import TTL_SPARES_ABORTED, Job, JobStatus, compat
 from muster.resources.delays import doubled_s
 
+CLOCKS_S = 60.0
+"""Difference of clocks in seconds that is no sign of a clock that was set back."""
 MAX_NOTED = 100
 """Timers noted per Job, the first that are due: the restarts of a hundred evicted pods cover those of more."""
 _ACTING = frozenset({"Pending", "Running", "Restarting"})
@@ -41,8 +43,9 @@ class Timer:
         return self.request.event, self.request.task, self.request.pod, self.request.pod_uid
 
     def to_check(self, now_s: float) -> bool:
-        """Return True when the timer is due, or at any time if the event may be over before."""
-        return self.due_s <= now_s or self.request.since_s is None
+        """Return True when the timer is due, or at any time if the event may be over before, or is in the future."""
+        since_s = self.request.since_s
+        return self.due_s <= now_s or since_s is None or since_s > now_s + CLOCKS_S
 
 
 def noted(status: JobStatus, timers: Iterable[Timer]) -> JobStatus:
@@ -141,7 +144,8 @@ def back_off(status: JobStatus) -> BackOff | None:
 def left_s(status: JobStatus, now_s: float) -> float:
     """Return seconds until pods may be made; 0 if they may now."""
     found = back_off(status)
-    return max(0.0, found.until_s - now_s) if found else 0.0
+    delay_s = found.until_s - now_s if found else 0.0
+    return delay_s if 0 < delay_s <= MAX_S else 0.0  # more was never set: the clock was set back
 
 
 def restarted(status: JobStatus, request: JobEvent, now_s: float, ran_s: float) -> JobStatus:

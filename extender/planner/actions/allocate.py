@@ -42,6 +42,8 @@ HELD_BACK_S = 30.0
 """Time that a gang which only waits for placed slots of others is not admitted. Its pods would be gated, which costs
 a write for each, and mostly they can soon be born on their nodes."""
 
+_KNOWN = 100
+"""Failures that are remembered beyond four of each gang: gangs may come and go while nothing else changes."""
 _Failure = tuple[Shortage, Reason]
 """A gang's shortage, and the message with the reservations in its way."""
 
@@ -94,12 +96,12 @@ class Allocate:
 
     def _begin(self, session: Session, gangs: list[GangView]) -> _Found:
         """Keep the results of earlier cycles that still hold."""
-        if self._version != session.snapshot.version:
+        if self._version != session.snapshot.version or len(self._failures) > _KNOWN + 4 * len(gangs):
             self._failures.clear()
             self._version = session.snapshot.version
         self._looked = {gang.uid: self._looked[gang.uid] for gang in gangs if gang.uid in self._looked}
         placed = [gang.uid for gang in session.snapshot.gangs if gang.key in session.snapshot.placed]
-        self._placed_since = {uid: self._placed_since.get(uid, session.now) for uid in placed}
+        self._placed_since = {uid: min(self._placed_since.get(uid, session.now), session.now) for uid in placed}
         limit = SlotLimit(session.snapshot, self._placed_since, session.now)
         found = _Found(limit, Book(session, gangs, self._looked), self._limited)
         self._limited = {}
@@ -148,7 +150,7 @@ class Allocate:
             return True
         if found.limit.admit(gang):
             return False
-        self._wait_for_others(session, gang, found.limited.get(gang.uid, session.now))
+        self._wait_for_others(session, gang, min(found.limited.get(gang.uid, session.now), session.now))
         return True
 
     def _wait_for_others(self, session: Session, gang: GangView, since: float) -> None:

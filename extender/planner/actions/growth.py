@@ -19,6 +19,7 @@ from extender.planner.framework.shortage import lost, shortage
 from extender.planner.framework.statement import undone
 from extender.planner.reasons.room import no_room
 from extender.planner.state.gangs import GangView
+from extender.planner.timing import is_over
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.reason import reason_of
 from muster.api.volcano.scheduling import NO_ROOM
@@ -80,7 +81,7 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
     if not gang.started:
         return delay_s <= 0
     since = parse_time(gang.placement.status.started_at) if gang.placement else None
-    return since is None or session.now >= since + delay_s
+    return since is None or is_over(since + delay_s, session.now, delay_s)
 
 
 def say_why_more_wait(session: Session, ask: Ask, *, for_minimum: bool) -> None:

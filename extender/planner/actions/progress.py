@@ -17,13 +17,15 @@ from typing import NamedTuple
 
 from extender.planner import reasons
 from extender.planner.actions.avoidance import note_failures
-from extender.planner.actions.makeroom import awaits_room, make_room
+from extender.planner.actions.makeroom import awaits_room, make_room, remade_s
+from extender.planner.actions.obstacles import MAX_SLOTS
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
 from extender.planner.state.podset import PodSetView
+from extender.planner.timing import arrival_s, is_over
 from muster.api.kubernetes.meta import parse_time, readable_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.placement import Placement, PodSetPlacement, holds_back, node_of, nodes_of, runs_of
@@ -156,7 +158,7 @@ def _follow(session: Session, gang: GangView) -> None:
         why = reasons.placements.gated(pod=gated.name, gate=gated.other_gates[0])
         give_up(session, gang, placement, why, in_vain=True)
         return
-    if session.now > (parse_time(placement.spec.deadline) or session.now):
+    if _is_late(session, gang, placement):
         late = _not_bound(session, missing) if gang.has_pods else reasons.placements.not_arrived(pods=len(missing))
         give_up(session, gang, placement, late, in_vain=True)
         return
@@ -240,6 +242,14 @@ def give_up(
     for pod in gang.pods:
         if pod.pinned:
             session.decide(decisions.Evict(gang, pod, why, started=False))
+
+
+def _is_late(session: Session, gang: GangView, placement: Placement) -> bool:
+    """Return True if the members of a placement had their time to arrive."""
+    slots = sum(pod_set.replicas for pod_set in gang.pod_sets) + session.snapshot.placed_slots + MAX_SLOTS
+    deadline = parse_time(placement.spec.deadline)
+    most = arrival_s(slots) + remade_s(gang, placement)
+    return deadline is not None and deadline != session.now and is_over(deadline, session.now, most)
 
 
 def drop_strays(session: Session, gang: GangView) -> None:

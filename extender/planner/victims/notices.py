@@ -10,6 +10,7 @@ from math import floor
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
+from extender.planner.timing import CLOCKS_S
 from muster.api.kubernetes.meta import format_time, readable_time
 from muster.api.muster.checkpoint import Checkpoint, latest
 from muster.api.muster.placement import Notice, Placement
@@ -81,7 +82,7 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     running = set()
     for gang, pod in staying:
         notice = notices.get(gang.key)
-        if notice is None or now >= (readable_time(notice.evict_at) or 0.0):  # one that cannot be read is over
+        if notice is None or _is_over(notice, now):
             continue
         if not gang.independent and gang.key not in of_gangs:
             of_gangs[gang.key] = not (answered(gang, notice, now) or _in_vain(gang))
@@ -91,6 +92,12 @@ def due(notices: dict[str, Notice], staying: Victims, now: float) -> Victims:
     if not running:
         return staying
     return tuple((gang, pod) for gang, pod in staying if gang.key in notices and pod.uid not in running)
+
+
+def _is_over(notice: Notice, now: float) -> bool:
+    """Return True for a notice that is over, cannot be read, or was given in the future: the clock was set back."""
+    end, told = readable_time(notice.evict_at) or 0.0, readable_time(notice.told_at) or now
+    return now >= end or told > now + CLOCKS_S
 
 
 def answered(gang: GangView, notice: Notice, now: float, pods: Sequence[PodRecord] | None = None) -> bool:

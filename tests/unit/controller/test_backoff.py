@@ -128,8 +128,25 @@ def test_another_restart_ends_the_row() -> None:
     refusal = JobEvent(pod="p", refused="OutOfcpu")
     status = timers.restarted(JobStatus(), refusal, 0.0, 1.0)
     assert timers.left_s(status, 4.0) == 6.0
+    assert timers.left_s(status, -3600.0) == 0.0, "the clock was set back"
     assert timers.restarted(status, JobEvent(), 4.0, 1.0) == status
     assert timers.back_off(timers.restarted(status, JobEvent(), 11.0, 1.0)) is None
+
+
+def test_a_timer_does_not_wait_for_a_clock_that_was_set_back(cluster: Cluster) -> None:
+    """By an hour: its whole time begins once more, and it is noted then."""
+    add(cluster, "j", task("w", 1), policies=[{"event": "PodEvicted", "action": "RestartJob", "timeout": "60s"}])
+    settle(cluster)
+    actions = cluster.controller.jobs._reconciler._actions
+    uid = job(cluster, "j").metadata.uid
+    pod = pods(cluster)[0].metadata
+    far = timers.Timer(cluster.now_s + 3660, JobEvent("PodEvicted", task="w", pod=pod.name, pod_uid=pod.uid))
+    actions._timers[uid] = {far.key: far}
+    cluster.api.change(PODS, pod.name, {"status": {"phase": "Running"}}, "n", subresource="status")
+    settle(cluster)
+    [timer] = actions._timers[uid].values()
+    assert timer.due_s <= cluster.now_s + 60
+    assert timers.Timer(2e9, JobEvent(since_s=2e9 - 60)).to_check(1.9e9)
 
 
 def test_a_note_that_somebody_edited_is_none() -> None:

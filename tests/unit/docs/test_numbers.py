@@ -18,6 +18,7 @@ from extender.app import MAX_BODY_BYTES
 from extender.barrier import LONGEST_S, MEMBER_S
 from extender.configfile import INTERVAL_S
 from extender.explain.relief import MAX_SINGLES
+from extender.planner import timing
 from extender.planner.actions import consolidate, makeroom, obstacles, progress
 from extender.planner.actions.reserve import book, ends, reservation
 from extender.planner.dynamic import cel
@@ -59,12 +60,12 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"when the gang has run for {DURATIONS[EXTENDER.growth_delay_s]} (`growthDelay`",
         f"the node is avoided for this gang for {DURATIONS[progress.AVOID_S]},",
         (
-            f"placement's deadline: {n(placementcontent.DEADLINE_S)} s, and "
-            f"{n(placementcontent.DEADLINE_PER_SLOT_S)} s per slot"
+            f"placement's deadline: {n(timing.DEADLINE_S)} s, and "
+            f"{n(timing.DEADLINE_PER_SLOT_S)} s per slot"
         ),
         (
             f"Then the gang has none for {n(placementcontent.BACK_OFF_S)} s, the next time "
-            f"{n(placementcontent.back_off_s(2))} s, … at most {n(placementcontent.MAX_BACK_OFF_S / 60)} minutes"
+            f"{n(placementcontent.back_off_s(2))} s, … at most {n(timing.MAX_BACK_OFF_S / 60)} minutes"
         ),
         (
             f"Beyond {obstacles.LIMIT} slots the next gangs wait (InFlightLimit). A gang counts for at most "
@@ -84,7 +85,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"at most {consolidate.MOST_MOVED} pods for one gang |",
         (
             f"no pod is evicted for the gang for {n(placementcontent.BACK_OFF_S)} seconds, then "
-            f"{n(placementcontent.back_off_s(2))}, up to {n(placementcontent.MAX_BACK_OFF_S / 60)} minutes"
+            f"{n(placementcontent.back_off_s(2))}, up to {n(timing.MAX_BACK_OFF_S / 60)} minutes"
         ),
         f"victims are still there {DURATIONS[makeroom.LATE_S]} after their grace period",
     ),

@@ -63,8 +63,8 @@ class Process:
     def __init__(self) -> None:
         self.world, self.client, self.now = HyperNodeWorld(), Written(), 1_000_000.0
         self._tree = HyperNodeTree()
-        self._writes = Writes(active=lambda: True, wake=lambda: None, wall_s=lambda: self.now)
-        context = WriteContext(self.client, None, self._writes, None, lambda: self.now)  # type: ignore[arg-type]
+        self._writes = Writes(active=lambda: True, wake=lambda: None, monotonic_s=lambda: self.now)
+        context = WriteContext(self.client, None, self._writes, None, lambda: self.now, lambda: self.now)  # type: ignore[arg-type]
         self._writer = HyperNodeStatusWriter(context)
 
     def cycle(self, after_s: float = EVERY_S) -> list[tuple[str, dict[str, Any]]]:

@@ -41,7 +41,7 @@ class Told:
         self.now = NOW
         self.heard: list[str] = []
         self.group: list[str] = []
-        self.events = GangEvents(cast("Any", self), wall_s=lambda: self.now)
+        self.events = GangEvents(cast("Any", self), monotonic_s=lambda: self.now)
 
     @property
     def gang(self) -> GangView:

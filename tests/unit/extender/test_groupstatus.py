@@ -50,7 +50,7 @@ def gang(present: PodGroupStatus) -> Any:
 
 def writer(client: Any = None, events: Any = None) -> PodGroupStatusWriter:
     """One that starts no writes of its own."""
-    return PodGroupStatusWriter(WriteContext(client, None, None, events, lambda: 100.0))  # type: ignore[arg-type]
+    return PodGroupStatusWriter(WriteContext(client, None, None, events, lambda: 100.0, lambda: 100.0))  # type: ignore[arg-type]
 
 
 RUNS = status("Running")

@@ -9,9 +9,9 @@ from guarded_api import Sent
 from guarded_extender import Process, process_of
 from msgspec.structs import replace
 
-from extender.placementcontent import DEADLINE_PER_SLOT_S, DEADLINE_S
 from extender.planner.actions.allocate import Allocate
 from extender.planner.framework import decisions
+from extender.planner.timing import DEADLINE_PER_SLOT_S, DEADLINE_S
 from muster.api.kubernetes.meta import parse_time
 from muster.api.muster.placement import PLACEMENTS, Placement, PlacementSpec, PlacementStatus
 from muster.api.muster.reason import reason_of

@@ -8,7 +8,6 @@ from victims_world import Cluster
 
 from extender.placementcontent import (
     MADE_ROOM,
-    arrival_s,
     back_off_s,
     binding,
     closed,
@@ -23,6 +22,7 @@ from extender.planner.actions.progress import AVOID_S
 from extender.planner.framework import decisions
 from extender.planner.reasons.placements import remade
 from extender.planner.state.avoided import avoided_nodes
+from extender.planner.timing import arrival_s
 from muster.api.kubernetes.meta import format_time
 from muster.api.muster.placement import (
     AvoidedNode,

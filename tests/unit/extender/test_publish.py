@@ -58,7 +58,7 @@ class World:
         writes: Any = AtOnce()
         self.publisher = ConfigPublisher(
             self.client, "muster-system", self.config, writes, suspects=SUSPECTS, timing=TIMING,
-            wall_s=lambda: self.now,
+            monotonic_s=lambda: self.now,
         )  # fmt: skip
         self.gone: frozenset[str] = frozenset()
         self.snapshot = take(Cluster().state)

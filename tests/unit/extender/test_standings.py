@@ -24,8 +24,11 @@ class Clerk:
         self.world = world
         self.written: list[tuple[str, dict[str, Any]]] = []
         self.now = world.now
+        self.set_back_s = 0.0
         self._kept = kept
-        self._writer = StandingWriter(WriteContext(self, self, self, None, lambda: self.now))  # type: ignore[arg-type]
+        me: Any = self
+        context = WriteContext(me, me, me, me, lambda: self.now - self.set_back_s, lambda: self.now)
+        self._writer = StandingWriter(context)
 
     def start(self, _lane: object, _what: str, _name: str, write: Callable[[], object]) -> None:
         """As Writes."""
@@ -81,6 +84,15 @@ def test_it_is_written_once_and_a_gang_once_a_minute() -> None:
     world.state.on_pod_group(world.state.groups["ns/a"], None)
     assert clerk.look() == []
     assert clerk.look(WRITE_EVERY_S) == [("b", 1), ("c", 2)]
+
+
+def test_places_are_written_whatever_happens_to_the_clock() -> None:
+    """Of the machine, which may be set back by an hour."""
+    clerk = Clerk(full("a"))
+    assert clerk.look() == [("a", 1)]
+    told(clerk.world, clerk.world.gang("b", {"worker": (2, GPU8)}))
+    clerk.set_back_s = 3600.0
+    assert clerk.look() == [("b", 2)]
 
 
 def test_nobody_looks_in_each_cycle() -> None:

@@ -20,7 +20,7 @@ class Desk:
     def __init__(self) -> None:
         self.now, self.leads, self.woken = 1_000.0, True, 0
         self.written: list[str] = []
-        self.writes = Writes(active=lambda: self.leads, wake=self._wake, wall_s=lambda: self.now)
+        self.writes = Writes(active=lambda: self.leads, wake=self._wake, monotonic_s=lambda: self.now)
 
     def start(self, key: str, write: Callable[[], None] | None = None) -> None:
         """A cycle decides that this is to be written."""

@@ -25,6 +25,8 @@ class Process:
         self.world = world
         self.api = GuardedApi(extender)
         self.events: list[str] = []
+        self.set_back_s = 0.0
+        """Seconds by which the clock of the machine was set back."""
         state = world.state
         self.api.keep(POD_GROUPS, *state.groups.values())
         self.api.keep(NATIVE_POD_GROUPS, *state.native.groups.values())
@@ -35,7 +37,7 @@ class Process:
         barrier = Barrier(timeout_s=1, monotonic_s=lambda: 0.0)
         self.committer = Committer(
             cast("Any", self.api), cluster_of(world), barrier, cast("Any", self),
-            active=lambda: True, wall_s=lambda: self.world.now,
+            active=lambda: True, wall_s=lambda: self.world.now, monotonic_s=lambda: self.world.now + self.set_back_s,
         )  # fmt: skip
 
     def event(self, obj: Any, _kind: str, reason: str, message: str) -> None:

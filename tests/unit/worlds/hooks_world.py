@@ -205,7 +205,7 @@ def statuses(third: Third) -> dict[str, object]:
         def start(self, _lane: object, _what: str, _name: str, write: Callable[[], object]) -> None:
             write()
 
-    context = WriteContext(Client(), None, Writes(), None, lambda: 0.0)  # type: ignore[arg-type]
+    context = WriteContext(Client(), None, Writes(), None, lambda: 0.0, lambda: 0.0)  # type: ignore[arg-type]
     QueueStatusWriter(context).write(world.session())
     return written
 

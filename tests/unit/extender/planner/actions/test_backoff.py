@@ -14,6 +14,7 @@ from extender.planner.actions.enqueue import Enqueue
 from extender.planner.actions.obstacles import LATE_S, LIMIT, MAX_SLOTS, RESERVE, SlotLimit
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
+from extender.planner.timing import is_over
 from muster.api.kubernetes.meta import ReportedCondition
 
 DEADLINE_S = 61
@@ -53,6 +54,26 @@ def test_a_gang_whose_pods_are_not_created_waits_twice_as_long_after_each_placem
             world.now += 1
         waits.append(world.now - began)
     assert waits == [10, 20, 40, 80]
+
+
+def test_no_gang_waits_for_a_clock_that_was_set_back() -> None:
+    """Neither for the deadline of its placement nor for the end of its back-off, which are an hour away by then."""
+    world = World().nodes(2)
+    world.gang("a", {"worker": (2, GPU8)})
+    assert of(world.plan(), decisions.Place)
+    world.now -= 3600
+    session = world.plan()
+    world.close(session)
+    assert [each.phase for each in of(session, decisions.ClosePlacement)] == ["Abandoned"]
+    assert of(world.plan(), decisions.Unschedulable)
+    world.now -= 3600
+    assert of(world.plan(), decisions.Place)
+
+
+@pytest.mark.parametrize(("until_s", "over"), [(99, True), (100, True), (101, False), (170, False), (171, True)])
+def test_what_is_further_ahead_than_it_was_ever_set_is_over(until_s: float, *, over: bool) -> None:
+    """By more than clocks differ: a minute."""
+    assert is_over(until_s, 100, 10) is over
 
 
 def test_the_wait_has_an_end_whatever_the_status_says() -> None:
