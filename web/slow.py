@@ -22,7 +22,7 @@ SHARE: Final = 10
 """Rebuild interval of slow values: ten times the last build time, so that rebuilding uses at most 10 % of a core."""
 WAITING: Final = 4
 """Requests that wait for their turn; each has one of the server's forty threads meanwhile."""
-EACH: Final = 2
+EACH: Final = 3
 """Requests of one account that have or await the turn."""
 PATIENCE_S: Final = 20.0
 """A request that waits longer is refused for now."""
@@ -99,7 +99,9 @@ class Turns:
     def taken(self, account: str) -> Iterator[None]:
         """Wait for the turn, and have it; HTTPException 429 if too many wait, or for too long."""
         with self._lock:
-            if self._held.total() >= self._most or self._held[account] >= self._each:
+            if self._held[account] >= self._each:
+                raise self._later(f"{self._each} of your requests {self._what}")
+            if self._held.total() >= self._most:
                 raise self._later()
             self._held[account] += 1
         try:
@@ -113,8 +115,8 @@ class Turns:
             with self._lock:
                 self._held -= Counter([account])
 
-    def _later(self) -> HTTPException:
-        why = f"others {self._what} at this moment: try again in some seconds"
+    def _later(self, who: str = "") -> HTTPException:
+        why = f"{who or f'others {self._what}'} at this moment: try again in some seconds"
         return HTTPException(HTTPStatus.TOO_MANY_REQUESTS, why, {"retry-after": "10"})
 
 

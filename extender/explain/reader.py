@@ -38,7 +38,11 @@ class Viewer:
 
     def other(self, meta: ObjectMeta, name: str, words: str) -> str:
         """Return the words for an object of this name, if its namespace may be seen; else others."""
-        return words if self.called is None or self.sees(meta.namespace) else self.called(meta.namespace, name)
+        return words if self.called is None or self.may_see(meta) else self.called(meta.namespace, name)
+
+    def may_see(self, meta: ObjectMeta) -> bool:
+        """Return whether the name and the size of an object may be told."""
+        return self.called is None or self.sees(meta.namespace)
 
     def reason(self, reason: Reason) -> Reason:
         """Return a reason with the names that the reader may see."""

@@ -41,6 +41,8 @@ class Holder:
     """Its name for the reader."""
     shown: str
     """Its name, or for others what it is called."""
+    seen: bool
+    """The reader may see it, and so its size."""
     use: dict[int, Amounts] = field(default_factory=dict)
     """Node's column → its amounts there."""
     pods: list[Pod] = field(default_factory=list)
@@ -53,7 +55,9 @@ class Holder:
 
     @property
     def words(self) -> str:
-        """The holder with its size, e.g. `Job ns/first (8 pods on 8 nodes, since 10:00:00)`."""
+        """The holder with its size, e.g. `Job ns/first (8 pods on 8 nodes, since 10:00:00)`; of others no size."""
+        if not self.seen:
+            return self.title
         since = min(filter(None, (pod.status.start_time for pod in self.pods)), default="")
         return reasons.relief.holder(self.title, self.size, len(self.use), since, self.stuck)
 
@@ -92,11 +96,12 @@ def holders(
 
 def _holder(reader: Viewer, name: str, view: GangView | None, pod: Pod | None) -> Holder:
     if view is not None:
-        meta, title = view.group.metadata, reader.gang(view)
-        return Holder(name, True, title, reader.other(meta, meta.name, name))  # noqa: FBT003 - a field
+        meta = view.group.metadata
+        title, shown = reader.gang(view), reader.other(meta, meta.name, name)
+        return Holder(name, gang=True, title=title, shown=shown, seen=reader.may_see(meta))
     meta = pod.metadata if pod else ObjectMeta()
     title = reader.other(meta, meta.controller.name if meta.controller else meta.name, name)
-    return Holder(name, False, title, title)  # noqa: FBT003 - as above
+    return Holder(name, gang=False, title=title, shown=title, seen=reader.may_see(meta))
 
 
 def _gain(session: Session, cls: PodClass, holder: Holder, fits: NDArray[np.bool_]) -> int:

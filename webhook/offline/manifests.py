@@ -109,8 +109,7 @@ def as_yaml(content: JSON) -> str:
 
 def _read(text: str, file: str, *, aliases: bool) -> list[Any]:
     try:
-        _check(text, aliases=aliases)
-        return [_as_json(each) for each in _parsed(text) if each is not None]
+        return [_as_json(each) for each in _parsed(text, aliases=aliases) if each is not None]
     except (yaml.YAMLError, ValueError) as error:
         why = str(error).replace('"<unicode string>", ', "")
         raise ManifestError(f"cannot read {file}: {why}") from error
@@ -129,12 +128,13 @@ def _check(text: str, *, aliases: bool) -> None:
             raise ValueError("aliases (*name) are not read here, as a few lines of them become a very long text")
 
 
-def _parsed(text: str) -> list[Any]:
+def _parsed(text: str, *, aliases: bool) -> list[Any]:
     if text.lstrip().startswith("{"):  # most JSON is YAML, but JSON may be indented with tabs
         try:
             return [json.loads(text)]
         except ValueError:
             pass  # it is YAML that begins like JSON, or several documents; else YAML's message is as good
+    _check(text, aliases=aliases)
     return list(yaml.load_all(text, _Loader))
 
 

@@ -105,7 +105,8 @@ def test_who_sees_everything_is_told_the_names() -> None:
     told = pages.get("/api/explain/mine/waiting", "ada").text
     assert "theirs" not in told
     assert "a gang of another namespace (queue default)" in told
-    assert "16 GPUs" not in told
+    assert not re.findall(r"16 GPUs|4 pods on 2 nodes|since [0-9]", told.partition('"relief"')[2])
+    assert "4 pods on 2 nodes" in pages.get("/api/explain/mine/waiting").text
 
 
 def test_who_sees_everything_is_told_of_the_past() -> None:
