@@ -8,6 +8,8 @@ import logging
 import os
 import re
 import sys
+import traceback
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -30,12 +32,18 @@ def harmless(text: str) -> str:
     return _CONTROL.sub(lambda found: "\n" if found[0] == "\r" else f"\\u{ord(found[0]):04x}", _COLOUR.sub("", text))
 
 
+def show_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Write a traceback as Python does, for `sys.excepthook`: its message may be a tenant's."""
+    sys.stderr.write(harmless("".join(traceback.format_exception(kind, error, trace))))
+
+
 def configure(process: str, level: str = "info") -> None:
     """Set up logging for this process; every line names it. `MUSTER_LOG=console` gives lines for people instead.
 
     Call it once, before anything logs. A crash in native code leaves the stacks of Python on stderr, too.
     """
     faulthandler.enable()
+    sys.excepthook = show_uncaught
     number = logging.getLevelNamesMapping()[level.upper()]
     shared = _shared(process)
     people = os.environ.get("MUSTER_LOG") == "console"

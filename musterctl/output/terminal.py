@@ -13,7 +13,7 @@ from rich.console import Console as RichConsole  # noqa: TID251 - this one
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from muster.process.logs import harmless
+from muster.process.logs import harmless, show_uncaught
 
 
 class GuardedStream:
@@ -40,7 +40,8 @@ class GuardedStream:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Guard standard output and error meanwhile."""
+    """Guard standard output and error meanwhile, and what Python writes of an error after it."""
+    sys.excepthook = show_uncaught
     out, err = (cast("TextIO", GuardedStream(stream)) for stream in (sys.stdout, sys.stderr))
     with redirect_stdout(out), redirect_stderr(err):
         yield
