@@ -1,7 +1,7 @@
 """Workloads of every kind by name or label, and the steps that `muster.workloads.verbs` has for a verb."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ from muster.api.grammar import listed
 from muster.api.kubernetes.meta import Object
 from muster.api.muster.gang import workload_above
 from muster.api.muster.states import WAITING, facts_of, state_of
-from muster.api.volcano.batch import COMMANDS
+from muster.api.volcano.batch import COMMANDS, command_to
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
@@ -21,7 +21,7 @@ from muster.workloads.kind import WorkloadKind
 from muster.workloads.sample import JSON
 from muster.workloads.table import MAKERS, row_of
 from muster.workloads.verbs import ACTED_ON, POD_GROUP, Asked, Condition, Step, condition_of, outcome
-from musterctl.cluster import Failed, Where, command_for, connect_in, failing_as, for_each, name_of, whole
+from musterctl.cluster import Failed, Where, connect_in, failing_as, for_each, name_of, whole
 from musterctl.gangobjects import may_list
 from musterctl.output.listing import show_object, since, without_managers
 
@@ -235,7 +235,7 @@ def _take(acting: Acting, target: Target, step: Step, groups: Sequence[PodGroup]
         if step.does == "patch":
             return client.merge_patch(resource, target.name, _about(uid, step.value), space, dry_run=dry_run)
         if step.does == "command":
-            order = command_for(resource, target.name, uid["uid"], step.value)
+            order = command_to(resource, target.name, uid["uid"], step.value)
             return client.create(whole(COMMANDS), order, space, strict=True, dry_run=dry_run)
     for group in groups:
         with failing_as("move", client, POD_GROUPS, group.metadata.name, space):
@@ -248,16 +248,11 @@ def _about(uid: JSON, patch: JSON) -> JSON:
     return {**patch, "metadata": {**patch.get("metadata", {}), **uid}}
 
 
-def _await(
-    acting: Acting,
-    target: Target,
-    clock_s: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> JSON:
+def _await(acting: Acting, target: Target) -> JSON:
     """Wait until the pods of a held workload have ended; Failed says what to do if that takes too long."""
-    verbs, until_s = target.kind.verbs, clock_s() + STOP_S
-    while clock_s() < until_s:
-        sleep(_POLL_S)
+    verbs, until_s = target.kind.verbs, time.monotonic() + STOP_S
+    while time.monotonic() < until_s:
+        time.sleep(_POLL_S)
         with failing_as("read", acting.client, target.kind.resource, target.name, acting.namespace):
             found = acting.client.get(whole(target.kind.resource), target.name, acting.namespace)
         if verbs and verbs.stopped(found):

@@ -284,12 +284,3 @@ def kind_of(client: Client, content: JSON) -> Resource[Any]:
         f"the cluster at {client.server} does not know the kind {kind} of {api_version}: "
         "is what serves it installed there?"
     )
-
-
-def command_for(resource: Resource[Any], name: str, uid: str, action: str) -> JSON:
-    """Return a Command to an object; one to an object in a namespace is deleted with it."""
-    target = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name, "uid": uid}
-    metadata: dict[str, Any] = {"generateName": f"{name}-{action.lower()}-"}
-    if resource.namespaced:
-        metadata["ownerReferences"] = [target]
-    return {"metadata": metadata, "action": action, "target": target}

@@ -14,7 +14,7 @@ from muster.api.base import Resource
 from muster.api.kubeflow.trainer import TRAIN_JOBS
 from muster.api.kubernetes.reviews import ResourceAttributes
 from muster.api.muster.states import ENDED
-from muster.api.volcano.batch import COMMANDS, JOBS
+from muster.api.volcano.batch import COMMANDS, JOBS, command_to
 from muster.kube.client import Client
 from web.asked import RequestContext
 from web.rights import listing
@@ -47,9 +47,7 @@ class PageAction(NamedTuple):
 
 def _command(action: str) -> Does:
     def send(client: Client, namespace: str, name: str, uid: str) -> None:
-        target = {"apiVersion": JOBS.api_version, "kind": JOBS.kind, "name": name, "uid": uid}
-        metadata = {"generateName": f"{name}-{action.lower()}-", "ownerReferences": [target]}
-        client.create(COMMANDS, {"metadata": metadata, "action": action, "target": target}, namespace, strict=True)
+        client.create(COMMANDS, command_to(JOBS, name, uid, action), namespace, strict=True)
 
     return send
 

@@ -24,6 +24,7 @@ from webhook.lookup import Lookups
 from webhook.mutate.creator import signed
 from webhook.review import BadReviewError, Handler, MalformedError, ReviewVerdict
 from webhook.senders import Budgets
+from webhook.validate.edits import scale_reviewer
 from webhook.validate.volcano_job import job as validate_job
 
 _TRAINER = "-trainer-kubeflow-org-v1alpha1"  # the paths of Kubeflow's own webhook
@@ -70,7 +71,7 @@ def routes(
         ),
         "/validate/job": validate_job.reviewer(lookups, framework),
         "/validate/workload": validate.workload.reviewer(lookups, framework),
-        "/validate/scale": validate.edits.scale_reviewer(lookups),
+        "/validate/scale": scale_reviewer(lookups),
         "/validate/namespace": validate.namespace.reviewer(lookups.queues),
         "/validate/command": validate.command.reviewer(lookups.rights),
         "/validate/pod": validate.pod.review,

@@ -9,6 +9,7 @@ entries match is sent twice.
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from muster.api import names
@@ -61,7 +62,6 @@ class _Entry(NamedTuple):
     conditions: tuple[tuple[str, str], ...] = ()
     refuses: bool = True
     """False if no request waits for a webhook that is down: it only warns, or gets what has nothing to do with it."""
-    subresource: str = ""
 
 
 def _name(resource: Resource[Any]) -> str:
@@ -75,6 +75,7 @@ def _trainer(verb: str, resource: Resource[Any], *expressions: Expression) -> _E
     return _Entry(resource.plural, route, resource, _CHANGES, expressions)
 
 
+_SCALES = replace(STATEFUL_SETS, plural="statefulsets/scale")
 _IN_A_QUEUE = (_has(names.QUEUE), _MANAGED)
 # Muster's controller sets this label on pods of a Job that was reviewed, if they have nothing for which pods are
 # changed. A condition could tell as much, but for each condition the API server makes a copy of the pod.
@@ -115,15 +116,7 @@ _VALIDATING = (
         )
         for kind in VALIDATED
     ),
-    _Entry(
-        "scales.apps",
-        "/validate/scale",
-        STATEFUL_SETS,
-        ("UPDATE",),
-        conditions=conditions.SCALED,
-        refuses=False,
-        subresource="scale",
-    ),
+    _Entry("scales.apps", "/validate/scale", _SCALES, ("UPDATE",), conditions=conditions.SCALED, refuses=False),
     _Entry("pods", "/validate/pod", PODS, object=(_MANAGED, _UNSEEN), conditions=conditions.NEEDS_A_CHECK),
     _Entry("commands", "/validate/command", COMMANDS, _CHANGES),
     _Entry("queues", "/validate/queue", QUEUES, ("CREATE", "UPDATE", "DELETE")),
@@ -200,7 +193,7 @@ def _webhook(entry: _Entry, client: dict[str, Any]) -> dict[str, Any]:
     rule = {
         "apiGroups": [entry.resource.group],
         "apiVersions": [entry.resource.version],
-        "resources": [f"{entry.resource.plural}{entry.subresource and f'/{entry.subresource}'}"],
+        "resources": [entry.resource.plural],
         "operations": list(entry.operations),
         "scope": "*",
     }

@@ -10,8 +10,8 @@ from muster.api.kubernetes.endpoints import Endpoints, NumberedNames
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.limits import PODS, whole_number
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import TEMPLATE, Admission, GangRules, Ranks, WorkloadKind
-from muster.workloads.leader_worker_set import place_of_pod, replicated
+from muster.workloads.kind import TEMPLATE, Admission, GangRules, Ranks, WorkloadKind, replicated
+from muster.workloads.leader_worker_set import place_of_pod
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 

@@ -8,6 +8,7 @@ from muster.api.base import Resource
 from muster.api.fields import FieldError
 from muster.api.kubernetes.core import PodSpec
 from muster.api.kubernetes.meta import ObjectMeta
+from muster.api.unchecked import find
 from muster.workloads.adapter import Adapter
 from muster.workloads.sample import JSON, SamplePod
 
@@ -150,10 +151,8 @@ class Verbs:
     """True if its pods know their number although they have no label of a framework."""
     scales: bool = False
     """True if `resized` changes the number of worlds, or of members of an elastic one: no pod is created again."""
-    classed: Callable[[JSON, str], JSON] | None = None
-    """The patch for another PriorityClass."""
-    in_place: bool = False
-    """True if its waiting pods follow another PriorityClass by themselves."""
+    classes: tuple[Path, ...] = ()
+    """The members with the PriorityClass; waiting pods of a kind without `count` follow by themselves."""
     instead: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Verb -> why the kind does not have it, and the way that works."""
 
@@ -196,6 +195,18 @@ class WorkloadKind:
     """The first pods of such a manifest, one of each shape, as its controller makes them. None: none are shown."""
     verbs: Verbs | None = None
     """Changes that its user can make later; None for a kind whose objects others make."""
+
+
+def replicated(templates: Iterable[Path], *, scales: bool = False) -> Verbs:
+    """Return the verbs of a kind with `spec.replicas`, whose pods follow these templates."""
+    return Verbs(
+        count=("spec", "replicas"),
+        stopped=lambda workload: not find(workload, ("status", "replicas")),
+        sizes=(("spec", "replicas"),),
+        resized=lambda _workload, size, _task: {"spec": {"replicas": size}},
+        scales=scales,
+        classes=tuple((*path, "spec", "priorityClassName") for path in templates),
+    )
 
 
 def again(why: str) -> str:

@@ -1,6 +1,6 @@
 """LeaderWorkerSets, whose pods belong to StatefulSets: each group of a leader and its workers is a world of its own."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -11,19 +11,8 @@ from muster.api.kubernetes.apps import STATEFUL_SETS, StatefulSet
 from muster.api.kubernetes.endpoints import Endpoints, Joined, NumberedNames
 from muster.api.kubernetes.meta import Object, ObjectMeta
 from muster.api.limits import PODS, whole_number
-from muster.api.unchecked import find
 from muster.workloads.adapter import Adapter, Owner, Value, label
-from muster.workloads.kind import (
-    Admission,
-    AskedPod,
-    FrameworkWorld,
-    GangRules,
-    Path,
-    Place,
-    Ranks,
-    Verbs,
-    WorkloadKind,
-)
+from muster.workloads.kind import Admission, AskedPod, FrameworkWorld, GangRules, Place, Ranks, WorkloadKind, replicated
 from muster.workloads.sample import JSON, SamplePod, mapping, name_of, part_of, pod_of
 
 LWS_NAME = "leaderworkerset.sigs.k8s.io/name"
@@ -34,29 +23,6 @@ EXCLUSIVE = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 
 _RESOURCE = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", Object)
 _TEMPLATES = (("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "leaderWorkerTemplate", "workerTemplate"))
-
-
-def replicated(templates: Collection[Path], *, scales: bool = False) -> Verbs:
-    """Return the verbs of a kind with `spec.replicas`, whose pods follow these templates."""
-
-    def classed(workload: JSON, name: str) -> JSON:
-        patch: JSON = {}
-        for path in templates:
-            if find(workload, path) is not None:
-                node = patch
-                for member in (*path, "spec"):
-                    node = node.setdefault(member, {})
-                node["priorityClassName"] = name
-        return patch
-
-    return Verbs(
-        count=("spec", "replicas"),
-        stopped=lambda workload: not mapping(workload.get("status")).get("replicas"),
-        sizes=(("spec", "replicas"),),
-        resized=lambda _workload, size, _task: {"spec": {"replicas": size}},
-        scales=scales,
-        classed=classed,
-    )
 
 
 class LeaderWorkerSetAdapter(Adapter):

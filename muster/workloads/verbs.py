@@ -5,6 +5,7 @@ about the workload; or the reason why there are none, with the way that works.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
 from typing import Any, Literal, NamedTuple
 
 from muster.api import names
@@ -24,8 +25,7 @@ POD_GROUP = WorkloadKind(
     templates=(),
     verbs=Verbs(
         ended=lambda group: find(group, ("status", "phase")) == "Completed",
-        classed=lambda _group, name: {"spec": {"priorityClassName": name}},
-        in_place=True,
+        classes=(("spec", "priorityClassName"),),
         instead={
             "cancel": f"{_OPERATOR}, and would wait for it without end: delete what makes them, or these pods first",
             "hold": f"{_OPERATOR}: hold what makes them",
@@ -97,8 +97,8 @@ def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any
     if verbs.scales or verbs.ended(dict(old)) or not is_world(kind, old) or is_held(kind, old) or is_held(kind, new):
         return
     for path in verbs.sizes:
-        after = dict(_values(new, path, ()))
-        yield from ((place, one, after[place]) for place, one in _values(old, path, ()) if after.get(place, one) != one)
+        after = _values(new, path)
+        yield from ((place, one, after[place]) for place, one in _values(old, path).items() if after.get(place) != one)
 
 
 def is_world(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
@@ -125,38 +125,31 @@ class _Given(NamedTuple):
     def held(self) -> bool:
         return self.condition == "suspended"
 
-    def stopping(self, replicas: int | None = None) -> Iterator[Step]:
-        """Yield the request that holds it; released, it has these replicas, by default as many as now."""
-        if self.verbs.commands:
-            yield Step("command", self.verbs.commands[0])
-        elif self.verbs.stop:
-            yield Step("patch", _at(self.verbs.stop, value=True))
-        else:
-            kept = str(_count(self.verbs, self.workload) if replicas is None else replicas)
-            yield Step("patch", _replicas(self.verbs, 0, kept))
+    def switched(self, replicas: int | None = None, *, held: bool) -> Step:
+        """Return the request that holds or releases it, with these replicas, else as many as there were.
 
-    def starting(self, replicas: int | None = None) -> Iterator[Step]:
-        """Yield the request that releases it; ValueError without a number of pods."""
+        ValueError for a release without a number of replicas.
+        """
         if self.verbs.commands:
-            yield Step("command", self.verbs.commands[1])
-        elif self.verbs.stop:
-            yield Step("patch", _at(self.verbs.stop, value=False))
-        else:
-            kept = mapping(find(self.workload, ("metadata", "annotations"))).get(names.HELD_REPLICAS, "")
-            if replicas is None and not str(kept).isdecimal():
-                raise ValueError(f"it was scaled to 0 by hand: muster resize {self.called} --size NUMBER starts it")
-            yield Step("patch", _replicas(self.verbs, int(kept) if replicas is None else replicas, None))
+            return Step("command", self.verbs.commands[0 if held else 1])
+        if self.verbs.stop:
+            return Step("patch", _at(self.verbs.stop, value=held))
+        kept = str(mapping(find(self.workload, ("metadata", "annotations"))).get(names.HELD_REPLICAS))
+        if replicas is None and not held and not kept.isdecimal():
+            raise ValueError(f"it was scaled to 0 by hand: muster resize {self.called} --size NUMBER starts it")
+        wanted = replicas if replicas is not None else _count(self.verbs, self.workload) if held else int(kept)
+        note = {"metadata": {"annotations": {names.HELD_REPLICAS: str(wanted) if held else None}}}
+        return Step("patch", {**note, **_at(self.verbs.count, value=0 if held else wanted)})
 
     def restarted(self, patch: JSON) -> tuple[Step, ...]:
         """Return the steps that hold it, change it, and release it once its pods have ended."""
         if self.verbs.commands:
-            return (*self.stopping(), Step("stopped"), Step("patch", patch), *self.starting())
-        replicas = None
-        if not self.verbs.stop:
-            wanted = find(patch, self.verbs.count)
-            replicas = _count(self.verbs, self.workload) if wanted is None else int(wanted)
-        held = [step._replace(value=_merged(patch, step.value)) for step in self.stopping(replicas)]
-        return (*held, Step("stopped"), *self.starting(replicas))
+            change = (Step("stopped"), Step("patch", patch))
+            return self.switched(held=True), *change, self.switched(held=False)
+        replicas = find(patch, self.verbs.count) if self.verbs.count else None
+        wanted = _count(self.verbs, self.workload) if replicas is None else replicas
+        held = _merged(patch, self.switched(wanted, held=True).value)
+        return Step("patch", held), Step("stopped"), self.switched(wanted, held=False)
 
 
 def _cancel(given: _Given, _: Asked) -> Outcome:
@@ -166,16 +159,15 @@ def _cancel(given: _Given, _: Asked) -> Outcome:
 def _hold(given: _Given, _: Asked) -> Outcome:
     if given.held:
         return Outcome("is held already")
-    ends = "its pods end" if given.condition == "running" else "it leaves its queue"
-    says = f"is held: {ends}; `muster release {given.called}` has it wait again, behind those that wait then"
-    return Outcome(says, tuple(given.stopping()))
+    then = f"`muster release {given.called}` has it wait again, behind those that wait then"
+    return Outcome(f"is held: it leaves its queue, and its pods end; {then}", (given.switched(held=True),))
 
 
 def _release(given: _Given, _: Asked) -> Outcome:
     if not given.held:
         return Outcome("is not held")
     try:
-        return Outcome("is released: it waits for its turn", tuple(given.starting()))
+        return Outcome("is released: it waits for its turn", (given.switched(held=False),))
     except ValueError as error:
         return Outcome(str(error), refused=True)
 
@@ -192,36 +184,35 @@ def _move(given: _Given, asked: Asked) -> Outcome:
 
 
 def _priority(given: _Given, asked: Asked) -> Outcome:
-    assert given.verbs.classed  # noqa: S101 # else the row says what to do instead
-    patch, says = Step("patch", given.verbs.classed(given.workload, asked.to)), f"has the class {asked.to}"
+    there = (path for path in given.verbs.classes if find(given.workload, path[:-1]) is not None)
+    patch = reduce(_merged, (_at(path, value=asked.to) for path in there), dict[str, Any]())
+    says, at_once = f"has the class {asked.to}", (Step("patch", patch),)
     if given.held:
-        return Outcome(f"{says}, which counts once it is released", (patch,))
-    if given.condition == "running":
-        if given.verbs.in_place:
-            return Outcome(f"{says}; as far as it is higher, it counts for pods that are created from now on", (patch,))
-        why = (
-            f"it runs, and another class starts its pods again: muster hold {given.called}, then this, then release it"
-        )
-        return Outcome(why, refused=True)
+        return Outcome(f"{says}, which counts once it is released", at_once)
     if given.kind is POD_GROUP:
-        return Outcome(f"{says}, which counts as far as its pods have one as high", (patch,))
-    if given.verbs.in_place:
-        return Outcome(f"{says}, and keeps its place among those of that class", (patch,))
+        return Outcome(f"{says}, which counts as far as its pods have one as high", at_once)
+    if given.condition == "running" and given.verbs.count:
+        return Outcome(
+            f"it runs, and another class starts its pods again: muster hold {given.called} first", refused=True
+        )
+    if given.condition == "running":
+        return Outcome(f"{says}; a higher one counts for pods that are created from now on", at_once)
+    if not given.verbs.count:
+        return Outcome(f"{says}, and keeps its place among those of that class", at_once)
     return Outcome(
-        f"{says}: its pods are created again, and it waits behind the others of that class",
-        given.restarted(patch.value),
+        f"{says}: its pods are created again, and it waits behind those of that class", given.restarted(patch)
     )
 
 
 def _resize(given: _Given, asked: Asked) -> Outcome:
-    assert given.verbs.resized  # noqa: S101 # as above
+    assert given.verbs.resized  # noqa: S101 # else the row says what to do instead
     try:
         patch = given.verbs.resized(given.workload, asked.size, asked.task)
     except ValueError as error:
         return Outcome(str(error), refused=True)
     says = f"has the size {asked.size}"
     if given.held and given.verbs.count:
-        return Outcome(f"{says}, and is released", tuple(given.starting(asked.size)))
+        return Outcome(f"{says}, and is released", (given.switched(asked.size, held=False),))
     if given.held:
         return Outcome(f"{says} once it is released", (Step("patch", patch),))
     if given.verbs.scales or not is_world(given.kind, given.workload):
@@ -245,19 +236,10 @@ def _count(verbs: Verbs, workload: Mapping[str, Any]) -> int:
     return value if isinstance(value, int) else 1
 
 
-def _values(node: Any, path: Path, place: Place) -> Iterator[tuple[Place, Any]]:
-    """Yield the value at a path, or that of each element of a list, with its place."""
-    if not path:
-        yield place, node
-    elif path[0] == "*":
-        for index, element in enumerate(node if isinstance(node, list) else ()):
-            yield from _values(element, path[1:], (*place, index))
-    else:
-        yield from _values(mapping(node).get(path[0]), path[1:], (*place, path[0]))
-
-
-def _replicas(verbs: Verbs, replicas: int, kept: str | None) -> JSON:
-    return {"metadata": {"annotations": {names.HELD_REPLICAS: kept}}, **_at(verbs.count, value=replicas)}
+def _values(workload: Mapping[str, Any], path: Path) -> dict[Place, Any]:
+    """Return the value of a member, or of each element of a list, by its place."""
+    parents = pod_templates(workload, [path[:-1]])
+    return {(*place, path[-1]): node.get(path[-1]) for place, node in parents}
 
 
 def _at(path: tuple[str, ...], *, value: Any) -> JSON:

@@ -132,8 +132,7 @@ VOLCANO_JOB = WorkloadKind(
         sizes=(("spec", "tasks", "*", "replicas"),),
         resized=_resized,
         restarts=lambda job: not _WORLDS.isdisjoint(mapping(find(job, ("spec", "plugins")))),
-        classed=lambda _job, name: {"spec": {"priorityClassName": name}},
-        in_place=True,
+        classes=(("spec", "priorityClassName"),),
         instead={"move": again("a Volcano Job stays in the queue that admitted it")},
     ),
 )

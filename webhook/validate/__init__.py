@@ -9,28 +9,6 @@ Promises to look at everything before it answers, to refuse early what would fai
 Promises to let an object go that is being deleted. It does no I/O of its own, and must not import webhook.mutate.
 """
 
-from webhook.validate import (
-    command,
-    edits,
-    hypernode,
-    jobtemplates,
-    namespace,
-    pod,
-    podgroup,
-    queue,
-    trainjob,
-    workload,
-)
+from webhook.validate import command, hypernode, jobtemplates, namespace, pod, podgroup, queue, trainjob, workload
 
-__all__ = [
-    "command",
-    "edits",
-    "hypernode",
-    "jobtemplates",
-    "namespace",
-    "pod",
-    "podgroup",
-    "queue",
-    "trainjob",
-    "workload",
-]
+__all__ = ["command", "hypernode", "jobtemplates", "namespace", "pod", "podgroup", "queue", "trainjob", "workload"]

@@ -39,7 +39,12 @@ def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> 
 def fixed_sizes(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[FieldError]:
     """Refuse another number of pods of a framework while some exist: those would know the number before."""
     for place, before, after in size_edits(kind, old, new):
-        yield FieldError(dotted(place), _fixed(kind, new, before, after), after, "Forbidden")
+        size = after if isinstance(after, int) and after > 0 else "NUMBER"
+        message = (
+            f"must stay {before} while it has pods, as each pod of a framework knows their number; "
+            f"muster resize {_title(kind, new)} --size {size} stops them, and starts as many"
+        )
+        yield FieldError(dotted(place), message, after, "Forbidden")
 
 
 def scale_reviewer(lookups: Lookups) -> Handler:
@@ -63,17 +68,9 @@ def scale_reviewer(lookups: Lookups) -> Handler:
     return review
 
 
-def _fixed(kind: WorkloadKind, workload: JSON, before: Any, after: Any) -> str:
-    size = after if isinstance(after, int) and after > 0 else "NUMBER"
-    return (
-        f"must stay {before} while it has pods, as each pod of a framework knows their number; "
-        f"muster resize {_reference(kind, workload)} --size {size} stops them, and starts as many"
-    )
-
-
 def _without_effect(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
     """Warn of a queue and of a minimum that do not reach the gang which exists."""
-    title = _reference(kind, new)
+    title = _title(kind, new)
     path: tuple[str, ...] = ("metadata", "labels", names.QUEUE)
     queue = find(new, path)
     if queue != find(old, path):
@@ -86,5 +83,5 @@ def _without_effect(kind: WorkloadKind, old: JSON, new: JSON) -> Iterator[str]:
             yield f"metadata.annotations[{key}]: counts when the next pod comes or goes; {how}"
 
 
-def _reference(kind: WorkloadKind, workload: JSON) -> str:
+def _title(kind: WorkloadKind, workload: JSON) -> str:
     return kind.resource.reference(str(find(workload, ("metadata", "name"))))

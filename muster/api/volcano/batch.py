@@ -255,6 +255,13 @@ class Command(Object):
 COMMANDS = Resource("bus.volcano.sh", "v1alpha1", "commands", "Command", Command)
 
 
+def command_to(resource: Resource[Any], name: str, uid: str, action: str) -> dict[str, Any]:
+    """Return a Command to an object; one to an object in a namespace is deleted with it."""
+    target = {"apiVersion": resource.api_version, "kind": resource.kind, "name": name, "uid": uid}
+    owners = {"ownerReferences": [target]} if resource.namespaced else {}
+    return {"metadata": {"generateName": f"{name}-{action.lower()}-", **owners}, "action": action, "target": target}
+
+
 RESUME_COUNTS = "resume-counts"
 """ResumeJob uses up one of maxRetry."""
 TTL_SPARES_ABORTED = "ttl-spares-aborted"
