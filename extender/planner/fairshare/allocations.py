@@ -73,10 +73,12 @@ class Allocations:
             for each in self.tree.chains[row]:
                 self.committed[each] = np.maximum(self._inside(each), self.tree.guarantee[each])
         else:
-            self.committed[chain] += sign * amounts
+            self.committed[list(chain)] += sign * amounts
 
     def _chain(self, row: int, others: Sequence[int] | None) -> Sequence[int]:
-        known = above(self.tree, others) if others else ()
+        if not others:
+            return self.tree.chains[row]
+        known = above(self.tree, others)
         return [each for each in self.tree.chains[row] if each not in known]
 
     def growth(self, row: int, amounts: Amounts, new: Iterable[Sharing] = ()) -> list[tuple[int, Amounts]]:
@@ -87,7 +89,8 @@ class Allocations:
         result = []
         delta, chains = amounts, [(sharing.devices, self._chain(row, sharing.used)) for sharing in new]
         for below, each in enumerate(self.tree.chains[row]):
-            delta = delta - sum(devices for devices, chain in chains if len(chain) == below)
+            for devices in (devices for devices, chain in chains if len(chain) == below):
+                delta = delta - devices
             inside = self._inside(each)
             delta = np.maximum(inside + delta, self.tree.guarantee[each]) - self.committed[each]
             result.append((each, delta))

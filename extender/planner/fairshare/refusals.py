@@ -70,7 +70,8 @@ def over_quota(
     tree, quota = allocations.tree, allocations.tree.quota
     counted = [(sharing.devices, above(tree, sharing.fixed)) for sharing in new]
     for each in tree.chains[row][:-1]:
-        amounts = amounts - sum(devices for devices, rows in counted if each in rows)
+        for devices in (devices for devices, rows in counted if each in rows):
+            amounts = amounts - devices
         counted = [(devices, rows) for devices, rows in counted if each not in rows]
         asked = np.flatnonzero(amounts > 0)
         over = asked[allocations.fixed[each, asked] + amounts[asked] > quota[each, asked]]
