@@ -150,6 +150,11 @@ LABELLED_ANEW: Final = (
 """A namespace whose labels for Muster may be new."""
 
 
+def template_labelled(kind: WorkloadKind) -> str:
+    """Return an expression that holds if a pod template of the workload has any label of Muster's domain."""
+    return " || ".join(map(_template_asks, kind.templates))
+
+
 def validated(kind: WorkloadKind) -> Conditions:
     """Return the conditions of workloads to check: a label of Muster's, also in a template, and a relevant change."""
     asks = " || ".join([_asks("object.metadata"), *(_template_asks(path) for path in kind.templates)])

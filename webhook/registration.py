@@ -24,6 +24,7 @@ from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES
 from muster.api.volcano.scheduling import POD_GROUPS, QUEUES
 from muster.api.volcano.topology import HYPER_NODES
 from muster.workloads.kind import WorkloadKind
+from muster.workloads.table import KINDS
 from webhook import conditions
 from webhook.config import UNTOUCHED_NAMESPACES, ResourceGroup
 from webhook.mutate.workload import LABELLED
@@ -87,9 +88,23 @@ def _labelled(kind: WorkloadKind) -> Iterator[_Entry]:
     """Yield the entries of a kind whose labels are copied to its pods: by its labels, and by those of its namespace."""
     name, route, labelled = _name(kind.resource), "/mutate/workload", conditions.workload_labelled(kind)
     yield _Entry(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))
+    silent = (("says-nothing-itself", f"!({labelled})"),)
     if kind.admission.own_queue:
-        silent = (("says-nothing-itself", f"!({labelled})"),)
         yield _Entry(f"namespaced-{name}", route, kind.resource, namespace=_IN_A_QUEUE, conditions=silent)
+    else:
+        yield from _signed(kind, silent)
+
+
+def _signed(kind: WorkloadKind, silent: conditions.Conditions = ()) -> Iterator[_Entry]:
+    """Yield the entries of a kind that gets nothing but its creator: for its namespace, and for its templates.
+
+    Its pods count for a queue, and so for a limit per user.
+    """
+    name, templates = _name(kind.resource), (("asks-for-muster", conditions.template_labelled(kind)),)
+    by_template = (*silent, *templates)
+    yield _Entry(f"created-{name}", "/mutate/creator", kind.resource, namespace=_IN_A_QUEUE, conditions=silent)
+    elsewhere = (_lacks(names.QUEUE),)
+    yield _Entry(f"templated-{name}", "/mutate/creator", kind.resource, namespace=elsewhere, conditions=by_template)
 
 
 # Selectors before conditions: a selector costs the API server next to nothing, and every pod passes here.
@@ -101,6 +116,7 @@ _MUTATING = (
     _Entry("queues", "/mutate/queue", QUEUES),
     _trainer("mutate", TRAIN_JOBS),
     *(entry for kind in LABELLED for entry in _labelled(kind)),
+    *(entry for kind in KINDS if kind.one_template and not kind.labelled for entry in _signed(kind)),
     _Entry("pods", "/mutate/pod", PODS, object=(_has(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED)),
     _Entry("shaped-pods", "/mutate/pod", PODS, object=(_has(names.FRAMEWORK), _MANAGED)),
     _Entry("held-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=conditions.REQUESTS_A_GATE),

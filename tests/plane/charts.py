@@ -92,7 +92,7 @@ MATRIX: Final[dict[str, JSON]] = {
         "history": {"enabled": True, "database": {"existingSecret": "history"}}, "metrics": {"serviceMonitors": True}},
     "webhook on the node's network": {"webhook": {"hostNetwork": True}},
     "small nodes": yaml.safe_load((CHART / "values-small.yaml").read_text(encoding="utf-8")),
-    "only administrators opt out": {"webhook": {"optOut": "admins"}},
+    "anyone opts out": {"webhook": {"optOut": "anyone"}},
     "API servers that show a certificate": {"webhook": {"clientCA": {"pem": CA}}},
     "their authority in a ConfigMap": {"webhook": {"clientCA": {"configMap": "api-servers"}}},
     "their authority in a Secret": {"webhook": {"clientCA": {"secret": "api-servers"}}},

@@ -117,6 +117,10 @@ def workload(labels: JSON | None = None, template: JSON | None = None, **annotat
     return {"metadata": {"labels": labels or {}, "annotations": annotations}, "spec": {"template": of_pods}}
 
 
+OF_SETS = {"created-statefulsets.apps", "templated-statefulsets.apps"}
+"""Webhooks that write the creator: one for managed namespaces, one for the others."""
+
+
 @pytest.mark.parametrize(
     ("plural", "obj", "webhooks"),
     [
@@ -128,15 +132,16 @@ def workload(labels: JSON | None = None, template: JSON | None = None, **annotat
         ("jobs", workload({"muster/queue": "q"}), {"namespaced-jobs.batch", "!jobs.batch"}),
         ("jobs", workload({"app": "x"}, {"app": "x"}), {"namespaced-jobs.batch"}),
         ("statefulsets", workload(QUEUED), {"statefulsets.apps", "!statefulsets.apps"}),
-        ("statefulsets", workload(None, QUEUED), {"!statefulsets.apps"}),
-        ("statefulsets", workload(), set()),
-        ("statefulsets", workload(**QUEUED), {"!statefulsets.apps"}),
-        ("statefulsets", workload(other="x"), set()),
-        ("replicasets", workload(None, QUEUED), {"!replicasets.apps"}),
+        ("statefulsets", workload(None, QUEUED), {*OF_SETS, "!statefulsets.apps"}),
+        ("statefulsets", workload(), {"created-statefulsets.apps"}),
+        ("statefulsets", workload(**QUEUED), {"created-statefulsets.apps", "!statefulsets.apps"}),
+        ("statefulsets", workload(other="x"), {"created-statefulsets.apps"}),
+        ("replicasets", workload(None, QUEUED), {"templated-replicasets.apps", "!replicasets.apps"}),
         ("jobsets", {"metadata": {}, "spec": {"replicatedJobs": [
             {"template": {"spec": {}}}, {"template": {"spec": workload(None, QUEUED)["spec"]}},
-        ]}}, {"!jobsets.jobset"}),
-        ("jobsets", {"metadata": {}, "spec": {"replicatedJobs": [{"template": {"spec": workload()["spec"]}}]}}, set()),
+        ]}}, {"created-jobsets.jobset", "templated-jobsets.jobset", "!jobsets.jobset"}),
+        ("jobsets", {"metadata": {}, "spec": {"replicatedJobs": [{"template": {"spec": workload()["spec"]}}]}},
+            {"created-jobsets.jobset"}),
     ],
 )  # fmt: skip
 def test_workloads(plural: str, obj: JSON, webhooks: set[str]) -> None:

@@ -134,6 +134,25 @@ def test_a_pod_is_sent_once(
     assert len(taken) == asks
 
 
+@pytest.mark.parametrize("kind", [
+    "deployments", "statefulsets", "replicasets", "replicationcontrollers", "cronjobs", "jobsets", "leaderworkersets",
+])  # fmt: skip
+def test_the_creator_of_every_owner_of_pods_is_written(kind: str) -> None:
+    """Where pods are managed, or its template asks: "no known creator" would be a second user for everybody."""
+    mutating, _ = configurations(url="https://x", ca_bundle=b"")
+    signed = [
+        each
+        for each in mutating["webhooks"]
+        if each["rules"][0]["resources"] == [kind]
+        and "volcano" not in each["name"]
+        and each["clientConfig"]["url"].endswith("/mutate/creator")
+    ]
+    queued = {"muster.dev/queue": "q"}
+    for namespace, named in ((queued, {"created"}), ({}, {"templated"}), (LEAVE | queued, set())):
+        sent = {each["name"].partition("-")[0] for each in signed if selects(each, namespace, "namespaceSelector")}
+        assert sent == named
+
+
 def test_conditions_of_groups() -> None:
     """One for all groups, whatever characters they are written with; without groups there is none."""
     text = in_a_group(GROUPS)
