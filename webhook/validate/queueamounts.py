@@ -1,6 +1,7 @@
 """Validation of the amounts of a Queue: guarantee ≤ deserved ≤ capability, and the sums of the queues around it."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from itertools import islice
 
@@ -12,6 +13,7 @@ from muster.kube.errors import APIError
 from muster.resources.near import EVERYWHERE, near_resource
 from muster.resources.quantity import parse
 from muster.resources.vector import CPU, MILLI, WHOLE
+from muster.volcano.access import lineage
 from muster.volcano.queuelimits import UNNAMED, limited_resources
 from webhook.lookup import QueueTreeView
 from webhook.review import MOST_WARNINGS
@@ -32,31 +34,43 @@ def quantities_of(queue: Queue) -> dict[str, Quantities]:
 
 
 def unknown_resources(queue: Queue, queues: QueueTreeView, before: Queue | None = None) -> list[str]:
-    """Return a warning for each resource that no node has, unless the queue had it `before`.
+    """Return a warning for each resource that neither a node, a device class nor a queue above has.
 
-    A name without a domain is one of Kubernetes' own.
+    None for those that the queue had `before`. A name without a domain is one of Kubernetes' own. One with a domain is
+    not warned of while the resources of nodes are not known.
     """
-    known = set(_unknown(before)) if before else set[tuple[str, str]]()
-    return [_unknown_words(*each, queues) for each in islice(_unknown(queue, known), MOST_WARNINGS)]
-
-
-def _unknown(queue: Queue, known: Container[tuple[str, str]] = ()) -> Iterator[tuple[str, str]]:
-    """Yield path and name of each unknown resource beside the known ones."""
-    named = [(path, name) for path, quantities in quantities_of(queue).items() for name in quantities]
-    named += [(f"metadata.annotations[{key}]", name) for key, name in limited_resources(queue.metadata.annotations)]
-    for path, name in dict.fromkeys(named):
-        of_kubernetes = "/" in name or name in {*EVERYWHERE, UNNAMED} or name.startswith(_PREFIXES)
-        if not of_kubernetes and (path, name) not in known:
-            yield path, name
-
-
-def _unknown_words(path: str, name: str, queues: QueueTreeView) -> str:
-    root = None
+    there, above = set[str](), set[str]()
     with suppress(APIError):  # a hint is not worth a refusal
         root = queues.get(names.ROOT_QUEUE)
-    near = near_resource(name, EVERYWHERE | (root.status.largest_node.keys() if root else set()))
-    advice = f"did you mean {near}?" if near else "it must be cpu, memory, pods, ephemeral-storage, or have a domain"
-    return f"{path}[{brief(name)}]: no node has a resource of this name; {advice}"
+        there = set(root.status.largest_node) if root else set()
+        for each in lineage(queue.spec.parent or names.ROOT_QUEUE, queues.get):
+            above.update(name for _, name in _named(each))
+    known = set(_named(before)) if before else set[tuple[str, str]]()
+    unknown = (
+        (path, name)
+        for path, name in _named(queue)
+        if not (_is_of_kubernetes(name) or name in there | above or ("/" in name and not there))
+        and (path, name) not in known
+    )
+    return [_unknown_words(*each, there | above) for each in islice(unknown, MOST_WARNINGS)]
+
+
+def _named(queue: Queue) -> list[tuple[str, str]]:
+    """Return path and name of each resource that a queue names, once."""
+    named = [(path, name) for path, quantities in quantities_of(queue).items() for name in quantities]
+    named += [(f"metadata.annotations[{key}]", name) for key, name in limited_resources(queue.metadata.annotations)]
+    return list(dict.fromkeys(named))
+
+
+def _is_of_kubernetes(name: str) -> bool:
+    return name in {*EVERYWHERE, UNNAMED} or name.startswith(_PREFIXES)
+
+
+def _unknown_words(path: str, name: str, there: AbstractSet[str]) -> str:
+    near = near_resource(name, EVERYWHERE | there)
+    own = "it must be cpu, memory, pods, ephemeral-storage, or have a domain"
+    hint = "it counts once a node has it" if "/" in name else own
+    return f"{path}[{brief(name)}]: no node has a resource of this name; {f'did you mean {near}?' if near else hint}"
 
 
 def read_amounts(queue: Queue) -> tuple[Amounts, list[FieldError]]:

@@ -20,7 +20,8 @@ from webhook.mutate import queues as mutate_queues
 from webhook.validate import podgroup, queue
 
 MINE = "system:serviceaccount:team:robot"
-SIZED = QueueTree({"metadata": {"name": "root"}, "spec": {}, "status": {"largestNode": {"nvidia.com/gpu": 8}}})
+SIZED = QueueTree({"metadata": {"name": "root"}, "spec": {"deserved": {"other.org/x": 1}}, "status": {
+    "largestNode": {"nvidia.com/gpu": 8}}})  # fmt: skip
 QUEUES = QueueWorld(a=("root", "Open"), b=("a", "Open"), c=("b", ""), d=("c", ""), e=("d", ""), shut=("root", "Closed"),
                     closing=("root", "Closing"), parent=("root", "Closing"), leaf=("parent", "Closing"))  # fmt: skip
 
@@ -67,8 +68,12 @@ BAD = {
 
 def test_a_resource_that_no_node_has_is_warned_of() -> None:
     """A misspelt amount has no effect; an update repeats no warning, and has those of what it adds."""
-    sound = {"cpu": 1, "memory": 1, "pods": 1, "hugepages-2Mi": 1, "example.com/thing": 1}
+    sound = {"cpu": 1, "memory": 1, "pods": 1, "hugepages-2Mi": 1, "nvidia.com/gpu": 1, "example.com/thing": 1}
     review = queue.reviewer(SIZED)
+    [of_domain] = review(request(a_queue(deserved=sound))).warnings
+    assert of_domain.endswith("[example.com/thing]: no node has a resource of this name; it counts once a node has it")
+    del sound["example.com/thing"]
+    sound |= {"other.org/x": 1}
     assert list(review(request(a_queue(deserved=sound))).warnings) == []
     wrong = a_queue(deserved={"memroy": 1, "thing": 1}, guarantee={"resource": {}})
     of_memory, of_thing = review(request(wrong)).warnings
@@ -86,6 +91,7 @@ def test_a_resource_that_no_node_has_is_warned_of() -> None:
         ("gpu", {}, "it must be cpu, memory, pods, ephemeral-storage, or have a domain"),
         ("gpu", {"amd.com/gpu": "8"}, "did you mean amd.com/gpu?"),
         ("memroy", {"amd.com/gpu": "8"}, "did you mean memory?"),
+        ("amd.com/gpus", {"amd.com/gpu": "8"}, "did you mean amd.com/gpu?"),
     ],
 )
 def test_the_resource_that_was_meant_is_one_of_the_nodes(typed: str, largest: JSON, meant: str) -> None:
