@@ -8,6 +8,7 @@ Of its variables, commands, volumes and affinity nothing is read but the names o
 import threading
 from collections.abc import Callable, Hashable, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final, Generic, TypeVar, cast
 
 import msgspec
@@ -149,6 +150,11 @@ def native_queue_names(native: NativePodGroup) -> list[str]:
     return [queue] if queue else []
 
 
+_SWEPT_AT_ONCE = 2
+_LATEST_S = 600.0
+"""Time after which an object is forgotten that no cache has shown."""
+
+
 class OwnWrites(Generic[T]):
     """Objects of one kind by key until a cache shows them, created ones for `kept_s` at most. Thread safe."""
 
@@ -160,8 +166,13 @@ class OwnWrites(Generic[T]):
 
     def note(self, written: T) -> None:
         """Note an object with which the API server answered a write."""
+        now = self._monotonic_s()
         with self._lock:
-            self._written[written.metadata.key] = (self._monotonic_s() + self._kept_s, written)
+            self._written.pop(written.metadata.key, None)
+            self._written[written.metadata.key] = (now + self._kept_s, written)
+            for old, (until_s, _) in list(islice(self._written.items(), _SWEPT_AT_ONCE)):  # in the order of their ends
+                if until_s + _LATEST_S < now:  # no cache will show it: it is gone, or left out
+                    del self._written[old]
 
     def newest(self, key: str, cached: T | None) -> T | None:
         """Return the newer of the cached object and the one written last."""

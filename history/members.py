@@ -137,8 +137,8 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
     holding.within += end.within
     if holding.ran_from is not None:
         holding.ran_from = min(holding.ran_from, holding.ended)
-        if end.reason == MemberEnd.FAILED:
-            entries.failed[holding.run] += holding.run in entries.runs
+        if end.reason == MemberEnd.FAILED and holding.run in entries.runs:
+            entries.failed[holding.run] += 1
         if end.reason != MemberEnd.COMPLETED:
             _count(entries, holding.run, entries.begun, -1)
     gang = entries.gangs.get(holding.gang)

@@ -51,7 +51,7 @@ def rank(budgeted: Budgeted | None, queue: str, resource: str) -> tuple[int, str
 def counting(totals: Totals[str], budgeted: Budgeted | None) -> Totals[str]:
     """Return the amounts that count: of queues that exist, and of each those of its budgets and some more.
 
-    Users may write any name of a queue or a resource into a pod that nobody checks.
+    Users may write any name of a queue or a resource into a pod that no admission has checked.
     """
     by_queue: dict[str, list[str]] = {}
     for queue, resource in totals:

@@ -93,13 +93,13 @@ class PageCaches:
         self.total = 0
         """Number of all changes."""
         self._changes: Counter[str] = Counter()
-        """Changes of objects in each namespace."""
+        """Namespace → the number of the last change of an object in it."""
         self._kinds: Counter[Resource[Any]] = Counter()
         """Changes of objects of each kind."""
         self._dirty: Counter[str] = Counter()
         self._made: dict[str, _Made] = {}
         self._generation: Counter[str] = Counter()
-        """Number of changes of the rows by namespace."""
+        """Namespace → the number of the last change of its rows."""
 
     def mirror(self, resource: Resource[T]) -> Mirror[Any]:
         """Return what takes in the objects of a kind that is always there."""
@@ -143,7 +143,10 @@ class PageCaches:
         return self._stores[resource].get(f"{namespace}/{name}" if namespace else name)
 
     def namespaces(self) -> list[str]:
-        """Return the namespaces in which there is, or was, something that rows are made of, by name."""
+        """Return the namespaces in which there is, or was, something that rows are made of, by name.
+
+        Those that do not exist any more are left out: they would take the places of others.
+        """
         with self._lock:
             return sorted(self._dirty)
 
@@ -191,8 +194,10 @@ class PageCaches:
             return made.rows
         found = tuple(rows(self.objects(namespace)))
         with self._lock:
+            if namespace not in self._dirty:  # somebody has asked for a name
+                return found
             if made is None or made.rows != found:
-                self._generation[namespace] += 1
+                self._generation[namespace] = changes
             self._made[namespace] = _Made(changes, found)
         return found
 
@@ -207,7 +212,7 @@ class PageCaches:
         return self._generation[namespace]
 
     def changes(self, namespace: str) -> int:
-        """Return the number of changes of objects in a namespace."""
+        """Return a number that is another one after each change of an object in a namespace."""
         return self._changes[namespace]
 
     def changes_of(self, resource: Resource[Any]) -> int:
@@ -231,10 +236,21 @@ class PageCaches:
         namespace = (new or old).metadata.namespace
         with self._lock:
             self.total += 1
-            self._changes[namespace] += 1
+            self._changes[namespace] = self.total
             self._kinds[resource] += 1
             if resource in _OF_ROWS:
-                self._dirty[namespace] += 1
+                self._dirty[namespace] = self.total
+        if new is None and self._reads(NAMESPACES):
+            self._forget_gone(old.metadata.name if resource is NAMESPACES else namespace)
+
+    def _forget_gone(self, namespace: str) -> None:
+        """Forget a namespace that does not exist any more, with the last object in it."""
+        there = self.get(NAMESPACES, namespace) is not None
+        if there or any(self._stores[kind].keys_by_index(_BY_NAMESPACE, namespace) for kind in _OF_ROWS):
+            return
+        with self._lock:
+            for known in (self._changes, self._dirty, self._generation, self._made):
+                known.pop(namespace, None)
 
 
 def _name(resource: Resource[Any]) -> str:

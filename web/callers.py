@@ -51,7 +51,7 @@ class TokenCallers:
         self._forwarded = forwarded
         self.past: Callable[[], Iterable[str]] = lambda: ()
         """Returns the namespaces that the history knows, which may have no gangs any more."""
-        self._answers = Remembered()
+        self._answers, self._rights = Remembered(), Remembered()
         self._turns = BoundedSemaphore(_AT_ONCE)
         self._asking = ThreadPoolExecutor(_AT_ONCE, "rights")
 
@@ -153,7 +153,7 @@ class TokenCallers:
 
     def _may(self, user: admission.UserInfo, right: reviews.ResourceAttributes) -> bool:
         question = (user.username, user.uid, *user.groups, str(user.extra), msgspec.json.encode(right))
-        return self._answers.answer(question, lambda: self._reviewed_right(user, right))
+        return self._rights.answer(question, lambda: self._reviewed_right(user, right), user.username)
 
     def _reviewed_right(self, user: admission.UserInfo, right: reviews.ResourceAttributes) -> bool:
         asked = reviews.SubjectAccessReview(spec=reviews.may(user, right))

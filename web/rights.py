@@ -3,10 +3,10 @@
 import hashlib
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from math import inf
 from typing import Any, Final, TypeVar
-
-from cachetools import TTLCache
 
 from muster.api.base import Resource
 from muster.api.kubernetes import reviews
@@ -20,22 +20,53 @@ _MOST: Final = 50_000
 
 
 class Remembered:
-    """Answers of the API server; thread safe, and two threads may ask the same at once."""
+    """Answers of the API server, by asker; thread safe, and two threads may ask the same at once.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._known: TTLCache[Hashable, Any] = TTLCache(_MOST, BELIEVED_S, clock)
+    If there are too many, the asker with most of them loses the oldest, so that no user pushes out answers of others.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic, most: int = _MOST) -> None:
+        self._clock, self._most = clock, most
+        self._of: dict[str, OrderedDict[Hashable, tuple[float, Any]]] = {}
+        """Asker → question → time and answer, the oldest first."""
+        self._total, self._swept_s = 0, clock()
         self._lock = threading.Lock()
 
-    def answer(self, question: Hashable, ask: Callable[[], T]) -> T:
+    def answer(self, question: Hashable, ask: Callable[[], T], asker: str = "") -> T:
         """Return the answer that is remembered, or else ask."""
         with self._lock:
-            if question in self._known:
-                found: T = self._known[question]
-                return found
+            at, found = self._of.get(asker, {}).get(question, (-inf, None))
+            if self._clock() - at < BELIEVED_S:
+                known: T = found  # type: ignore[assignment]
+                return known
         answer = ask()
         with self._lock:
-            self._known[question] = answer
+            mine = self._of.setdefault(asker, OrderedDict())
+            self._total += question not in mine
+            mine[question] = self._clock(), answer
+            mine.move_to_end(question)
+            self._sweep()
         return answer
+
+    def __len__(self) -> int:
+        return self._total
+
+    def _sweep(self) -> None:
+        """Drop answers that are too old, now and then, and those that are too many."""
+        now = self._clock()
+        if now - self._swept_s >= BELIEVED_S:
+            self._swept_s = now
+            for asker, mine in [*self._of.items()]:
+                while mine and now - next(iter(mine.values()))[0] >= BELIEVED_S:
+                    self._drop(asker, mine)
+        while self._total > self._most:
+            self._drop(*max(self._of.items(), key=lambda each: len(each[1])))
+
+    def _drop(self, asker: str, mine: OrderedDict[Hashable, tuple[float, Any]]) -> None:
+        mine.popitem(last=False)
+        self._total -= 1
+        if not mine:
+            del self._of[asker]
 
 
 def listing(resource: Resource[Any], namespace: str = "", verb: str = "list") -> reviews.ResourceAttributes:

@@ -11,7 +11,7 @@ from controller.flow.rules import due, is_forgotten, job_manifest, status_of
 from controller.kit import KindController, Kit
 from controller.live import controller_key, delete, find_or_make, owned_by, owner_words
 from controller.worker import Retry
-from muster.api.kubernetes.meta import format_time, readable_time
+from muster.api.kubernetes.meta import ObjectMeta, format_time, readable_time
 from muster.api.limits import STEPS, TEMPLATE_JOBS
 from muster.api.merge_diff import difference
 from muster.api.volcano.batch import FINISHED, JOBS, Job
@@ -51,6 +51,16 @@ def _steps(job_flow: JobFlow) -> list[str]:
     """Index a JobFlow by its JobTemplates; not one over the limit, whose names would fill memory beside the budget."""
     flows = job_flow.spec.flows
     return list({f"{job_flow.metadata.namespace}/{flow.name}" for flow in flows}) if len(flows) <= STEPS.value else []
+
+
+def _end_of(job: Job) -> Job:
+    """Return what the status of a JobFlow needs of a Job that has gone: not its spec, which may be large."""
+    meta, status = job.metadata, job.status
+    known = ObjectMeta(
+        name=meta.name, namespace=meta.namespace, uid=meta.uid, creation_timestamp=meta.creation_timestamp,
+        owner_references=[owner for owner in [meta.controller] if owner],
+    )  # fmt: skip
+    return Job(metadata=known, status=replace(status, conditions=[], controlled_resources={}))
 
 
 class JobTemplates(KindController[JobTemplate]):
@@ -103,9 +113,17 @@ class JobFlows(KindController[JobFlow]):
             if job is None or key is None:
                 continue
             gone = job is old and (new is None or new.metadata.uid != job.metadata.uid)
-            if gone and job.status.state.phase in FINISHED:
-                self._ended.setdefault(key, {})[job.metadata.name] = job
+            if gone and job.status.state.phase in FINISHED and self._is_step(key, job):
+                self._ended.setdefault(key, {})[job.metadata.name] = _end_of(job)
             self.worker.queue.add_after(key, JOBS_S)
+
+    def _is_step(self, key: str, job: Job) -> bool:
+        """Return True for the Job of a step; any user may name any JobFlow as the owner of a Job."""
+        job_flow = self.cache.store.get(key)
+        if job_flow is None or not owned_by(job.metadata, job_flow.metadata.uid):
+            return False
+        flows = job_flow.spec.flows[: STEPS.value]
+        return any(job_name(job_flow, flow.name) == job.metadata.name for flow in flows)
 
     def needs(self, job: Job) -> bool:
         """Return True while a Job's JobFlow has not noted its end: the Job would be run again without it."""

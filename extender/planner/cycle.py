@@ -5,6 +5,7 @@ Pure: a cycle reads its inputs and leaves decisions, which `extender.cycles` car
 
 from collections.abc import Sequence
 from functools import cache
+from math import inf
 from typing import Any
 
 from extender.planner import reasons
@@ -88,6 +89,10 @@ def run_cycle(inputs: CycleInputs, actions: Sequence[Action], plugins: Sequence[
     return session
 
 
+RENEWED_S = 60.0
+"""Between two beginnings with new codes of causes: all answers that are kept have to be computed again."""
+
+
 class Planning:
     """Successive cycles of one planner, with all that it remembers from one to the next."""
 
@@ -95,7 +100,7 @@ class Planning:
         """Make a planner that remembers nothing. Raises ValueError with all errors of the configuration at once."""
         self._parts = Parts()
         self._timing = timing
-        self._causes = Causes()
+        self._causes, self._renewed = Causes(), -inf
         self._hyper_nodes = HyperNodeTree()
         self._asks = Asks()
         self._labels = LabelCache()
@@ -112,6 +117,8 @@ class Planning:
         Nodes that refused a member are remembered for the next cycle: the placement will say so too, but that write may
         fail. They count unless `avoided` is given.
         """
+        if self._causes.full and not 0 <= now - self._renewed < RENEWED_S:
+            self._causes, self._renewed = Causes(), now
         inputs = CycleInputs(
             snapshot=snapshot,
             now=now,

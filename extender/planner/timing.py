@@ -51,7 +51,7 @@ def arrival_s(slots: int) -> float:
 def is_over(until_s: float, now_s: float, most_s: float) -> bool:
     """Return True for a time that is over, or further ahead than the `most_s` for which it was set.
 
-    The clock was set back then: what waits for that time would wait for as long in vain.
+    The clock was set back then: what waits for that time would wait too long by as much.
     """
     return not now_s < until_s <= now_s + most_s + CLOCKS_S
 

@@ -1,4 +1,4 @@
-"""Limit of one namespace's work in a cycle, so that gangs of many different shapes delay nobody else.
+"""Limit of one namespace's work in a cycle, so that gangs of many different shapes delay no other namespace.
 
 Work is counted in checks of nodes and not by a clock, as a replay must decide the same. The first gangs of a namespace
 in scheduling order have half of it in every cycle. The other half goes to those that were not tried in earlier cycles,

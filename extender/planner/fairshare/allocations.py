@@ -152,6 +152,10 @@ def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amoun
     return found, left
 
 
+_SUMS = 10
+"""Sums for queues that are gone, beyond as many as there are queues."""
+
+
 class Accounts:
     """Makes the allocations of snapshots, at the cost of gangs with other views than in the last one."""
 
@@ -222,6 +226,9 @@ class Accounts:
             self._waiting[gang.key] = known
         for gone in before.values():
             self._sums[gone.queue] -= gone.amounts
+        if len(self._sums) > 2 * len(snapshot.queues) + _SUMS:  # users may name any queue
+            there = {each.queue for each in self._waiting.values()}
+            self._sums = {queue: amounts for queue, amounts in self._sums.items() if queue in there}
 
     def _total(self, snapshot: Snapshot) -> Amounts:
         generation, known = self._usable

@@ -30,6 +30,8 @@ class Causes:
 
     def __init__(self) -> None:
         self.of: list[Reason] = [quoted(text="fits")]
+        self.full = False
+        """True once a cause got no code of its own; most of the others may be of pods that are gone."""
         self._codes: dict[str, int] = {"": 0}
 
     def code(self, cause: Reason | str) -> int:
@@ -38,6 +40,7 @@ class Causes:
         code = self._codes.get(words)
         if code is None:
             if len(self.of) > MAX_CAUSES and cause != reasons.cause.OTHER:
+                self.full = True
                 return self.code(reasons.cause.OTHER)
             code = self._codes[words] = len(self.of)
             self.of.append(reason_of(cause))

@@ -12,8 +12,8 @@ from controller.caches import SharedCaches
 from controller.flow.controller import JobFlows, JobTemplates
 from controller.kit import Kit
 from muster.api.base import Resource
-from muster.api.kubernetes.meta import Object, format_time
-from muster.api.volcano.batch import JOBS
+from muster.api.kubernetes.meta import Object, ObjectMeta, OwnerReference, format_time
+from muster.api.volcano.batch import JOBS, Job, JobSpec, JobState, JobStatus, TaskSpec
 from muster.api.volcano.flow import JOB_FLOWS, JOB_TEMPLATES, JobFlow
 from muster.kube.errors import APIError, Forbidden, ServerError, Unreachable
 from muster.kube.store import Mirror
@@ -190,3 +190,25 @@ def test_a_client_can_update_the_jobflow_that_it_has_just_created() -> None:
         assert world.flow.metadata.resource_version == before
         world.turn()
         assert world.flow.status.state.phase == "Pending"
+
+
+def test_no_jobs_that_have_gone_are_kept() -> None:
+    """Nor of strangers who name a JobFlow as the owner of Jobs that are large; only what a status needs."""
+    world = World(jobRetainPolicy="retain")
+    flow = world.api.find(JOB_FLOWS, "flow", "n").metadata
+    handle = world.flows._job_seen
+    for number in range(1_000):
+        for uid, owner in ((flow.uid, "flow"), ("other", "flow"), ("x", f"none-{number}")):
+            meta = ObjectMeta(
+                name=f"stranger-{number}", namespace="n", uid=f"{uid}-{number}", annotations={"x": "x" * 100},
+                owner_references=[OwnerReference(JOB_FLOWS.api_version, JOB_FLOWS.kind, owner, uid, controller=True)],
+            )  # fmt: skip
+            handle(Job(metadata=meta, status=JobStatus(state=JobState(phase="Completed"))), None)
+    assert world.flows._ended == {}
+    mine = ObjectMeta(
+        name="flow-a", namespace="n", uid="a", annotations={"x": "x" * 100},
+        owner_references=[OwnerReference(JOB_FLOWS.api_version, JOB_FLOWS.kind, "flow", flow.uid, controller=True)],
+    )  # fmt: skip
+    spec = JobSpec(tasks=[TaskSpec(name="w", template={"spec": {"containers": [{"args": ["x" * 10**6]}]}})])
+    handle(Job(metadata=mine, spec=spec, status=JobStatus(state=JobState(phase="Completed"))), None)
+    assert len(repr(world.flows._ended)) < 5_000

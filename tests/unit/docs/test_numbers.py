@@ -22,11 +22,15 @@ from extender.planner import timing
 from extender.planner.actions import consolidate, makeroom, obstacles, progress
 from extender.planner.actions.reserve import book, ends, reservation
 from extender.planner.dynamic import cel
+from extender.planner.framework import answers
 from extender.planner.framework.answers import ReservationRules
+from extender.planner.framework.nodelabels import MOST_CELLS
 from extender.planner.scaleup import action, requests, voices, wishes
 from extender.planner.victims.room import DOMAINS
 from extender.settings import ExtenderSettings
+from history import entries, hourly
 from muster.api.kubernetes.devices import MOST_PODS
+from muster.api.muster.usage import RESOURCES_KEPT
 from muster.process import bounds, prefork, serve
 from muster.runtime.plugins.simple import TF_PORT
 from muster.runtime.plugins.torch import PORT
@@ -38,6 +42,7 @@ from musterctl.plane.binaries import NEWEST, OLDER
 from musterctl.plane.state import PlaneOptions
 from webhook.main import THREADS
 from webhook.review import MAX_BODY_BYTES as REVIEW_BYTES
+from webhook.senders import MOST_PEERS
 
 ROOT = Path(__file__).parents[3]
 MIB = 1 << 20
@@ -122,6 +127,12 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"distinguish more than {cel.MOST_ANSWERS} devices"),
     "scheduler-configuration.md": (f"The extender checks it every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
     "operations.md": (
+        f"| codes of causes | text of a cause | creators of pods and claims | {n(answers.MAX_CAUSES)};",
+        f"| {n(entries.REMEMBERED)} | the oldest goes |",
+        f"| {n(hourly.OF_GANG)} of a gang, {n(hourly.OF_NAMESPACE)} of a namespace |",
+        f"| {RESOURCES_KEPT} resources of a queue that exists, and those of budgets |",
+        f"| {n(MOST_PEERS)} addresses |",
+        f"| {n(MOST_CELLS * 4 / 2**20)} MiB; keys that no node has take nothing |",
         (
             f"{n(bounds.REQUEST_S)} s from the first byte of a request to its last. It has {n(bounds.ANSWER_S)} s to "
             f"take the answer (over TLS the {serve.IDLE_S} s for which connections may be idle)"

@@ -69,7 +69,7 @@ def callers(judge: Judge, *namespaces: str, forwarded: bool = False) -> TokenCal
     for each in namespaces:
         gang(pages, each, "one")
     made = TokenCallers(judge, ClientConfig("https://api"), pages.caches, forwarded=forwarded)  # type: ignore[arg-type]
-    made._answers = Remembered(lambda: NOW[0])
+    made._answers, made._rights = Remembered(lambda: NOW[0]), Remembered(lambda: NOW[0])
     return made
 
 
@@ -179,4 +179,4 @@ def test_no_token_is_kept() -> None:
     """What is remembered stands under a hash."""
     made = callers(Judge("list podgroups", "list pods"))
     made.caller_of(bearer())
-    assert "token-of-ada" not in repr(list(made._answers._known.items()))
+    assert "token-of-ada" not in repr(made._answers._of)

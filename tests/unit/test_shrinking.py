@@ -1,0 +1,196 @@
+"""Collections that live as long as their process are back at their size when all that was created is gone.
+
+docs/operations.md names those that may stay larger, up to a bound.
+"""
+
+import gc
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from extender_world import CPU, World
+from growth import grown, sizes
+from recorded_lives import Lives, Whose, life
+from simulated_cluster import Cluster
+from simulated_jobs import add, fail, task
+from web_world import Pages, gang
+
+from extender.planner.cycle import Planning
+from extender.planner.framework import answers, config
+from extender.planner.framework.snapshot import take
+from extender.planner.timing import Timing
+from history.entries import Entries
+from history.hourly import HOUR_MS
+from history.looks import Observation, apply
+from history.pods import ObservationTime
+from muster.api.kubernetes.core import NAMESPACES, PODS
+from muster.api.volcano.batch import JOBS
+from muster.api.volcano.scheduling import POD_GROUPS
+from web.rights import BELIEVED_S, Remembered
+
+EACH, PLANNED = 100, 5
+"""Objects of a round, and the number of rounds with cycles."""
+TIMES = pytest.mark.parametrize("times", [1_000, pytest.param(10_000, marks=pytest.mark.slow)])
+SLACK = 256
+"""Entries that may always be there: docs/operations.md has the bounds."""
+
+
+@TIMES
+def test_the_planner_forgets_what_is_gone(times: int) -> None:
+    """Thousands of gangs, queues and pods, each with names of its own."""
+    world = World(checked=False).nodes(2)
+    planning = Planning(config.SchedulerConfig(), Timing())
+
+    def round_of(number: int, count: int, *, plan: bool = True) -> None:
+        keys = []
+        for index in range(count):
+            name = f"r{number}-{index}"
+            world.queue(name, budget=f"{name}.example/x=1h/day")
+            keys.append(world.gang(name, {"w": (1, CPU | {"memory": index})}, queue=name, user=name, spec=terms(name)))
+            world.pod(keys[-1], "w", 0, CPU, labels={name: name})
+        if plan:
+            planning.run(take(world.state), world.now)
+        for pod in [*world.state.pod_objects.values()]:
+            world.state.on_pod(pod, None)
+        for key in keys:
+            job = world.job_of(key)
+            world.state.on_pod_group(world.state.groups[key], None)
+            world.state.on_job(job, None)
+        for name in [name for name in world.state.queues if name.startswith("r")]:
+            world.state.on_queue(world.state.queues[name], None)
+        world.state.refresh()
+        if plan:
+            planning.run(take(world.state), world.now)
+
+    round_of(0, 10)
+    before = sizes(world.state) + sizes(planning)
+    for number in range(1, times // EACH + 1):
+        round_of(number, EACH, plan=number <= PLANNED)
+    round_of(0, 10)
+    gc.collect()
+    assert grown(before, sizes(world.state) + sizes(planning), SLACK) == {}
+
+
+def terms(name: str) -> dict[str, object]:
+    """Demands with names of their own."""
+    expression = {"key": name, "operator": "NotIn", "values": [name]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    near = [{"topologyKey": name, "labelSelector": {"matchLabels": {name: name}}}]
+    return {
+        "affinity": {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required},
+            "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": near},
+        },
+        "tolerations": [{"key": name, "operator": "Exists"}],
+    }
+
+
+def test_codes_of_causes_begin_anew_when_they_are_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of pods that are gone took them; a minute lies between two beginnings."""
+    monkeypatch.setattr(answers, "MAX_CAUSES", 20)
+    world = World(checked=False).nodes(1)
+    planning = Planning(config.SchedulerConfig(), Timing())
+    causes = []
+    for seconds in (0, 1, 30, 70):
+        world.now += seconds
+        causes.append(planning.run(take(world.state), world.now).causes)
+        for number in range(30):
+            causes[-1].code(f"{seconds} {number}")
+    assert [one is other for one, other in pairwise(causes)] == [False, True, False]
+
+
+@TIMES
+def test_the_recorder_forgets_what_is_gone(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of gangs with a member each; ends of the last ones are remembered."""
+    monkeypatch.setattr("history.entries.REMEMBERED", 100)
+    entries = Entries()
+    before = sizes(entries)
+    for number in range(times):
+        whose = Whose(f"x{number}-", f"n{number}", queue=f"q{number}")
+        lives = Lives()
+        life(lives, whose)
+        for look in lives.looks:
+            apply(entries, look)
+        for kind, uid in (("pods", whose.pod), ("podgroups", whose.group), ("jobs", whose.owner)):
+            moment = ObservationTime(lives.looks[-1].moment.at, live=True)
+            apply(entries, Observation(kind, uid, None, gone=True, moment=moment, namespace=whose.namespace))
+        entries.take()
+        if number % 1_000 == 0:
+            entries.hourly.turn(number * HOUR_MS)
+    entries.hourly.turn((times + 1) * HOUR_MS)
+    assert grown(before, sizes(entries), SLACK) == {}
+
+
+def test_the_controller_forgets_what_is_gone(cluster: Cluster) -> None:
+    """Hundreds of Jobs that ran; each costs as many passes as in a cluster."""
+
+    def round_of(first: int, count: int) -> None:
+        names = [f"job-{first + number}" for number in range(count)]
+        for name in names:
+            add(cluster, name, task("w", 1), policies=[{"event": "PodFailed", "action": "RestartJob"}])
+        assert cluster.converge()
+        for name in names[::2]:
+            fail(cluster, f"{name}-w-0")
+        assert cluster.converge()
+        for name in names:
+            cluster.api.delete(JOBS, name, "n")
+        assert cluster.converge()
+        cluster.now_s += 2_000
+
+    round_of(0, 4)
+    before = sizes(cluster.controller)
+    for number in range(1, 13):
+        round_of(1_000 * number, 25)
+    round_of(100_000, 4)
+    after = sizes(cluster.controller)
+    for events in [path for path in after if path.endswith("_recorder._pending")]:
+        del after[events]  # of a writer that was not started
+    assert grown(before, after, 64) == {}
+
+
+@TIMES
+def test_the_page_forgets_namespaces_that_are_gone(times: int) -> None:
+    """Thousands of them; living ones do not fall out of the list of those that are asked about."""
+    pages = Pages({})
+    pages.put(NAMESPACES, {"metadata": {"name": "z-lives"}})
+    gang(pages, "z-lives", "train")
+    before = sizes(pages.caches)
+    for number in range(times):
+        name = f"a-{number}"
+        pages.put(NAMESPACES, {"metadata": {"name": name}})
+        gang(pages, name, "train")
+        pages.caches.rows(name)
+        pages.caches.rows(f"never-{number}")
+        if number % 2:
+            pages.remove(NAMESPACES, name)
+        for kind in (POD_GROUPS, JOBS, PODS):
+            for each in pages.caches.of(kind, name):
+                pages.remove(kind, each.metadata.key)
+        if not number % 2:
+            pages.remove(NAMESPACES, name)
+    assert pages.caches.namespaces() == ["z-lives"]
+    assert grown(before, sizes(pages.caches), SLACK) == {}
+
+
+def test_answers_about_rights_are_bounded_by_asker() -> None:
+    """One user who asks about ten thousand namespaces pushes out nobody's answers; what is too old goes."""
+    now, asked = [0.0], Counter[str]()
+    known = Remembered(lambda: now[0], most=100)
+
+    def ask(user: str, question: int) -> None:
+        def count() -> int:
+            asked[user] += 1
+            return question
+
+        assert known.answer(question, count, user) == question
+
+    for number in range(10):
+        ask("ada", number)
+    for number in range(10_000):
+        ask("eve", number)
+    for number in range(10):
+        ask("ada", number)
+    assert (asked["ada"], len(known)) == (10, 100)
+    now[0] = BELIEVED_S
+    ask("ada", 0)
+    assert (asked["ada"], len(known)) == (11, 1)
