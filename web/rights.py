@@ -35,10 +35,11 @@ class Remembered:
     def answer(self, question: Hashable, ask: Callable[[], T], asker: str = "") -> T:
         """Return the answer that is remembered, or else ask."""
         with self._lock:
-            at, found = self._of.get(asker, {}).get(question, (-inf, None))
+            known = self._of.get(asker)
+            at, found = known.get(question, (-inf, None)) if known else (-inf, None)
             if self._clock() - at < BELIEVED_S:
-                known: T = found  # type: ignore[assignment]
-                return known
+                remembered: T = found
+                return remembered
         answer = ask()
         with self._lock:
             mine = self._of.setdefault(asker, OrderedDict())

@@ -87,7 +87,9 @@ class InterPodAffinity:
     def _spread(self, cls: PodClass) -> Iterator[Refusal]:
         spreads = cls.neighbours.spreads
         domains = [self._labels.of(spread.topology_key) for spread in spreads]
-        labelled = np.logical_and.reduce([codes >= 0 for codes, _ in domains]) if domains else None
+        labelled = np.ones(len(self._snapshot.nodes), dtype=np.bool_)
+        for codes, _ in domains:
+            labelled &= codes >= 0
         for spread, (codes, number) in zip(spreads, domains, strict=True):
             yield reasons.cause.spread_label(key=spread.topology_key), codes < 0
             counted = self._eligible(cls, spread) & labelled  # a node counts only if it has the labels of all

@@ -199,9 +199,12 @@ def _same_zone(volume: PersistentVolume, labels: NodeLabels, columns: Columns) -
     """Return the mask of nodes in the volume's zone, and of those without such labels."""
     has = {key: labels.of(key)[0][columns] >= 0 for key in _ZONE_LABELS}
     same: Mask = np.ones(len(columns), dtype=np.bool_)
+    unlabelled = same.copy()
     for key, today in _ZONE_LABELS.items():
         wanted = volume.metadata.labels.get(key)
         if wanted is not None:
             condition = LabelSelectorRequirement(key, "In", wanted.split("__"))
             same &= np.where(has[key], labels.having(condition, columns), labels.having(condition, columns, today))
-    return same | ~np.logical_or.reduce([*has.values()])
+    for labelled in has.values():
+        unlabelled &= ~labelled
+    return same | unlabelled
