@@ -5,7 +5,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from math import inf
 from typing import Any, Final, TypeVar
 
 from muster.api.base import Resource
@@ -36,9 +35,9 @@ class Remembered:
         """Return the answer that is remembered, or else ask."""
         with self._lock:
             known = self._of.get(asker)
-            at, found = known.get(question, (-inf, None)) if known else (-inf, None)
-            if self._clock() - at < BELIEVED_S:
-                remembered: T = found
+            found = known.get(question) if known else None
+            if found is not None and self._clock() - found[0] < BELIEVED_S:
+                remembered: T = found[1]
                 return remembered
         answer = ask()
         with self._lock:
