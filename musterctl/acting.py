@@ -93,13 +93,12 @@ def act_on(
     for_each(kinds, lambda each: _carry_out(acting, _find(client, space, *each, asked), asked))
 
 
-def others_named(client: Client, name: str, namespace: str, resource: Resource[Any]) -> list[Target]:
-    """Return the workloads of the name of one of this kind that are of other kinds, as far as the user may read them.
-
-    None for an object that is no workload.
-    """
-    others = [each for each in ACTED_ON if each.resource.kind != resource.kind or each.resource.group != resource.group]
-    return _named(client, namespace, others, name)[0] if len(others) < len(ACTED_ON) else []
+def others_named(client: Client, name: str, namespace: str, resource: Resource[Any]) -> str:
+    """Return a hint at workloads of other kinds that have the name of one that does not exist; "" without any."""
+    others = [each for each in ACTED_ON if each.resource.reference("") != resource.reference("")]
+    found, _ = _named(client, namespace, others if len(others) < len(ACTED_ON) else (), name)
+    there = listed([each.title for each in found])
+    return f"; there is {there}, which muster cancel, hold and its like take" if found else ""
 
 
 def _of_kind(text: str, only: WorkloadKind | None) -> tuple[list[WorkloadKind], str]:

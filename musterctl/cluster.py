@@ -16,7 +16,6 @@ import click
 import msgspec
 
 from muster.api.base import Resource
-from muster.api.grammar import listed
 from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig, load_config
@@ -229,19 +228,11 @@ def failing_as(
     except APIError as error:
         target = reference(resource, name) if name else f"{resource.plural}.{resource.group}"
         if isinstance(error, NotFound) and (error.details or {}).get("name") == name:
-            where = (
-                f" in namespace {namespace}{_of_another_kind(client, resource, name, namespace)}" if namespace else ""
-            )
-            raise Failed(f"there is no {target}{where}") from error
+            from musterctl.acting import others_named  # noqa: PLC0415 - it needs this module
+
+            others = others_named(client, name, namespace, resource) if namespace else ""
+            raise Failed(f"there is no {target}{f' in namespace {namespace}' if namespace else ''}{others}") from error
         raise Failed(f"cannot {verb} {target}: {_told(error)}") from error
-
-
-def _of_another_kind(client: Client, resource: Resource[Any], name: str, namespace: str) -> str:
-    """Return a hint at workloads that have the name of one that does not exist."""
-    from musterctl.acting import others_named  # noqa: PLC0415 - it needs this module, and is for this hint only
-
-    found = [each.title for each in others_named(client, name, namespace, resource)]
-    return f"; there is {listed(found)}, which muster cancel, hold and its like take" if found else ""
 
 
 def _told(error: APIError) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from muster.api.volcano.scheduling import QUEUES
-from muster.workloads.verbs import Asked
+from muster.workloads.verbs import Asked, Verb
 from musterctl import completion
 from musterctl.acting import act_on
 from musterctl.cluster import Where
@@ -25,28 +25,20 @@ def _options(command: Command) -> Command:
     )
 
 
-@click.command(epilog="\b\nmuster cancel train\nmuster cancel job.batch/train trainjob/fit\nmuster cancel -l sweep=7")
-@_options
-def cancel(*, texts: tuple[str, ...], namespace: str | None, where: Where, **how: Any) -> None:
-    """Deletes workloads of any kind with their pods."""
-    act_on(texts, Asked("cancel"), namespace, where, **how)
+def _plain(verb: Verb, text: str) -> click.Command:
+    """Return a verb that needs no more than the names."""
+
+    @click.command(verb, help=text)
+    @_options
+    def run(*, texts: tuple[str, ...], namespace: str | None, where: Where, **how: Any) -> None:
+        act_on(texts, Asked(verb), namespace, where, **how)
+
+    return run
 
 
-@click.command()
-@_options
-def hold(*, texts: tuple[str, ...], namespace: str | None, where: Where, **how: Any) -> None:
-    """Stops workloads, and takes them out of their queue.
-
-    Jobs are suspended, and kinds with replicas are scaled to 0. `muster release` has them wait for their turn again.
-    """
-    act_on(texts, Asked("hold"), namespace, where, **how)
-
-
-@click.command()
-@_options
-def release(*, texts: tuple[str, ...], namespace: str | None, where: Where, **how: Any) -> None:
-    """Has workloads that are held wait for their turn again."""
-    act_on(texts, Asked("release"), namespace, where, **how)
+cancel = _plain("cancel", "Deletes workloads of any kind with their pods.")
+hold = _plain("hold", "Takes workloads out of their queue, and ends their pods.")
+release = _plain("release", "Has workloads that are held wait for their turn again.")
 
 
 @click.command(epilog="\b\nmuster move train --queue research")

@@ -23,7 +23,16 @@ CODE = re.compile(r"`([^`]+)`")
 WORD = re.compile(r"[a-z]+(?:[A-Z]\w*)+|[A-Z][a-z]+(?:[A-Z]\w*)+|[a-z]+(?:_[a-z0-9]+)+|[A-Z]+(?:_[A-Z]+)+|--[a-z-]+")
 """Names that are of a program: fields, kinds, variables, arguments, flags."""
 
+SLURM = """
+    --account --array --constraint --container-image --cpus-per-task --dependency --error --exclude --exclusive --export
+    --gpus-per-node --gres --job-name --license --mail-type --mem --nice --no-requeue --nodelist --ntasks
+    --ntasks-per-node --partition --qos --requeue --signal --switches --time
+    SLURM_ARRAY_TASK_ID SLURM_JOB_NAME SLURM_JOB_NODELIST SLURM_NTASKS SLURM_PROCID
+"""
 OF_OTHERS = {
+    **dict.fromkeys(SLURM.split(), "a directive or variable of Slurm"),
+    "--override-type": "a flag of kubectl",
+    "--overrides": "a flag of kubectl",
     "DataCacheInitializer": "a class of Kubeflow's SDK",
     "ElasticJobSet": "a feature gate of JobSet",
     "StrictModes": "an option of sshd",
