@@ -62,7 +62,7 @@ def n(number: float) -> str:
 
 SENTENCES: Mapping[str, tuple[str, ...]] = {
     "concepts.md": (
-        f"when the gang has run for {DURATIONS[EXTENDER.growth_delay_s]} (`growthDelay`",
+        f"placed {COUNTS[int(EXTENDER.growth_delay_s)]} second after the gang starts (`growthDelay`",
         f"the node is avoided for this gang for {DURATIONS[progress.AVOID_S]},",
         (
             f"placement's deadline: {n(timing.DEADLINE_S)} s, and "
@@ -73,36 +73,42 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"{n(placementcontent.back_off_s(2))} s, … at most {n(timing.MAX_BACK_OFF_S / 60)} minutes"
         ),
         (
-            f"Beyond {obstacles.LIMIT} slots the next gangs wait (InFlightLimit). A gang counts for at most "
-            f"{obstacles.GANG_SHARE}, its queue for {obstacles.QUEUE_SHARE}, its namespace in that queue for "
-            f"{obstacles.NAMESPACE_SHARE}. Gangs of {obstacles.SMALL} slots or fewer have {obstacles.RESERVE} more"
+            f"Once {obstacles.LIMIT} slots are in flight, further gangs wait (InFlightLimit). One gang "
+            f"counts for at most "
+            f"{obstacles.GANG_SHARE} slots, one queue for {obstacles.QUEUE_SHARE}, and one namespace within "
+            f"a queue for "
+            f"{obstacles.NAMESPACE_SHARE}. Gangs with up to {obstacles.SMALL} slots have {obstacles.RESERVE} "
+            f"extra slots"
         ),
         f"for {n(EXTENDER.recovery_timeout_s)} s and {n(progress.BINDING_S)} s per member of the minimum",
         f"is not completed within {DURATIONS[EXTENDER.staleness_grace_s]} |",
     ),
     "why.md": (
         f"for longer than a lease ({n(CONTROLLER.lease_duration_s)} s)",
-        f"Of running gangs up to {COUNTS[MAX_SINGLES]} that are enough",
+        f"The command names up to {COUNTS[MAX_SINGLES]} running gangs",
         f"left out of this gang's placements for {DURATIONS[progress.AVOID_S]} |",
     ),
-    "predicates.md": (f"that node is not used for that gang for {DURATIONS[progress.AVOID_S]},",),
+    "predicates.md": (f"avoids that node for {DURATIONS[progress.AVOID_S]}.",),
     "preemption.md": (
         f"at most {consolidate.MOST_MOVED} pods for one gang |",
         (
             f"no pod is evicted for the gang for {n(placementcontent.BACK_OFF_S)} seconds, then "
             f"{n(placementcontent.back_off_s(2))}, up to {n(timing.MAX_BACK_OFF_S / 60)} minutes"
         ),
-        f"victims are still there {DURATIONS[makeroom.LATE_S]} after their grace period",
+        f"victims still exist {DURATIONS[makeroom.LATE_S]} after their grace period",
     ),
     "reservations.md": (
-        f"and {n(RULES.start_s)} s are allowed for its start",
-        f"({DURATIONS[ends.LEAST_PATIENCE_S]} longer at least)",
-        f"One gang for each queue, {RULES.heads} at once (`heads`)",
+        f"plus {n(RULES.start_s)} s for its start",
+        f"(and at least {DURATIONS[ends.LEAST_PATIENCE_S]} longer)",
+        f"One gang per queue and {RULES.heads} gangs in total (`heads`)",
         (
             f"{{mode: {RULES.mode}, patience: {n(RULES.patience_s / 60)}m, expiry: {n(RULES.expiry_s / 3600)}h, "
             f"heads: {RULES.heads}}}"
         ),
-        f"repeated after {n(reservation.LOOK_AGAIN_S)} s at the earliest, and {book.LOOKS} heads are searched for",
+        (
+            f"repeated after at least {n(reservation.LOOK_AGAIN_S)} s, and one cycle searches for at most "
+            f"{book.LOOKS} heads"
+        ),
     ),
     "autoscaling.md": (
         f"default {n(wishes.DEFAULT_TIMEOUT_S / 60)} minutes |",
@@ -113,16 +119,16 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
             f"{n(requests.MAX_BACK_OFF_S / 60)} min |"
         ),
         (
-            f"must have waited for {n(voices.SETTLE_S)} s. The message of one gang is written every "
-            f"{n(voices.SENTENCE_EVERY_S)} s at most"
+            f"must have waited for {n(voices.SETTLE_S)} s. Its message is written at most every "
+            f"{n(voices.SENTENCE_EVERY_S)} s,"
         ),
         f"{n(voices.SENTENCES_PER_S)} messages a second ({n(voices.ASKS_PER_S)} conditions a second",
         f"({n(voices.ANNOTATIONS_PER_S)} pods a second)",
     ),
-    "queues.md": (f"written once {DURATIONS[clusterstatus.USAGE_EVERY_S]}",
-        f"are written every {COUNTS[int(clusterstatus.SHARES_EVERY_S)]} seconds where they changed"),
-    "topology.md": (f"one domain at a time, {COUNTS[DOMAINS]} at most",),
-    "dynamic-resources.md": (f"at most {MOST_PODS} pods, as in the API",
+    "queues.md": (f"(`usage`) once {DURATIONS[clusterstatus.USAGE_EVERY_S]}",
+        f"are updated every {COUNTS[int(clusterstatus.SHARES_EVERY_S)]} seconds if they changed"),
+    "topology.md": (f"one domain at a time, in at most {COUNTS[DOMAINS]} domains",),
+    "dynamic-resources.md": (f"As in the API, at most {MOST_PODS} pods",
         f"({COUNTS[cel.MOST_AMPLIFIERS + 1]} or more loops or bindings, or over {cel.MOST_AMPLIFIED_CHARS} characters",
         f"distinguish more than {cel.MOST_ANSWERS} devices"),
     "scheduler-configuration.md": (f"The extender checks it every {DURATIONS[INTERVAL_S].removeprefix('a ')}.",),
@@ -134,19 +140,22 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"| {n(MOST_PEERS)} addresses |",
         f"| {n(MOST_CELLS * 4 / 2**20)} MiB; keys that no node has take nothing |",
         (
-            f"{n(bounds.REQUEST_S)} s from the first byte of a request to its last. It has {n(bounds.ANSWER_S)} s to "
-            f"take the answer (over TLS the {serve.IDLE_S} s for which connections may be idle)"
+            f"{n(bounds.REQUEST_S)} s from the first to the last byte of a request. It has {n(bounds.ANSWER_S)} s to "
+            f"read the response (over TLS {serve.IDLE_S} s, the idle time of connections)"
         ),
-        f"A header has at most {bounds.HEADER_BYTES >> 10} KiB in {bounds.HEADER_FIELDS} fields.",
-        f"older than {DURATIONS[bounds.AGE_S]} ends with its next answer. Beyond {bounds.CONNECTIONS:,} connections",
-        f"takes one of its {COUNTS[THREADS]} threads",
+        f"Headers are limited to {bounds.HEADER_BYTES >> 10} KiB in {bounds.HEADER_FIELDS} fields.",
         (
-            f"Bodies have at most {REVIEW_BYTES // MIB} MiB. "
+            f"older than {DURATIONS[bounds.AGE_S]} is closed after its next response. If more than "
+            f"{bounds.CONNECTIONS:,} connections"
+        ),
+        f"one of its {COUNTS[THREADS]} threads",
+        (
+            f"Bodies are limited to {REVIEW_BYTES // MIB} MiB. "
             f"The webhook reads at most {prefork.LARGE_AT_ONCE} bodies above {prefork.LARGE_BYTES >> 10} KiB at once"
         ),
-        f"Bodies have at most {MAX_BODY_BYTES // MIB} MiB.",
+        f"Bodies are limited to {MAX_BODY_BYTES // MIB} MiB.",
         (
-            f"The chart asks for {ASKS['extender']['memory']} for the extender, {ASKS['controller']['memory']} for the "
+            f"the chart requests {ASKS['extender']['memory']} for the extender, {ASKS['controller']['memory']} for the "
             f"controller and {ASKS['webhook']['memory']} for each webhook"
         ),
         (
@@ -165,24 +174,30 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"listens on port {DEFAULT_EXTENDER_PORT} unless",
     ),
     "install.md": (
-        f"`muster up --kubernetes {min(OLDER)}` (or `{max(OLDER)}`, or one between)",
+        f"`muster up --kubernetes {min(OLDER)}` (or any version up to `{max(OLDER)}`)",
         f"within one lease ({n(CONTROLLER.lease_duration_s)} s)",
     ),
     "certificates.md": (
-        f"begin {DURATIONS[BACKDATE.total_seconds()]} before they are made",
-        f"in every caBundle for {DURATIONS[TRUST_WAIT_S]},",
+        f"valid from {DURATIONS[BACKDATE.total_seconds()]} before their creation",
+        f"in every caBundle for {n(TRUST_WAIT_S)} seconds,",
     ),
-    "frameworks.md": (f"open container port {PORT}, TensorFlow {TF_PORT}:", f"in rank order with port {TF_PORT};"),
-    "jobs.md": (f"a variable of {MAX_VARIABLE_BYTES >> 10} KiB or more",),
+    "frameworks.md": (
+        f"open container port {PORT}, and TensorFlow opens {TF_PORT},",
+        f"in rank order with port {TF_PORT};",
+    ),
+    "jobs.md": (f"variable of {MAX_VARIABLE_BYTES >> 10} KiB or more",),
     "volcano-differences.md": (
-        (f"come {n(timers.FIRST_S)} s later, then {n(2 * timers.FIRST_S)} s, … up to {n(timers.MAX_S / 60)} minutes"),
-        f"at growing intervals up to {n(worker._MAX_DELAY_S)} s.",
+        (
+            f"after {n(timers.FIRST_S)} s, then {n(2 * timers.FIRST_S)} s, and so on up to "
+            f"{n(timers.MAX_S / 60)} minutes"
+        ),
+        f"at growing intervals of up to {n(worker._MAX_DELAY_S)} s.",
         f"`maxRetry: 0` counts as {DEFAULT_MAX_RETRY},",
         (
-            f"rested for {n(writer.REST_S)} s, and {n(writer.REST_PER_POD_S * 1000)} ms more per pod. Another message "
-            f"for the same reason rests for {n(writer.WORDS_S)} s."
+            f"stable for {n(writer.REST_S)} s plus {n(writer.REST_PER_POD_S * 1000)} ms per pod. A new message for the "
+            f"same reason is written when it has been stable for {n(writer.WORDS_S)} s."
         ),
-        f"at most every {DURATIONS[COUNT_EVERY_S]} |",
+        f"at most every {DURATIONS[COUNT_EVERY_S]},",
         f"tries again every {COUNTS[int(podgroups.REFUSED_S)]} seconds.",
     ),
     "migrate.md": (
