@@ -46,13 +46,20 @@ _Configuration = tuple[Resource[WebhookConfiguration], WebhookConfiguration]
 _Bundles = Mapping[str, list[tuple[Certificate, ...]]]
 """The caBundles of the webhooks, by the name of their configuration."""
 EXPIRES = Gauge(
-    "muster_certificate_expiry_timestamp_seconds", "When a certificate in the Secret ends, since the epoch.", ["name"]
+    "muster_certificate_expiry_timestamp_seconds",
+    "Expiry time of a certificate in the Secret, in seconds since the epoch.",
+    ["name"],
 )
 DUE = Gauge(
-    "muster_certificate_renewal_timestamp_seconds", "When a certificate in the Secret is to be renewed.", ["name"]
+    "muster_certificate_renewal_timestamp_seconds",
+    "Time at which a certificate in the Secret will be renewed, in seconds since the epoch.",
+    ["name"],
 )
-TRUSTED = Gauge("muster_certificate_authorities", "Authorities that are trusted, coming and old ones too.")
-PROBLEMS = Gauge("muster_certificate_problems", "How many things are wrong; Events of the Secret and the log say what.")
+TRUSTED = Gauge("muster_certificate_authorities", "Trusted authorities, including the next and previous ones.")
+PROBLEMS = Gauge(
+    "muster_certificate_problems",
+    "Number of problems with certificates; Events of the Secret and the log describe them.",
+)
 STEPS = Counter("muster_certificate_steps_total", "Steps taken, by kind.", ["step"])
 
 

@@ -13,9 +13,10 @@ from muster.resources.runtime import parse_duration_s
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 LOAD_WAIT_S: Final = 3600.0
-"""Until all replicas show the certificates in the Secret: much longer than a kubelet takes to renew a volume."""
+"""Time until all replicas present the certificates in the Secret; much longer than a kubelet takes to update a
+volume."""
 TRUST_WAIT_S: Final = 30.0
-"""Until all API servers have taken up a new caBundle: a new authority signs nothing before."""
+"""Time until all API servers have loaded a new caBundle; a new authority does not sign before that."""
 _SHORTEST_S: Final = 6 * LOAD_WAIT_S
 _LONGEST_S: Final = 100 * 365 * 86400.0
 
@@ -28,62 +29,66 @@ class ControllerSettings(Settings, frozen=True, kw_only=True):
     status_port: Port = 8082
     """HTTP port of /metrics, /healthz and /readyz."""
     workers: Annotated[int, Meta(ge=1, le=256)] = 3
-    """Threads that share the Jobs among them; one Job is always in the hands of one. More help where the API server is
-    far away, as they wait for it most of the time."""
+    """Number of threads that process Jobs; a Job is processed by one thread at a time. More threads help if the API
+    server is far away, because they mostly wait for it."""
     lease_name: str = names.CONTROLLER_LEASE
-    """The Lease of its leader."""
+    """Lease of the leading controller."""
     lease_namespace: str = names.SYSTEM_NAMESPACE
-    """Namespace of that Lease, and of the Secret with certificates."""
+    """Namespace of the Lease, and of the Secret with certificates."""
     lease_duration_s: Annotated[float, Meta(ge=1, le=3600)] = field(name="leaseDuration", default=15.0)
-    """Seconds until a dead leader is replaced. The leader gives up after two thirds of it without a renewal."""
+    """Seconds until a dead leader is replaced. A leader gives up after two thirds of this time without a renewal."""
     shipped: str | None = None
-    """Folder with queues and runtimes (YAML files), applied unless the cluster's have been changed. None: none."""
+    """Folder with queues and runtimes (YAML files) to apply; objects that users have changed are kept. None: no
+    folder."""
     report_port: Port = 0
-    """HTTPS port where trainers report their progress; 0: they cannot. It needs the four fields that follow."""
+    """HTTPS port where trainers report their progress; 0 disables reports. Requires the next four fields."""
     report_url: str = ""
-    """URL of that port for pods, e.g. https://muster-reports.muster-system.svc."""
+    """URL of the report port for pods, e.g. https://muster-reports.muster-system.svc."""
     report_cert_file: str = ""
-    """Its certificate (PEM); a new file is taken up with the next connection."""
+    """Certificate (PEM) of the report port; a new file takes effect with the next connection."""
     report_key_file: str = ""
     """Its key (PEM)."""
     report_ca_file: str = ""
-    """The authorities of its certificate (PEM), which pods are given. The file is followed; TrainJobs wait for it."""
+    """Authorities (PEM) of the report port's certificate, which pods receive. Changes of the file take effect at once;
+    TrainJobs wait until the file exists."""
     cert_secret: str = ""
-    """The Secret, beside the Lease, with the webhook's certificates (docs/certificates.md). With a report port it has
-    those of the status server, too (reports.crt, reports.key). Empty: certificates are given as files."""
+    """Secret with the webhook's certificates, in the namespace of the Lease (docs/certificates.md). With a report port
+    it also contains the certificate of the status server (reports.crt, reports.key). Empty: certificates are provided
+    as files."""
     cert_issuer: Literal["own", "external"] = "own"
-    """The issuer of these certificates: the controller itself, or another one, e.g. cert-manager, which it watches."""
+    """Issuer of these certificates: the controller itself, or an external one, e.g. cert-manager, which it monitors."""
     cert_dns_name: tuple[str, ...] = ()
-    """Host names or addresses of the webhook, as the webhook configurations have them. Other names mean another
-    certificate."""
+    """Host names or addresses of the webhook, as in the webhook configurations. If they change, a new certificate is
+    issued."""
     web_dns_name: tuple[str, ...] = ()
-    """Host names or addresses of the page (docs/web.md), if its certificate is to be in that Secret, too (web.crt,
+    """Host names or addresses of the web page (docs/web.md). If set, the Secret also contains its certificate (web.crt,
     web.key)."""
     cert_lifetime: str = "2160h"
-    """Life of a certificate, which is renewed after two thirds of it: so much is left to notice what hinders that."""
+    """Lifetime of a certificate. It is renewed after two thirds of this time, so the last third is left to fix problems
+    with the renewal."""
     cert_authority_lifetime: str = "8760h"
-    """Life of an authority; the next one comes after two thirds of it."""
+    """Lifetime of an authority; it is replaced after two thirds of this time."""
     train_jobs_as: Literal["Job", "JobSet"] = "Job"
-    """Kind that makes the pods of TrainJobs: batch Jobs, or a JobSet where its CRD and controller are installed. The
-    webhook must have the same."""
+    """Kind that the controller creates for TrainJobs: Volcano Jobs, or a JobSet if its CRD and controller are
+    installed. The webhook must have the same value."""
     train_job_network_policies: bool = True
-    """Keep traffic of other pods from the pods of TrainJobs by a NetworkPolicy, which Kubeflow Trainer does not make.
-    The annotation muster.dev/network-policy of a TrainJob or its runtime comes first. Not with JobSets."""
+    """Whether a NetworkPolicy blocks traffic from other pods to the pods of TrainJobs (Kubeflow Trainer creates none).
+    The annotation muster.dev/network-policy of a TrainJob or its runtime takes precedence. No effect with JobSets."""
     accelerators: tuple[str, ...] = ()
-    """Resources that count devices, beside the known ones, as the webhook has them (docs/frameworks.md)."""
+    """Additional resources that count devices, with the same value as for the webhook (docs/frameworks.md)."""
     native_pod_groups: bool = True
-    """Publish gangs as Kubernetes' own PodGroups (scheduling.k8s.io) where the API server serves these, and have pods
-    of Volcano Jobs name them (docs/native-podgroups.md). Preemption in other profiles then ends a gang whole or not at
-    all. The webhook must have the same value. Not for a kube-scheduler that also serves other pods."""
+    """Whether to publish gangs as native PodGroups (scheduling.k8s.io), if the API server serves this kind, and to name
+    them in pods of Volcano Jobs (docs/native-podgroups.md). Preemption in other profiles then evicts a gang as a whole
+    or not at all. The webhook must have the same value. Not for a kube-scheduler that also serves other pods."""
     traces_endpoint: str = ""
-    """URL of a collector that takes OTLP over HTTP, e.g. http://collector.observability.svc:4318. It gets a trace for
-    each gang (docs/operations.md), and `muster[tracing]` must be installed. Empty: what the variable
-    OTEL_EXPORTER_OTLP_ENDPOINT says, else no traces."""
+    """URL of a collector for OTLP over HTTP, e.g. http://collector.observability.svc:4318, which gets a trace for each
+    gang (docs/operations.md). Requires `muster[tracing]`. Empty: the variable OTEL_EXPORTER_OTLP_ENDPOINT, or else no
+    traces."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error."""
 
     def problems(self) -> Iterator[str]:
-        """Yield the report port without its files, and lives of certificates that leave no time to renew them."""
+        """Yield errors: a report port without its files, and certificate lifetimes that leave no time for a renewal."""
         reports = {
             "reportUrl": self.report_url,
             "reportCertFile": self.report_cert_file,
@@ -121,7 +126,7 @@ class ControllerOptions:
 
 
 def parse(argv: Sequence[str] | None = None) -> ControllerOptions:
-    """Read the arguments, by default those of this process; mistakes end the process with code 2."""
+    """Parse the arguments, by default those of this process; errors end the process with code 2."""
     parser = settings.parser_of("controller", "Muster's controller: whether a pod exists.")
     add = parser.add_argument
     add("--status-host", default="127.0.0.1", help="address of the status port [default: %(default)s]")

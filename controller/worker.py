@@ -24,7 +24,7 @@ log = structlog.get_logger(__name__)
 RECONCILES = Counter("muster_controller_reconciles_total", "Passes over an object.", ["controller", "result"])
 RECONCILE_SECONDS = Histogram(
     "muster_controller_reconcile_seconds",
-    "Seconds of one pass over an object.",
+    "Duration of one pass over an object in seconds.",
     ["controller"],
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
 )

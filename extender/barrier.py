@@ -24,9 +24,9 @@ from muster.api.muster.gang import Slot
 from muster.process.counters import from_zero
 
 HELD = Gauge("muster_barrier_held", "Bind calls that wait for the other members of their gang")
-OUTCOMES = Counter("muster_barrier_total", "Barriers by how they ended", ["outcome"])
+OUTCOMES = Counter("muster_barrier_total", "Barriers by outcome", ["outcome"])
 WAIT = Histogram(
-    "muster_barrier_wait_seconds", "How long the first member waited", buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
+    "muster_barrier_wait_seconds", "Seconds that the first member waited", buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
 )
 
 MEMBER_S = 0.05

@@ -18,12 +18,12 @@ from muster.volcano.queuelimits import UsageBudget
 
 RATIO: Final = Gauge(
     "muster_queue_budget_ratio",
-    "What a queue and those below it have used this month, this week or today, by its budget; 1 is all of it",
+    "Fraction of its budget that a queue and its descendants have used this month, this week or today",
     ["queue", "resource", "period"],
 )
 KNOWN: Final = Gauge(
     "muster_queue_budget_known",
-    "1 while the usage that a budget is compared with is known and fresh, else 0",
+    "1 while the usage for a budget is known and up to date, else 0",
     ["queue"],
 )
 NEAR: Final = 0.8

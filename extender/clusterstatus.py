@@ -32,7 +32,7 @@ from muster.api.volcano import scheduling, topology
 from muster.resources.vector import Vector, to_quantities
 
 log = structlog.get_logger()
-INVALID = Gauge("muster_hypernodes_invalid", "HyperNodes of which a part cannot be used; their condition says why")
+INVALID = Gauge("muster_hypernodes_invalid", "HyperNodes with an unusable part; their condition gives the reason")
 SHARES_EVERY_S = 5.0
 USAGE_EVERY_S = 60.0
 EVERY_S = 2.0

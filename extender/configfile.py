@@ -21,10 +21,12 @@ log = structlog.get_logger()
 RELOADS = Counter("muster_config_reloads_total", "Changes of the scheduler configuration's file, by result", ["result"])
 from_zero(RELOADS, ("used", "refused"))
 CURRENT = Gauge(
-    "muster_config_current", "1 while the planner runs with what the configuration's file says, 0 if that is wrong"
+    "muster_config_current", "1 while the planner uses the content of the configuration file, 0 if the file is invalid"
 )
 FINDINGS = Gauge(
-    "muster_config_findings", "Names in the configuration that do not do what their project says", ["effect"]
+    "muster_config_findings",
+    "Names in the configuration that have a different meaning or no effect in Muster",
+    ["effect"],
 )
 
 INTERVAL_S = 1.0

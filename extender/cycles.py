@@ -31,8 +31,8 @@ CYCLE = Histogram(
     "muster_cycle_seconds", "Duration of a planning cycle", ["part"], buckets=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3)
 )
 WAITING = Gauge("muster_gangs_waiting", "Gangs that wait for a placement, with a reason")
-SET_ASIDE = Gauge("muster_set_aside", "Objects that cannot be evaluated and are left out, by kind", ["kind"])
-SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get no new pods, as a condition or taint shows a fault")
+SET_ASIDE = Gauge("muster_set_aside", "Objects that are excluded because they cannot be evaluated, by kind", ["kind"])
+SUSPECT = Gauge("muster_suspect_nodes", "Nodes that get no new pods because a condition or taint shows a fault")
 FAILED_CYCLES = Counter("muster_cycles_failed_total", "Planning cycles that ended with an exception")
 
 DEBOUNCE_S = 0.005

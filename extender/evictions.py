@@ -25,9 +25,7 @@ from muster.kube.errors import Conflict, NotFound, TooManyRequests
 from muster.process.counters import from_zero
 
 log = structlog.get_logger()
-EVICTED = Counter(
-    "muster_evictions_total", "Pods that had a node and were evicted, by the action that chose them", ["action"]
-)
+EVICTED = Counter("muster_evictions_total", "Evicted pods, by the action that chose them", ["action"])
 BELOW_MINIMUM = "below-minimum"
 """In place of an action: pods of a gang that has too few to continue."""
 from_zero(EVICTED, ("recall", "reclaim", "preempt", "consolidate", "continued", BELOW_MINIMUM))

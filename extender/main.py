@@ -49,7 +49,7 @@ from muster.process.lag import LoopLag
 from muster.process.tls import FileError, ServerTLS, tell_end
 
 log = structlog.get_logger()
-LEADING = Gauge("muster_leading", "1 while the kube-scheduler beside this extender holds the lease", ["pool"])
+LEADING = Gauge("muster_leading", "1 while the kube-scheduler next to this extender holds the lease", ["pool"])
 USER_AGENT = "muster-extender"
 BINDINGS = 32
 """Bindings that are posted at a time, on connections of their own."""

@@ -27,7 +27,7 @@ SECONDS: Final = Histogram(
 )
 AMOUNTS: Final = Gauge(
     "muster_queue_resources",
-    "Of each resource, in its base unit: what a queue uses, what it deserves, and its fair share now",
+    "Usage, deserved amount and fair share of a queue, per resource in its base unit",
     ["queue", "resource", "what"],
 )
 PLANNED, BOUND, RUNNING = "planned", "bound", "running"

@@ -25,7 +25,7 @@ from muster.process.counters import from_zero
 log = structlog.get_logger()
 NOTICES = Counter(
     "muster_eviction_notices_total",
-    "Notices of evictions by their end: the gang answered, was silent until its time, or stays after all",
+    "Eviction notices by outcome: the gang answered, did not answer in time, or was not evicted",
     ["outcome"],
 )
 LOST_WORK = Counter(

@@ -19,12 +19,12 @@ OLDEST: Final = Gauge(
     "muster_queue_longest_wait_seconds", "Age of the oldest gang of a queue that waits for a placement", ["queue"]
 )
 SPARES: Final = Gauge(
-    "muster_queue_spare_seats", "Spare slots that gangs of a queue keep for lost members: kept, and lent of them",
+    "muster_queue_spare_seats", "Spare slots of gangs of a queue for lost members: all (kept), and those lent",
     ["queue", "what"],
 )  # fmt: skip
 NODES: Final = Gauge(
     "muster_cluster_resources",
-    "Of each resource, in its base unit, over all nodes: what they offer to pods, and what is free of it",
+    "Total capacity of all nodes and free capacity, per resource in its base unit",
     ["resource", "what"],
 )
 RENEWED_S: Final = 5.0

@@ -24,7 +24,7 @@ from muster.resources.delays import doubled_s
 
 log = structlog.get_logger()
 WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
-UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that wait for their answer or their turn")
+UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that are queued or wait for a response")
 RETRY_S = 1.0
 """Delay before a failed write is tried again."""
 REFUSED_MOST_S = 60.0

@@ -106,11 +106,13 @@ class UsageCounters(Collector):
         """Yield both counters as they are now."""
         of_held = CounterMetricFamily(
             "muster_history_held_seconds",
-            "Units times seconds that members held this month; the next begins at 0",
+            "Unit-seconds that members have held this month; reset to 0 each month",
             labels=["queue", "resource"],
         )
         of_used = CounterMetricFamily(
-            "muster_history_used_seconds", "Of these, with a container that ran", labels=["queue", "resource"]
+            "muster_history_used_seconds",
+            "The part of the held seconds during which a container ran",
+            labels=["queue", "resource"],
         )
         tallies = self._recorder.tallies
         amounts = {} if tallies is None else tallies.of["month"].at(round(self._clock_s() * MS), held(self._recorder))

@@ -50,7 +50,7 @@ GAPS: Final = Counter("muster_history_gaps_total", "Times for which nothing was 
 LEFT_OUT: Final = Counter("muster_history_left_out_total", "Changes of objects that could not be recorded.")
 LOOKED: Final = Gauge(
     "muster_history_looked_timestamp_seconds",
-    "Until when the recorder has looked at the cluster and written that down, in seconds since the epoch",
+    "Time of the last recorded state of the cluster, in seconds since the epoch",
 )
 SIZE: Final = Gauge("muster_history_megabytes", "Size of the store.")
 DURABLE: Final = Gauge("muster_history_durable", "1 if the store outlives the pod of the recorder, else 0")

@@ -28,32 +28,32 @@ class HistorySettings(Settings, frozen=True, kw_only=True):
     durable: bool = True
     """The store outlives the pod. False: it is on a volume that ends with it (metric `muster_history_durable`)."""
     database_file: str = ""
-    """A file with that URL, for one with a password."""
+    """File that contains the URL, for a URL with a password."""
     keep_days: Annotated[int, Meta(ge=1, le=36500)] = 90
-    """Days for which every gang and each of its members is kept. Older days are folded into usage per day."""
+    """Days for which every gang and each of its members is stored. Older days are aggregated into usage per day."""
     keep_usage_days: Annotated[int, Meta(ge=1, le=36500)] = 1100
     """Days for which usage per day is kept: three years."""
     max_megabytes: Annotated[int, Meta(ge=16, le=10_000_000)] = 1024
-    """Size of the store above which the namespaces that have most lose their oldest days before their time."""
+    """Size of the store above which the oldest days of the largest namespaces are aggregated early."""
     publish: bool = True
-    """Write what each queue has held this month, this week and today into the ConfigMap muster-usage, beside the Lease,
-    for budgets."""
+    """Whether to publish the usage of each queue this month, this week and today in the ConfigMap muster-usage, in the
+    namespace of the Lease, for budgets."""
     lease_name: str = names.HISTORY_LEASE
-    """The Lease of the one recorder that writes."""
+    """Lease of the recorder that writes."""
     lease_namespace: str = names.SYSTEM_NAMESPACE
-    """Namespace of that Lease and of the ConfigMap."""
+    """Namespace of the Lease and the ConfigMap."""
     lease_duration_s: Annotated[float, Meta(ge=1, le=3600)] = field(name="leaseDuration", default=15.0)
-    """Seconds until a dead recorder of another pod is replaced. A recorder that restarts in its own pod continues at
+    """Seconds until a dead recorder in another pod is replaced. A recorder that restarts in its own pod continues at
     once."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """Lowest level that is logged, as JSON on standard error."""
 
     def problems(self) -> Iterator[str]:
-        """Yield what does not go together."""
+        """Yield conflicting settings."""
         if self.database and self.database_file:
-            yield "databaseFile: not beside database, as both name the store"
+            yield "databaseFile: cannot be combined with database, because both name the store"
         if self.keep_usage_days < self.keep_days:
-            yield "keepUsageDays: at least keepDays, as usage per day is what is left of these"
+            yield "keepUsageDays: must be at least keepDays, because older days only have usage per day"
 
     def url(self) -> str:
         """Return the URL of the store. OSError if its file cannot be read."""

@@ -12,11 +12,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 REQUESTS: Final = Counter("muster_web_requests_total", "Answers, by page and status", ["page", "status"])
 SECONDS: Final = Histogram(
     "muster_web_request_seconds",
-    "Time to answer a request, but for those that follow changes",
+    "Time to answer a request, except requests for live updates",
     ["page"],
     buckets=(0.01, 0.03, 0.1, 0.3, 1, 3, 10),
 )
-STREAMS: Final = Gauge("muster_web_streams", "Pages that are open and follow changes")
+STREAMS: Final = Gauge("muster_web_streams", "Open pages with live updates")
 ELSEWHERE: Final = "none"
 """The page of an address that is none, and of what is refused before a page is asked."""
 LIVE: Final = "/live"

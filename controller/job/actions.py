@@ -32,7 +32,7 @@ from muster.process.counters import from_zero
 ACTIONS = Counter("muster_controller_actions_total", "Actions carried out on Jobs.", ["action"])
 RESTARTS = Counter(
     "muster_controller_restarts_total",
-    "Restarts of Jobs and parts of them by policies, by whose fault it was.",
+    "Restarts of Jobs and parts of Jobs by policies, by the cause of the fault.",
     ["fault"],
 )
 from_zero(ACTIONS, PolicyAction)

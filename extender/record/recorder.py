@@ -19,9 +19,11 @@ from extender.record import lines
 from extender.record.ring import Ring
 
 log = structlog.get_logger()
-LOST = Counter("muster_record_lost_total", "Changes that came faster than the recording could be written")
-BYTES = Gauge("muster_record_bytes", "Bytes of the recording's file that is being written")
-FAILING = Gauge("muster_record_failing", "1 while the recording cannot be written, e.g. as the disk is full")
+LOST = Counter(
+    "muster_record_lost_total", "Changes that were lost because they arrived faster than they could be written"
+)
+BYTES = Gauge("muster_record_bytes", "Size in bytes of the recording file that is being written")
+FAILING = Gauge("muster_record_failing", "1 while the recording cannot be written, e.g. because the disk is full")
 MOST_WAITING = 20_000
 """Changes that wait to be written; of further ones only the latest of each object."""
 FILES = 8

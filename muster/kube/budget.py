@@ -20,8 +20,8 @@ from muster.api.limits import NAMESPACE_BYTES, OBJECT_BYTES
 
 T = TypeVar("T", bound=Object)
 
-KEPT = Gauge("muster_kube_kept_bytes", "Memory that the objects of a kind take in a cache with a budget.", ["resource"])
-LEFT_OUT = Gauge("muster_kube_left_out", "Objects that are left out as they are over a budget.", ["resource"])
+KEPT = Gauge("muster_kube_kept_bytes", "Memory used by the objects of a kind in a cache with a budget.", ["resource"])
+LEFT_OUT = Gauge("muster_kube_left_out", "Objects that are left out because they exceed a budget.", ["resource"])
 _BYTES_OF_A_VALUE = 128
 """At most, of a key and its value in a dictionary, of an item of a list or of an object, beside its text."""
 _MOST_AGAIN = 10

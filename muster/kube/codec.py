@@ -20,7 +20,7 @@ log = structlog.get_logger(__name__)
 
 UNDECODABLE = Counter(
     "muster_kube_undecodable_total",
-    "Objects in lists and watches that were left out: unreadable, or over a budget.",
+    "Objects in lists and watches that were left out because they are unreadable or exceed a budget.",
     ["resource"],
 )
 UNREADABLE = (msgspec.DecodeError, RecursionError)

@@ -13,7 +13,7 @@ from muster.kube.errors import APIError
 
 log = structlog.get_logger(__name__)
 
-FAILING = Gauge("muster_kube_watch_failing", "Watches of a kind that cannot be followed now.", ["resource"])
+FAILING = Gauge("muster_kube_watch_failing", "Kinds that cannot be watched at the moment.", ["resource"])
 PATIENCE_S = 30.0
 """Time for which a kind may be unreadable before its process is not ready: an API server restarts in less."""
 

@@ -35,8 +35,10 @@ T = TypeVar("T", bound=Object)
 
 log = structlog.get_logger(__name__)
 
-RELISTS = Counter("muster_kube_relists_total", "Lists of a reflector after its first.", ["resource"])
-RESTARTS = Counter("muster_kube_watch_restarts_total", "Watches of a reflector after its first.", ["resource"])
+RELISTS = Counter("muster_kube_relists_total", "List requests of a reflector after the first one.", ["resource"])
+RESTARTS = Counter(
+    "muster_kube_watch_restarts_total", "Watch requests of a reflector after the first one.", ["resource"]
+)
 _FIRST_DELAY_S = 0.2
 _HEALTHY_S = 5.0
 _LIST_TIMEOUT_S = 60.0

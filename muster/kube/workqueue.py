@@ -32,7 +32,7 @@ from muster.resources.delays import doubled_s
 
 K = TypeVar("K", bound=Hashable)
 
-QUEUE_DEPTH = Gauge("muster_kube_queue_depth", "Keys that wait in a work queue.", ["queue"])
+QUEUE_DEPTH = Gauge("muster_kube_queue_depth", "Number of keys in a work queue.", ["queue"])
 
 
 class WorkQueue(Generic[K]):

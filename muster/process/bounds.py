@@ -31,10 +31,10 @@ for each member of a gang that waits for the others, and would else lose those i
 _LOOKS = 50
 """Each time that so many parts of `CONNECTIONS` have come more, they are counted: that takes a look at each of all."""
 
-OPEN = Gauge("muster_server_connections", "Open connections of clients, of all servers of the process")
+OPEN = Gauge("muster_server_connections", "Open client connections of all servers of the process")
 DROPPED = Counter(
     "muster_server_connections_dropped_total",
-    "Connections that were closed as the client was too slow with a request or an answer, or as there were too many",
+    "Connections that were closed because the client was too slow, or because there were too many",
     ["reason"],
 )
 from_zero(DROPPED, ("request", "answer", "connections"))

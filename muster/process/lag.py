@@ -13,7 +13,7 @@ BLOCKED_S: Final = 5.0
 """A loop that is later than that is blocked: its process is neither ready nor alive."""
 LAG = Histogram(
     "muster_loop_lag_seconds",
-    "Seconds by which the event loop came late to a timer",
+    "Seconds by which the event loop was late for a timer",
     buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0),
 )
 

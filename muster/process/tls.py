@@ -89,7 +89,7 @@ def tell_end(tls: ServerTLS) -> None:
     """Have /metrics show the end of the certificate that clients are shown; once per process."""
     Gauge(
         "muster_server_certificate_expiry_timestamp_seconds",
-        "When the certificate ends that clients are shown, in seconds since the epoch.",
+        "Expiry time of the certificate that clients see, in seconds since the epoch.",
     ).set_function(tls.ends_s)
 
 

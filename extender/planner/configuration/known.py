@@ -63,32 +63,32 @@ class KnownPlugin(Name):
 
 
 _BOTH = f"{VOLCANO}, {KAI}"
-_CACHE = Name(without="refusals are always kept as long as they hold")
-_TRIAL = Name(without="victims are always searched for on a trial with all predicates")
+_CACHE = Name(without="refusals are always cached as long as they are valid")
+_TRIAL = Name(without="the search for victims always uses all predicates")
 
 ACTIONS: dict[str, Name] = {
     "enqueue": Name(
-        differs="a gang is also kept out while even the empty cluster is too small for it, or its queue is full"
+        differs="a gang is also not admitted while even the empty cluster is too small for it, or its queue is full"
     ),
     "allocate": Name(of=_BOTH, differs="all waiting gangs get their minimum before any gets more"),
     "backfill": Name(
-        differs="allocate places pods without requests too; this places those that wait because of strict order"
+        differs="allocate also places pods without requests; backfill places those that wait because of strict order"
     ),
     "preempt": Name(
-        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, and the gang keeps their room"
+        of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, and the gang keeps their capacity"
     ),
     "reclaim": Name(
         of=_BOTH, differs="victims are whole gangs or pods above a gang's minimum, by KAI-Scheduler's rules"
     ),
-    "gangpreempt": Name(ours="preempt", differs="it is preempt, which takes whole gangs in any case"),
-    "gangreclaim": Name(ours="reclaim", differs="it is reclaim, which takes whole gangs in any case"),
-    "shuffle": Name(without="no pod is evicted unless a gang starts in the room"),
+    "gangpreempt": Name(ours="preempt", differs="it is preempt, which always evicts whole gangs or their surplus pods"),
+    "gangreclaim": Name(ours="reclaim", differs="it is reclaim, which always evicts whole gangs or their surplus pods"),
+    "shuffle": Name(without="pods are only evicted if a gang starts on the freed capacity"),
     "consolidation": Name(of=KAI, ours="consolidate"),
     "stalegangeviction": Name(of=KAI),
 }
 
 ACTION_ARGUMENTS: dict[str, dict[str, Name]] = {
-    "enqueue": {"overcommit-factor": Name(without="it is an argument of plugin overcommit")},
+    "enqueue": {"overcommit-factor": Name(without="it is an argument of the plugin overcommit")},
     "allocate": {"predicateErrorCacheEnable": _CACHE},
     "backfill": {"predicateErrorCacheEnable": _CACHE},
     "preempt": {
@@ -105,9 +105,9 @@ ACTION_ARGUMENTS: dict[str, dict[str, Name]] = {
 }
 """By action; what Volcano's files say under `configurations`."""
 
-_NEVER_READ = Switch(of=KAI, default=False, without="KAI-Scheduler does nothing with it, nor does Muster")
-_NOT_ASKED = "no action of Muster asks such a question"
-_SUB_GROUPS = "sub-groups are always placed whole, as many as the gang needs"
+_NEVER_READ = Switch(of=KAI, default=False, without="neither KAI-Scheduler nor Muster uses it")
+_NOT_ASKED = "no action of Muster has such a hook"
+_SUB_GROUPS = "sub-groups are always placed as a whole, as many as the gang needs"
 
 
 def _all(names: str, switch: Switch) -> dict[str, Switch]:
@@ -133,8 +133,8 @@ SWITCHES: dict[str, Switch] = {
     "enablePreemptable": Switch(hooks=("preempt_victim_filter", "preempt_scenario_validator")),
     "enableReclaimable": Switch(hooks=("reclaim_victim_filter", "reclaim_scenario_validator")),
     "enablePreemptive": Switch(hooks=("can_reclaim_resources",)),
-    "enableHierarchy": Switch(default=False, without="queues with a parent always count in it, and need no switch"),
-    "enabledOverused": Switch(without="whether a queue may have more is asked for each gang with its amounts"),
+    "enableHierarchy": Switch(default=False, without="queues with a parent always count in it"),
+    "enabledOverused": Switch(without="Muster checks for each gang and its amounts whether the queue may have more"),
     **_all("enableJobPipelined enableJobStarving enableBestNode enableTargetJob", Switch(without=_NOT_ASKED)),
     **_all("enableReservedNodes enabledVictim", Switch(without=_NOT_ASKED)),
     "enabledClusterOrder": Switch(default=False, without=_NOT_ASKED),
@@ -151,7 +151,7 @@ SECTIONS: dict[str, Name] = {
     "queueDepthPerAction": Name(of=KAI, without="every waiting gang is tried in every cycle"),
     "usageDBConfig": Name(
         of=KAI,
-        differs="Muster measures what queues use itself, without a database; only usageParams.halfLifePeriod counts, as"
+        differs="Muster measures the usage of queues without a database; only usageParams.halfLifePeriod counts, as"
         " the halfLife of plugin proportion",
     ),
 }

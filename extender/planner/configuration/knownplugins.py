@@ -2,15 +2,15 @@
 
 from extender.planner.configuration.known import KAI, KnownPlugin, Name, Switch
 
-_CHECKED = Name(without="kube-scheduler always checks it, so the planner does, too", default=True)
+_CHECKED = Name(without="kube-scheduler always checks this, so the planner does too", default=True)
 _CHECKS = (
     "NodeAffinity NodePorts TaintToleration PodAffinity NodeVolumeLimits VolumeZone PodTopologySpread VolumeBinding"
 )
-_NO_CACHE = Name(without="answers are always kept until the node changes", default=False)
-_BINDS = Name(without="volumes are bound by kube-scheduler, as its own configuration says")
-_CLAIMS = Name(without="devices that are claimed are counted by the plugin dynamicresources")
+_NO_CACHE = Name(without="results are always cached until the node changes", default=False)
+_BINDS = Name(without="kube-scheduler binds volumes, by its own configuration")
+_CLAIMS = Name(without="the plugin dynamicresources counts claimed devices")
 _NO_METRICS = "no plugin of Muster reads the load of nodes"
-_NO_GANG = Name(without="pods of no gang are placed by the plugins that order nodes")
+_NO_GANG = Name(without="the plugins that order nodes place pods without a gang")
 _DEVICES = "parts of GPUs are always counted (docs/dynamic-resources.md); device plugins share out other devices"
 _WHOLE = Switch(differs="a gang is never broken below its minimum, with or without this switch")
 
@@ -21,23 +21,23 @@ def _plain(names: str) -> dict[str, Name]:
 
 
 _VOLCANO: dict[str, KnownPlugin] = {
-    "priority": KnownPlugin(differs="it orders gangs; pods of one gang are ordered by plugin taskorder"),
+    "priority": KnownPlugin(differs="it orders gangs; the plugin taskorder orders the pods of a gang"),
     "gang": KnownPlugin(
-        differs="a gang always starts whole, with or without this plugin, and only whole gangs are victims",
+        differs="gangs always start as a whole and are evicted as a whole or down to their minimum",
         switches={"enablePreemptable": _WHOLE, "enableReclaimable": _WHOLE},
     ),
-    "conformance": KnownPlugin(differs="pods of the system are never victims, with or without this plugin"),
+    "conformance": KnownPlugin(differs="system pods are never victims, with or without this plugin"),
     "sla": KnownPlugin(
         differs="a gang that is overdue passes the plugins after this one at enqueue, even if it is larger than the"
         " cluster, and never a queue's capability",
         arguments={"sla-waiting-time": Name(default="5m")},
     ),
     "overcommit": KnownPlugin(
-        differs="what pods of a gang use already does not count twice",
+        differs="the usage of a gang's existing pods does not count twice",
         arguments={"overcommit-factor": Name(default=1.2)},
     ),
     "drf": KnownPlugin(
-        differs="it orders gangs by their dominant share, and votes on no victims; shares of queues are proportion's"
+        differs="it orders gangs by dominant share but does not vote on victims; proportion computes shares of queues"
     ),
     "proportion": KnownPlugin(differs="fair shares follow KAI-Scheduler's rules over the same fields of queues"),
     "capacity": KnownPlugin(
@@ -69,7 +69,7 @@ _VOLCANO: dict[str, KnownPlugin] = {
             "balancedresource.weight": Name(default=1),
             "tainttoleration.weight": Name(default=3),
             "imagelocality.weight": Name(default=1, without="the planner does not know which images nodes have"),
-            "podtopologyspread.weight": Name(default=2, without="preferred spreading is not planned with"),
+            "podtopologyspread.weight": Name(default=2, without="the planner ignores preferred spreading"),
         }
     ),
     "binpack": KnownPlugin(
@@ -82,7 +82,7 @@ _VOLCANO: dict[str, KnownPlugin] = {
         }
     ),
     "resource-strategy-fit": KnownPlugin(
-        without="nodeorder, binpack and nodeplacement say which nodes are filled",
+        without="nodeorder, binpack and nodeplacement decide which nodes are filled",
         arguments=_plain("resourceStrategyFitWeight resources sra proportional"),
     ),
     "network-topology-aware": KnownPlugin(
@@ -91,7 +91,7 @@ _VOLCANO: dict[str, KnownPlugin] = {
         arguments={
             **dict.fromkeys(
                 ("weight", *(f"hypernode.binpack.{part}" for part in ("cpu", "memory", "resources", "resources.*"))),
-                Name(without="domains come before nodes, and are compared by the pods of the gang that fit"),
+                Name(without="domains are chosen before nodes, and compared by the number of the gang's pods that fit"),
             ),
             "hypernode.binpack.normal-pod.enable": _NO_GANG,
             "hypernode.binpack.normal-pod.fading": _NO_GANG,
@@ -99,12 +99,12 @@ _VOLCANO: dict[str, KnownPlugin] = {
         },
     ),
     "task-topology": KnownPlugin(
-        without="tasks that belong together say so with pod affinity", arguments=_plain("task-topology.weight")
+        without="use pod affinity for tasks that belong together", arguments=_plain("task-topology.weight")
     ),
-    "numa-aware": KnownPlugin(without="which NUMA node a pod gets is kubelet's to decide", arguments=_plain("weight")),
+    "numa-aware": KnownPlugin(without="the kubelet decides which NUMA node a pod gets", arguments=_plain("weight")),
     "deviceshare": KnownPlugin(without=_DEVICES, arguments=_plain("deviceshare.*")),
     "nodegroup": KnownPlugin(
-        without="queues are not tied to node groups; node selectors of pods are",
+        without="queues are not tied to node groups; use node selectors of pods",
         arguments=_plain("strict enablePreferredOrder"),
     ),
     "usage": KnownPlugin(
@@ -113,20 +113,20 @@ _VOLCANO: dict[str, KnownPlugin] = {
     ),
     "rescheduling": KnownPlugin(without=_NO_METRICS, arguments=_plain("interval metricsPeriod strategies")),
     "tdm": KnownPlugin(
-        without="nodes that are lent by the hour are not known; victims are the victim actions' to say",
+        without="time-of-day zones are not supported; the eviction actions choose victims",
         arguments=_plain("tdm.revocable-zone.* tdm.evict.period"),
     ),
-    "cdp": KnownPlugin(without="how long a pod is no victim is plugin minruntime's to say"),
-    "pdb": KnownPlugin(without="PodDisruptionBudgets always hold: pods are evicted through the Eviction API"),
-    "resourcequota": KnownPlugin(differs="quotas with scopes are about some pods only, and left to the API server"),
+    "cdp": KnownPlugin(without="the plugin minruntime protects pods for a minimum time"),
+    "pdb": KnownPlugin(without="PodDisruptionBudgets always apply, because pods are evicted through the Eviction API"),
+    "resourcequota": KnownPlugin(differs="quotas with scopes apply to some pods only, and are left to the API server"),
     "extender": KnownPlugin(
-        without="what other programs decide comes as a plugin in Python (docs/writing-plugins.md)",
+        without="write a plugin in Python instead (docs/writing-plugins.md)",
         arguments=_plain("extender.*"),
     ),
 }
 
 _IN_RANK_ORDER = "pods of a gang are placed in the order of their ranks, the first one first"
-_SEARCH = "how victims are searched for is not a matter of plugins"
+_SEARCH = "plugins do not control the search for victims"
 
 _KAI: dict[str, KnownPlugin] = {
     "predicates": KnownPlugin(of=KAI),
@@ -139,16 +139,16 @@ _KAI: dict[str, KnownPlugin] = {
     "ray": KnownPlugin(of=KAI, without=_IN_RANK_ORDER),
     "nodeavailability": KnownPlugin(of=KAI),
     "gpusharingorder": KnownPlugin(of=KAI),
-    "gpupack": KnownPlugin(of=KAI, differs="it orders nodes too, by how many GPUs are free"),
-    "gpuspread": KnownPlugin(of=KAI, differs="it orders nodes too, by how many GPUs are free"),
+    "gpupack": KnownPlugin(of=KAI, differs="it also orders nodes, by the number of free GPUs"),
+    "gpuspread": KnownPlugin(of=KAI, differs="it also orders nodes, by the number of free GPUs"),
     "resourcetype": KnownPlugin(of=KAI),
     "subgrouporder": KnownPlugin(of=KAI),
     "taskorder": KnownPlugin(of=KAI, differs="the label is muster.dev/task-priority"),
     "nominatednode": KnownPlugin(of=KAI, without="gangs are pinned to their nodes; nominations are not used"),
     "dynamicresources": KnownPlugin(
         of=KAI,
-        differs="it counts devices of nodes by their kinds; which device a claim gets kube-scheduler decides",
-        arguments={"maxCelCacheEntries": Name(without="answers are kept for the devices that there are")},
+        differs="it counts the devices of nodes by kind; kube-scheduler decides which device a claim gets",
+        arguments={"maxCelCacheEntries": Name(without="results are cached for the existing devices")},
     ),
     "nodeplacement": KnownPlugin(of=KAI, arguments={"cpu": Name(default="binpack"), "gpu": Name(default="binpack")}),
     "minruntime": KnownPlugin(
@@ -163,7 +163,7 @@ _KAI: dict[str, KnownPlugin] = {
         of=KAI,
         differs="levels are arguments here, node labels that need no configuration, Kueue's Topologies and HyperNodes",
     ),
-    "numa": KnownPlugin(of=KAI, without="which NUMA node a pod gets is kubelet's to decide"),
+    "numa": KnownPlugin(of=KAI, without="the kubelet decides which NUMA node a pod gets"),
     "snapshot": KnownPlugin(
         of=KAI, differs="the page is /plugins/snapshot of the extender; `muster snapshot` saves a file"
     ),

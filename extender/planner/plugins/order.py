@@ -121,10 +121,14 @@ class Reservations(PlainPlugin):
 
     name = "reservations"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
-        "mode": OwnArgument("reserve", "what gangs may do behind a head that waits: `strict`, `reserve`, `besteffort`"),
-        "patience": OwnArgument("10m", "after so long a head has nodes reserved for it although no end is known"),
-        "expiry": OwnArgument("4h", "after so long other queues need not leave free what is reserved, for `patience`"),
-        "heads": OwnArgument("16", f"gangs that have a reservation at once, 0 to {_MOST_HEADS}"),
+        "mode": OwnArgument(
+            "reserve", "what other gangs may do while the first gang waits: `strict`, `reserve`, `besteffort`"
+        ),
+        "patience": OwnArgument(
+            "10m", "wait after which nodes are reserved for the first gang even without known run times"
+        ),
+        "expiry": OwnArgument("4h", "time after which other queues may ignore the reservation, for `patience`"),
+        "heads": OwnArgument("16", f"number of gangs with a reservation at the same time, 0 to {_MOST_HEADS}"),
     }
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:

@@ -49,7 +49,7 @@ class Proportion(PlainPlugin):
     name = "proportion"
     OWN_ARGUMENTS: ClassVar[Mapping[str, OwnArgument]] = {
         ROUNDING: OwnArgument("exact", "`exact`, or `kai` for KAI-Scheduler's shares to the unit (docs/queues.md)"),
-        HALF_LIFE: OwnArgument("", "past usage counts, half as much after each such time (`168h`); else it does not"),
+        HALF_LIFE: OwnArgument("", "half-life of past usage, e.g. `168h`; without it, past usage does not count"),
     }
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:

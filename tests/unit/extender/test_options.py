@@ -103,12 +103,12 @@ def test_a_pair_of_a_pool_follows_its_own_lease() -> None:
 
 @pytest.mark.parametrize(("settings", "problem"), [
     ({"node_pool": "b"}, ""),
-    ({"node_pool": "No Pool"}, "nodePool: 'No Pool' is no name of a node pool"),
+    ({"node_pool": "No Pool"}, "nodePool: 'No Pool' is not a node pool name"),
     ({"suspect_conditions": ("XidError=True", "-KernelDeadlock=True", "A=Unknown")}, ""),
     ({"suspect_conditions": ("XidError",)}, "suspectConditions: 'XidError' must be a type and a status"),
     ({"suspect_conditions": ("XidError=true",)}, "suspectConditions: 'XidError=true'"),
     ({"cert_file": "c", "key_file": "k", "client_ca_file": "a"}, ""),
-    ({"key_file": "k"}, "certFile: certFile, keyFile, clientCaFile are for TLS together; certFile, clientCaFile is"),
+    ({"key_file": "k"}, "certFile: certFile, keyFile, clientCaFile are required together for TLS"),
 ])  # fmt: skip
 def test_settings_that_cannot_be_used_are_named(settings: dict[str, Any], problem: str) -> None:
     """By the field as the file has it."""

@@ -131,15 +131,15 @@ def test_the_report_has_each_name_that_differs_or_has_no_effect() -> None:
         "usageDBConfig: different",
     ]
     assert [line.partition(": no effect: ")[::2] for line in report_of(DIFFERENT).lines() if "no effect" in line] == [
-        ("actions: shuffle", "no pod is evicted unless a gang starts in the room"),
+        ("actions: shuffle", "pods are only evicted if a gang starts on the freed capacity"),
         ("tiers[0].plugins[0].arguments.ancestorReclaimLevel", "reclaim compares the branches below a common ancestor"),
-        ("tiers[0].plugins[0].enableHierarchy", "queues with a parent always count in it, and need no switch"),
+        ("tiers[0].plugins[0].enableHierarchy", "queues with a parent always count in it"),
         ("tiers[0].plugins[3].enablePredicate", "what a pod or a gang requires holds under every configuration"),
         (
             "tiers[0].plugins[4]: tdm",
-            "nodes that are lent by the hour are not known; victims are the victim actions' to say",
+            "time-of-day zones are not supported; the eviction actions choose victims",
         ),
-        ("configurations[0].arguments.overcommit-factor", "it is an argument of plugin overcommit"),
+        ("configurations[0].arguments.overcommit-factor", "it is an argument of the plugin overcommit"),
         ("metrics", "no plugin of Muster reads the load of nodes"),
     ]
     assert "tiers: gang: different: it is there in any case, and first: members start together or not at all" in [
