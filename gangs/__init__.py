@@ -1,10 +1,12 @@
-"""Views of gangs for users: a row for each, its state and reason, its pods by rank, its nodes, its expected start.
+"""Gangs as users see them.
 
-The page and the command line show it, and the processes below them may use it. Start reading at `rows`: a row per gang,
-for each kind of workload. `states` decides its state and says why it waits, `words` says things briefly,
-`members` finds a gang by name and its pods, `nodes` has a row per node. `forecast` says when gangs will start: `runs`
-has the past run times, `starts` plays the cluster forward.
+A row for each, with its state and reason, its pods by rank, its nodes and its expected start.
 
-Promises that all of it is pure: objects of the API that its caller may read come in, and rows go out. It
-imports the shared kernel alone, and must not import the processes, the page or the command line.
+The web page and the command line show these rows, and the processes below them may use this package. Start reading at
+`rows`: a row per gang, for each kind of workload. `states` explains the state and the reason for waiting, `words`
+shortens texts for lists, `members` finds a gang by name and its pods, `nodes` has a row per node. `forecast` computes
+expected starts: `runs` collects past run times, and `starts` simulates the cluster.
+
+The whole package is pure: it takes the API objects that its caller may read and returns rows. It imports only the
+shared packages, and must not import the processes, the web page or the command line.
 """

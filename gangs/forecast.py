@@ -1,6 +1,6 @@
-"""Expected starts of gangs that wait, for `muster ps --start`: from reservations, and from declared and past run times.
+"""Expected starts of waiting gangs, for `muster ps --start`: from reservations, and from declared and past run times.
 
-Pure: objects of the whole cluster come in. Without the right to list them only reservations give times.
+Pure: the input is the objects of the whole cluster. Without the right to list them, only reservations give times.
 """
 
 from collections import Counter
@@ -30,14 +30,14 @@ Key = tuple[str, str]
 
 
 class ForecastCluster(NamedTuple):
-    """The whole cluster, as far as it is played forward."""
+    """The part of the cluster that the simulation uses."""
 
     objects: RowSources
     nodes: Sequence[Node]
 
 
 def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: float) -> list[GangRow]:
-    """Return the gangs that wait, each with the interval of its expected start as far as it is known."""
+    """Return the waiting gangs, each with the interval of its expected start, if known."""
     waiting = [row for row in rows if row.state in WAITING]
     asked = [row for row in waiting if not row.expected_start]
     played = starts(scene_of(cluster, waiting, now)) if cluster and asked else {}
@@ -45,7 +45,7 @@ def with_starts(rows: Sequence[GangRow], cluster: ForecastCluster | None, now: f
 
 
 def _told(row: GangRow, interval: Interval | None, now: float) -> GangRow:
-    """Return the row with its interval: that of its reservation, else the one that was played."""
+    """Return the row with its interval, from its reservation or else from the simulation."""
     if row.expected_start:
         at = row.expected_start
         return structs.replace(row, earliest_start=at, latest_start=at, start_known_by="reservation")
@@ -61,9 +61,9 @@ def _told(row: GangRow, interval: Interval | None, now: float) -> GangRow:
 
 
 def scene_of(cluster: ForecastCluster, rows: Iterable[GangRow], now: float) -> Scene:
-    """Return what is played for these gangs, in the order of their priority and age.
+    """Return the input of the simulation for these gangs, ordered by priority and age.
 
-    Pods of no gang, and those whose requests cannot be read, stay without end.
+    Pods without a gang, and pods whose requests cannot be read, never end in the simulation.
     """
     objects = cluster.objects
     groups = {(group.metadata.namespace, group.metadata.name): group for group in objects.groups}
@@ -89,7 +89,10 @@ def _key(row: GangRow) -> Key:
 
 
 def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapping[str, Job]) -> Waits | None:
-    """Return a gang that waits for room; None for one that waits for something else, or whose needs are not known."""
+    """Return a gang that waits for free capacity.
+
+    None if it waits for something else, or if its requests are not known.
+    """
     if group is None or (row.state == "Waiting" and not row.needs_room):
         return None
     owner = group.metadata.controller
@@ -98,9 +101,9 @@ def _waits(row: GangRow, group: PodGroup | None, pods: Sequence[Pod], jobs: Mapp
 
 
 def _needs(pods: Sequence[Pod], job: Job | None, minimum: int) -> list[tuple[int, Vector]]:
-    """Return how many pods of which requests start together: of those that exist, else of a Job's templates.
+    """Return number and requests of the pods that start together, from existing pods or else a Job's templates.
 
-    Nothing for more pods than a gang may have, and for quantities that cannot be read: the planner says so.
+    Empty if there are more pods than a gang may have, or unreadable quantities: the planner reports both.
     """
     if minimum > PODS.value:
         return []
@@ -132,14 +135,14 @@ def _runs(group: PodGroup, pods: Sequence[Pod], begun: float | None, now: float)
 
 
 def _begun(placement: Placement | None, pods: Sequence[Pod]) -> float | None:
-    """Return when a gang was whole, else when its first pod began."""
+    """Return the time when all members had started, or else when the first pod started."""
     told = readable_time(placement.status.started_at) if placement else None
     times = [readable_time(pod.status.start_time) for pod in pods]
     return told or min((each for each in times if each is not None), default=None)
 
 
 def _life(group: PodGroup, pods: Sequence[Pod]) -> Life:
-    """Return the longest run time that is declared for any of its pods; if one declares none, past runs decide."""
+    """Return the longest declared run time of its pods; None if a pod declares none, so that past runs decide."""
     default = declared_s(group.metadata.annotations)
     times = [
         runtime_of(pod.metadata.annotations, pod.spec.active_deadline_seconds).expected_s(default) for pod in pods

@@ -12,18 +12,18 @@ from muster.workloads.table import slot_of
 
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 _FIRST = ("launcher", "master", "chief", "leader", "head")
-"""Pod sets that have rank 0, wherever their name stands."""
+"""Pod sets that contain rank 0, regardless of the order of names."""
 _NEAR = 5
 
 
 class UnknownGangError(ValueError):
-    """There is no gang of this name, or there are several; the message is for its user."""
+    """No gang, or more than one, has this name; the message is for the user."""
 
 
 def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") -> GangRow:
-    """Return the gang of the workload `NAME`, or `KIND/NAME` as `-o name` prints it; one that has not ended, if any.
+    """Return the gang of the workload `NAME`, or `KIND/NAME` as `-o name` prints it; prefer one that has not ended.
 
-    Raises UnknownGangError, which names those that are there.
+    Raises UnknownGangError, which lists the existing names.
     """
     before, slash, name = text.rpartition("/")
     asked = before.partition(".")[0].lower() if slash else kind.lower()
@@ -43,7 +43,10 @@ def named(rows: Sequence[GangRow], text: str, namespace: str, kind: str = "") ->
 
 
 def members(objects: RowSources, row: GangRow) -> list[Pod]:
-    """Return the pods of a gang by rank, those of a Job's last start if there were several; initializers come last."""
+    """Return the pods of a gang by rank; if a Job has started several times, those of the last start.
+
+    Initializers come last.
+    """
     mine = [pod for pod in objects.pods or () if pod.metadata.namespace == row.namespace and _is_of(pod, row)]
     youngest: dict[Slot | str, Pod] = {}
     for pod in sorted(mine, key=lambda pod: pod.metadata.creation_timestamp or ""):
@@ -52,7 +55,7 @@ def members(objects: RowSources, row: GangRow) -> list[Pod]:
 
 
 def container_of(pod: Pod, wanted: str | None = None) -> str:
-    """Return the container whose log is meant: the one asked for, that of the annotation, else the first."""
+    """Return the container to show logs of: the requested one, the one in the annotation, or else the first."""
     there = [container.name for container in (*pod.spec.containers, *pod.spec.init_containers)]
     if wanted is not None and wanted not in there:
         raise UnknownGangError(f"pod {pod.metadata.name} has no container {wanted}; it has {', '.join(there)}")

@@ -1,4 +1,4 @@
-"""Rows of nodes: free GPUs of each, its rack and model; and nodes that are alike in one row. Pure."""
+"""Rows of nodes, with free GPUs, rack and model; similar nodes share a row. Pure."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -19,13 +19,13 @@ _MEMORY = "memory"
 
 
 class NodeRow(Struct, frozen=True, rename="camel", kw_only=True):
-    """One node, as data; GPUs may be parts of one."""
+    """One node, as data; numbers of GPUs may be fractions."""
 
     name: str
     rack: str
-    """The value of its label whose key ends with `rack`, else its zone."""
+    """The value of the label whose key ends with `rack`, or else the zone."""
     model: str
-    """Its GPUs' model."""
+    """Model of the node's GPUs."""
     state: str
     """Free, Mixed, Full, Cordoned, Suspect or NotReady."""
     gpus: float
@@ -38,7 +38,7 @@ class NodeRow(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):
-    """Nodes of one rack and model with the same state and as many free GPUs."""
+    """Nodes of one rack and model with the same state and number of free GPUs."""
 
     rack: str
     model: str
@@ -51,9 +51,9 @@ class AlikeRow(Struct, frozen=True, rename="camel", kw_only=True):
 
 
 def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[str], FaultRules]) -> list[NodeRow]:
-    """Return a row per node, by rack, model and name; pods that have ended do not count.
+    """Return a row per node, ordered by rack, model and name; ended pods do not count.
 
-    `rules_in` returns what makes a node of a node pool suspect.
+    `rules_in` returns the rules that make a node of a node pool suspect.
     """
     there: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
@@ -64,7 +64,10 @@ def node_rows(nodes: Iterable[Node], pods: Iterable[Pod], rules_in: Callable[[st
 
 
 def alike(rows: Iterable[NodeRow]) -> list[AlikeRow]:
-    """Return nodes of the same rack, model, state and free GPUs as one row, those with most free GPUs first."""
+    """Return one row for all nodes of the same rack, model, state and free GPUs.
+
+    Rows with most free GPUs come first.
+    """
     groups: dict[tuple[str, str, str, float, float], list[str]] = defaultdict(list)
     for row in rows:
         groups[row.rack, row.model, row.state, row.gpus, row.free_gpus].append(row.name)
@@ -76,18 +79,21 @@ def alike(rows: Iterable[NodeRow]) -> list[AlikeRow]:
 
 
 def rack_of(labels: Mapping[str, str]) -> str:
-    """Return the rack of a node: clusters give the label many names, which end with `rack`; else its zone."""
+    """Return the rack of a node, or else its zone.
+
+    Clusters use different labels for the rack, which end with `rack`.
+    """
     keys = sorted(key for key in labels if key.lower().endswith(_RACK))
     return labels[keys[0]] if keys else labels.get(_ZONE, "")
 
 
 def gpus_in(amounts: Vector) -> float:
-    """Return the number of GPUs of every make, with parts."""
+    """Return the number of GPUs of all vendors, including fractions."""
     return sum(amount / unit(name) for name, amount in amounts.items() if is_gpu(name) or name.endswith("/gpu"))
 
 
 def offered(node: Node) -> Vector:
-    """Return what a node offers; nothing if that cannot be read."""
+    """Return the node's allocatable resources; empty if they cannot be read."""
     try:
         return node_allocatable(node)
     except ValueError:
@@ -95,7 +101,7 @@ def offered(node: Node) -> Vector:
 
 
 def held(pod: Pod) -> Vector:
-    """Return what a pod holds of its node; nothing if that cannot be read, as the planner cannot either."""
+    """Return the resources that a pod uses on its node; empty if they cannot be read, as in the planner."""
     try:
         return counted(pod)
     except ValueError:
@@ -123,7 +129,7 @@ def _row(node: Node, pods: list[Pod], rules: FaultRules) -> NodeRow:
 
 
 def _state(node: Node, used: Vector, gpus: float, free_gpus: float, rules: FaultRules) -> str:
-    """Return the state of a node; without GPUs it is never Full, as CPUs are rarely used up to the last."""
+    """Return the state of a node. A node without GPUs is never Full, because CPUs are rarely used completely."""
     ready = next((each.status for each in node.status.conditions if each.type == "Ready"), "Unknown")
     if ready != "True":
         return "NotReady"

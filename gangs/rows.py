@@ -1,7 +1,7 @@
-"""A row per gang: whose it is, its state, its size, where it is, and why it waits. Pure.
+"""One row per gang: workload, queue, state, size, nodes, and the reason for waiting. Pure.
 
-What a user may not read is missing and costs a row some of its cells: without pods the counts are the PodGroup's and
-the nodes the placement's.
+If a user may not read some objects, cells are empty or less exact: without pods, counts come from the PodGroup and
+nodes from the placement.
 """
 
 from collections import defaultdict
@@ -30,10 +30,10 @@ from muster.workloads.table import gang_of, group_name
 
 @dataclass(slots=True)
 class RowSources:
-    """Sources of the rows; a kind that may not be read is None."""
+    """Sources of the rows; None for a kind that the user may not read."""
 
     versions: dict[Resource[Any], str] = field(default_factory=dict)
-    """The kinds of PodGroups that could be listed → resource version of the list, from which a watch continues."""
+    """Listed kinds of PodGroups → resource version of the list, from which a watch continues."""
     groups: list[PodGroup] = field(default_factory=list)
     pods: list[Pod] | None = field(default_factory=list)
     placements: list[Placement] | None = field(default_factory=list)
@@ -50,9 +50,9 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     name: str
     """Name of its workload."""
     reference: str
-    """The workload as kubectl takes it: job.batch/longrun."""
+    """The workload's name for kubectl, such as job.batch/longrun."""
     gang: str = ""
-    """Name of its PodGroup; empty if it has none now."""
+    """Name of its PodGroup; empty if there is none at the moment."""
     queue: str
     state: State
     running: int = 0
@@ -61,43 +61,44 @@ class GangRow(Struct, frozen=True, rename="camel", kw_only=True):
     wanted: int = 0
     """Pods in all."""
     priority: int | None = None
-    """As its pods have it; None if they are not known."""
+    """Priority of its pods; None if it is not known."""
     priority_class: str = ""
     created: str = ""
     reason: str = ""
-    """Why it waits or is in trouble, in at most ten words."""
+    """Reason why it waits or has a problem, in at most ten words."""
     message: str = ""
-    """The same in a whole sentence."""
+    """The same reason as a full sentence."""
     needs_room: bool = False
-    """It waits for room that other gangs have, and for nothing else."""
+    """True if it waits only for capacity that other gangs use."""
     expected_start: str = ""
-    """RFC 3339; empty if it is not known, or has started."""
+    """RFC 3339; empty if it is not known, or if the gang has started."""
     earliest_start: str = ""
-    """With `latest_start` the interval in which it starts in 80 of 100 cases; RFC 3339, only with --start."""
+    """Start of the interval until `latest_start`, which contains the start in 80 of 100 cases; RFC 3339, only with
+    --start."""
     latest_start: str = ""
-    """Empty with an earliest start: nothing is known about the end of the interval."""
+    """If empty while `earliest_start` is set, the end of the interval is not known."""
     start_known_by: str = ""
     """reservation, declared run times or past run times."""
     nodes: list[str] = []
 
     @property
     def title(self) -> str:
-        """The workload as people call it: `Job longrun`."""
+        """The workload's display name, such as `Job longrun`."""
         return f"{self.kind} {self.name}"
 
     @property
     def size(self) -> str:
-        """The pods that run, that start together, and that are wanted: `0/8/10`."""
+        """Running pods, pods that start together, and all pods: `0/8/10`."""
         return f"{self.running}/{self.minimum}/{self.wanted}"
 
     @property
     def priority_words(self) -> str:
-        """The class of priority, else the number that pods have; `-` where nothing is known."""
+        """The PriorityClass, or else the numeric priority of the pods; `-` if neither is known."""
         return self.priority_class or ("-" if self.priority is None else str(self.priority))
 
 
 def rows(objects: RowSources) -> list[GangRow]:
-    """Return a row per gang, and per Job or TrainJob that has no gang now; by namespace, queue, and age."""
+    """Return a row per gang, and per Job or TrainJob without a gang, ordered by namespace, queue and age."""
     pods = pods_by_gang(objects.pods or ())
     placements = {each.metadata.key: each for each in objects.placements or ()}
     jobs = {job.metadata.uid: job for job in objects.jobs or ()}
@@ -124,7 +125,7 @@ def rows(objects: RowSources) -> list[GangRow]:
 
 
 def difference(before: Iterable[GangRow], now: Iterable[GangRow]) -> list[tuple[GangRow | None, GangRow]]:
-    """Return each gang that has changed, as it was and as it is; one that is not there any more is `Gone`."""
+    """Return each changed gang with its old and new row; a deleted gang is `Gone`."""
     old, new = ({(row.namespace, row.kind, row.name, row.gang): row for row in each} for each in (before, now))
     changed = [(old.get(key), row) for key, row in new.items() if old.get(key) != row]
     names = {key[:3] for key in new}  # a gang that starts again has another PodGroup
@@ -137,7 +138,7 @@ def difference(before: Iterable[GangRow], now: Iterable[GangRow]) -> list[tuple[
 
 
 def gang_name(pod: Pod) -> str | None:
-    """Return the name of the PodGroup that a pod is in; None for a pod of other schedulers."""
+    """Return the name of a pod's PodGroup; None for pods of other schedulers."""
     if not is_musters(pod.spec.scheduler_name):
         return None
     return gang_of(pod) or group_name(pod.metadata)
@@ -191,7 +192,7 @@ def _expected(group: PodGroup, placement: Placement | None) -> str:
 
 
 def _without_gang(job: Job) -> GangRow:
-    """Return the row of a Volcano Job that has no PodGroup: it is new, suspended or over."""
+    """Return the row of a Volcano Job without a PodGroup: it is new, suspended or finished."""
     state, spec = job.status.state, job.spec
     called = without_gang(state.phase)
     owner = job_workload(job)
@@ -208,7 +209,7 @@ def _without_gang(job: Job) -> GangRow:
 
 
 def _as_refused(row: GangRow, job: Job | None, train_job: TrainJob | None) -> GangRow:
-    """Return the row of a gang that waits with the reason why its pods cannot be created, if there is one."""
+    """Return the row of a waiting gang, with the reason why its pods cannot be created, if there is one."""
     why = (job.status.state.refusal if job else "") or (train_job.blocked if train_job else "")
     return (
         structs.replace(row, message=why, reason=brief(why), needs_room=False) if why and row.state in WAITING else row
@@ -216,7 +217,7 @@ def _as_refused(row: GangRow, job: Job | None, train_job: TrainJob | None) -> Ga
 
 
 def _as_told(row: GangRow, train_job: TrainJob | None) -> GangRow:
-    """Return the row of a Job with the end of its TrainJob: when that fails, the Job is Terminated."""
+    """Return the row of a Job, ended like its TrainJob: if the TrainJob fails, the Job is Terminated."""
     told = _without_job(train_job) if train_job else row
     return (
         structs.replace(row, state=told.state, reason=told.reason, message=told.message) if told.state in ENDED else row
@@ -224,7 +225,7 @@ def _as_told(row: GangRow, train_job: TrainJob | None) -> GangRow:
 
 
 def _without_job(train_job: TrainJob) -> GangRow:
-    """Return the row of a TrainJob whose Job is not made yet, or gone."""
+    """Return the row of a TrainJob whose Job does not exist yet, or was deleted."""
     meta, held = train_job.metadata, {each.type: each for each in train_job.status.conditions}
     owner = OwnerReference.to(TRAIN_JOBS, meta)
     ends: dict[str, State] = {"Complete": "Completed", "Failed": "Failed", "Blocked": "Waiting"}

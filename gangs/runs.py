@@ -1,7 +1,7 @@
-"""Running times of past gangs of a queue, and the expected rest of one that runs now. Pure.
+"""Run times of past gangs of a queue, and the expected remaining time of a running one. Pure.
 
-Nothing is assumed about the shape of these times. An interval is made of two of them. So it holds in
-80 of 100 cases if the next gang is like the last ones, whether they run for a second or a month.
+No distribution is assumed. An interval is bounded by two past run times. So it is correct in 80 of 100 cases if the
+next gang is like the last ones, whether they run for a second or a month.
 """
 
 from collections import defaultdict
@@ -14,26 +14,26 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.volcano.batch import Job
 
 OUT_OF = 10
-"""An interval leaves out one of so many cases at either end: it holds in 80 of 100."""
+"""An interval excludes one in this many cases at each end, so it is correct in 80 of 100 cases."""
 LEAST = OUT_OF - 1
-"""Past runs that an interval takes: of fewer, no two are far enough out."""
+"""Minimum number of past runs for an interval; among fewer runs, no two are extreme enough."""
 LATEST = 200
-"""Past runs of a queue that count, as habits change."""
+"""Maximum number of recent runs per queue, because usage patterns change."""
 _ENDS = ("Completed", "Failed")
 
 
 class Interval(NamedTuple):
-    """Two times in seconds; the second is infinite if nothing is known about it."""
+    """Two times in seconds; the second is infinite if it is not known."""
 
     early_s: float
     late_s: float
 
 
 def past_runs(objects: RowSources) -> dict[str, list[float]]:
-    """Return the run times of gangs that have ended, in seconds, by queue, the latest ones last.
+    """Return the run times of ended gangs in seconds, by queue, latest last.
 
-    Volcano Jobs say when they began to run and when they ended; of other gangs their pods do. Those whose owner or pods
-    are deleted leave no trace.
+    Volcano Jobs record when they started and ended; for other gangs, the pods do. Deleted owners and pods leave no
+    trace.
     """
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for job in objects.jobs or ():
@@ -51,7 +51,7 @@ def past_runs(objects: RowSources) -> dict[str, list[float]]:
 
 
 def _of_job(job: Job) -> tuple[float, float] | None:
-    """Return the end and the length of a Job's last run; None if it has not ended by itself."""
+    """Return the end and the duration of a Job's last run; None if it did not end by itself."""
     at = {each.status: readable_time(each.last_transition_time) for each in job.status.conditions}
     end = at.get(job.status.state.phase) if job.status.state.phase in _ENDS else None
     begin = at.get("Running")

@@ -1,10 +1,10 @@
-"""Expected starts of waiting gangs: the cluster is simulated many times, each with other ends of running gangs. Pure.
+"""Expected starts of waiting gangs, from many simulations of the cluster with different ends of running gangs. Pure.
 
-A gang that declares its run time ends then. Another one ends after one of the past run times of its queue that is
-longer than it has run, drawn again each time. One about which nothing is known never ends. Whenever something ends, the
-gangs that wait are tried in their order: those that fit take their room, and the others keep what there is for them.
-Shares of queues, topology and affinity are not played: the start of a gang that would fit now and waits all the same is
-not known.
+A gang with a declared run time ends after it. For other gangs, each simulation draws one of the queue's past run times
+that is longer than the gang has run so far; without past run times, the gang never ends. Whenever a gang ends, the
+waiting gangs are tried in order: gangs that fit take their capacity, and the others hold the capacity that is free for
+them. Queue shares, topology and affinity are not simulated, so the start of a gang that already fits but still waits is
+unknown.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,16 +23,16 @@ from muster.resources.vector import Vector
 DRAWS = 200
 LEAST_DRAWS = 25
 _TRIALS = 200_000
-"""Trials of gangs in all plays: with many gangs there are fewer plays, down to the least number."""
+"""Total number of gangs to try in all simulations; with many gangs there are fewer simulations, down to a minimum."""
 TRIED = 20
-"""Gangs that are played, from the first one on; of later ones nothing is said."""
+"""Number of waiting gangs that are simulated, in scheduling order; nothing is reported for later ones."""
 _SEED = 7
 Amounts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """Running time of a gang: as declared, else like past gangs of its queue."""
+    """Run time of a gang: the declared one, or else one of its queue's past run times."""
 
     queue: str
     declared_s: float | None = None
@@ -40,7 +40,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """A gang that has nodes: since when, and what becomes free on each when it ends."""
+    """A running gang: its start, and the capacity that its end frees on each node."""
 
     life: Life
     elapsed_s: float
@@ -49,7 +49,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """A gang that waits: how many pods of which requests must start together."""
+    """A waiting gang: the number of pods that must start together and their requests."""
 
     key: str
     life: Life
@@ -69,12 +69,15 @@ class Scene:
 class _Pods(NamedTuple):
     number: int
     rows: Amounts
-    """Rows of the resources that one pod asks for."""
+    """Rows of the resources that a pod requests."""
     each: Amounts
 
 
 def starts(scene: Scene, *, draws: int | None = None) -> dict[str, Interval]:
-    """Return the interval in which each gang starts in 80 of 100 plays, in seconds from now; without unknown ones."""
+    """Return the interval in which each gang starts in 80 of 100 simulations, in seconds from now.
+
+    Unknown starts are omitted.
+    """
     if not any(_known(each.life, scene.past) for each in scene.running):
         return {}
     play, seen = _Play(scene), dict[str, list[float]]()
@@ -99,7 +102,7 @@ _Waiting = tuple[Waits, list[_Pods | None]]
 
 
 class _Play:
-    """One scene as arrays: resources by nodes."""
+    """The simulated cluster as arrays: resources by nodes."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene = scene
@@ -119,7 +122,7 @@ class _Play:
         self._random = Random(_SEED)  # noqa: S311 - the same answer for the same cluster
 
     def once(self) -> dict[str, float]:
-        """Return when each gang starts in one play; infinity for one that does not."""
+        """Return the start of each gang in one simulation; infinity for a gang that does not start."""
         free, left = self._free.copy(), list(self._waiting)
         found = {each.key: inf for each, _ in left}
         ends = [(self._end(each.life, each.elapsed_s), number) for number, each in enumerate(self._scene.running)]
@@ -166,9 +169,9 @@ class _Play:
 
 
 def _turns(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Waits, Amounts]]:
-    """Yield the gangs that fit, with the room that they take from `free`.
+    """Yield the gangs that fit, with the capacity that they take from `free`.
 
-    One that does not fit keeps what there is for it from those behind it, as a reservation does.
+    Like a reservation, a gang that does not fit holds its free capacity against later gangs.
     """
     kept = np.zeros_like(free)
     for waits, needs in waiting:
@@ -181,7 +184,7 @@ def _turns(free: Amounts, waiting: Sequence[_Waiting]) -> Iterator[tuple[Waits, 
 
 
 def _placed(free: Amounts, needs: Sequence[_Pods | None]) -> tuple[bool, Amounts]:
-    """Return whether a gang fits, and the room that it takes, or as much of it as there is; fullest nodes first."""
+    """Return whether a gang fits, and the capacity that it takes, or as much of it as is free; fullest nodes first."""
     taken, whole = np.zeros_like(free), True
     for pods in needs:
         if pods is None:

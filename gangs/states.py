@@ -1,4 +1,4 @@
-"""The sentence about the state of a gang, the same in ten words, and its nodes. Pure."""
+"""Texts about the state of a gang: a full sentence and a ten-word version; and its nodes. Pure."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from muster.resources.vector import PODS, amount_words
 
 
 def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Placement | None, state: State) -> list[str]:
-    """Return the nodes of the pods; of a gang that starts, those of its placement."""
+    """Return the nodes of the pods, or of the placement for a starting gang."""
     there = {pod.spec.node_name for pod in living if pod.spec.node_name}
     if placement is not None and (state == "Starting" or pods is None) and state not in WAITING:
         there |= {node for _, node in slots_of(placement)}
@@ -22,7 +22,7 @@ def nodes_of(pods: Sequence[Pod] | None, living: Sequence[Pod], placement: Place
 
 
 def message_of(group: PodGroup, state: State, placement: Placement | None, living: Sequence[Pod]) -> str:
-    """Return why it waits or what is wrong, in a sentence; empty if nothing is."""
+    """Return a sentence on why it waits or which problem it has; empty if there is none."""
     if state == "Reserved" and placement is not None and placement.status.message:
         return placement.status.message
     if group.why_waiting:
@@ -41,7 +41,7 @@ def message_of(group: PodGroup, state: State, placement: Placement | None, livin
 
 
 def needs_room(group: PodGroup) -> bool:
-    """Return True for a gang that waits for room which an empty cluster has."""
+    """Return True for a gang that waits for capacity and would fit on an empty cluster."""
     waits = _waits_for_room(group)
     return waits is not None and _lacks(waits).get("kind") != "ever"
 
@@ -62,12 +62,15 @@ def _waits_for_room(group: PodGroup) -> PodGroupCondition | None:
 
 
 def _lacks(waits: PodGroupCondition) -> dict[str, Any]:
-    """Return what the planner found missing; empty where the condition has only words, as of an older version."""
+    """Return the shortage that the planner found.
+
+    Empty if the condition only has text, as written by an older version.
+    """
     return waits.why.params if waits.why else {}
 
 
 def _no_room(waits: PodGroupCondition) -> str:
-    """Return the room that is missing, as one pod asks for it."""
+    """Return the missing capacity, as one pod requests it."""
     match _lacks(waits):
         case {"kind": "ever"}:
             return "too large: even an empty cluster has too little room"

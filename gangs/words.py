@@ -1,4 +1,4 @@
-"""Brief words for lists: a reason in ten words, the names of nodes, ranks, a time span. Pure."""
+"""Short texts for lists: a reason in ten words, names of nodes, ranks, time spans. Pure."""
 
 import re
 from collections import defaultdict
@@ -8,25 +8,28 @@ from itertools import pairwise
 from muster.api.grammar import many
 
 MOST_WORDS = 10
-"""Words of a reason in a list; `muster ps -l` has all of them."""
+"""Maximum number of words of a reason in a list; `muster ps -l` shows all of them."""
 _LEAST_WORDS = 3
-"""Of a clause that says something: `worker:` alone does not."""
+"""Minimum length of a clause with content: `worker:` alone has none."""
 _MOST_CHARS = 80
 _NODES_CHARS = 40
 _RANKS = 6
-"""The most runs of ranks in one cell."""
+"""Maximum number of ranges of ranks in one cell."""
 _UNITS = (("d", 86400, 2 * 86400), ("h", 3600, 3 * 3600), ("m", 60, 120), ("s", 1, 0))
 _CLAUSE = re.compile(r"(?<=[;:]) ")
 _NUMBERED = re.compile(r"(?P<stem>.*?)(?P<number>[0-9]+)")
 
 
 def plain(text: str) -> str:
-    """Return a text on one line, without characters that a terminal would act on."""
+    """Return a text on one line, without terminal control characters."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
 
 
 def brief(text: str) -> str:
-    """Return the beginning of a reason: as many whole clauses as ten words hold, else ten words and an ellipsis."""
+    """Return the start of a reason.
+
+    As many complete clauses as fit into ten words, or else ten words and an ellipsis.
+    """
     line = plain(text)
     words = line.split()
     if len(words) <= MOST_WORDS and len(line) <= _MOST_CHARS:
@@ -43,7 +46,7 @@ def brief(text: str) -> str:
 
 
 def ranges(names: Iterable[str]) -> list[str]:
-    """Return names with numbers in a row as one: `node-[0000-0003,0007]`."""
+    """Return names with consecutive numbers as one name: `node-[0000-0003,0007]`."""
     numbers: dict[tuple[str, int], list[int]] = defaultdict(list)
     plain = []
     for name in sorted(set(names), key=_natural):
@@ -55,7 +58,7 @@ def ranges(names: Iterable[str]) -> list[str]:
 
 
 def nodes_words(names: Iterable[str], most: int = _NODES_CHARS) -> str:
-    """Return the names of nodes within so many characters, the rest as a number; `-` without any."""
+    """Return the names of nodes that fit into this many characters, and the number of others; `-` if there are none."""
     there = sorted(set(names), key=_natural)
     text = ",".join(ranges(there))
     if len(text) <= most:
@@ -70,7 +73,7 @@ def ranks_words(ranks: Mapping[str, Sequence[int]]) -> str:
 
 
 def short(seconds: float) -> str:
-    """Return a time span in its largest unit that is precise enough: 90s, 12m, 5h, 3d."""
+    """Return a time span in the largest unit that is precise enough: 90s, 12m, 5h, 3d."""
     whole_s = max(0, int(seconds))
     return next(f"{whole_s // size}{unit}" for unit, size, least in _UNITS if whole_s >= least)
 
@@ -95,7 +98,7 @@ def _range(stem: str, width: int, numbers: Sequence[int]) -> str:
 
 
 def _runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the first and the last number of each run in ascending numbers."""
+    """Return the first and last number of each range of consecutive numbers."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         first = runs.pop()[0] if runs and runs[-1][1] + 1 == number else number

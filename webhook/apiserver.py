@@ -1,11 +1,11 @@
-"""Questions to the API server: would it admit this pod (`DryRuns`), may this user do that (`Rights`)?
+"""Queries to the API server: whether it would admit a pod (`DryRuns`), and whether a user has a right (`Rights`).
 
-A dry run is made with Muster's rights, as to impersonate users takes the right to act as any of them. Handlers decide
-how much of an answer the user may read. Where an object makes a controller act with Muster's rights, handlers ask for
-the right that its user would need without Muster (a SubjectAccessReview).
+A dry run uses Muster's rights, because impersonation requires the right to act as any user. Handlers decide how much of
+the response the user may read. If an object makes a controller act with Muster's rights, handlers check the right that
+the user would need without Muster (a SubjectAccessReview).
 
-Answers are remembered for some seconds, as Jobs often come many at a time and alike; refusals of pods and failed calls
-are not.
+Results are cached for a few seconds, because many similar Jobs often arrive together; refusals and failed calls are not
+cached.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ def _spec_key(_: object, spec: reviews.SubjectAccessReviewSpec) -> bytes:
 
 
 class DryRuns:
-    """Trials of pods, by server-side dry run of a creation. Thread safe."""
+    """Checks of pods by a server-side dry run of their creation. Thread-safe."""
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -56,7 +56,7 @@ class DryRuns:
     def attempt(self, pod: Mapping[str, Any], namespace: str) -> APIError | None:
         """Return the API server's refusal of this pod, or None; raises APIError if it could not be asked.
 
-        It is asked unless an equal pod was admitted a moment ago.
+        The API server is only asked if no equal pod was admitted a moment ago.
         """
         try:
             self._create(pod, namespace)
@@ -73,7 +73,7 @@ class DryRuns:
 
 
 class _ServiceSpec(Wire):
-    """spec of a Service, reduced to what shows a headless one."""
+    """The spec of a Service, reduced to the field that marks a headless one."""
 
     cluster_ip: str = field(name="clusterIP", default="")
 
@@ -86,13 +86,16 @@ _SERVICES = Resource("", "v1", "services", "Service", _Service)
 
 
 class Services:
-    """The Services of the cluster, each read when it is asked for: few workloads name one, often a moment old."""
+    """The Services of the cluster, read on demand: few workloads name one, and often a new one."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def cluster_ip(self, name: str, namespace: str) -> str | None:
-        """Return the address of a Service, "None" of a headless one, None if there is none; APIError if unknown."""
+        """Return the address of a Service: "None" for a headless one, None if the Service does not exist.
+
+        APIError if unknown.
+        """
         count_question()
         try:
             return self._client.get(_SERVICES, name, namespace, timeout_s=review.time_left()).spec.cluster_ip
@@ -114,7 +117,10 @@ def _entry_key(_: object, namespace: str, entry: core.PodResourceClaim) -> tuple
 
 
 class DeviceClaims:
-    """The requests of pods' claims, remembered for some seconds: the pods of a gang have one template. Thread safe."""
+    """Device requests of pods' claims, cached for a few seconds because the pods of a gang share a template.
+
+    Thread-safe.
+    """
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -124,7 +130,10 @@ class DeviceClaims:
         )
 
     def of(self, namespace: str) -> Claims:
-        """Return a look-up of the requests of this namespace's claims; it raises APIError if they are not known."""
+        """Return a function that looks up the requests of this namespace's claims.
+
+        It raises APIError if they are unknown.
+        """
         return partial(self._find, namespace)
 
     @cachedmethod(attrgetter("_known"), _entry_key, attrgetter("_lock"))
@@ -134,7 +143,7 @@ class DeviceClaims:
 
 
 class Rights:
-    """The rights of users, by the authorizers of the API server. Thread safe."""
+    """The rights of users, from the API server's authorizers. Thread-safe."""
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
         self._client = client
@@ -142,9 +151,9 @@ class Rights:
         self._known = TTLCache[bytes, bool, float](_MAX_REMEMBERED, _RIGHTS_REMEMBERED_S, monotonic_s)
 
     def allows(self, user: admission.UserInfo, action: reviews.ResourceAttributes) -> bool:
-        """Return True if the user has the right to the action; raises APIError if that could not be found out.
+        """Return True if the user may perform the action; raises APIError if this cannot be determined.
 
-        The API server is asked unless the same was asked a moment ago.
+        Recent results are reused instead of asking the API server again.
         """
         return self._review(reviews.may(user, action))
 

@@ -1,4 +1,4 @@
-"""From a request to its answer: the list of routes, and for each review a verdict, metrics and one line of log."""
+"""Requests and responses: the list of routes, and for each review a verdict, metrics and one log line."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -87,7 +87,7 @@ def routes(
 class Route:
     """One route: its path, the handler that decides there, and its metrics.
 
-    `budgets` are those of senders that show no certificate; without them each review is an API server's.
+    `budgets` limit senders without a certificate; without budgets, each review is taken as one from an API server.
     """
 
     def __init__(self, path: str, handler: Handler, budgets: Budgets | None = None) -> None:
@@ -122,13 +122,13 @@ class Route:
         return flask.Response(result, content_type=review.CONTENT_TYPE)
 
     def _no_review(self, status: HTTPStatus, text: str) -> flask.Response:
-        """Answer something that is not a review; the API server shows the text as the reason of the failed call."""
+        """Respond to a body that is not a review; the API server shows the text as the reason for the failed call."""
         REVIEWS.labels(self._path, "malformed").inc()
         return flask.Response(f"{text}\n", status, content_type="text/plain; charset=utf-8")
 
 
 class _Head(msgspec.Struct):
-    """The metadata of an object, by which it belongs to a workload."""
+    """The metadata of an object that identifies its workload."""
 
     metadata: meta.ObjectMeta = msgspec.field(default_factory=meta.ObjectMeta)
 
@@ -152,7 +152,7 @@ def _trace(route: str, request: admission.AdmissionRequest, outcome: str, took_s
 
 
 def _decide(route: str, handler: Handler, request: admission.AdmissionRequest) -> tuple[bytes, str]:
-    """Return the answer, and its outcome in one word. Any failure refuses: no object may pass unchecked."""
+    """Return the response, and its outcome in one word. Any failure causes a refusal: no object may pass unchecked."""
     bound = log.bind(
         uid=request.uid,
         route=route,

@@ -1,7 +1,7 @@
-"""Conditions in CEL on the objects that the API server sends, beyond selectors. Pure.
+"""CEL match conditions for the objects that the API server sends, in addition to selectors. Pure.
 
-Expressions are put together from names of labels and annotations. Each condition is a name, which the API server shows
-in its errors, and an expression over the object.
+Expressions are built from names of labels and annotations. Each condition consists of a name, which the API server
+shows in errors, and an expression over the object.
 """
 
 import json
@@ -17,14 +17,14 @@ from muster.workloads.table import TIED_OWNERS
 from webhook.config import ResourceGroup
 
 Conditions = tuple[tuple[str, str], ...]
-"""Names and expressions, all of which must hold."""
+"""Names and expressions; all of them must be true."""
 _ANNOTATIONS: Final = "object.metadata.annotations"
 _OWNERS: Final = "object.metadata.ownerReferences"
 _OF_A_JOB: Final = (
     f"has({_OWNERS}) && {_OWNERS}.exists(owner, has(owner.controller) && owner.controller && "
     f"owner.kind == '{JOBS.kind}' && owner.apiVersion.startsWith('{JOBS.group}/'))"
 )
-"""A Volcano Job is the object's controller; other owners do not count."""
+"""True if a Volcano Job is the object's controller; other owners do not count."""
 
 
 def quoted(text: str) -> str:
@@ -44,7 +44,7 @@ def _any_annotation(keys: Iterable[str]) -> str:
 
 
 def in_a_group(groups: Sequence[ResourceGroup]) -> str:
-    """Return an expression that holds for pods of a group, unless a Volcano Job's template has given it to them."""
+    """Return an expression that is true for pods of a group, unless a Volcano Job's template has set it."""
     namespaces = sorted({namespace for group in groups for namespace in group.namespaces})
     taken = [f"request.namespace in [{', '.join(map(quoted, namespaces))}]"] if namespaces else []
     pairs = dict.fromkeys(pair for group in groups for pair in group.annotations)
@@ -53,17 +53,20 @@ def in_a_group(groups: Sequence[ResourceGroup]) -> str:
 
 
 def of_grouped(groups: Sequence[ResourceGroup]) -> Conditions:
-    """Return the conditions of pods that are sent for their resource group; those with a gate are sent anyway."""
+    """Return the conditions for pods that are sent because of their resource group; gated pods are sent anyway."""
     return (("is-in-a-resource-group", in_a_group(groups)), _NO_GATE)
 
 
 def of_native(groups: Sequence[ResourceGroup]) -> Conditions:
-    """Return the conditions of members of native PodGroups that name Muster's scheduler and are not sent otherwise."""
+    """Return the conditions for members of native PodGroups with Muster's scheduler that are not sent otherwise."""
     return (("asks-for-muster", IN_A_NATIVE_GROUP), _NO_GATE, *_of_no(groups))
 
 
 def of_namespaced(groups: Sequence[ResourceGroup]) -> Conditions:
-    """Return the conditions of pods sent for their namespace alone; those that need no place pass without it."""
+    """Return the conditions for pods that are only sent because of their namespace.
+
+    Pods that need no placement are excluded.
+    """
     return (*_NEEDS_A_PLACE, _NO_GATE, ("is-in-no-native-group", f"!({IN_A_NATIVE_GROUP})"), *_of_no(groups))
 
 
@@ -72,7 +75,7 @@ def _of_no(groups: Sequence[ResourceGroup]) -> Conditions:
 
 
 def _labelled(metadata: str) -> str:
-    """Return an expression that holds if this metadata has a label that opts in or out."""
+    """Return an expression that is true if this metadata has a label that opts in or out."""
     labels = (names.QUEUE, names.FRAMEWORK, names.MANAGED)
     either = " || ".join(f"'{label}' in {metadata}.labels" for label in labels)
     return f"(has({metadata}.labels) && ({either}))"
@@ -81,7 +84,7 @@ def _labelled(metadata: str) -> str:
 _LABELLED: Final = _labelled("object.metadata")
 _SHARES_GPUS: Final = _any_annotation(names.GPU_SHARE_KEYS)
 ASKS_ITSELF: Final = f"{annotated(names.QUEUE_ALLOCATION_GATE, 'true')} || {_SHARES_GPUS}"
-"""The pod has the annotation for a gate, or for a part of a GPU."""
+"""True if the pod has the annotation for a gate, or for a part of a GPU."""
 _NO_GATE: Final = ("asks-for-nothing-itself", f"!({ASKS_ITSELF})")
 _TIED: Final = f"owner, owner.kind in {list(TIED_OWNERS)}"
 _SCHEDULER: Final = "object.spec.schedulerName"
@@ -91,7 +94,7 @@ IN_A_NATIVE_GROUP: Final = (
     "has(object.spec.schedulingGroup) && has(object.spec.schedulerName) && "
     f"({_SCHEDULER} in {sorted(names.SCHEDULERS)} || {_OF_A_POOL})"
 )
-"""The pod is in a native PodGroup, and names a scheduler of Muster's. API servers before 1.36 have no such field."""
+"""True if the pod is in a native PodGroup and names a Muster scheduler. API servers before 1.36 have no such field."""
 # A selector leaves out pods of namespaces without a queue.
 _NEEDS_A_PLACE: Final = (
     ("has-no-node", "!has(object.spec.nodeName) || object.spec.nodeName == ''"),
@@ -101,9 +104,9 @@ _NEEDS_A_PLACE: Final = (
 
 
 def workload_labelled(kind: WorkloadKind) -> str:
-    """Return an expression that holds if a workload opts in or out by a label of its own.
+    """Return an expression that is true if a workload opts in or out by its own label.
 
-    Of a kind that takes its namespace's queue itself, labels of the templates count too.
+    For kinds that use their namespace's queue, labels of the templates also count.
     """
     templates = [f"object.{'.'.join(path)}.metadata" for path in kind.templates if kind.admission.own_queue]
     return " || ".join([_LABELLED, *(f"(has({each}) && {_labelled(each)})" for each in templates)])
@@ -113,7 +116,7 @@ _MUSTERS: Final = "key.startsWith('muster.') || key.startsWith('muster/')"
 
 
 def _asks(metadata: str) -> str:
-    """Return an expression that holds if this metadata has any label of Muster's domain or one that looks like it.
+    """Return an expression that is true if this metadata has any label of Muster's domain or of a similar one.
 
     Unknown ones are warned of, and labels that were written as annotations.
     """
@@ -123,7 +126,7 @@ def _asks(metadata: str) -> str:
 
 
 def _template_asks(path: Path, node: str = "object") -> str:
-    """Return an expression that holds if a pod template at this path in the object has such a label."""
+    """Return an expression that is true if a pod template at this path in the object has such a label."""
     if not path:
         return f"(has({node}.metadata) && {_asks(f'{node}.metadata')})"
     if path[0] == "*":
@@ -147,7 +150,7 @@ LABELLED_ANEW: Final = (
     ("asks-for-muster", _asks("object.metadata")),
     ("labels-change", f"request.operation == 'CREATE' || {_OTHER_LABELS}"),
 )
-"""A namespace whose labels for Muster may be new."""
+"""A namespace whose Muster labels may be new."""
 
 
 def template_labelled(kind: WorkloadKind) -> str:
@@ -156,7 +159,7 @@ def template_labelled(kind: WorkloadKind) -> str:
 
 
 def validated(kind: WorkloadKind) -> Conditions:
-    """Return the conditions of workloads to check: a label of Muster's, also in a template, and a relevant change."""
+    """Return the conditions for workloads to check: a Muster label, possibly in a template, and a relevant change."""
     asks = " || ".join([_asks("object.metadata"), *(_template_asks(path) for path in kind.templates)])
     return (("asks-for-muster", asks), ("changes-what-muster-reads", _CHANGED))
 
@@ -171,7 +174,7 @@ _HAS_TOPOLOGY: Final = f"(has({_ANNOTATIONS}) && {_ANNOTATIONS}.exists(key, {_TO
 
 
 def _many(container: str) -> str:
-    """Return an expression that holds if the container has so many resource names that its pod may exceed the limit."""
+    """Return an expression that is true if a container may make its pod exceed the limit of resource names."""
     some = RESOURCES.value // 4
     amounts = (f"{container}.resources.{kind}" for kind in ("limits", "requests"))
     return (
@@ -235,4 +238,5 @@ def enters_a_queue(namespace: str) -> Conditions:
 
 
 OF_NO_JOB: Final = (("is-no-volcano-jobs", f"!({_OF_A_JOB})"),)
-"""A PodGroup whose queue is open to change: a Volcano Job's is created in the queue where the Job was admitted."""
+"""A PodGroup whose queue can be changed. The PodGroup of a Volcano Job is created in the queue where the Job was
+admitted."""

@@ -1,7 +1,7 @@
-"""The configuration of admission: resource groups, in the YAML of Volcano's admission. Only `load` does I/O.
+"""The configuration of admission: resource groups, in the YAML format of Volcano's admission. Only `load` does I/O.
 
-A *resource group* binds pods, chosen by namespace or annotation, to some of the nodes: by node labels, tolerations,
-affinity or a scheduler of their own.
+A *resource group* restricts pods, selected by namespace or annotation, to some of the nodes, through node labels,
+tolerations, affinity or a scheduler.
 """
 
 import re
@@ -21,7 +21,7 @@ from webhook.objects.names import is_subdomain
 from webhook.review import without_nulls
 
 GROUP_ANNOTATION: Final = "volcano.sh/resource-group"
-"""Annotation of pods with the name of their group; it counts for groups without `object`."""
+"""Annotation of pods with the name of their group; used for groups without `object`."""
 UNTOUCHED_NAMESPACES: Final = ("kube-system", "kube-node-lease", names.SYSTEM_NAMESPACE)
 """Namespaces whose objects are never sent to the webhook."""
 _KEYS: Final = ("namespace", "annotation")
@@ -29,7 +29,7 @@ _LIST: Final = "resourceGroups"
 
 
 class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Pods of these namespaces, or with one of these annotations, and what is written into them."""
+    """Pods of these namespaces, or with one of these annotations, and the settings that are written into them."""
 
     name: str
     namespaces: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class ResourceGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Affinity as JSON."""
 
     def takes(self, namespace: str, annotations: Mapping[str, str]) -> bool:
-        """Return True for pods of the group, by their namespace or one of their annotations."""
+        """Return True for pods of the group, judged by their namespace or one of their annotations."""
         return namespace in self.namespaces or any(annotations.get(key) == value for key, value in self.annotations)
 
 
@@ -54,7 +54,7 @@ class _Object(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class _Group(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """A group as its author writes it; `ResourceGroup` is made of it."""
+    """A group as its author writes it, from which a `ResourceGroup` is built."""
 
     resource_group: str
     object: _Object | None = None
@@ -70,7 +70,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 def load(path: Path) -> tuple[ResourceGroup, ...]:
-    """Read the resource groups in a file; ValueError names the file and everything that is wrong in it."""
+    """Read the resource groups in a file; ValueError names the file and all errors in it."""
     try:
         return parse(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -78,7 +78,7 @@ def load(path: Path) -> tuple[ResourceGroup, ...]:
 
 
 def parse(text: str) -> tuple[ResourceGroup, ...]:
-    """Read the YAML, where empty means no groups; ValueError names everything that is wrong, and where."""
+    """Read the YAML, where empty means no groups; ValueError names all errors and their paths."""
     try:
         document = _read(text)
     except ValueError as error:
@@ -105,7 +105,10 @@ def parse(text: str) -> tuple[ResourceGroup, ...]:
 
 
 def _read(text: str) -> Any:
-    """Return the content of YAML, empty as a mapping; ValueError says on one line why it cannot be read."""
+    """Return the content of YAML, with empty as an empty mapping.
+
+    ValueError explains in one line why it cannot be read.
+    """
     try:
         return without_nulls(yaml.safe_load(text) or {})
     except (yaml.YAMLError, ValueError) as error:  # a date that does not exist is no YAMLError
@@ -115,7 +118,7 @@ def _read(text: str) -> Any:
 
 
 def _sound(written: Mapping[Any, Any], wrong: Sequence[FieldError], path: str) -> dict[Any, Any]:
-    """Return the fields of a group without mistakes in them."""
+    """Return the valid fields of a group."""
     bad = {re.split(r"[.\[]", mistake.path.removeprefix(f"{path}."))[0] for mistake in wrong}
     known = {field.encode_name for field in msgspec.structs.fields(_Group)}
     return {name: value for name, value in written.items() if name in known - bad}
@@ -134,7 +137,7 @@ def _name_errors(group: Mapping[Any, Any], path: str, seen: dict[str, int], inde
 
 
 def _resolved(group: _Group, path: str, errors: list[FieldError]) -> ResourceGroup:
-    """Return the group as it is used; mistakes are added to `errors`."""
+    """Return the group in its final form; errors are added to `errors`."""
     namespaces, annotations = _members(group, f"{path}.object", errors)
     affinity = _affinity(group.affinity, f"{path}.affinity", errors)
     for index, toleration in enumerate(group.tolerations):
@@ -178,12 +181,12 @@ def _members(group: _Group, path: str, errors: list[FieldError]) -> tuple[Sequen
 
 
 def explicit(toleration: Toleration) -> Toleration:
-    """Return the toleration with its operator written out, so that equal ones compare equal."""
+    """Return the toleration with an explicit operator, so that equal tolerations compare as equal."""
     return msgspec.structs.replace(toleration, operator=toleration.operator or "Equal")
 
 
 def _pairs(values: Sequence[str], path: str, errors: list[FieldError]) -> Iterator[tuple[str, str]]:
-    """Yield annotations of texts like `key: value`, where every scalar is text, also a truth value or a number."""
+    """Yield annotations from texts like `key: value`, where every scalar is text, even a boolean or a number."""
     for index, text in enumerate(values):
         try:
             pair = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - it makes nothing but texts, lists and mappings
@@ -197,7 +200,7 @@ def _pairs(values: Sequence[str], path: str, errors: list[FieldError]) -> Iterat
 
 
 def _affinity(written: Any, path: str, errors: list[FieldError]) -> dict[str, Any]:
-    """Return the affinity, which may be given as text; empty if something is wrong with it."""
+    """Return the affinity, which may be given as text; empty if it is invalid."""
     found = written or {}
     if isinstance(written, str):
         try:

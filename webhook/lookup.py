@@ -1,9 +1,9 @@
-"""Look-ups of handlers, from caches, with one live read of an object that a cache does not have.
+"""Look-ups for handlers, from caches, with one live read of an object that is not in a cache.
 
-The protocols say what a handler may ask; `ClusterLookups` at the end has the ones that serve. As a cache may be behind,
-a miss costs one read of the API server. Facts that the API server has just used itself (the label of a namespace by
-which it selects) are believed over the cache. A look-up that fails raises APIError, and the object is refused unless
-its handler has a reason to let it pass: no decision is a guess.
+The protocols define the look-ups of handlers; `ClusterLookups` at the end implements them. Because a cache may be
+behind, a miss costs one read from the API server. Facts that the API server itself has just used (such as the namespace
+label that it selects by) take precedence over the cache. A failed look-up raises APIError, and the object is refused
+unless its handler has a reason to admit it: handlers never guess.
 """
 
 import threading
@@ -57,20 +57,26 @@ class QueueTreeView(Protocol):
     """The queues of the cluster, as a tree."""
 
     def get(self, name: str) -> Queue | None:
-        """Return a queue, or None if there is none; APIError if that is not known."""
+        """Return a queue, or None if it does not exist; APIError if this is not known."""
 
     def live(self, name: str) -> Queue | None:
-        """Return a queue as the API server has it now, where a stale cache must not decide; APIError if not known."""
+        """Return the current queue from the API server, for decisions where a stale cache is not enough.
+
+        APIError if not known.
+        """
 
     def children(self, name: str) -> list[str]:
-        """Return the names of the queues directly below."""
+        """Return the names of the child queues."""
 
     def names(self) -> list[str]:
         """Return the names of all queues that can take jobs, for messages."""
 
 
 class NamespaceQueues:
-    """`QueueTreeView` as one namespace sees them: it may not use each; its labels are read when that is first asked."""
+    """`QueueTreeView` for one namespace, which may not use every queue.
+
+    The namespace's labels are read on first use.
+    """
 
     def __init__(self, queues: QueueTreeView, namespaces: "Namespaces", namespace: str) -> None:
         self._queues = queues
@@ -93,11 +99,11 @@ class NamespaceQueues:
         return self._labels
 
     def barrier(self, name: str) -> NamespaceObstacle | None:
-        """Return the reason why the namespace may not use a queue; None if it may, APIError if that is not known."""
+        """Return the reason why the namespace may not use a queue; None if it may, APIError if this is not known."""
         return barrier(name, self._namespace, self.namespace_labels, self._queues.get)
 
     def refusal(self, path: str, name: str) -> list[FieldError]:
-        """Refuse a queue that is not for the namespace, and list those that are."""
+        """Refuse a queue that the namespace may not use, and list the usable ones."""
         found = self.barrier(name)
         if found is None:
             return []
@@ -107,36 +113,39 @@ class NamespaceQueues:
 
 
 class Owners(Protocol):
-    """The objects that own pods, and say how many ranks there are."""
+    """The owners of pods, which determine the number of ranks."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """Return the owner with the UID of the reference, or None if it is gone; APIError if that is not known."""
+        """Return the owner with the UID of the reference, or None if it was deleted; APIError if this is not known."""
 
 
 class Namespaces(Protocol):
     """The namespaces of the cluster."""
 
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
-        """Return a namespace's metadata, empty if it is gone; `with_queue`: a cache without that label is behind."""
+        """Return a namespace's metadata, empty if it was deleted.
+
+        With `with_queue`, a cache without that label is known to be stale.
+        """
 
 
 class TrainingRuntimes(Protocol):
     """The runtimes of Kubeflow Trainer that TrainJobs refer to."""
 
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
-        """Return the runtime of the reference, or None if there is none; APIError if that is not known."""
+        """Return the referenced runtime, or None if it does not exist; APIError if this is not known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lookups:
-    """All look-ups of handlers."""
+    """All look-ups for handlers."""
 
     queues: QueueTreeView
     owners: Owners
     namespaces: Namespaces
     runtimes: TrainingRuntimes
     dry_runs: DryRuns | None = None
-    """None without an API server to try pods on."""
+    """None without an API server for dry runs."""
     rights: Rights | None = None
     """None without an API server that knows the rights of users."""
     services: Services | None = None
@@ -154,10 +163,10 @@ class Lookups:
 
 
 class Cached(Generic[T]):
-    """One kind: its reflector's store, and a live read of an object that the store does not have.
+    """One kind: its reflector's store, and a live read for an object that is not in the store.
 
-    Objects are packed and have a budget, unless there is another store: they have templates, as large as users like.
-    One over the budget is read when it is asked for.
+    Objects are packed and limited by a budget, unless another store is given, because users can make templates
+    arbitrarily large. An object over the budget is read on demand.
     """
 
     def __init__(
@@ -178,14 +187,14 @@ class Cached(Generic[T]):
         return f"{self._resource.plural}.{self._resource.group}".rstrip(".")
 
     def get(self, name: str, namespace: str = "", *, uid: str = "") -> T | None:
-        """Return the object; with `uid` only the one with that UID, however stale the cache is."""
+        """Return the object; with `uid`, only the one with that UID, even if the cache is stale."""
         found = self.store.get(f"{namespace}/{name}" if namespace else name)
         if found is None or uid not in {"", found.metadata.uid}:
             found = self.live(name, namespace)
         return found if found and uid in {"", found.metadata.uid} else None
 
     def live(self, name: str, namespace: str = "") -> T | None:
-        """Return the object as the API server has it now."""
+        """Return the current object from the API server."""
         timeout_s = review.time_left()
         count_question()
         try:
@@ -195,25 +204,25 @@ class Cached(Generic[T]):
 
 
 class QueueLookup(Cached[Queue]):
-    """`QueueTreeView` from a cache of all of them, indexed by their parents."""
+    """`QueueTreeView` from a cache of all queues, indexed by parent."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client, QUEUES, store=ObjectStore[Queue]({"parent": _parent}))
 
     def children(self, name: str) -> list[str]:
-        """Return the children in the cache; one that is created at this moment is not in use yet."""
+        """Return the children in the cache; a queue that is being created is not in use yet."""
         return sorted(queue.metadata.name for queue in self.store.by_index("parent", name))
 
     def names(self) -> list[str]:
-        """Return the queues that are open and have no queues below them, without the root."""
+        """Return the open leaf queues, without the root."""
         known = (queue.metadata.name for queue in self.store.list() if queue.open)
         return sorted(name for name in known if name != names.ROOT_QUEUE and not self.children(name))
 
 
 class OwnerLookup:
-    """`Owners` from the API server, and from caches of those with a framework label.
+    """`Owners` from the API server, and from caches of owners with a framework label.
 
-    One that makes many pods at a time, and whose label stands on its template only, is read once for all of a second.
+    An owner whose label is only on its template is read at most once per second, however many pods it creates.
     """
 
     def __init__(self, client: Client, monotonic_s: Callable[[], float] = time.monotonic) -> None:
@@ -223,7 +232,8 @@ class OwnerLookup:
         self._recent = TTLCache[tuple[Resource[Any], str, str], bytes, float](
             _MOST_RECENT_BYTES, _RECENT_S, monotonic_s, len
         )
-        """By kind, namespace and UID: a tenant can write any UID into a reference, and must see no foreign owner."""
+        """By kind, namespace and UID: a tenant can write any UID into a reference, and must not see other tenants'
+        owners."""
 
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
         """Return the owner, from the API server if the cache lacks it or has another UID under its name.
@@ -250,13 +260,13 @@ class OwnerLookup:
 
 
 class NamespaceLookup(Cached[Namespace]):
-    """`Namespaces` from a cache of all of them."""
+    """`Namespaces` from a cache of all namespaces."""
 
     def __init__(self, client: Client) -> None:
         super().__init__(client, NAMESPACES, store=ObjectStore[Namespace]())
 
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:
-        """Return the cached metadata, or that of the API server if the cache lacks a queue that must be there."""
+        """Return the cached metadata, or the API server's if the cache lacks a queue label that must exist."""
         found = self.get(name)
         if found and with_queue and names.QUEUE not in found.metadata.labels:
             found = self.live(name)
@@ -264,34 +274,34 @@ class NamespaceLookup(Cached[Namespace]):
 
 
 class RuntimeLookup:
-    """`TrainingRuntimes` from caches of both kinds: those of a namespace, and those of the cluster."""
+    """`TrainingRuntimes` from caches of both kinds, namespaced and cluster-wide."""
 
     def __init__(self, client: Client) -> None:
         self.namespaced = Cached(client, TRAINING_RUNTIMES)
         self.cluster = Cached(client, CLUSTER_TRAINING_RUNTIMES)
 
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
-        """Return the runtime of the kind in the reference; one of the cluster's has no namespace."""
+        """Return the runtime of the referenced kind; a cluster-wide runtime has no namespace."""
         if reference.kind == TRAINING_RUNTIMES.kind:
             return self.namespaced.get(reference.name, namespace)
         return self.cluster.get(reference.name)
 
 
 def controller_of(meta: ObjectMeta, namespace: str, owners: Owners) -> Object | None:
-    """Return the controller of a pod, None if it has none or it is gone; OwnerError if its pods have no ranks."""
+    """Return the controller of a pod; None if there is none or it was deleted, OwnerError if its pods have no ranks."""
     source, reference = source_of(meta), meta.controller
     return owners.find(source, namespace, reference) if source and reference else None
 
 
 def known_controller(meta: ObjectMeta, namespace: str, owners: Owners) -> Object | None:
-    """Return the controller of a pod; None also if it cannot be read, or its pods have no ranks."""
+    """Return the controller of a pod; None if it cannot be read or its pods have no ranks."""
     with suppress(APIError, OwnerError):
         return controller_of(meta, namespace, owners)
     return None
 
 
 class ClusterLookups:
-    """All look-ups from one API server, with the caches behind them; `native`: gangs are published if they can be."""
+    """All look-ups from one API server, with their caches; with `native`, gangs are published if possible."""
 
     def __init__(self, client: Client, *, native: bool = False) -> None:
         queues, owners = QueueLookup(client), OwnerLookup(client)
@@ -312,5 +322,5 @@ class ClusterLookups:
 
 
 def _parent(queue: Queue) -> Iterable[str]:
-    """Return the parent, which is the root if none is named; the root has none."""
+    """Return the parent, by default the root; the root has none."""
     return [] if queue.metadata.name == names.ROOT_QUEUE else [queue.spec.parent or names.ROOT_QUEUE]

@@ -1,4 +1,4 @@
-"""The webhook process: builds what the routes need, fills the caches, and serves until SIGTERM."""
+"""The webhook process: sets up the routes, fills the caches, and serves until SIGTERM."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,6 +1,6 @@
-"""Patches (RFC 6902) of JSON whose shape was not checked yet, built operation by operation.
+"""JSON patches (RFC 6902) of unvalidated JSON, built operation by operation.
 
-That is hundreds of times cheaper than comparing documents.
+This is hundreds of times cheaper than comparing documents.
 """
 
 from collections.abc import Mapping
@@ -34,9 +34,12 @@ def _step(part: Part) -> str:
 
 
 class Patch:
-    """Operations on one document, which is not changed, with a reason for each; missing parents are added.
+    """Operations on one document, each with a reason.
 
-    Nothing is added below a value of another shape: the API server could not apply it, and would not say what is wrong.
+    The document itself is not changed, and missing parents are added.
+
+    Nothing is added below a value of the wrong type, because the API server could not apply this, and its error would
+    not help.
     """
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -54,7 +57,7 @@ class Patch:
         self._add(path, value, why)
 
     def append(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
-        """Add an element at the end of a list, which is made if it is missing."""
+        """Append an element to a list, which is created if it is missing."""
         if self._exists(path):
             self._add((*path, "-"), value, why)
         else:
@@ -71,7 +74,7 @@ class Patch:
 
 
 def _fits(document: Any, path: tuple[Part, ...]) -> bool:
-    """Return true if all parents in the document are lists, for indexes, or maps."""
+    """Return True if all parents in the document are maps, or lists for indexes."""
     value = document
     for part in path:
         if value is None or part == "-":

@@ -1,10 +1,10 @@
 """The webhook configurations: which objects the API server sends to which route. Only objects that opt in are sent.
 
-The webhook fails closed: while it does not answer, the API server refuses the objects that it would have sent, but for
-namespaces, of which it only warns. So the tables below decide how far an outage reaches, and each entry selects as
-little as it can. That is by labels where a label is the reason, by conditions in CEL (`conditions`) otherwise, and
-never in the namespaces that a cluster needs to start. No two entries that change pods overlap: an object that two
-entries match is sent twice.
+The webhook fails closed: while it does not respond, the API server refuses the objects that it would have sent, except
+namespaces, for which there are only warnings. So the tables below determine the effect of an outage, and each entry
+selects as few objects as possible: by labels if a label is the reason, otherwise by CEL conditions (`conditions`), and
+never in the namespaces that a cluster needs to start. Entries that change pods do not overlap, because an object that
+matches two entries is sent twice.
 """
 
 from base64 import b64encode
@@ -52,7 +52,7 @@ def _lacks(label: str) -> Expression:
 
 
 class _Entry(NamedTuple):
-    """One webhook of a configuration; all of its expressions and conditions must hold."""
+    """One webhook of a configuration; all of its expressions and conditions must be true."""
 
     name: str
     route: str
@@ -66,12 +66,12 @@ class _Entry(NamedTuple):
 
 
 def _name(resource: Resource[Any]) -> str:
-    """Return the name of a webhook for a kind that has only one in a configuration, e.g. `jobs.batch`."""
+    """Return the name of the only webhook for a kind in a configuration, e.g. `jobs.batch`."""
     return f"{resource.plural}.{resource.group.partition('.')[0] or 'core'}"
 
 
 def _trainer(verb: str, resource: Resource[Any], *expressions: Expression) -> _Entry:
-    """Return the entry of a kind of Kubeflow Trainer's, at the path where its own webhook has it."""
+    """Return the entry for a Kubeflow Trainer kind, at the same path as Trainer's own webhook."""
     route = f"/{verb}-trainer-kubeflow-org-v1alpha1-{resource.kind.lower()}"
     return _Entry(resource.plural, route, resource, _CHANGES, expressions)
 
@@ -85,7 +85,10 @@ _UNLABELLED = (_lacks(names.QUEUE), _lacks(names.FRAMEWORK), _MANAGED, _UNSEEN)
 
 
 def _labelled(kind: WorkloadKind) -> Iterator[_Entry]:
-    """Yield the entries of a kind whose labels are copied to its pods: by its labels, and by those of its namespace."""
+    """Yield the entries for a kind whose labels are copied to its pods.
+
+    By its own labels, and by its namespace's labels.
+    """
     name, route, labelled = _name(kind.resource), "/mutate/workload", conditions.workload_labelled(kind)
     yield _Entry(name, route, kind.resource, conditions=(("asks-for-muster", labelled),))
     silent = (("says-nothing-itself", f"!({labelled})"),)
@@ -147,13 +150,16 @@ _VALIDATING = (
 
 
 def _validating(namespace: str) -> list[_Entry]:
-    """Return the webhooks that check objects, with Muster's own accounts in this namespace."""
+    """Return the webhooks that check objects; Muster's own accounts are in this namespace."""
     entering = conditions.enters_a_queue(namespace)
     return [*_VALIDATING, _Entry("podgroups", "/validate/podgroup", POD_GROUPS, _CHANGES, conditions=entering)]
 
 
 def _mutating(groups: Sequence[ResourceGroup]) -> list[_Entry]:
-    """Return the webhooks that change objects, that by namespace last: it adds the label that the first selects."""
+    """Return the webhooks that change objects.
+
+    The one by namespace comes last, because it adds the label that the first one selects.
+    """
     grouped, namespaced = conditions.of_grouped(groups), conditions.of_namespaced(groups)
     by_group = _Entry("grouped-pods", "/mutate/pod", PODS, object=_UNLABELLED, conditions=grouped)
     by_namespace = _Entry(
@@ -164,7 +170,7 @@ def _mutating(groups: Sequence[ResourceGroup]) -> list[_Entry]:
 
 
 def routes_of(group: str, plural: str) -> list[str]:
-    """Return the routes that see new objects of a kind, each once; those that change them first."""
+    """Return the routes for new objects of a kind, each once; mutating routes come first."""
     entries = [entry for entry in (*_MUTATING, *_validating("")) if "CREATE" in entry.operations]
     matching = [entry.route for entry in entries if (entry.resource.group, entry.resource.plural) == (group, plural)]
     return list(dict.fromkeys(matching))
@@ -179,7 +185,8 @@ def configurations(
 ) -> list[dict[str, Any]]:
     """Return both webhook configurations, for a webhook at `url` or behind `service` (namespace, name).
 
-    `ca_bundle` is the PEM of its authority, `groups` its resource groups; Muster's accounts are in that namespace.
+    `ca_bundle` is the PEM of its authority, and `groups` are its resource groups; Muster's accounts are in that
+    namespace.
     """
     if (url is None) == (service is None):
         raise ValueError("give either url or service (namespace, name)")

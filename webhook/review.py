@@ -1,11 +1,11 @@
-"""The envelope: an AdmissionReview's bytes in, a verdict, bytes out.
+"""The envelope: decoding AdmissionReviews and encoding verdicts.
 
-A body that is not a review is a `BadReviewError`, to which the API server applies the failure policy (Fail). A handler
-that fails is answered with `allowed: false`: the webhook fails closed, and the reason stands in its log, not its
-answer.
+A body that is not a review is a `BadReviewError`, to which the API server applies the failure policy (Fail). If a
+handler fails, the response is `allowed: false`: the webhook fails closed, and the cause is in its log, not in the
+response.
 
-A review has the time that its URL gives it. A later answer is of no use, as the client has its error, and look-ups for
-it would take the time of the next review.
+The URL of a review sets its timeout. A later response is useless, because the client already has an error, and look-ups
+for it would take time from the next review.
 """
 
 import re
@@ -30,21 +30,21 @@ T = TypeVar("T")
 K = TypeVar("K", bound="_HasSpec")
 
 MAX_BODY_BYTES = 5 * 1024 * 1024
-"""The API server takes an object of 3 MiB and stores one of 1.5, and the review of an update has both. Below that the
-largest objects could be neither changed nor deleted."""
+"""The API server accepts objects of 3 MiB and stores 1.5 MiB, and the review of an update contains both versions. With
+a lower limit, the largest objects could be neither changed nor deleted."""
 CONTENT_TYPE = "application/json"
 API_VERSION = "admission.k8s.io/v1"
 DEFAULT_S = 10.0
 LOOKUP_S = 4.0
-"""The most for one look-up: a review may need two."""
+"""Maximum time for one look-up; a review may need two."""
 MARGIN_S = 0.5
-"""Kept back for the answer itself."""
+"""Time reserved for the response itself."""
 _MOST_CHARS = 32_768
-"""Of the errors in an answer."""
+"""Maximum length of the errors in a response."""
 MOST_WARNINGS = 100
-"""Of an answer: more need not be computed."""
+"""Maximum number of errors in a response; more are not computed."""
 _MOST_OF_A_WARNING = 1_000
-"""Characters. The API server passes on 4,096 bytes of them in all."""
+"""Characters. The API server forwards 4,096 bytes of warnings in total."""
 _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0}
 _TIMEOUT = re.compile(r"(?:^|&)timeout=([0-9]+)(ms|s|m)(?:&|$)", re.ASCII)
 _end: ContextVar[float] = ContextVar("end of the review")
@@ -59,15 +59,18 @@ _REVIEW = msgspec.json.Decoder(admission.AdmissionReview)
 
 @dataclass(frozen=True, slots=True)
 class ReviewVerdict:
-    """The decision of a handler: errors refuse, a patch changes, warnings are shown to the user either way."""
+    """The decision of a handler.
+
+    Errors refuse the object, a patch changes it, and warnings are shown to the user in both cases.
+    """
 
     errors: Sequence[FieldError] = ()
     patch: Sequence[Operation] = ()
     warnings: Sequence[str] = ()
     reasons: Sequence[Why] = ()
-    """One for each operation of the patch."""
+    """One reason for each operation of the patch."""
     refusal: HTTPStatus = HTTPStatus.UNPROCESSABLE_ENTITY
-    """The code of a refusal; clients of Kubeflow Trainer expect FORBIDDEN from a webhook."""
+    """The status code of a refusal; clients of Kubeflow Trainer expect FORBIDDEN from a webhook."""
 
     @classmethod
     def of(cls, patch: Patch, warnings: Sequence[str] = ()) -> Self:
@@ -76,7 +79,7 @@ class ReviewVerdict:
 
     @classmethod
     def found(cls, findings: Findings) -> Self:
-        """Refuse the object for these errors, and show these warnings."""
+        """Refuse the object because of these errors, and show these warnings."""
         return cls(errors=findings.errors, warnings=findings.warnings)
 
     @property
@@ -89,7 +92,7 @@ Handler = Callable[[admission.AdmissionRequest], ReviewVerdict]
 
 
 class BadReviewError(Exception):
-    """The body is not an AdmissionReview that can be answered; the message says why."""
+    """The body is not a valid AdmissionReview; the message explains why."""
 
 
 class _HasSpec(Protocol):
@@ -100,7 +103,7 @@ class _HasSpec(Protocol):
 
 
 class MalformedError(Exception):
-    """The object in the review does not have the shape of its kind; the message says where."""
+    """The object in the review is malformed; the message names the field."""
 
 
 def read(body: bytes) -> admission.AdmissionRequest:
@@ -117,9 +120,9 @@ def read(body: bytes) -> admission.AdmissionRequest:
 
 
 def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
-    """Return the handler for a kind whose objects are checked alone, on CREATE and UPDATE.
+    """Return the handler for a kind whose objects are checked individually, on CREATE and UPDATE.
 
-    An update is admitted unchecked if the spec stays, or the object is being deleted.
+    An update is admitted without checks if the spec is unchanged, or if the object is being deleted.
     """
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
@@ -136,8 +139,8 @@ def reviewer_of(kind: type[K], check: Callable[[K], Findings]) -> Handler:
 def decode(raw: msgspec.Raw, kind: type[T]) -> T:
     """Return the object of a review as a `kind`; raises `MalformedError`.
 
-    A field with null counts as absent, as for the API server: it keeps `annotations: null` of a custom object that was
-    applied with an empty map.
+    A field with null counts as missing, as for the API server, which keeps `annotations: null` in a custom object that
+    was applied with an empty map.
     """
     try:
         return decoder(kind).decode(raw)
@@ -153,7 +156,7 @@ def decode(raw: msgspec.Raw, kind: type[T]) -> T:
 
 
 def without_nulls(node: Any) -> Any:
-    """Return a copy of JSON without the members of objects that are null."""
+    """Return a copy of the JSON without null members."""
     if isinstance(node, dict):
         return {key: without_nulls(member) for key, member in node.items() if member is not None}
     return [without_nulls(each) for each in node] if isinstance(node, list) else node
@@ -177,15 +180,15 @@ def answer(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> bytes
 
 
 def failure(request: admission.AdmissionRequest, code: HTTPStatus, message: str) -> bytes:
-    """Return the review that refuses because there is no decision."""
+    """Return a review that refuses the object because there is no decision."""
     status = admission.ReviewStatus(message=message, reason=_REASONS.get(code, "InternalError"), code=code)
     return _encode(admission.AdmissionResponse(uid=request.uid, allowed=False, status=status))
 
 
 def _refusal(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> admission.ReviewStatus:
-    """Return all errors, once as one message and once as causes that clients can show field by field.
+    """Return all errors, both as one message and as causes that clients can show per field.
 
-    Of very many, or very long ones, as much as fits in `_MOST_CHARS`: a text of megabytes is not read.
+    Very many or very long errors are truncated to `_MOST_CHARS`, because users do not read megabytes.
     """
     code = verdict.refusal
     shown, left = _shown(verdict.errors)
@@ -202,7 +205,7 @@ def _refusal(request: admission.AdmissionRequest, verdict: ReviewVerdict) -> adm
 
 
 def _shown(errors: Sequence[FieldError]) -> tuple[list[FieldError], int]:
-    """Return the errors that are shown, and the number of others; a single one that is too long is cut."""
+    """Return the errors to show, and the number of others; a single error that is too long is truncated."""
     shown: list[FieldError] = []
     chars = 0
     for error in errors:
@@ -223,7 +226,7 @@ def _encode(response: admission.AdmissionResponse) -> bytes:
 
 @contextmanager
 def deadline(query: str) -> Iterator[None]:
-    """Set the end of a review while it lasts, from the query of its URL (`timeout=10s`)."""
+    """Set the deadline of the current review, from the query of its URL (`timeout=10s`)."""
     match = _TIMEOUT.search(query)
     given = float(match[1]) * _UNITS_S[match[2]] if match else DEFAULT_S
     token = _end.set(time.monotonic() + min(given, DEFAULT_S))
@@ -234,7 +237,7 @@ def deadline(query: str) -> Iterator[None]:
 
 
 def time_left(longest_s: float = LOOKUP_S) -> float:
-    """Return the timeout of a look-up, at most `longest_s`; raises Unreachable when no time is left for one."""
+    """Return the timeout of a look-up, at most `longest_s`; raises Unreachable if no time is left."""
     end = _end.get(None)
     left = longest_s if end is None else end - time.monotonic() - MARGIN_S
     if left <= 0:

@@ -1,4 +1,4 @@
-"""Senders of reviews: an API server that has shown a certificate, or any client that reaches the port.
+"""Senders of reviews: an API server that has presented a certificate, or any client that reaches the port.
 
 Without certificates a review proves nothing: its `userInfo` may be forged by any pod. Then questions to the API server
 are counted by the address of the sender, and by whom it names: all users have the API server's address. So neither a
@@ -18,7 +18,7 @@ from muster.api.kubernetes.admission import AdmissionRequest, shared_name
 from muster.kube.errors import TooManyRequests
 
 RATE: Final = 200.0
-"""Questions that a sender may ask the API server through Muster, per second: what fills the webhook's threads."""
+"""Requests per second that a sender may cause at the API server; this rate keeps the webhook's threads busy."""
 BURST: Final = 1000.0
 """Questions at once, after a time without any: an API server that sends a hundred Jobs of many templates."""
 RESERVE: Final = 500.0
@@ -94,23 +94,23 @@ def is_known() -> bool:
 
 
 def count_question() -> None:
-    """Count a question to the API server that the review makes; raises TooManyRequests beyond the sender's share."""
+    """Count a request to the API server for this review; raises TooManyRequests if the sender's share is used up."""
     count = _count.get()
     if count:
         count()
 
 
 def listed(queues: Sequence[str]) -> str:
-    """Return the names of queues for a message: only where users of the cluster read it, and no pod beside it."""
+    """Return the names of queues for a message, but only if an API server is known to be the reader."""
     if not queues:
         return "none yet"
     return ", ".join(queues) if is_known() else "see `kubectl get queues`"
 
 
 def is_controller(request: AdmissionRequest, *, owned: bool) -> bool:
-    """Return True if a controller has sent an object for the workload that it names as its owner (`owned`).
+    """Return True if a controller has sent the object on behalf of the workload that it names as its owner (`owned`).
 
-    Controllers of Kubernetes, JobSet and Muster have service accounts of other namespaces; no tenant may act as these.
+    The controllers of Kubernetes, JobSet and Muster use service accounts in other namespaces, which tenants cannot use.
     """
     user = request.user_info.username
     if user == _CONTROLLER_MANAGER:

@@ -1,13 +1,12 @@
-"""Mutations: additions of Muster to objects before they are validated and stored.
+"""Mutations: Muster's additions to objects before they are validated and stored.
 
 A module per kind has the handler: `pod`, `workload` (batch Jobs, Deployments, JobSets, …), `job` (of Volcano), `queues`
 (and PodGroups) and `trainjob`. Start reading at `pod`, the list of its steps, which share a `podreview`. They are
 `optin` (does the pod opt in, and to which queue), `resourcegroup`, then `scheduling` (scheduler, gang, gates, markers,
 shared GPUs) and `shape` (environment of a framework). `reapply` is for Volcano Jobs that are applied again.
 
-Promises to be functions of the object and of what was looked up. Promises to write only what is missing, so that a
-second review changes nothing, and to give a reason for each addition. It does no I/O of its own, and must not import
-webhook.validate.
+Mutations are functions of the object and of look-ups. They write only missing values, so a second review changes
+nothing, and give a reason for each addition. The package does no I/O itself, and must not import webhook.validate.
 """
 
 from webhook.mutate import creator, job, pod, queues, trainjob, workload

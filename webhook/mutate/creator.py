@@ -1,14 +1,14 @@
 """The creator of a workload, written into it by admission: the user of the request that created it.
 
-The value is the API server's own word. A forged review gains nothing: its patch goes to the forger, and no object is
-changed by it. So it is written whether or not API servers show a certificate here.
+The value comes from the API server. A forged review gains nothing, because its patch is returned to the forger and
+changes no object. So the creator is written whether or not API servers present a certificate.
 
-* A new object gets the name of its sender in place of the name in it, without an error. Manifests that were read from
-  a cluster say who created that other object.
-* What a controller makes for a user is left as it is. Such a controller names the owner, and its sender is a service
-  account of another namespace. The creator is that of the owner, which Muster's controller looks up. The policy
-  muster-creators has only controllers say who that is.
-* An update that leaves the value out gets it back, where updates are sent here; the policy refuses another one.
+* A new object gets the name of its sender, which silently replaces any name in it: a manifest that was exported from a
+  cluster contains the creator of the original object.
+* An object that a controller creates for a user is not changed. Such an object names its owner, and its sender is a
+  service account of another namespace. Its creator is the owner's creator, which Muster's controller looks up. The
+  policy muster-creators lets only controllers set it.
+* An update that omits the value gets it back, if updates are sent to the webhook; the policy refuses a different value.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,12 +30,15 @@ _PLACE: Final = ("metadata", "annotations")
 _COPIED: Final = {
     (kind.resource.group, kind.resource.kind): kind.admission.copied for kind in KINDS if kind.admission.copied
 }
-"""Kubernetes copies the annotations there to each Job of a CronJob; Muster reads no CronJobs."""
+"""Kubernetes copies these annotations to each Job of a CronJob; Muster does not read CronJobs."""
 _WHY: Final = Why("who created it", "the user of the request")
 
 
 def signed(handler: Handler) -> Handler:
-    """Return the handler with the creator in its patches; an object that it refuses, or of no shape, is left to it."""
+    """Return the handler, which adds the creator to its patches.
+
+    Objects that it refuses or that are malformed get no creator.
+    """
 
     def with_creator(request: AdmissionRequest) -> ReviewVerdict:
         verdict = handler(request)
@@ -58,7 +61,7 @@ def signed(handler: Handler) -> Handler:
 
 
 def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequence[Operation]) -> Iterator[Operation]:
-    """Yield what is added to a patch, which may have made the map of annotations already."""
+    """Yield the operations to add to a patch, which may have created the map of annotations already."""
     creator = _creator(request, document)
     if creator is None:
         return
@@ -76,7 +79,7 @@ def _added(request: AdmissionRequest, document: Mapping[str, Any], patch: Sequen
 
 
 def _creator(request: AdmissionRequest, document: Mapping[str, Any]) -> str | None:
-    """Return the value that the object should have; None: it is left as it is."""
+    """Return the value that the object should have; None to leave it unchanged."""
     user = request.user_info.username
     if request.operation == "UPDATE":
         before = find(generic(request.old_object), (*_PLACE, names.CREATED_BY))

@@ -1,7 +1,7 @@
-"""Defaults of a Volcano Job that clients of Volcano read: queue, scheduler, minimum and implied plugins.
+"""Defaults of a Volcano Job that Volcano's clients read: queue, scheduler, minimum and implied plugins.
 
-Nothing is filled in within the list of tasks, and no given `maxRetry` is replaced: a client that applies the manifest
-again, or a second one, would find a difference. Readers apply these defaults.
+Nothing is filled in within the list of tasks, and an explicit `maxRetry` is never replaced, because clients that apply
+the manifest again would find a difference. Readers apply these defaults.
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ _LAST_APPLIED = ("metadata", "annotations", names.LAST_APPLIED)
 def reviewer(lookups: Lookups, *, marks: bool = False, groups: Sequence[ResourceGroup] = ()) -> Handler:
     """Return the handler for Volcano Jobs: defaults, `groups`, `marks`, queue of the namespace, scheduler of the pool.
 
-    An UPDATE gets back only what creation had added and `kubectl apply` or `replace` left out. An object without a
-    Job's shape passes unchanged: the API server's schema names every wrong field next.
+    An UPDATE only gets back the values that creation had added and `kubectl apply` or `replace` omitted. A malformed
+    object passes unchanged, because the API server's schema check names every wrong field afterwards.
     """
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
@@ -65,7 +65,7 @@ def _read(document: JSON) -> Job:
 def _completed(
     job: Job, document: JSON, old: JSON | None, namespace: str, groups: Sequence[ResourceGroup], *, marks: bool
 ) -> Patch:
-    """Return everything that is written into a Job; `old` is the Job that an update replaces."""
+    """Return all additions to a Job; `old` is the Job that an update replaces."""
     if old is not None and same(old.get("spec"), document.get("spec")):
         patch = Patch(document)
         keep_record(document, old, patch)
@@ -107,7 +107,7 @@ def _fill_in(job: Job, document: JSON, old: JSON | None, patch: Patch) -> None:
 
 
 def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView, patch: Patch) -> None:
-    """Write the scheduler of the queue's node pool; an update that names none of a pool's gets back the old one."""
+    """Write the scheduler of the queue's node pool; an update that names no pool's scheduler gets back the old one."""
     wanted, was = scheduler_of(job.spec), find(old, ("spec", "schedulerName"))
     if old is None:
         wanted = scheduler_in(wanted, queue, queues)
@@ -120,9 +120,10 @@ def _set_scheduler(job: Job, old: JSON | None, queue: str, queues: QueueTreeView
 
 
 def _leaves_minimum(document: JSON, old: JSON | None, total: int) -> bool:
-    """Return True if the Job's minimum is to be filled in; an update keeps its own, also 0, but for one case.
+    """Return True if the Job's minimum must be filled in.
 
-    A minimum that was the sum over the tasks, and that no client has set, stays that sum when the gang is scaled.
+    An update keeps its own minimum, even 0, with one exception. If the minimum was the sum over the tasks and no client
+    has set it, it follows this sum when the gang is scaled.
     """
     given = find(document, ("spec", "minAvailable"))
     if given is None or given == total:
@@ -134,7 +135,7 @@ def _leaves_minimum(document: JSON, old: JSON | None, total: int) -> bool:
 
 
 def _sets_minimum(document: JSON) -> bool:
-    """Return True if a client has set the minimum, by managedFields or by the manifest of `kubectl apply`."""
+    """Return True if a client has set the minimum, according to managedFields or the manifest of `kubectl apply`."""
     managers = find(document, ("metadata", "managedFields"))
     if isinstance(managers, list) and any(
         find(each, ("fieldsV1", "f:spec", "f:minAvailable")) is not None for each in managers

@@ -1,19 +1,19 @@
-"""Opting in to Muster: the queue of a pod, named by itself, its workload or its namespace; the nearest to the pod wins.
+"""Opting in to Muster: a pod's queue comes from the pod, its workload or its namespace, in this order of precedence.
 
 1. the pod itself, which has the labels of its template;
 2. its workload: labels of a Job, Deployment, … are copied to the template when the workload is created, unless the
-   template is explicit itself;
+   template itself is explicit;
 3. its namespace, for pods that are not placed otherwise: not those that name another scheduler, have a node, or belong
    to a gang or a DaemonSet.
 
 An object is *explicit* if it has the label `muster.dev/queue`, which opts in, or `muster.dev/managed: "false"`, which
-opts out and wins. `muster.dev/managed` with another value in a template takes the place of its workload's.
+opts out and takes precedence. In a template, `muster.dev/managed` with another value overrides the workload's label.
 
-A namespace has a second way, from Volcano: an annotation names the queue of those Volcano Jobs and PodGroups in it that
-are in none or in the default one. Muster manages these kinds anyway, so this is a default and no opt-in.
+Volcano has a second way: an annotation of a namespace names the queue of its Volcano Jobs and PodGroups that have no
+queue or the default queue. Muster manages these kinds anyway, so this is a default, not an opt-in.
 
-A namespace with the label `muster.dev/queue-locked: "true"` holds all that is in it to the queue that it names. Pods,
-workloads and TrainJobs which name another one are set back to it, Jobs and PodGroups are refused.
+The label `muster.dev/queue-locked: "true"` of a namespace enforces its queue for all its objects. In pods, workloads
+and TrainJobs another queue is replaced; Jobs and PodGroups with another queue are refused.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ ANNOTATED = Why("the queue of its namespace", f"annotation {names.VOLCANO_QUEUE}
 
 @dataclass(frozen=True, slots=True)
 class OptIn:
-    """The queue of a pod, and the path of the label that names it; `inherited` if that is its namespace's."""
+    """The queue of a pod, and the path of the label that names it; `inherited` if the label is the namespace's."""
 
     queue: str
     path: str
@@ -44,17 +44,17 @@ class OptIn:
 
 
 def opted_out(labels: Mapping[str, str]) -> bool:
-    """Return True if the object is to be left alone."""
+    """Return True if the object opts out."""
     return labels.get(names.MANAGED) == "false"
 
 
 def is_explicit(labels: Mapping[str, str]) -> bool:
-    """Return True if the object opts in or out itself, so that its owner and namespace do not count."""
+    """Return True if the object itself opts in or out, so its owner and namespace do not count."""
     return names.QUEUE in labels or opted_out(labels)
 
 
 def from_labels(labels: Mapping[str, str]) -> OptIn | None:
-    """Return the queue of a pod or template with these labels; None if it does not opt in itself."""
+    """Return the queue of a pod or template with these labels; None if the object itself does not opt in."""
     if opted_out(labels) or names.QUEUE not in labels:
         return None
     return OptIn(labels[names.QUEUE], f"metadata.labels[{names.QUEUE}]", inherited=False)
@@ -68,14 +68,14 @@ def from_namespace(namespace: str, labels: Mapping[str, str]) -> OptIn | None:
 
 
 def from_lock(namespace: str, own: OptIn | None, namespaces: Namespaces) -> OptIn | None:
-    """Return the queue that the namespace is locked to, if the object names another one; else None."""
+    """Return the locked queue of the namespace if the object names a different one, else None."""
     labels = namespaces.metadata(namespace).labels if own else {}
     locked = locked_to(labels)
     return from_namespace(namespace, labels) if own and locked not in {"", own.queue} else None
 
 
 def set_back(path: str, queue: str, locked: str) -> str:
-    """Return the warning that a queue was set back to that of the namespace."""
+    """Return the warning that the namespace's queue has replaced another one."""
     return f"{path}: is {locked!r} in place of {queue!r}: the namespace is locked to its queue ({names.QUEUE_LOCKED})"
 
 
@@ -91,23 +91,28 @@ def may_inherit(spec: Mapping[str, Any], meta: ObjectMeta) -> bool:
 
 
 def annotated_queue(namespace: str, namespaces: Namespaces) -> str:
-    """Return the queue that the namespace is locked to, else that in Volcano's annotation of it, "" without any.
+    """Return the queue that the namespace is locked to, or else the one in Volcano's annotation.
 
-    APIError if that is not known.
+    "" if there is neither.
+
+    APIError if this is not known.
     """
     metadata = namespaces.metadata(namespace)
     return locked_to(metadata.labels) or metadata.annotations.get(names.VOLCANO_QUEUE, "")
 
 
 def in_default_queue(queue: str | None) -> bool:
-    """Return True if no queue was chosen: the schema writes `default` for none, so the two look the same."""
+    """Return True if no queue was chosen.
+
+    The schema sets `default` if there is none, so the two cannot be distinguished.
+    """
     return (queue or names.DEFAULT_QUEUE) == names.DEFAULT_QUEUE
 
 
 def set_queue(job: Job, old: Mapping[str, Any] | None, namespace: str, namespaces: Namespaces, patch: Patch) -> str:
-    """Write the queue of the namespace into a new Job in the default one, and that of the `old` Job into an update.
+    """Write the namespace's queue into a new Job in the default queue, and the `old` Job's queue into an update.
 
-    Return the queue that the Job has then.
+    Return the resulting queue of the Job.
     """
     if not in_default_queue(job.spec.queue):
         return job.spec.queue

@@ -1,8 +1,8 @@
-"""A pod that is sent to Muster: scheduled by it if it has a queue, shaped if it has a framework, in one patch.
+"""Mutation of pods: Muster schedules a pod if it has a queue, and shapes it if it has a framework, in one patch.
 
-The steps stand in `mutate`, in their order. The resource group comes first, as it may choose the scheduler; then the
-queue, by which Muster's scheduler is set; then gates and markers, which depend on the scheduler. Shaping is independent
-of them: it does not need a queue.
+`mutate` lists the steps in their order. The resource group comes first, because it may choose the scheduler. Then comes
+the queue, which determines Muster's scheduler, and then gates and markers, which depend on the scheduler. Shaping is
+independent of the other steps and does not need a queue.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from webhook.review import Handler, ReviewVerdict, generic
 from webhook.senders import is_controller
 
 _REFUSED_WITH = "evictionResponders"
-"""A field with which the API server refuses members of a group."""
+"""A field that the API server does not allow in members of a group."""
 
 
 def reviewer(
@@ -113,7 +113,7 @@ def _queue_errors(review: PodReview, opt_in: OptIn, lookups: Lookups, *, believe
 
 
 def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
-    """Return the queue that the pod names, else its namespace; None if its resource group has a foreign scheduler."""
+    """Return the queue of the pod, or else of its namespace; None if its resource group has another scheduler."""
     labels = review.meta.labels
     if optin.is_explicit(labels):
         own, locked = optin.from_labels(labels), None
@@ -138,12 +138,12 @@ def _opt_in(review: PodReview, namespaces: Namespaces) -> OptIn | None:
 
 
 def name_native_group(review: PodReview, lookups: Lookups) -> None:
-    """Name the native PodGroup as which the pod's gang is published; none in place of one that is not the pod's gang.
+    """Set the native PodGroup that is published for the pod's gang; remove a group that is not the pod's gang.
 
-    The Job controller gives each Job a group where the gate WorkloadWithJob is on. A kube-scheduler with the gate
-    GenericWorkload queues the pods of a group as one: those that wait for room would hold back those that have places.
-    The field cannot change later, so it is written now; the PodGroup need not exist by then (docs/native-podgroups.md).
-    Pods of Volcano Jobs have it from the controller, which makes them.
+    If the gate WorkloadWithJob is on, the Job controller gives each Job a group. A kube-scheduler with the gate
+    GenericWorkload queues the pods of a group as a unit, so waiting pods would hold back pods that have nodes. The
+    field cannot change later, so it is written now; the PodGroup need not exist by then (docs/native-podgroups.md).
+    Pods of Volcano Jobs get it from the controller, which creates them.
     """
     spec, meta = review.spec, review.meta
     if not is_musters(review.scheduler) or native_gang_of(meta, review.typed_spec.scheduling_group):
@@ -159,7 +159,7 @@ def name_native_group(review: PodReview, lookups: Lookups) -> None:
 
 
 def _published_as(review: PodReview, lookups: Lookups) -> str:
-    """Return the name of the group as which a gang of two or more is published, by the rule that sizes gangs; or ""."""
+    """Return the name of the group that is published for a gang of two or more pods, or ""."""
     meta = review.meta
     if lookups.native_groups is None or review.opt_in is None or meta.controller is None:
         return ""

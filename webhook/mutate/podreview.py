@@ -1,6 +1,6 @@
-"""The state that the steps of a pod's mutation share: the pod, the findings of earlier steps, and the additions.
+"""State that the steps of a pod's mutation share: the pod, the results of earlier steps, and the additions.
 
-Each step of `webhook.mutate.pod` adds to its patch, errors or warnings; the document stays as its user wrote it.
+Each step of `webhook.mutate.pod` adds to the patch, errors or warnings; the document itself is not changed.
 """
 
 from dataclasses import dataclass, field
@@ -23,18 +23,18 @@ JSON = dict[str, Any]
 
 @dataclass(slots=True)
 class PodReview:
-    """One pod under review; `namespace` is the review's, as the pod's own may be empty."""
+    """One pod under review; `namespace` comes from the review, because the pod's own may be empty."""
 
     document: JSON
     namespace: str
     meta: ObjectMeta
     typed_spec: PodSpec
-    """The spec as far as Muster has types for it; `spec` is the same as plain JSON."""
+    """The part of the spec for which Muster has types; `spec` is the same as plain JSON."""
     patch: Patch
     group: ResourceGroup | None = None
     """The resource group that the pod belongs to."""
     opt_in: OptIn | None = None
-    """The queue that the pod, or its namespace for it, opts in to."""
+    """The queue that the pod or its namespace opts in to."""
     pool: str = DEFAULT_POOL
     """The node pool of that queue."""
     errors: list[FieldError] = field(default_factory=list)
@@ -42,7 +42,7 @@ class PodReview:
 
     @classmethod
     def of(cls, document: JSON, meta: ObjectMeta, namespace: str) -> Self:
-        """Read the spec, so that all steps can rely on its shape; ValidationError says where it is malformed."""
+        """Read the spec, so that all steps can rely on its types; ValidationError names the malformed field."""
         return cls(document, namespace, meta, msgspec.convert(document.get("spec") or {}, PodSpec), Patch(document))
 
     @property
@@ -52,14 +52,14 @@ class PodReview:
 
     @property
     def assigned_scheduler(self) -> str:
-        """The scheduler that the resource group gives to all its pods; "" if it leaves that to them."""
+        """The scheduler that the resource group sets for all its pods; "" if it sets none."""
         return self.group.scheduler_name if self.group else ""
 
     @property
     def scheduler(self) -> str:
-        """The scheduler that the pod ends up with: of its group, its own, or Muster's if it opts in and has none.
+        """The resulting scheduler of the pod: its group's, its own, or Muster's if it opts in and has none.
 
-        A pod that opts in gets that of the node pool in place of Muster's of the default one.
+        A pod that opts in gets the node pool's scheduler instead of the default pool's.
         """
         own = self.assigned_scheduler or self.spec.get("schedulerName") or names.CLUSTER_SCHEDULER
         if not self.opt_in:
@@ -70,7 +70,7 @@ class PodReview:
 
     @property
     def verdict(self) -> ReviewVerdict:
-        """The patch with its reasons, or all errors; warnings either way."""
+        """The patch with its reasons, or all errors; with warnings in both cases."""
         if self.errors:
             return ReviewVerdict(errors=self.errors, warnings=self.warnings)
         return ReviewVerdict.of(self.patch, self.warnings)

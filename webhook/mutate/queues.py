@@ -1,4 +1,4 @@
-"""Defaults of a Queue, and of the queue of a PodGroup, written down so that all readers find the same values."""
+"""Defaults of a Queue, and of the queue of a PodGroup, which are stored so that all readers find the same values."""
 
 import msgspec
 
@@ -18,9 +18,10 @@ _DEFAULT = Why("left out", "default")
 
 
 def reviewer(lookups: Lookups) -> Handler:
-    """Return the handler for PodGroups, on CREATE, but for those of Volcano Jobs: their queue, and its node pool.
+    """Return the handler for new PodGroups, except those of Volcano Jobs; it sets the queue and its node pool.
 
-    A namespace that cannot be read changes nothing: a gang in the default queue runs, a refused one waits.
+    If the namespace cannot be read, nothing changes: a gang in the default queue can run, while a refused one would
+    wait.
     """
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
@@ -45,7 +46,7 @@ def reviewer(lookups: Lookups) -> Handler:
 
 
 def review_queue(request: AdmissionRequest) -> ReviewVerdict:
-    """Fill in defaults on CREATE; an object without a Queue's shape is left to the API server's schema."""
+    """Fill in defaults on CREATE; a malformed object is left to the API server's schema."""
     try:
         queue = generic(request.object)
     except MalformedError:

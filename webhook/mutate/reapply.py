@@ -1,12 +1,12 @@
-"""A Volcano Job that `kubectl apply` or `replace` writes again as its user wrote it, without Muster's additions.
+"""Updates of Volcano Jobs by `kubectl apply` or `replace`, which send the user's manifest without Muster's additions.
 
-An update gets back what creation filled in, and nothing new. A Job keeps what it was created with (groups, markers, a
-DNS policy), even if defaults or configuration have changed since.
+An update gets back the values that creation filled in, and no new ones. A Job keeps its original additions (groups,
+markers, DNS policy), even if defaults or configuration have changed since.
 
-* `Reapply` is the patch of an update: it writes only where the old Job has a value too.
-* Templates cannot be distinguished by their members, as groups and markers stand in them beside the user's own. An
-  annotation of the Job holds a digest of each template that creation changed, as it was sent. A template with the same
-  digest is the old one, sent again, and gets the old content back.
+* `Reapply` is the patch of an update: it only writes where the old Job also has a value.
+* In templates, the values of groups and markers are mixed with the user's own. So an annotation of the Job holds a
+  digest of the original of each template that creation changed. A template with the same digest is the original, sent
+  again, and gets the old content back.
 """
 
 import hashlib
@@ -29,9 +29,9 @@ _WHY = Why("so that the manifest can be applied again", "default")
 
 
 class Reapply(Patch):
-    """Operations on a new form of a Job, as far as the `old` one has what they set; its minimum always.
+    """Operations on the new version of a Job, limited to members that the `old` one has; always includes the minimum.
 
-    A template that means the same as the old one is left alone, as creation would add other things to it today.
+    A template that means the same as the old one is not changed, because the additions may be different today.
     """
 
     def __init__(self, document: Mapping[str, Any], old: Mapping[str, Any]) -> None:
@@ -40,12 +40,12 @@ class Reapply(Patch):
         self._unchanged: dict[int, bool] = {}
 
     def set(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
-        """Set a member if creation would have filled it in too."""
+        """Set a member if creation also filled it in."""
         if self._fills_in(path):
             super().set(*path, value=value, why=why)
 
     def append(self, *path: Part, value: Any, why: Why = UNSAID) -> None:
-        """Add an element if creation would have filled in the list too."""
+        """Add an element if creation also filled in the list."""
         if self._fills_in(path):
             super().append(*path, value=value, why=why)
 
@@ -63,7 +63,7 @@ class Reapply(Patch):
 
 
 def remember(job: Job, document: Mapping[str, Any], patch: Patch) -> None:
-    """Record the templates of a new Job that the patch changes; a record of an earlier review is kept."""
+    """Record the templates of a new Job that the patch changes; keep the record of an earlier review."""
     known = recorded(document)
     paths = (operation["path"].split("/") for operation in patch.operations)
     written = {path[3] for path in paths if path[1:3] == ["spec", "tasks"] and path[4:5] == ["template"]}
@@ -74,14 +74,14 @@ def remember(job: Job, document: Mapping[str, Any], patch: Patch) -> None:
 
 
 def keep_record(document: Mapping[str, Any], old: Mapping[str, Any], patch: Patch) -> None:
-    """Give the record back to an update without it."""
+    """Restore the record in an update that lacks it."""
     known = find(old, _RECORD)
     if known is not None and find(document, _RECORD) is None:
         patch.set(*_RECORD, value=known, why=_WHY)
 
 
 def restore(job: Job, old: Mapping[str, Any], patch: Patch) -> None:
-    """Give their old content back to templates that are sent as they were sent at creation."""
+    """Restore the old content of templates that are sent unchanged since creation."""
     record = recorded(old)
     for index, task in enumerate(job.spec.tasks):
         known = record.get(task.name)
@@ -99,6 +99,6 @@ def recorded(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _digest(template: Mapping[str, Any]) -> str:
-    """Return a digest that is the same for templates that mean the same."""
+    """Return a digest that is equal for equivalent templates."""
     text = msgspec.json.encode(canonical(template), order="deterministic")
     return hashlib.sha256(text).hexdigest()[:_DIGITS]

@@ -1,7 +1,7 @@
-"""Resource groups: their pods get the node labels, tolerations, affinity and scheduler of their group.
+"""Resource groups: pods get the node labels, tolerations, affinity and scheduler of their group.
 
-The pods of a Volcano Job have the group from their template. It is written there when the Job is created, so that the
-gang is planned with it, and later pods of the Job are like the first.
+The pods of a Volcano Job get the group from their template. It is written there when the Job is created, so the gang is
+planned with it, and later pods of the Job are like the first ones.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,17 +21,17 @@ Groups = Sequence[ResourceGroup]
 
 
 def group_of(groups: Groups, namespace: str, annotations: Mapping[str, str]) -> ResourceGroup | None:
-    """Return the group of pods with these annotations in that namespace: the first that takes them."""
+    """Return the group of pods with these annotations in this namespace: the first one that matches."""
     return next((group for group in groups if group.takes(namespace, annotations)), None)
 
 
 def group_of_pod(groups: Groups, namespace: str, meta: ObjectMeta) -> ResourceGroup | None:
-    """Return the group of a pod; None for pods of a Volcano Job, whose template has it already."""
+    """Return the group of a pod; None for pods of a Volcano Job, whose template already has the settings."""
     return None if is_job(meta.controller) else group_of(groups, namespace, meta.annotations)
 
 
 def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: Part) -> None:
-    """Add the settings of the group to a pod spec, which stands at `place`."""
+    """Add the settings of the group to the pod spec at the path `place`."""
     selector = spec.get("nodeSelector") or {}
     for key, value in group.labels.items():
         if selector.get(key) != value:
@@ -50,13 +50,13 @@ def assign(spec: Mapping[str, Any], group: ResourceGroup, patch: Patch, *place: 
 
 
 def group_of_template(template: Mapping[str, Any], groups: Groups, namespace: str) -> ResourceGroup | None:
-    """Return the group of a task's pods, by the namespace or the annotations of their template."""
+    """Return the group of a task's pods, according to the namespace or the annotations of their template."""
     meta = msgspec.convert(_without_nulls(template.get("metadata")), TemplateMeta)
     return None if opted_out(meta.labels) else group_of(groups, namespace, meta.annotations)
 
 
 def assign_groups(job: Job, groups: Groups, namespace: str, patch: Patch, old: Mapping[str, Any] | None) -> None:
-    """Write the groups into the templates of a new Job, or of tasks that creation has changed in the `old` one."""
+    """Write the groups into the templates of a new Job, or of the tasks that creation has changed in the `old` Job."""
     known = None if old is None else recorded(old)
     for index, task in enumerate(job.spec.tasks):
         if known is not None and task.name not in known:

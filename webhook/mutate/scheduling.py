@@ -1,14 +1,15 @@
-"""Scheduling of a pod: its scheduler, its gang, its gates, and the markers by which a shared scheduler knows it.
+"""Scheduling of a pod: its scheduler, its gang, its gates, and the markers by which a shared scheduler recognises it.
 
-A pod with a queue gets Muster's scheduler, and a gate if it belongs to a gang. A pod may also request a gate itself, by
-Volcano's annotation. Muster lifts the gates when it pins the pod.
+A pod with a queue gets Muster's scheduler, and a gate if it belongs to a gang. A pod may also request a gate through
+Volcano's annotation. Muster removes the gates when it pins the pod.
 
-*Markers* are resources: a scheduler that is shared with the cluster asks Muster only about pods that request them. Only
-a container's resources can carry them, so one container gets a limit of 1 for each, of which the API server makes a
-request. kube-scheduler is configured to ignore them when it counts free resources.
+*Markers* are resources: a shared scheduler only asks Muster about pods that request them. They must be on a container,
+so one container gets a limit of 1 for each, which the API server also sets as a request. kube-scheduler is configured
+to ignore them when it counts free resources.
 
-A pod that shares GPUs learns which from variables that refer to annotations, which Muster writes with the binding: that
-is before kubelet starts a container. Volcano's resource of GPU memory needs none: its device plugin sets them.
+A pod that shares GPUs gets their numbers through variables that refer to annotations, which Muster writes with the
+binding, before the kubelet starts a container. Volcano's GPU memory resource needs no such variables, because its
+device plugin sets them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ GPU_VARIABLES = {"NVIDIA_VISIBLE_DEVICES": names.GPU_DEVICES_CHOSEN, "GPU_PORTIO
 
 
 def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
-    """Add queue, scheduler, gang and gate; a foreign scheduler stays, and few plain pods have a gang."""
+    """Add queue, scheduler, gang and gate; another scheduler is kept, and most plain pods have no gang."""
     scheduler, meta, patch = review.scheduler, review.meta, review.patch
     source = opt_in.path if opt_in.inherited else f"label {names.QUEUE}"
     if not is_musters(scheduler):
@@ -51,14 +52,14 @@ def set_scheduler(review: PodReview, opt_in: OptIn) -> None:
 
 
 def hold_member(review: PodReview) -> None:
-    """Add the gate to a pod of a native PodGroup that names Muster's scheduler, and no queue itself."""
+    """Add the gate to a pod of a native PodGroup that names Muster's scheduler but no queue."""
     gang = native_gang_of(review.meta, review.typed_spec.scheduling_group)
     if is_musters(review.scheduler) and gang and named_gang(review.meta) is None:
         _add_gate(review, names.GATE, Why("it waits until its gang has places", "spec.schedulingGroup"))
 
 
 def add_requested_gate(review: PodReview) -> None:
-    """Add the gate that the pod requests by its annotation; warn if its scheduler is none of Muster's."""
+    """Add the gate that the pod requests by its annotation; warn if its scheduler is not Muster's."""
     gate = names.QUEUE_ALLOCATION_GATE
     if review.meta.annotations.get(gate) != "true":
         return
@@ -72,7 +73,7 @@ def add_requested_gate(review: PodReview) -> None:
 
 
 def mark(spec: Mapping[str, Any], patch: Patch, *place: Part) -> None:
-    """Add the missing markers to a container that has limits, if any has: elsewhere "no limits" would end."""
+    """Add the missing markers, preferably to a container that already has limits; others should stay unlimited."""
     containers: Sequence[Mapping[str, Any]] = spec.get("containers") or []
     limits = [(container.get("resources") or {}).get("limits") or {} for container in containers]
     index = next((index for index, each in enumerate(limits) if each), 0)
@@ -89,7 +90,7 @@ def _add_gate(review: PodReview, gate: str, why: Why) -> None:
 
 
 def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
-    """Warn that a field has no effect, with advice unless the resource group is the reason."""
+    """Warn that a field has no effect; give advice unless the resource group is the reason."""
     why = f"{review.scheduler!r} is not a scheduler of Muster's; {advice}"
     if review.group and review.assigned_scheduler:
         why = f"the resource group {review.group.name!r} gives the pod to {review.scheduler!r}"
@@ -97,7 +98,7 @@ def _warn_no_effect(review: PodReview, what: str, advice: str) -> None:
 
 
 def share_gpus(review: PodReview) -> None:
-    """Add the variables to the container that uses the GPUs: the one that an annotation names, else the first."""
+    """Add the variables to the container that uses the GPUs: the one named by an annotation, or else the first one."""
     annotations = review.meta.annotations
     asked = next((key for key in (names.GPU_FRACTION, names.GPU_MEMORY_ASKED) if key in annotations), "")
     if not asked or not is_musters(review.scheduler):

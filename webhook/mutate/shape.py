@@ -1,7 +1,8 @@
-"""Shaping: the plan of a pod's workload, written into the pod.
+"""Shaping: writing the plan of a pod's workload into the pod.
 
-`muster.runtime` computes the plan from the owner and the pod's resources, by the formulas that validated the workload
-and size its gang. Members that the pod has already stay; one that contradicts the plan is an error and not overwritten.
+`muster.runtime` computes the plan from the owner and the pod's resources, with the same formulas that validate the
+workload and size its gang. Existing members of the pod are kept; one that contradicts the plan is an error and is not
+overwritten.
 """
 
 from typing import Any
@@ -35,7 +36,7 @@ class _DNSConfig(Wire):
 
 
 def shape(review: PodReview, owners: Owners, framework: Framework, claims: Claims = no_claims) -> None:
-    """Add everything that the pod's framework needs, or the errors that say why that is impossible."""
+    """Add everything that the pod's framework needs, or errors that explain why this is impossible."""
     errors = unknown_framework(FRAMEWORK_PATH, review.meta.labels[names.FRAMEWORK], framework)
     try:
         adapter = _adapter(review, owners)
@@ -49,7 +50,7 @@ def shape(review: PodReview, owners: Owners, framework: Framework, claims: Claim
 
 
 def _write_rank(adapter: Adapter, review: PodReview) -> None:
-    """Note the rank for the planner if the pod has no index, or one that counts only in a part of the gang."""
+    """Record the rank for the planner if the pod has no index, or if its index only covers a part of the gang."""
     rank, slot = own_rank(adapter.rank(review.meta), review.meta), slot_of(review.meta)
     if rank is None or review.meta.controller is None or not review.opt_in:
         return
@@ -68,7 +69,10 @@ def _adapter(review: PodReview, owners: Owners) -> Adapter:
 
 
 def _owner_errors(adapter: Adapter) -> list[FieldError]:
-    """Return the reasons why the owner's pods cannot form a group; only a bare pod's paths are in the pod itself."""
+    """Return the errors why the owner's pods cannot form a group.
+
+    Only for bare pods do paths refer to the pod itself.
+    """
     errors = adapter.errors()
     if adapter.owner.kind == "Pod":
         return errors
@@ -122,7 +126,7 @@ def _write_pod(pod_set: PodSetPlan, framework: str, review: PodReview) -> None:
 
 
 def _write_inits(pod_set: PodSetPlan, review: PodReview) -> None:
-    """Add init containers behind the pod's own, which they may depend on."""
+    """Add init containers after the pod's own ones, because they may depend on them."""
     there = {each.get("name") for each in review.spec.get("initContainers") or []}
     containers = {each.get("name"): each for each in review.spec.get("containers") or []}
     for init in pod_set.inits:
@@ -138,7 +142,7 @@ def _write_inits(pod_set: PodSetPlan, review: PodReview) -> None:
 def _write_env(
     wanted: ContainerPlan, container: JSON, place: tuple[str, int], framework: str, review: PodReview
 ) -> None:
-    """Add variables; one that the user has set must have the same value at each of its places."""
+    """Add variables; a variable that the user has set must have the same value everywhere."""
     places: dict[str, list[int]] = {}
     given: list[dict[str, Any]] = container.get("env") or []
     for index, other in enumerate(given):

@@ -1,4 +1,4 @@
-"""Additions to a TrainJob: timestamps of its runtime patches, the queue of its namespace, its runtime's version."""
+"""Additions to a TrainJob: timestamps of runtime patches, the namespace's queue, and the version of its runtime."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -20,7 +20,7 @@ _PATCHES = "runtimePatches"
 
 
 def reviewer(namespaces: Namespaces, runtimes: TrainingRuntimes, wall_s: Callable[[], float]) -> Handler:
-    """Return the handler for TrainJobs, on CREATE and UPDATE; an object of another shape is left to the schema."""
+    """Return the handler for TrainJobs, on CREATE and UPDATE; a malformed object is left to the schema."""
 
     def review(request: AdmissionRequest) -> ReviewVerdict:
         try:
@@ -42,7 +42,7 @@ def reviewer(namespaces: Namespaces, runtimes: TrainingRuntimes, wall_s: Callabl
 
 
 def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
-    """Set `time` of new patches that have none and of changed ones to now, and that of unchanged ones back."""
+    """Set `time` to now in changed patches and in new patches without a time; restore it in unchanged patches."""
     before = {_manager(entry): entry for entry in _patches(old)}
     for index, entry in enumerate(_patches(job)):
         known = before.get(_manager(entry))
@@ -56,7 +56,7 @@ def stamp(job: JSON, old: JSON, now: str, patch: Patch) -> None:
 
 
 def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Patch) -> list[str]:
-    """Set the queue of the namespace in a TrainJob that names none, or may not choose one; return warnings."""
+    """Set the namespace's queue in a TrainJob that names none, or may not choose one; return warnings."""
     own = optin.from_labels(meta.labels)
     if own:
         opt_in = optin.from_lock(namespace, own, namespaces)
@@ -71,7 +71,10 @@ def _inherit(meta: ObjectMeta, namespace: str, namespaces: Namespaces, patch: Pa
 
 
 def _note_version(job: JSON, namespace: str, runtimes: TrainingRuntimes, patch: Patch) -> None:
-    """Note the version of the runtime that a new TrainJob is checked against; validation reports a missing one."""
+    """Record the version of the runtime that a new TrainJob is checked against.
+
+    Validation reports a missing runtime.
+    """
     reference = msgspec.convert(msgspec.convert(job.get("spec") or {}, JSON).get("runtimeRef") or {}, RuntimeRef)
     try:
         runtime = runtimes.find(reference, namespace)
@@ -84,7 +87,7 @@ def _note_version(job: JSON, namespace: str, runtimes: TrainingRuntimes, patch: 
 
 
 def _keep_version(meta: ObjectMeta, old: ObjectMeta, patch: Patch) -> None:
-    """Give the noted version back to an update that lacks or changes it."""
+    """Restore the recorded version in an update that omits or changes it."""
     before = old.annotations.get(names.RUNTIME_VERSION)
     if before and meta.annotations.get(names.RUNTIME_VERSION) != before and not meta.deletion_timestamp:
         why = Why("what it was created with", "Muster")

@@ -1,4 +1,7 @@
-"""A workload that opts in to Muster, or whose namespace does: its labels go to its pods, where Muster sees them."""
+"""Workloads that opt in to Muster themselves or through their namespace.
+
+Their labels are copied to the pod templates.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -49,7 +52,7 @@ def reviewer(namespaces: Namespaces) -> Handler:
 
 
 def _set_back(workload: JSON, kind: WorkloadKind, locked: str, patch: Patch) -> list[str]:
-    """Set labels of workload and templates that name another queue back to the locked one, if any; return warnings."""
+    """If the namespace is locked, replace other queues in the labels of workload and templates; return warnings."""
     warnings = []
     for place, node in ((), workload), *pod_templates(workload, kind.templates):
         labels, path = _labels(node), (*place, "metadata", "labels")
@@ -61,7 +64,7 @@ def _set_back(workload: JSON, kind: WorkloadKind, locked: str, patch: Patch) -> 
 
 
 def _label(workload: JSON, kind: WorkloadKind, inherited: Mapping[str, str], locked: str, patch: Patch) -> None:
-    """Copy the workload's labels to its templates, or else the queue in the namespace's labels (`inherited`)."""
+    """Copy the workload's labels to its templates, or else the queue from the namespace's labels (`inherited`)."""
     labels = _labels(workload)
     own = {key: labels[key] for key in (names.QUEUE, names.MANAGED) if key in labels}
     if locked and names.QUEUE in own:
@@ -81,13 +84,13 @@ def _label(workload: JSON, kind: WorkloadKind, inherited: Mapping[str, str], loc
 
 
 def _has_own_label(workload: JSON, kind: WorkloadKind) -> bool:
-    """Return True if the workload is sent for a label of its own, and not only for its namespace."""
+    """Return True if the workload is sent because of its own label, not only because of its namespace."""
     nodes = [workload, *(template for _, template in pod_templates(workload, kind.templates))]
     return any(key in _labels(node) for node in nodes for key in (names.QUEUE, names.FRAMEWORK, names.MANAGED))
 
 
 def _opting_in(workload: JSON, kind: WorkloadKind, patch: Patch) -> Iterator[Place]:
-    """Yield the places of templates whose pods will be Muster's."""
+    """Yield the paths of templates whose pods Muster will schedule."""
     set_now = {operation["path"] for operation in patch.operations}
     for place, template in pod_templates(workload, kind.templates):
         labels = _labels(template)

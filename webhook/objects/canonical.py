@@ -1,7 +1,7 @@
-"""The canonical form of a Volcano Job's spec, in which two specs can be compared by what they mean.
+"""The canonical form of a Volcano Job's spec, in which two specs can be compared by meaning.
 
-A client with types (Go, Java) that reads a Job and writes it back writes other JSON. It leaves out false, "" and 0,
-adds empty structures, and has its own way to write amounts and durations. None of that is a change.
+A typed client (Go, Java) that reads a Job and writes it back produces different JSON. It omits false, "" and 0, adds
+empty structures, and formats amounts and durations differently. None of this counts as a change.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ PLUGINS = "plugins"
 TEXTS = frozenset(
     {"labels", "annotations", "nodeSelector", "matchLabels", "options", "volumeAttributes", "userAnnotations"}
 )
-"""Maps with keys and values of the user."""
+"""Maps with user-defined keys and values."""
 AMOUNTS = frozenset({"limits", "requests", "overhead", "capacity"})
 """Maps from resources to quantities."""
 
@@ -22,7 +22,7 @@ _DIVISOR = "divisor"
 _QUANTITIES = frozenset({"sizeLimit", _DIVISOR})
 _DURATIONS = frozenset({"timeout", "runningEstimate"})
 _MEAN_NOTHING_EMPTY = TEXTS | AMOUNTS | {PLUGINS, "resources", "metadata", "spec", "template"}
-"""Elsewhere `{}` says something: `emptyDir: {}` is a volume, `namespaceSelector: {}` means all namespaces."""
+"""Elsewhere `{}` has a meaning: `emptyDir: {}` is a volume, and `namespaceSelector: {}` means all namespaces."""
 _MEAN_SOMETHING_ZERO = frozenset(
     {
         # Left out, they are true, or as the pod says:
@@ -37,7 +37,8 @@ _MEAN_SOMETHING_ZERO = frozenset(
         "storageClassName", "volumeAttributesClassName", "hostnameOverride",
     }
 )  # fmt: skip
-"""Members for which false, 0 and "" differ from a missing value: pointers in Go, which clients write as they are."""
+"""Members for which false, 0 and "" differ from a missing value; they are pointers in Go, which clients always
+write."""
 _FILLED_IN: Mapping[str, Mapping[str, str]] = {
     "ports": {"protocol": "TCP"},
     "networkTopology": {"mode": "hard"},
@@ -46,7 +47,7 @@ _FILLED_IN: Mapping[str, Mapping[str, str]] = {
     "rbd": {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"},
     "scaleIO": {"fsType": "xfs", "storageMode": "ThinProvisioned"},
 }
-"""Defaults of maps, or of a list's elements, by name: Jobs that are stored by older versions have them."""
+"""Defaults of maps, or of a list's elements, by name; Jobs that older versions have stored contain them."""
 
 
 def canonical(spec: Any) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def canonical(spec: Any) -> dict[str, Any]:
 
 
 def same(old: Any, new: Any) -> bool:
-    """Return True if two specs of Jobs, or two parts of them, mean the same."""
+    """Return True if two specs of Jobs, or two parts of specs, mean the same."""
     return bool(old == new or canonical(old) == canonical(new))
 
 
@@ -96,7 +97,10 @@ def _is_empty(name: str, value: Any) -> bool:
 
 
 def _amount(quantity: Any) -> Any:
-    """Return a quantity in whole units and thousandths, as large ones have none; unreadable ones as they are."""
+    """Return a quantity in whole units and thousandths (large ones have no thousandths).
+
+    Return unreadable ones unchanged.
+    """
     try:
         return parse(quantity), parse(quantity, milli=True)
     except ValueError:

@@ -1,7 +1,7 @@
-"""The API server's rules for labels, selectors, tolerations and affinities of pods, as far as their authors break them.
+"""The API server's rules for labels, selectors, tolerations and affinities of pods, limited to common mistakes.
 
-The values of a resource group go into every pod of it, so mistakes are reported when the group is read. They
-are in names and operators, and in fields that go together. The API server has the last word.
+The values of a resource group are copied to all its pods, so errors are reported when the group is read. Names,
+operators and combinations of fields are checked. The API server has the final say.
 """
 
 import re

@@ -1,4 +1,6 @@
-"""Labels and annotations of other schedulers: which Muster reads, and what has the effect of those that it does not.
+"""Labels and annotations of other schedulers.
+
+Those that Muster reads, and replacements for those that it does not read.
 
 One table for warnings at admission and for docs/admission.md.
 """
@@ -13,13 +15,13 @@ from muster.workloads.table import plain_group
 
 
 class ForeignKey(NamedTuple):
-    """A label or annotation, or several by a `*`. Of two entries for a key the first counts."""
+    """A label or annotation, or several with `*`. If two entries match a key, the first one counts."""
 
     key: str
     read: str = ""
-    """What Muster does with it; empty: nothing."""
+    """Effect of the key in Muster; empty if none."""
     instead: str = ""
-    """What has its effect in Muster."""
+    """The replacement with the same effect in Muster."""
 
 
 _TOPOLOGY: Final = "the level of a topology"
@@ -73,7 +75,8 @@ def rows() -> Iterator[tuple[str, str, str]]:
 def without_effect(metadata: Mapping[str, Any], path: str, above: Mapping[str, Any]) -> Iterator[str]:
     """Yield a warning for each key of another scheduler that has no effect in this metadata.
 
-    `above` are the labels of the workload around a template: a workload with a queue of Kueue's is Kueue's, too.
+    `above` are the labels of the workload that contains the template: a workload with a Kueue queue also belongs to
+    Kueue.
     """
     kueues = names.KUEUE_QUEUE in above or names.KUEUE_QUEUE in _texts(metadata, "labels")
     for place in ("labels", "annotations"):
@@ -86,7 +89,7 @@ def without_effect(metadata: Mapping[str, Any], path: str, above: Mapping[str, A
 
 
 def _is_plain(metadata: Mapping[str, Any], path: str) -> bool:
-    """Return True for a pod in a group of plain pods; the metadata of a template has another path."""
+    """Return True for a pod in a group of plain pods; metadata of a template has a different path."""
     labels, annotations = _texts(metadata, "labels"), _texts(metadata, "annotations")
     return path == "metadata" and bool(plain_group(ObjectMeta(labels=labels, annotations=annotations)))
 

@@ -1,7 +1,9 @@
-"""Names in objects: their syntax, the queue or framework that they name, and keys under `muster.dev/` without effect.
+"""Names in objects.
 
-The syntax is the API server's, for names that it would check too late: parts of other names (a pod's contains its
-Job's), and names in a configuration of Muster.
+Their syntax, the queue or framework that they refer to, and keys under `muster.dev/` without effect.
+
+The syntax is the API server's, for names that it would check too late: names that become part of other names (a Job's
+name is part of its pods' names), and names in Muster's configuration.
 """
 
 import re
@@ -55,7 +57,7 @@ _KNOWN: Mapping[str, frozenset[str]] = {"labels": LABELS, "annotations": _OF_USE
 
 
 def is_label(name: str) -> bool:
-    """Return True for a DNS label (RFC 1123), as names of hosts and so of pods are."""
+    """Return True for a DNS label (RFC 1123), the syntax of host names and so of pod names."""
     return len(name) <= MAX_LABEL and _LABEL.fullmatch(name) is not None
 
 
@@ -67,12 +69,12 @@ def too_long_label(path: str, name: str) -> Iterator[FieldError]:
 
 
 def is_subdomain(name: str) -> bool:
-    """Return True for DNS labels with dots between them (RFC 1123), as names of most objects are."""
+    """Return True for DNS labels separated by dots (RFC 1123), the syntax of most object names."""
     return len(name) <= _MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(name) is not None
 
 
 def unknown_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldError]:
-    """Refuse a queue that does not exist; all that is asked for pods whose workload was admitted already."""
+    """Refuse a queue that does not exist; this is the only check for pods whose workload was already admitted."""
     if name and queues.get(name):
         return []
     message = f"unable to find job queue: {name!r}; usable queues are: {_usable(queues)}"
@@ -82,7 +84,7 @@ def unknown_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldEr
 def unusable_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldError]:
     """Refuse a queue that new workloads may not enter.
 
-    It must exist, be for their namespace, be open, be a leaf, and not be the root.
+    It must exist, be usable by their namespace, be open, be a leaf, and not be the root.
     """
     queue = queues.get(name) if name else None
     if queue is None:
@@ -105,7 +107,7 @@ def unusable_queue(path: str, name: str, queues: NamespaceQueues) -> list[FieldE
 
 
 def unknown_framework(path: str, name: str, framework: Framework) -> list[FieldError]:
-    """Refuse a framework of which no plugin has the name."""
+    """Refuse a framework that no plugin implements."""
     if name in framework.frameworks:
         return []
     return [FieldError(path, f"must be one of: {', '.join(framework.frameworks)}", name, "NotSupported")]
@@ -116,9 +118,10 @@ def _usable(queues: NamespaceQueues) -> str:
 
 
 def unknown_keys(metadata: Any, path: str = "metadata", above: Mapping[str, Any] | None = None) -> list[str]:
-    """Return a warning for each key of Muster's or of another scheduler that has no effect in this metadata.
+    """Return a warning for each key of Muster or another scheduler that has no effect in this metadata.
 
-    Also for keys of a domain like Muster's. `above` are the labels of the workload around a template.
+    This includes keys of a domain similar to Muster's. `above` are the labels of the workload that contains the
+    template.
     """
     if not isinstance(metadata, Mapping):
         return []
@@ -139,7 +142,7 @@ def _unknown(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
-    """Yield warnings of values without effect; they do no harm, so that the object need not be refused."""
+    """Yield warnings about values without effect; they are harmless, so the object is not refused."""
     annotations = metadata.get("annotations")
     if not isinstance(annotations, Mapping):
         return
@@ -154,7 +157,7 @@ def _unread(metadata: Mapping[str, Any], path: str) -> Iterator[str]:
 
 
 def meant_labels(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield each label that Muster does not read although it looks like one of its own, with that one."""
+    """Yield each unknown label that resembles one of Muster's, together with the resembled label."""
     for key in labels:
         if (key.startswith(_PREFIX) and key not in LABELS | WRITTEN) or _is_near(key):
             meant = _meant(f"{_PREFIX}{key.partition('/')[2]}", "").partition(" ")[2]
@@ -163,13 +166,13 @@ def meant_labels(labels: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 
 
 def _is_near(key: str) -> bool:
-    """Return True for a key under a domain that may be taken for Muster's, as `muster.io/queue` is."""
+    """Return True for a key under a domain that resembles Muster's, such as `muster.io/queue`."""
     domain, slash, _ = key.partition("/")
     return bool(slash) and domain != names.DOMAIN and f"{domain}.".startswith("muster.")
 
 
 def _meant(key: str, place: str = "") -> str:
-    """Return kind and name of the key that was meant, of those which have no effect in `place`; "" if none is close."""
+    """Return kind and name of the key that was probably meant; "" if none is similar."""
     for other, known in _KNOWN.items():
         if other != place and key in known:
             return f"{other[:-1]} {key}"

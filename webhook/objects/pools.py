@@ -1,10 +1,10 @@
-"""The node pool of what enters a queue: its scheduler and its label are those of the pool of the queue.
+"""The node pool of objects that enter a queue: their scheduler and label must be those of the queue's pool.
 
-A pod that names no scheduler, `muster` or `volcano`, gets the scheduler of the pool. A scheduler or label of another
-pool than the queue's is refused: a gang has the nodes of one pool, which the queue names.
+A pod that names no scheduler, `muster` or `volcano`, gets the scheduler of the pool. A scheduler or label of a pool
+other than the queue's is refused, because a gang uses the nodes of one pool, which the queue determines.
 
-The planner of a pool writes the most that one of its nodes has at the root queue. Pods that ask for more are admitted
-with a warning: nodes may be added, and the numbers are some seconds old.
+The planner of a pool writes the amounts of its largest node to the root queue. Pods that request more are admitted with
+a warning, because nodes may be added and the amounts are a few seconds old.
 """
 
 from collections.abc import Iterator
@@ -25,12 +25,12 @@ from webhook.review import MOST_WARNINGS
 
 
 def scheduler_in(scheduler: str, queue: str, queues: QueueTreeView) -> str:
-    """Return the scheduler of pods of the queue that name this one; APIError if the queue is not known."""
+    """Return the scheduler for pods of the queue that name this scheduler; APIError if the queue is not known."""
     return in_pool(scheduler, pool_of_queue(queue, queues.get)) if scheduler in names.SCHEDULERS else scheduler
 
 
 def wrong_scheduler(path: str, scheduler: str, queue: str, queues: QueueTreeView) -> list[FieldError]:
-    """Refuse a scheduler of another pool than that of the queue; one that is not Muster's is not checked."""
+    """Refuse a scheduler of a pool other than the queue's; schedulers that are not Muster's are not checked."""
     if not is_musters(scheduler) or scheduler in names.SCHEDULERS:
         return []  # a name of the default pool is replaced
     pool = pool_of_queue(queue, queues.get)
@@ -44,7 +44,7 @@ def wrong_scheduler(path: str, scheduler: str, queue: str, queues: QueueTreeView
 
 
 def wrong_label(pool: str, queue: str, queues: QueueTreeView) -> list[FieldError]:
-    """Refuse a PodGroup whose label names another pool than that of its queue."""
+    """Refuse a PodGroup whose label names a pool other than its queue's."""
     of_queue = pool_of_queue(queue, queues.get)
     if pool == of_queue:
         return []
@@ -56,11 +56,11 @@ def wrong_label(pool: str, queue: str, queues: QueueTreeView) -> list[FieldError
 
 
 _CLAIMED = "deviceclass.resource.kubernetes.io/"
-"""Beginning of names that stand for devices of a class, which no node lists."""
+"""Prefix of resource names for devices of a class, which nodes do not list."""
 
 
 def beyond_every_node(path: str, spec: PodSpec, queue: str, queues: QueueTreeView) -> list[str]:
-    """Return a warning for each resource of which a pod in this queue asks for more than any node of its pool has."""
+    """Return a warning for each resource of which a pod requests more than any node of the queue's pool has."""
     with suppress(APIError, ValueError):  # a warning is not worth a refusal; wrong quantities the API server refuses
         named = pool_of_queue(queue, queues.get) != DEFAULT_POOL
         root = root_of(queue, queues.get) if named else queues.get(names.ROOT_QUEUE)

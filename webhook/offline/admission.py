@@ -1,6 +1,6 @@
-"""Admission of objects one by one through the webhook's own routes, in this process, with those that follow.
+"""Admission of objects, one by one, through the webhook's own routes in this process, including derived objects.
 
-A workload is followed by its first pod of each shape, as Muster shapes pods; a TrainJob by its compiled objects.
+After a workload comes its first pod of each shape, as shaped by Muster; after a TrainJob come its compiled objects.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,7 +35,10 @@ Path = tuple[str | int, ...]
 
 @dataclass(slots=True)
 class Admitted:
-    """One object before and after admission, refused if it has errors; `about` describes one that is in no file."""
+    """One object before and after admission; it is refused if it has errors.
+
+    `about` describes an object that is not in a file.
+    """
 
     before: JSON
     after: JSON
@@ -47,16 +50,18 @@ class Admitted:
 
     @property
     def title(self) -> str:
-        """Kind and name, with which messages about the object begin."""
+        """Kind and name, the prefix of messages about the object."""
         metadata = self.before.get("metadata") or {}
         return f"{self.before.get('kind', 'object')} {metadata.get('name') or metadata.get('generateName', '')}"
 
 
 class OfflineAdmission:
-    """Admission of new objects by a webhook with these groups; others are found in `documents`, then `cluster`.
+    """Admission of new objects by a webhook with these resource groups.
 
-    `native`: as where gangs are published as Kubernetes' own PodGroups, which follow their workload. `user` creates
-    the objects; "": unknown.
+    Other objects are looked up in `documents`, then in `cluster`.
+
+    With `native`, gangs are published as native PodGroups, which follow their workload. `user` creates the objects; ""
+    if unknown.
     """
 
     def __init__(
@@ -77,7 +82,7 @@ class OfflineAdmission:
         self._handlers = routes(self.lookups, framework, groups=groups)
 
     def admit(self, document: JSON) -> Admitted:
-        """Send the object through all routes that the API server would; later ones are asked after a refusal, too."""
+        """Send the object through the same routes as the API server, and continue after a refusal."""
         result = Admitted(document, deepcopy(document))
         metadata = document.get("metadata") or {}
         namespace = metadata.get("namespace") or self.documents.namespace
@@ -133,7 +138,7 @@ def _path_of(operation: Operation, document: JSON) -> Path:
 
 
 def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
-    """Yield as `admit_all`, after the API server's own refusals; warn of kinds that Muster does not read."""
+    """Yield like `admit_all`, after the API server's own validation; warn about kinds that Muster does not read."""
     for document in documents:
         if wrong := schemas.mistakes(document):  # the API server asks no webhook then
             yield Admitted(document, deepcopy(document), errors=wrong)
@@ -145,7 +150,7 @@ def submit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterat
 
 
 def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterator[Admitted]:
-    """Yield each object, then those that follow from it if it is admitted. APIError if the cluster does not answer."""
+    """Yield each object, then its derived objects if it is admitted. APIError if the cluster does not respond."""
     for document in documents:
         admitted = admission.admit(document)
         yield admitted
@@ -158,7 +163,7 @@ def admit_all(admission: OfflineAdmission, documents: Iterable[JSON]) -> Iterato
 
 
 def _is_known(document: JSON) -> bool:
-    """Return True for an object that is reviewed, or is looked up for another one."""
+    """Return True for an object that is reviewed, or that other reviews look up."""
     api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
     group = api_version.rpartition("/")[0]
     reviewed = routes_of(group, f"{kind.lower()}s") or kind_of(api_version, kind)
@@ -166,7 +171,7 @@ def _is_known(document: JSON) -> bool:
 
 
 def _native(admission: OfflineAdmission, document: JSON, pods: Iterable[Admitted]) -> Iterator[Admitted]:
-    """Yield the native PodGroups of a workload's gangs, or a native one in Muster's words."""
+    """Yield the native PodGroups of a workload's gangs, or the Muster equivalent of a native PodGroup."""
     found = native.as_published(
         document, [each.after for each in pods], admission.lookups.owners, admission.documents.namespace
     )
@@ -191,7 +196,7 @@ def sample_pods(workload: JSON) -> Iterator[SamplePod]:
 
 
 def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
-    """Yield the first pods; look-ups find an object between workload and pods, e.g. the Job of a CronJob."""
+    """Yield the first pods; intermediate objects, e.g. the Job of a CronJob, are added to the look-ups."""
     try:
         for sample in sample_pods(workload):
             if sample.owner:
@@ -206,7 +211,7 @@ def _pods(admission: OfflineAdmission, workload: JSON) -> Iterator[Admitted]:
 
 
 def _components(admission: OfflineAdmission, document: JSON) -> Iterator[Admitted]:
-    """Yield the objects of a TrainJob, with a reason for each variable that the plan sets; none of other kinds."""
+    """Yield the objects of a TrainJob, with a reason for each variable that the plan sets; nothing for other kinds."""
     if (document.get("apiVersion"), document.get("kind")) != (TRAIN_JOBS.api_version, TRAIN_JOBS.kind):
         return
     metadata = {"namespace": admission.documents.namespace, "uid": uid_of(document["metadata"].get("name", ""))}

@@ -1,6 +1,6 @@
-"""Look-ups of handlers in documents, then in a cluster, if there is one.
+"""Look-ups for handlers, in documents and then in the cluster if there is one.
 
-Without a cluster every queue counts as open, and runtimes that are not among the documents are those that Muster ships.
+Without a cluster, every queue counts as open, and runtimes that are not in the documents come from Muster's own set.
 """
 
 from collections.abc import Iterable
@@ -32,12 +32,12 @@ from webhook.lookup import Lookups, Runtime
 
 JSON = dict[str, Any]
 LOOKED_UP = frozenset({"Namespace", "Queue", CLAIM_TEMPLATES.kind, RESOURCE_CLAIMS.kind})
-"""Kinds of documents that are looked up for others, beside owners and runtimes."""
+"""Kinds of documents that are looked up, besides owners and runtimes."""
 SHIPPED = CHART / "runtimes"
 
 
 class Documents:
-    """Objects that are not in a cluster yet, found by kind and name; those without a namespace are in `namespace`."""
+    """Objects that are not in a cluster yet, by kind and name; objects without a namespace belong to `namespace`."""
 
     def __init__(self, documents: Iterable[JSON], namespace: str) -> None:
         self.namespace = namespace
@@ -46,7 +46,7 @@ class Documents:
             self.add(document)
 
     def add(self, document: JSON) -> None:
-        """Add a copy of an object, with a UID if it has none, so that others find it, e.g. pods their owner."""
+        """Add a copy of an object, with a UID if it has none, so that look-ups find it, e.g. as the owner of pods."""
         metadata = document.get("metadata") or {}
         own = {"namespace": self.namespace, "uid": uid_of(metadata.get("name", ""))}
         self._documents.append({**deepcopy(document), "metadata": {**own, **metadata}})
@@ -62,7 +62,7 @@ class Documents:
 
 
 def lookups(documents: Documents, cluster: Lookups | None = None) -> Lookups:
-    """Return all look-ups of handlers but dry runs and rights, which need an API server."""
+    """Return all look-ups for handlers, except dry runs and rights, which need an API server."""
     return Lookups(
         _Queues(documents, cluster),
         _Owners(documents, cluster),
@@ -82,7 +82,7 @@ class _Source:
 
 class _Queues(_Source):
     def get(self, name: str) -> Queue | None:
-        """Return the queue, which is open if it is among the documents or there is no cluster."""
+        """Return the queue; it is open if it is in the documents or there is no cluster."""
         document = self._documents.find("Queue", name)
         if self._cluster and not document:
             return self._cluster.queues.get(name)
@@ -98,17 +98,17 @@ class _Queues(_Source):
     """Nothing is deleted while documents are checked."""
 
     def children(self, name: str) -> list[str]:
-        """Return the children in the cluster: queues of the documents count as leaves."""
+        """Return the children in the cluster; queues in the documents count as leaves."""
         return self._cluster.queues.children(name) if self._cluster else []
 
     def names(self) -> list[str]:
-        """Return the queues of the cluster; without one no queue is missing, so that no message lists them."""
+        """Return the queues of the cluster; without a cluster no queue is ever missing, so no message lists them."""
         return self._cluster.queues.names() if self._cluster else []
 
 
 class _Owners(_Source):
     def find(self, source: Resource[Any], namespace: str, owner: OwnerReference) -> Object | None:
-        """Return the owner by its name, as documents have no UID to refer to."""
+        """Return the owner by name, because documents have no UIDs."""
         document = self._documents.find(owner.kind, owner.name, namespace, api_version=owner.api_version)
         if document:
             found: Object = msgspec.convert(document, source.type)
@@ -118,7 +118,7 @@ class _Owners(_Source):
 
 class _Namespaces(_Source):
     def metadata(self, name: str, *, with_queue: bool = False) -> ObjectMeta:  # noqa: ARG002 # no API server has sent it
-        """Return the metadata of the document, else of the cluster's namespace, else empty."""
+        """Return the metadata from the document, or else from the cluster's namespace, or else empty metadata."""
         if document := self._documents.find("Namespace", name):
             return msgspec.convert(document["metadata"], ObjectMeta)
         return self._cluster.namespaces.metadata(name) if self._cluster else ObjectMeta()
@@ -126,7 +126,10 @@ class _Namespaces(_Source):
 
 class _Claims(_Source):
     def find(self, namespace: str, entry: PodResourceClaim) -> DeviceClaim | None:
-        """Return the requests of the document, else of the cluster's object; without a cluster, one of one device."""
+        """Return the requests from the document, or else from the cluster's object.
+
+        Without a cluster, assume one device.
+        """
         template = entry.resource_claim_template_name
         kind, name = (CLAIM_TEMPLATES, template) if template else (RESOURCE_CLAIMS, entry.resource_claim_name or "")
         if document := self._documents.find(kind.kind, name, namespace):
@@ -139,7 +142,10 @@ class _Claims(_Source):
 
 class _Runtimes(_Source):
     def find(self, reference: RuntimeRef, namespace: str) -> Runtime | None:
-        """Return the runtime of the documents, else of the cluster; without a cluster, one that Muster ships."""
+        """Return the runtime from the documents, or else from the cluster.
+
+        Without a cluster, Muster's own runtime of this name.
+        """
         in_namespace = reference.kind == TRAINING_RUNTIMES.kind
         document = self._documents.find(reference.kind, reference.name, namespace if in_namespace else "")
         if document is None and self._cluster:

@@ -1,7 +1,7 @@
-"""Manifests as kubectl reads and writes them, and as YAML line by line, so that lines can be marked one by one.
+"""Reading and writing manifests like kubectl, also line by line, so that single lines can be marked.
 
-What YAML leaves open is decided as kubectl does: `no` and `y` are truth values, `1e3` is a number, and `10:30` and
-dates are texts. Then everything becomes JSON, where a key is a text.
+Ambiguous YAML is interpreted as by kubectl: `no` and `y` are booleans, `1e3` is a number, and `10:30` and dates are
+strings. Then everything becomes JSON, in which keys are strings.
 """
 
 import json
@@ -65,16 +65,16 @@ class _Loader(yaml.CSafeLoader):
         return str(key).lower() if isinstance(key, bool) else str(key)
 
     def is_true(self, node: yaml.ScalarNode) -> bool:
-        """Return True for a truth value, of which YAML 1.1 has many spellings, that means true."""
+        """Return True for any YAML 1.1 spelling of true."""
         return str(self.construct_scalar(node)).lower() in _TRUE
 
     def number(self, node: yaml.ScalarNode) -> float | str:
-        """Return the number that a text without quotes stands for."""
+        """Return the number that an unquoted text represents."""
         return _number(str(self.construct_scalar(node)))
 
 
 class KubectlDumper(yaml.SafeDumper):
-    """Sets quotes around a text that kubectl would take for something else."""
+    """YAML writer that quotes strings which kubectl would otherwise interpret as another type."""
 
 
 for _kind, _pattern, _first in _PLAIN:
@@ -139,7 +139,7 @@ def _parsed(text: str, *, aliases: bool) -> list[Any]:
 
 
 def _number(text: str) -> float | str:
-    """Return a number as kubectl takes it: a leading 0 is octal, what has more than 64 bits loses digits."""
+    """Return a number as kubectl reads it: a leading 0 means octal, and numbers of more than 64 bits lose digits."""
     plain = text.replace("_", "")
     try:
         whole = int(plain, 8) if _OCTAL.fullmatch(plain) else int(plain, 0)
@@ -171,7 +171,7 @@ def _as_json(node: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class YAMLLine:
-    """One line and what it shows the beginning of."""
+    """One line, and the path of the value that starts on it."""
 
     text: str
     path: Place
@@ -203,7 +203,7 @@ def _member(key: str, value: Any, path: Place, indent: int) -> Iterator[YAMLLine
 
 
 def _element(value: Any, path: Place, indent: int) -> Iterator[YAMLLine]:
-    """Yield the lines of an element; the first one, behind a dash, stands for the whole element."""
+    """Yield the lines of an element; the first one, after the dash, represents the whole element."""
     for number, line in enumerate(yaml_lines(value, path, indent + _STEP)):
         if number:
             yield line
@@ -212,7 +212,7 @@ def _element(value: Any, path: Place, indent: int) -> Iterator[YAMLLine]:
 
 
 def _is_text(value: str) -> bool:
-    """Return True if a string can be written as a block without loss: printable lines, one line break at the end."""
+    """Return True if a string can be written as a block without loss: printable lines with one final line break."""
     rows = value.removesuffix("\n").split("\n")
     return (
         value.endswith("\n")
@@ -225,7 +225,7 @@ def _is_text(value: str) -> bool:
 
 
 def _scalar(value: Any) -> str:
-    """Return one line, as kubectl reads it back: in double quotes where it would break the line."""
+    """Return a string on one line that kubectl reads back unchanged, in double quotes if necessary."""
     style = '"' if isinstance(value, str) and not value.isprintable() else None
     written: str = yaml.dump(
         value, Dumper=KubectlDumper, default_flow_style=True, width=math.inf, allow_unicode=True, default_style=style

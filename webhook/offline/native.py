@@ -1,4 +1,4 @@
-"""Gangs as Kubernetes' own PodGroups (scheduling.k8s.io), and these in Muster's words: `muster shape --native`."""
+"""Translation between Muster's gangs and native PodGroups (scheduling.k8s.io), for `muster shape --native`."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -41,7 +41,10 @@ def in_musters_words(document: JSON) -> Iterator[tuple[JSON, str]]:
 
 
 def as_published(document: JSON, pods: Iterable[JSON], owners: Owners, namespace: str) -> Iterator[tuple[JSON, str]]:
-    """Yield the native PodGroups as which gangs of an admitted workload are published; `pods` are its first ones."""
+    """Yield the native PodGroups that are published for the gangs of an admitted workload.
+
+    `pods` are its first pods.
+    """
     groups: dict[str, PodGroup] = {}
     if (document.get("apiVersion"), document.get("kind")) == (JOBS.api_version, JOBS.kind):
         group = pod_group(msgspec.convert(document, Job), {})

@@ -1,7 +1,7 @@
-"""The API server's schemas: what it refuses before it asks a webhook, as kubectl's default validation has it.
+"""Validation against the API server's schemas, which it does before it calls webhooks.
 
-Schemas of Muster's kinds are those of the chart's CRDs, those of Kubernetes' are committed with the code. Of other
-kinds of workloads only the pod templates are known.
+Schemas of Muster's kinds come from the chart's CRDs; schemas of Kubernetes' kinds are committed with the code. For
+other kinds of workloads, only the pod templates are known.
 """
 
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ _CALLED: Final = {"object": "a map", "array": "a list", "string": "a text", "boo
 
 
 def mistakes(document: JSON) -> list[FieldError]:
-    """Return what the schema of the object's kind does not allow; nothing for a kind that is not known."""
+    """Return the violations of the schema of the object's kind; nothing for unknown kinds."""
     api_version, kind = str(document.get("apiVersion", "")), str(document.get("kind", ""))
     group, _, version = api_version.rpartition("/")
     served = _served(group, kind)
@@ -120,7 +120,7 @@ def _put(schema: Schema, path: Path, template: Schema) -> None:
 
 
 def _wrong(value: Any, schema: Schema, path: str) -> Iterator[FieldError]:
-    """Yield the mistakes in a value; a null counts as left out, as for the API server."""
+    """Yield the errors in a value; null counts as missing, as for the API server."""
     if value is None or not schema:
         return
     kind = schema.get("type")

@@ -1,7 +1,7 @@
-"""Manifests as a cluster would have them a moment after they were submitted: admitted, with pods and PodGroups.
+"""The objects of a cluster shortly after manifests are submitted: admitted workloads with pods and PodGroups.
 
-`admission` admits them; pods and PodGroups are made as the controllers make them. Objects that do not exist yet get
-names and UIDs of their own, so that they can stand beside those that do.
+`admission` admits the manifests; pods and PodGroups are created as the controllers would create them. New objects get
+unique names and UIDs, so that they can be combined with existing objects.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ UID = "simulated"
 
 
 class Submission:
-    """Manifests that are submitted: `items` are the objects that follow, `ignored` those that are not placed.
+    """Submitted manifests: `items` are the resulting objects, `ignored` the ones that are not placed.
 
     `now` is seconds since the epoch. The namespaces may opt in to Muster. The queues name their node pools. `groups`
     are those of the webhook, and `user` is who submits them.
@@ -52,7 +52,7 @@ class Submission:
         self.items: list[Item] = []
         self.ignored: list[str] = []
         self._workloads: dict[str, Object] = {}
-        """Owners of pods by UID; the planner knows none of them."""
+        """Owners of pods by UID, which the planner does not know."""
         self._namespace = namespace
         self._now = now
         self._priorities = priorities
@@ -65,12 +65,12 @@ class Submission:
         self._admission = OfflineAdmission(Documents(known, namespace), registry.framework(), groups=groups, user=user)
 
     def add(self, objects: Iterable[JSON], file: str) -> None:
-        """Add objects, which errors call those of `file`. ManifestError says what is wrong and where."""
+        """Add objects from `file` (a name for error messages). ManifestError names the problem and its location."""
         for document in objects:
             self._read_one(file, document)
 
     def finish(self) -> None:
-        """Add the PodGroups of pods that have none, as the controller makes them."""
+        """Add the missing PodGroups of pods, as the controller would create them."""
         there = {item.metadata.key for resource, item in self.items if resource is POD_GROUPS}
         for _, pod in list(self.items):
             if not isinstance(pod, Pod):
@@ -114,7 +114,7 @@ class Submission:
         self._group(msgspec.to_builtins(group_of_job(job, self._priorities)))
 
     def _workload(self, content: JSON, kind: WorkloadKind, running: Callable[[JSON], Iterator[JSON]]) -> None:
-        """Add a workload, and all of its pods that run at once."""
+        """Add a workload, and all of its pods that run at the same time."""
         content = self._admitted(content)
         workload: Object = msgspec.convert(content, kind.resource.type)
         templates = [template.get("metadata") or {} for _, template in pod_templates(content, kind.templates)]
@@ -141,7 +141,7 @@ class Submission:
         self.items.append((POD_GROUPS, group))
 
     def _admitted(self, content: JSON) -> JSON:
-        """Return the object as admission changes it; ValueError if it is refused."""
+        """Return the object as changed by admission; ValueError if it is refused."""
         admitted = self._admission.admit(content)
         if admitted.errors:
             raise ValueError("; ".join(f"{error.path}: {error.message}" for error in admitted.errors))

@@ -1,8 +1,8 @@
-"""Validation of a Command: its sender needs the right to change the target.
+"""Validation of Commands: the sender needs the right to change the target.
 
-The controller carries Commands out with its own rights, and does not know who made them: only admission does. A queue
-belongs to no namespace, so the right to create Commands in one says nothing about it; a Job is one of the Command's own
-namespace.
+The controller executes Commands with its own rights and does not know their creators; only admission does. Queues are
+cluster-wide, so the right to create Commands in a namespace must not suffice for them. A target Job is always in the
+Command's own namespace.
 """
 
 from http import HTTPStatus
@@ -18,7 +18,10 @@ _VERB = "update"
 
 
 def reviewer(rights: Rights | None) -> Handler:
-    """Return the handler for Commands whose action or target is new; without `rights` (offline) every one passes."""
+    """Return the handler for Commands whose action or target is new.
+
+    Without `rights` (offline) every Command passes.
+    """
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         command = decode(request.object, batch.Command)
@@ -33,7 +36,7 @@ def reviewer(rights: Rights | None) -> Handler:
 
 
 def _impossible(command: batch.Command) -> list[FieldError]:
-    """Refuse what the controller would refuse later, in an Event that few users read."""
+    """Refuse early what the controller would only refuse later, in an Event that few users read."""
     target = command.target
     if target and scheduling.is_queue(target) and target.name == ROOT_QUEUE and command.action == CLOSE_QUEUE:
         return [FieldError("target.name", "the root queue cannot be closed: close the queues below it", target.name)]
@@ -41,13 +44,16 @@ def _impossible(command: batch.Command) -> list[FieldError]:
 
 
 def _same(request: admission.AdmissionRequest, command: batch.Command) -> bool:
-    """Return True if only metadata has changed: a Command must be able to go away."""
+    """Return True if only metadata has changed, so that a Command can always be deleted."""
     old = decode(request.old_object, batch.Command)
     return (old.action, old.target) == (command.action, command.target)
 
 
 def _action(target: meta.OwnerReference | None, namespace: str) -> reviews.ResourceAttributes | None:
-    """Return the change that the user would need the right to; None for targets that no controller of ours acts on."""
+    """Return the change for which the user needs a right.
+
+    None for targets on which Muster's controller does not act.
+    """
     if target is None:
         return None
     if scheduling.is_queue(target):

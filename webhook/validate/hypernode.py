@@ -1,7 +1,7 @@
-"""Validation of a HyperNode alone: its members can be read, and its patterns are RE2's and not too large.
+"""Validation of a single HyperNode: its members must be readable, and its patterns must be valid RE2 and not too large.
 
-Its place among other HyperNodes (one parent, no node twice in a tier) is not checked here, as they come and change one
-by one, in any order. The planner reports that in the condition `Valid` of the HyperNode.
+Its relation to other HyperNodes (one parent, no node twice in a tier) is not checked here, because they are created and
+changed one by one, in any order. The planner reports such conflicts in the condition `Valid` of the HyperNode.
 """
 
 from collections.abc import Iterator
@@ -12,17 +12,17 @@ from webhook.objects.constraints import selector_errors
 from webhook.review import reviewer_of
 
 WARNINGS = 5
-"""The most members without effect that warnings name."""
+"""Maximum number of members without effect that warnings list."""
 
 
 def findings(hyper_node: HyperNode) -> Findings:
-    """Return what is wrong with a HyperNode, else warnings of members without effect."""
+    """Return the errors of a HyperNode, or else warnings about members without effect."""
     errors = list(check(hyper_node))
     return Findings(errors, [] if errors else list(idle_members(hyper_node))[:WARNINGS])
 
 
 def check(hyper_node: HyperNode) -> Iterator[FieldError]:
-    """Yield everything that is wrong with a HyperNode."""
+    """Yield all errors of a HyperNode."""
     yield from hyper_node_errors(hyper_node)
     for index, member in enumerate(hyper_node.spec.members):
         exact, path = member.selector.exact_match, f"{PATH}[{index}].selector"

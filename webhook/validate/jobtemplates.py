@@ -1,7 +1,7 @@
-"""Validation of what Volcano Jobs are made of later: JobFlows, the JobTemplates of their steps, and CronJobs.
+"""Validation of objects from which Volcano Jobs are created later: JobFlows, their JobTemplates, and CronJobs.
 
-A JobFlow may come before its JobTemplates, as in one file of both: a step whose JobTemplate is missing waits for it,
-and the controller says so in an Event. A Job that a patch has made wrong is refused when it is made.
+A JobFlow may be created before its JobTemplates, e.g. from one file with both: a step waits for a missing JobTemplate,
+and the controller reports this in an Event. A Job that a patch has made invalid is refused when it is created.
 """
 
 from collections.abc import Iterator
@@ -23,20 +23,20 @@ from webhook.validate.volcano_job.job import warn
 from webhook.validate.volcano_job.tasks import check_frameworks
 
 _SUFFIX = 11
-"""Characters behind the name of a Job, as Volcano reserves them: a dash, and the minute since 1970."""
+"""Length of the suffix of a Job's name, as in Volcano: a dash, and the minutes since 1970."""
 _MINUTE = "-00000000"
 _MOST_CHARS = MAX_LABEL - _SUFFIX
 
 
 def template_reviewer(framework: Framework) -> Handler:
-    """Return the handler for JobTemplates: their spec must do for a Job."""
+    """Return the handler for JobTemplates: their spec must be valid for a Job."""
     return reviewer_of(
         JobTemplate, lambda each: check_template(batch.Job(metadata=each.metadata, spec=each.spec), framework)
     )
 
 
 def check_template(job: batch.Job, framework: Framework) -> Findings:
-    """Return everything that is wrong with Jobs that are made later, by the rules that need no look-ups."""
+    """Return the errors of Jobs that are created later, by the rules that need no look-ups."""
     for task in job.spec.tasks:
         template_of(task.template)  # raises here, so that the checks below can rely on its shape
     found = Findings(check_job(job), warn(job))
@@ -45,7 +45,7 @@ def check_template(job: batch.Job, framework: Framework) -> Findings:
 
 
 def _check_names(job_flow: JobFlow) -> Iterator[FieldError]:
-    """Check the names of the Jobs, with which the names of pods begin."""
+    """Check the names of the Jobs, which are prefixes of pod names."""
     for index, flow in enumerate(job_flow.spec.flows):
         name = job_name(job_flow, flow.name)
         if flow.name and job_flow.metadata.name and not is_label(name):

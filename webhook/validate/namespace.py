@@ -1,6 +1,7 @@
-"""Warnings for the labels of a namespace: a queue that takes nothing, a key that Muster does not know.
+"""Warnings about the labels of a namespace: an unusable queue, or an unknown Muster key.
 
-Nothing is refused, so namespaces can be made and labelled while the webhook is down: the queue may follow later.
+Nothing is refused, so namespaces can be created and labelled while the webhook is down, and the queue may be created
+later.
 """
 
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ _OF_NAMESPACES = frozenset({names.QUEUE, names.QUEUE_LOCKED, names.MANAGED})
 
 
 class _Itself:
-    """`Namespaces` that know the labels which the namespace is about to have."""
+    """`Namespaces` with the labels that the namespace is about to get."""
 
     def __init__(self, metadata: meta.ObjectMeta) -> None:
         self._metadata = metadata
@@ -46,7 +47,7 @@ def _unknown(labels: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _no_queue(metadata: meta.ObjectMeta, queues: NamespaceQueues) -> list[str]:
-    """Return a warning for a queue that would take none of the pods, which are refused then."""
+    """Return a warning about a queue that would accept none of the pods, which would then be refused."""
     name = metadata.labels.get(names.QUEUE)
     if name is None or metadata.labels.get(names.MANAGED) == "false":
         return []

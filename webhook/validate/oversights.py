@@ -1,7 +1,7 @@
-"""Oversights in workloads: what the API server takes, and what has not the effect that its user expects.
+"""Oversights in workloads: settings that the API server accepts, but that do not have the effect that users expect.
 
-Two labels that contradict each other are an error, as one of them would be dropped without a word. All else is a
-warning: it may be meant.
+Two conflicting labels are an error, because one of them would be silently ignored. Everything else is a warning,
+because it may be intended.
 """
 
 from collections.abc import Iterator, Mapping
@@ -20,19 +20,20 @@ from webhook.apiserver import Services
 from webhook.lookup import NamespaceQueues
 
 _SET_BY_APPLY = ("fieldsV1", "f:spec", "f:template", "f:spec", "f:schedulerName")
-"""In `managedFields`, where a server-side apply notes that its user has named the scheduler of `spec.template`."""
+"""Field in `managedFields` by which server-side apply records that the user has set the scheduler of
+`spec.template`."""
 
 _HEADLESS = "the pods find each other under its name: create a Service with clusterIP None, and the pods' labels"
 
 
 class Labelled(NamedTuple):
-    """A pod template with a label of Muster's that does not opt out."""
+    """A pod template with a Muster label that does not opt out."""
 
     workload: Mapping[str, Any]
     place: Place
-    """Of the template in the workload."""
+    """Path of the template in the workload."""
     path: str
-    """The same as messages have it."""
+    """The same path, as shown in messages."""
     template: Mapping[str, Any]
 
     @property
@@ -42,18 +43,18 @@ class Labelled(NamedTuple):
 
     @property
     def scheduler(self) -> str:
-        """The scheduler of its pods, which the API server fills in where none is named."""
+        """The scheduler of its pods, which the API server sets if none is named."""
         return mapping(self.template.get("spec")).get("schedulerName") or names.CLUSTER_SCHEDULER
 
 
 def oversights(given: Labelled, queues: NamespaceQueues) -> Findings:
-    """Return what is wrong with a template although each of its fields is allowed."""
+    """Return problems of a template whose fields are all valid individually."""
     warnings = [*_other_scheduler(given), *_no_queue(given, queues)]
     return Findings(list(_two_frameworks(given)), warnings)
 
 
 def _two_frameworks(given: Labelled) -> Iterator[FieldError]:
-    """Refuse a template whose framework is not that of its workload."""
+    """Refuse a template whose framework differs from its workload's."""
     whole = mapping(find(given.workload, ("metadata", "labels"))).get(names.FRAMEWORK)
     own = given.labels.get(names.FRAMEWORK)
     if whole and own and whole != own:
@@ -63,7 +64,7 @@ def _two_frameworks(given: Labelled) -> Iterator[FieldError]:
 
 
 def _no_queue(given: Labelled, queues: NamespaceQueues) -> Iterator[str]:
-    """Warn of pods that are set up for a framework but not started together, as they are in no queue."""
+    """Warn about pods that are set up for a framework but not started together, because they have no queue."""
     framework = given.labels.get(names.FRAMEWORK)
     if framework is None or names.QUEUE in given.labels or is_musters(given.scheduler):
         return
@@ -78,7 +79,7 @@ def _no_queue(given: Labelled, queues: NamespaceQueues) -> Iterator[str]:
 
 
 def _other_scheduler(given: Labelled) -> Iterator[str]:
-    """Warn of a scheduler beside a queue: a foreign one stays, the cluster's own is replaced."""
+    """Warn about a scheduler in addition to a queue: another scheduler is kept, and the cluster's own is replaced."""
     if names.QUEUE not in given.labels or is_musters(given.scheduler):
         return
     path = f"{given.path}.spec.schedulerName"
@@ -95,7 +96,7 @@ def _other_scheduler(given: Labelled) -> Iterator[str]:
 
 
 def no_service(kind: WorkloadKind, workload: Mapping[str, Any], namespace: str, services: Services) -> list[str]:
-    """Warn of ranks that cannot find each other: names of a StatefulSet's pods are below its headless Service."""
+    """Warn about ranks that cannot find each other, because host names of StatefulSet pods need a headless Service."""
     place = kind.admission.service_name
     name = find(workload, place)
     labels = mapping(find(workload, (*TEMPLATE, "metadata", "labels")))
@@ -111,7 +112,7 @@ def no_service(kind: WorkloadKind, workload: Mapping[str, Any], namespace: str, 
 
 
 def _was_written(given: Labelled) -> bool:
-    """Return True if the user has named the scheduler, as far as `kubectl apply` notes it."""
+    """Return True if the user has set the scheduler, according to `kubectl apply`."""
     applied = mapping(find(given.workload, ("metadata", "annotations"))).get(names.LAST_APPLIED)
     place = (*given.place, "spec", "schedulerName")
     with suppress(msgspec.DecodeError, RecursionError):  # an annotation like any other: whoever likes can write it

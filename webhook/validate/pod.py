@@ -1,6 +1,6 @@
 """Validation of pods of Muster's schedulers, and the checks that pod templates of every kind share.
 
-They are about disruption budgets, parts of GPUs, topology, resource names and frameworks.
+They cover disruption budgets, parts of GPUs, topology, resource names and frameworks.
 """
 
 import json
@@ -27,11 +27,14 @@ from webhook.review import ReviewVerdict, decode
 _BUDGET = re.compile(r"[1-9][0-9]*|[1-9][0-9]?%")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 Templates = Sequence[tuple[Mapping[str, str], str, int | None]]
-"""Annotations of each template, their path, and the number of its pods, None where it is unknown."""
+"""Annotations of each template, their path, and the number of pods, None if unknown."""
 
 
 def review(request: admission.AdmissionRequest) -> ReviewVerdict:
-    """Review a new pod that `conditions.NEEDS_A_CHECK` selects; a controller's topology was checked in its workload."""
+    """Review a new pod that `conditions.NEEDS_A_CHECK` selects.
+
+    The topology of a controller's pods was checked in the workload.
+    """
     pod = decode(request.object, core.Pod)
     annotations, path = pod.metadata.annotations, "metadata.annotations"
     mistakes_of_its_own = [] if pod.metadata.controller else _mistakes(annotations, path)
@@ -39,7 +42,7 @@ def review(request: admission.AdmissionRequest) -> ReviewVerdict:
 
 
 def check_pod(annotations: Mapping[str, str], spec: core.PodSpec, path: str = "") -> Iterator[FieldError]:
-    """Check what any pod may be refused for, in a pod, or in the template at this path with a dot behind it."""
+    """Check the rules for all pods, in a pod or in the template at this path (with a trailing dot)."""
     where = f"{path}metadata.annotations"
     yield from check_budgets(annotations, where)
     yield from share_errors(annotations, spec, where, f"{path}spec")
@@ -50,7 +53,10 @@ def check_pod(annotations: Mapping[str, str], spec: core.PodSpec, path: str = ""
 
 
 def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True) -> Iterator[FieldError]:
-    """Check Volcano's disruption budgets; a pod has `one` at most, while a Job may name both for its pods."""
+    """Check Volcano's disruption budgets.
+
+    A pod may have at most one (`one`), while a Job may have both for its pods.
+    """
     for key in (JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE):
         if key in annotations and not _BUDGET.fullmatch(annotations[key]):
             yield FieldError(f"{path}[{key}]", _not_a_budget(key, annotations[key]), annotations[key])
@@ -61,7 +67,7 @@ def check_budgets(annotations: Mapping[str, str], path: str, *, one: bool = True
 
 
 def _not_a_budget(key: str, value: str) -> str:
-    """Return Volcano's phrase, which tools look for, and the values that are allowed."""
+    """Return Volcano's phrase, which tools search for, and the allowed values."""
     shown = f"invalid value <{json.dumps(value)}> for {key}"
     if _INTEGER.fullmatch(value):
         return f"{shown}, it must be a positive integer, or a percentage from 1% to 99%"
@@ -85,7 +91,7 @@ def check_framework(
 
 
 def check_annotations(workload: Mapping[str, str], templates: Templates) -> Iterator[FieldError]:
-    """Check annotations of a workload and of all its templates: topology, spares, faults of nodes and notices."""
+    """Check annotations of a workload and its templates about topology, spares, node faults and notices."""
     yield from _mistakes(workload, "metadata.annotations")
     yield from notice_mistakes(workload, "metadata.annotations")
     for annotations, path, pods in templates:
@@ -96,14 +102,17 @@ def check_annotations(workload: Mapping[str, str], templates: Templates) -> Iter
 
 
 def _mistakes(annotations: Mapping[str, str], path: str, pods: int | None = None) -> Iterator[FieldError]:
-    """Check annotations of one object or template about topology, spares and faults of nodes."""
+    """Check annotations of one object or template about topology, spares and node faults."""
     yield from mistakes(annotations, path, pods)
     yield from spares.mistakes(annotations, path)
     yield from faults.mistakes(annotations, path)
 
 
 def _incomplete_groups(key: str, templates: Templates) -> Iterator[FieldError]:
-    """Refuse topology groups other than a leader and its workers: two pod sets, one of them of one pod (Kueue)."""
+    """Refuse topology groups other than a leader with its workers.
+
+    Two pod sets, one of them with a single pod (as in Kueue).
+    """
     groups: dict[str, list[tuple[str, int | None]]] = {}
     for annotations, path, pods in templates:
         if key in annotations:

@@ -1,4 +1,4 @@
-"""Validation of a PodGroup: its amounts can be read, and its queue takes it.
+"""Validation of PodGroups: the amounts must be valid, and the queue must accept the PodGroup.
 
 A user's own needs an open queue. A controller's may also enter a queue that is Closing: its pods come anyway, e.g. when
 a Deployment is updated, and without a queue they would count nowhere. The PodGroup of a Volcano Job needs no
@@ -128,7 +128,7 @@ def check(
 
 
 def warn(group: scheduling.PodGroup) -> list[str]:
-    """Return warnings of keys without effect, and of a class of Kubernetes' own: no gang is above its pods."""
+    """Return warnings about keys without effect, and about Kubernetes' own classes, which need pods of that class."""
     name, own = group.spec.priority_class_name, group.metadata.controller is None
     result = unknown_keys(msgspec.to_builtins(group.metadata)) if own else []
     if name.startswith(_SYSTEM):
@@ -138,7 +138,7 @@ def warn(group: scheduling.PodGroup) -> list[str]:
 
 
 def check_network_topology(topology: scheduling.NetworkTopology | None, path: str) -> Iterator[FieldError]:
-    """Check that the highest tier is given by number or by name, not both; for PodGroups, Jobs and tasks."""
+    """Check that the highest tier is given by number or by name, but not both; for PodGroups, Jobs and tasks."""
     if topology and topology.highest_tier_allowed is not None and topology.highest_tier_name:
         message = "must not specify 'highestTierAllowed' and 'highestTierName' in networkTopology simultaneously"
         yield FieldError(f"{path}.highestTierName", message, topology.highest_tier_name)
@@ -191,7 +191,10 @@ def _pool(group: scheduling.PodGroup) -> str:
 def _move_errors(
     old: scheduling.PodGroup, group: scheduling.PodGroup, namespace: str, queues: NamespaceQueues, owners: Owners
 ) -> list[FieldError]:
-    """Refuse a move to a queue that does not take the PodGroup; the old owner counts too: one write can change both."""
+    """Refuse a move to a queue that does not accept the PodGroup.
+
+    The old owner also counts, because one write can change both.
+    """
     for owner in (old.metadata.controller, group.metadata.controller):
         if owner and batch.is_job(owner):
             job = owners.find(batch.JOBS, namespace, owner)

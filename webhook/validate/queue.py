@@ -1,10 +1,9 @@
-"""Validation of a Queue: its place in the tree, its node pool, and no deletion of a queue that others need.
+"""Validation of Queues: the position in the tree, the node pool, and the deletion of queues in use.
 
-A queue can be edited in every state. An update is not refused for what it leaves as it is, as long as it changes
-nothing that is checked here.
+A queue can be edited in every state. An update that changes none of the checked fields is not refused.
 
-A whole tree has one pool, and the two queues that always exist have the default one. A gang has the nodes of one pool
-and its pods name the scheduler of it, which cannot change. So a tree with gangs in it keeps its pool.
+A whole tree belongs to one pool, and the two queues that always exist belong to the default pool. A gang uses the nodes
+of one pool, and its pods name the pool's scheduler, which cannot change. So a tree that contains gangs keeps its pool.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -62,7 +61,7 @@ def reviewer(queues: QueueTreeView, *, durable_history: bool = True) -> Handler:
 
 
 def check_delete(name: str, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Refuse to delete the two queues that always exist, and queues with pods or with queues below them."""
+    """Refuse to delete the two queues that always exist, and queues with pods or child queues."""
     if name in {names.ROOT_QUEUE, names.DEFAULT_QUEUE}:
         yield FieldError("metadata.name", f"`{name}` queue can not be deleted; Muster needs it", reason="Forbidden")
     children = queues.children(name)
@@ -78,13 +77,13 @@ def check_delete(name: str, queues: QueueTreeView) -> Iterator[FieldError]:
 
 
 def _is_below(child: str, name: str, queues: QueueTreeView) -> bool:
-    """Ask the API server whether a child in the cache is one still: the cache hears of a deletion a moment later."""
+    """Ask the API server whether a cached child still exists, because the cache learns of deletions with a delay."""
     found = queues.live(child)
     return found is not None and found.spec.parent == name
 
 
 def check_update(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check a changed queue, unless nothing has changed that is checked; amounts of the root are fixed."""
+    """Check a changed queue, if a checked field has changed; the amounts of the root are fixed."""
     yield from [] if new.metadata.deletion_timestamp else check_pool_change(old, new, queues)
     kept = all(
         old.metadata.annotations.get(key) == new.metadata.annotations.get(key)
@@ -109,7 +108,7 @@ def check_update(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[Fiel
 
 
 def check(queue: Queue, queues: QueueTreeView, *, moved: bool = True) -> Iterator[FieldError]:
-    """Yield everything that is wrong with a queue; `moved`: it is new at its place in the tree."""
+    """Yield all errors of a queue; with `moved`, its position in the tree is new."""
     amounts, errors = read_amounts(queue)
     yield from errors
     yield from too_long_label("metadata.name", queue.metadata.name) if moved else ()
@@ -153,7 +152,7 @@ def check_parent(queue: Queue, queues: QueueTreeView, *, moved: bool) -> Iterato
 
 
 def _is_used_leaf(name: str, child: str, queues: QueueTreeView) -> bool:
-    """Return True for a queue with pods that has no other child than this one."""
+    """Return True for a queue with pods that has no other children."""
     return bool(_pods(queues.get(name))) and not set(queues.children(name)) - {child}
 
 
@@ -164,7 +163,7 @@ def _pods(queue: Queue | None) -> str:
 
 
 def check_hierarchy(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check the hierarchy annotations: a weight above 0 for each name, and no path that leads through another queue."""
+    """Check the hierarchy annotations: a positive weight for each name, and no path through another queue."""
     path = queue.metadata.annotations.get(names.HIERARCHY, "")
     weights = queue.metadata.annotations.get(names.HIERARCHY_WEIGHTS, "")
     if not path and not weights:
@@ -186,12 +185,15 @@ def check_hierarchy(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]
 
 
 def _rooted(path: str) -> str:
-    """Return the path from the root; one that leaves the root out is stored as it was sent, unlike in Volcano."""
+    """Return the path from the root; unlike in Volcano, a path without the root is stored as sent."""
     return path if f"{path}/".startswith(f"{names.ROOT_QUEUE}/") else f"{names.ROOT_QUEUE}/{path}"
 
 
 def check_readable(annotations: Mapping[str, str]) -> Iterator[FieldError]:
-    """Check that the selector of namespaces, which else selects none, and the weights by resource can be read."""
+    """Check that the namespace selector and the weights by resource are valid.
+
+    An invalid selector would select no namespace.
+    """
     for key, read in ((names.NAMESPACE_SELECTOR, read_selector), (names.QUEUE_WEIGHTS, read_weights)):
         text = annotations.get(key, "")
         try:
@@ -208,7 +210,7 @@ def _positive(text: str) -> bool:
 
 
 def _below(name: str, queues: QueueTreeView) -> Iterator[Queue]:
-    """Yield the queue and all queues below it, each once."""
+    """Yield the queue and all its descendants, each once."""
     waiting, met = [name], set[str]()
     while waiting:
         name = waiting.pop()
@@ -244,14 +246,16 @@ def check_pool(queue: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
 
 
 def _with(queue: Queue, queues: QueueTreeView) -> Callable[[str], Queue | None]:
-    """Return the look-up of queues by name in a tree with this queue as it is given."""
+    """Return a look-up of queues by name in a tree with the given version of this queue."""
     return lambda name: queue if name == queue.metadata.name else queues.get(name)
 
 
 def check_pool_change(old: Queue, new: Queue, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Refuse another pool for queues with gangs, by the label or by another parent; and labels below that say another.
+    """Refuse to move queues with gangs to another pool, by label or by parent.
 
-    An update that leaves label and parent alone is not checked.
+    Also refuse conflicting labels of descendants.
+
+    An update that changes neither the label nor the parent is not checked.
     """
     name, labels = new.metadata.name, (old.metadata.labels, new.metadata.labels)
     if labels[0].get(names.NODE_POOL) == labels[1].get(names.NODE_POOL) and old.spec.parent == new.spec.parent:

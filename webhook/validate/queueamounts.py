@@ -1,4 +1,4 @@
-"""Validation of the amounts of a Queue: guarantee ≤ deserved ≤ capability, and the sums of the queues around it."""
+"""Validation of the amounts of a Queue: guarantee ≤ deserved ≤ capability, and sums over parents and children."""
 
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
@@ -22,13 +22,13 @@ CAPABILITY = "spec.capability"
 DESERVED = "spec.deserved"
 GUARANTEE = "spec.guarantee.resource"
 _PREFIXES = ("hugepages-", "attachable-volumes-")
-"""Beginnings of further names without a domain that Kubernetes has for resources of nodes."""
+"""Prefixes of further node resource names without a domain in Kubernetes."""
 Amounts = dict[str, dict[str, int]]
 """Field path → resource → amount."""
 
 
 def quantities_of(queue: Queue) -> dict[str, Quantities]:
-    """Return the quantities of a queue by field path, as they are written."""
+    """Return the quantities of a queue by field path, as written."""
     spec = queue.spec
     return {CAPABILITY: spec.capability, DESERVED: spec.deserved, GUARANTEE: spec.guarantee.resource}
 
@@ -74,7 +74,7 @@ def _unknown_words(path: str, name: str, there: AbstractSet[str]) -> str:
 
 
 def read_amounts(queue: Queue) -> tuple[Amounts, list[FieldError]]:
-    """Return the amounts that can be read, and the errors of the others."""
+    """Return the valid amounts, and the errors of the others."""
     amounts: Amounts = {}
     errors: list[FieldError] = []
     for path, quantities in quantities_of(queue).items():
@@ -93,7 +93,7 @@ def read_amounts(queue: Queue) -> tuple[Amounts, list[FieldError]]:
 
 
 def check_own(amounts: Amounts) -> Iterator[FieldError]:
-    """Check the amounts of one queue: guarantee ≤ deserved ≤ capability, where there is one."""
+    """Check the amounts of one queue: guarantee ≤ deserved ≤ capability, if set."""
     limits, deserved = amounts[CAPABILITY], amounts[DESERVED]
     for name, amount in amounts[GUARANTEE].items():
         if amount > deserved.get(name, 0):
@@ -110,7 +110,7 @@ def check_own(amounts: Amounts) -> Iterator[FieldError]:
 
 
 def check_neighbours(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check amounts against the queues above, beside and below, whose chain of parents is known to be sound."""
+    """Check amounts against ancestors, siblings and descendants; the chain of parents has already been validated."""
     yield from _check_capability_above(queue, amounts, queues)
     if queue.metadata.name == names.ROOT_QUEUE:
         return
@@ -120,7 +120,7 @@ def check_neighbours(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> I
 
 
 def _check_capability_above(queue: Queue, amounts: Amounts, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check that no capability exceeds that of the nearest queue above that names the resource."""
+    """Check that no capability exceeds the one of the closest ancestor that names the resource."""
     for name, amount in amounts[CAPABILITY].items():
         for above in _ancestors(queue, queues):
             limit = _amount(above, CAPABILITY, name)
@@ -132,7 +132,7 @@ def _check_capability_above(queue: Queue, amounts: Amounts, queues: QueueTreeVie
 
 
 def _check_capability_below(name: str, amounts: Amounts, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check that no queue below has more capability, down to the first queue on each way that names the resource."""
+    """Check that no descendant has more capability, down to the first queue on each path that names the resource."""
     for resource, limit in amounts[CAPABILITY].items():
         waiting = queues.children(name)
         while waiting:
@@ -147,7 +147,7 @@ def _check_capability_below(name: str, amounts: Amounts, queues: QueueTreeView) 
 
 
 def _check_sums(queue: Queue, amounts: Amounts, path: str, queues: QueueTreeView) -> Iterator[FieldError]:
-    """Check that the children of a queue together have no more than it has, as far as it names the resource."""
+    """Check that the children of a queue together do not exceed the queue, for the resources that it names."""
     name, parent = queue.metadata.name, queue.spec.parent
     above = queues.get(parent) if parent not in {"", names.ROOT_QUEUE} else None
     if above:
@@ -168,7 +168,7 @@ def _check_sums(queue: Queue, amounts: Amounts, path: str, queues: QueueTreeView
 
 
 def _sum_phrase(path: str, resource: str, total: int, limit: int) -> str:
-    """Return Volcano's phrase for children that have more than their parent."""
+    """Return Volcano's phrase for children that exceed their parent."""
     field = path.removeprefix("spec.").removesuffix(".resource")
     amounts = [f"({resource}={_shown(resource, amount)})" for amount in (total, limit)]
     return f"sum of children's {field} {amounts[0]} exceeds parent's {field} limit {amounts[1]}"
@@ -183,7 +183,7 @@ def _amount(queue: Queue | None, path: str, resource: str) -> int | None:
 
 
 def _ancestors(queue: Queue, queues: QueueTreeView) -> Iterator[Queue]:
-    """Yield the queues above, the root last."""
+    """Yield the ancestors, ending with the root."""
     above: Queue | None = queue
     while above and above.metadata.name != names.ROOT_QUEUE:
         above = queues.get(above.spec.parent or names.ROOT_QUEUE)

@@ -1,7 +1,7 @@
 """Validation of a TrainJob and of both kinds of runtimes.
 
-The runtime of a TrainJob exists and fits to it, and updates change only what may change. A runtime keeps the rules of
-`muster.runtime.training_runtime`, and has no policy that Muster does not know.
+The runtime of a TrainJob must exist and match it, and updates may only change mutable fields. A runtime must follow the
+rules of `muster.runtime.training_runtime`, and may only have policies that Muster knows.
 
 Refusals are Forbidden (403): clients of Kubeflow Trainer distinguish them from the schema's Invalid (422).
 """
@@ -36,7 +36,7 @@ from webhook.validate.trainjobpods import REFERENCE, check_jobs, check_pods
 from webhook.validate.trials import may_create_pods
 
 Against = Callable[[trainer.TrainJob, Runtime], Findings]
-"""The check of a TrainJob by the plugins, on its runtime."""
+"""The check of a TrainJob with its runtime by the plugins."""
 _KINDS = (trainingruntime.CLUSTER_TRAINING_RUNTIMES.kind, trainingruntime.TRAINING_RUNTIMES.kind)
 _PODS = "a manager, and trainingRuntimeSpec.template.spec.replicatedJobs with the pods' template of each job to change"
 _OBJECTS = "a manager, and trainingRuntimeSpec.template.metadata for the objects that run the TrainJob"
@@ -79,7 +79,7 @@ def reviewer(lookups: Lookups, framework: Framework, target: Target = "Job") -> 
 
 
 def _read(raw: msgspec.Raw) -> trainer.TrainJob:
-    """Decode the TrainJob, its raw parts too, so that the checks below can rely on their shape."""
+    """Decode the TrainJob including its raw parts, so that the checks below can rely on their types."""
     job = decode(raw, trainer.TrainJob)
     spec = job.spec
     steps = [spec.initializer.dataset, spec.initializer.model] if spec.initializer else []
@@ -105,7 +105,7 @@ def _pod_patches(job: trainer.TrainJob) -> Iterator[runtimepatch.PodSpecPatch]:
 
 
 def check(job: trainer.TrainJob, namespace: str, lookups: Lookups, against: Against) -> Findings:
-    """Return everything that is wrong with a new TrainJob."""
+    """Return all errors of a new TrainJob."""
     meta = {"labels": job.metadata.labels, "annotations": job.metadata.annotations}
     given, path = job.metadata.annotations, "metadata.annotations"
     findings = Findings([*notice_mistakes(given, path), *budget_mistakes(given, path)], unknown_keys(meta))
@@ -127,7 +127,7 @@ def check(job: trainer.TrainJob, namespace: str, lookups: Lookups, against: Agai
 
 
 def _too_large(job: trainer.TrainJob, lookups: Lookups) -> list[str]:
-    """Return a warning for each resource of a node's pod that no node has, if the TrainJob itself names resources."""
+    """Return a warning for each resource of a training pod that no node has, if the TrainJob itself names resources."""
     given = job.spec.trainer.resources_per_node if job.spec.trainer else None
     if not given:
         return []
@@ -145,7 +145,10 @@ def _check_queue(job: trainer.TrainJob, namespace: str, lookups: Lookups) -> lis
 def check_update(
     old: trainer.TrainJob, new: trainer.TrainJob, namespace: str, lookups: Lookups, against: Against
 ) -> Findings:
-    """Check a changed TrainJob beyond the rules of the schema; a runtime that is gone is no error, as the job runs."""
+    """Check a changed TrainJob beyond the schema.
+
+    A deleted runtime is not an error, because the TrainJob is already running.
+    """
     patched = _without_times(old) != _without_times(new)
     resized = old.metadata.annotations.get(names.NUM_NODES) != new.metadata.annotations.get(names.NUM_NODES)
     added = (old.spec.trainer, old.spec.initializer) != (new.spec.trainer, new.spec.initializer)
@@ -173,7 +176,10 @@ def deprecation(runtime: Object, name: str) -> list[str]:
 
 
 def older_fields(job: trainer.TrainJob) -> Iterator[str]:
-    """Yield a warning for each field of older Trainers: without it in the schema it would be dropped unseen."""
+    """Yield a warning for each field of older Trainer versions.
+
+    If the schema did not contain it, it would be dropped silently.
+    """
     spec = job.spec
     written = {
         "podTemplateOverrides": (spec.pod_template_overrides, _PODS),
@@ -202,7 +208,7 @@ def _missing(reference: trainer.RuntimeRef) -> FieldError:
 
 
 def _check_moment(old: trainer.TrainJob, new: trainer.TrainJob) -> Iterator[FieldError]:
-    """Refuse patches while pods run, as their template changes."""
+    """Refuse patches while pods run, because they change the pod template."""
     path = "spec.runtimePatches"
     if not (old.spec.suspend or new.spec.suspend):
         message = "can only be modified while the TrainJob is suspended; set spec.suspend to true first"
@@ -216,7 +222,7 @@ def _check_moment(old: trainer.TrainJob, new: trainer.TrainJob) -> Iterator[Fiel
 def _check_against(
     job: trainer.TrainJob, runtime: Runtime, framework: Framework, target: Target, claims: Claims
 ) -> tuple[Findings, Compiled | None]:
-    """Check the TrainJob by the plugins, on the runtime as it is before it is patched."""
+    """Check the TrainJob with the plugins, on the unpatched runtime."""
     count = job.spec.trainer.num_nodes if job.spec.trainer else None
     if count is not None and not 0 < count <= PODS.value:  # a list of so many hosts is not made
         few = FieldError("spec.trainer.numNodes", "must be at least 1; use spec.suspend to start no pods", count)
@@ -234,7 +240,7 @@ def _check_against(
 
 
 def _check_host_names(job: trainer.TrainJob, plan: Plan) -> Iterator[FieldError]:
-    """Refuse host names that are no DNS labels, as no pod could be created with them."""
+    """Refuse host names that are not DNS labels, because no pod could be created with them."""
     for pod_set in plan.pod_sets:
         last = pod_set.endpoints[-1].partition(".")[0] if pod_set.endpoints else ""
         if len(last) > MAX_LABEL:
@@ -282,12 +288,12 @@ def runtime_reviewer(
 
 
 def _same_runtime(request: admission.AdmissionRequest, kind: type[Any]) -> bool:
-    """Return True if the spec is unchanged, policies that Muster does not know included."""
+    """Return True if the spec is unchanged, including unknown policies."""
     return all(decode(request.old_object, each).spec == decode(request.object, each).spec for each in (kind, _Policied))
 
 
 def _check_policy(raw: msgspec.Raw) -> Iterator[FieldError]:
-    """Refuse policies that Muster does not know, as TrainJobs would run without them."""
+    """Refuse unknown policies, because TrainJobs would run without them."""
     for name in sorted(set(decode(raw, _Policied).spec.ml_policy or {}) - _POLICIES):
         known = ", ".join(sorted(_POLICIES - {"numNodes", "flux"}))
         message = f"must be left out: Muster knows {known}, and runs no other"

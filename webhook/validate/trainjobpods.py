@@ -92,7 +92,7 @@ def _replicated_jobs(patch: runtimepatch.RuntimePatch) -> Sequence[runtimepatch.
 
 
 def _own(spec: Mapping[str, Any], pod: Mapping[str, Any], field: str) -> str | None:
-    """Return the field of a TrainJob with this spec that a field of the pod has its value from."""
+    """Return the field of a TrainJob with this spec that determines a field of the pod."""
     match = _FIELD.fullmatch(field)
     containers = pod["spec"].get("containers") or []
     if match is None or int(match[1]) >= len(containers):

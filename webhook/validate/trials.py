@@ -1,10 +1,10 @@
-"""Trials of pods: the API server's own verdict on the pods of an object before they exist.
+"""Dry runs of pods: the API server's own verdict on the pods of an object before they exist.
 
-No rule of pod validation is written twice, and the cluster's policies (Pod Security, limits, other webhooks) are heard
-too. A quota that is used up now is no mistake of the object: its pods will wait.
+So pod validation is not duplicated, and the cluster's policies (Pod Security, limits, other webhooks) are included. An
+exhausted quota is not an error of the object: its pods will wait.
 
-Pods are tried with Muster's rights. So the policies and quotas of a namespace are quoted only to users who could try a
-pod there themselves. Others learn that such pods are refused, and the events of their Job do not say more either.
+Dry runs use Muster's rights. So the policies and quotas of a namespace are quoted only to users who may create pods
+there themselves. Other users only learn that such pods are refused, as they would from the events of their Job.
 """
 
 import re
@@ -37,50 +37,53 @@ _NO_CLASS = re.compile(r"no PriorityClass with name (\S+) was found")
 _OPT_IN = frozenset({names.QUEUE, names.FRAMEWORK, names.GANG})
 
 MAX_TRIED = 8
-"""Templates of one object that are tried: two rounds of calls end within a review."""
+"""Maximum number of templates of one object to try: two rounds of calls fit into the time of a review."""
 _AT_ONCE = 4
 
 _ADVICE = {
     True: "`kubectl auth can-i create pods -n {}`: a user who may gets the reason",
     False: "try such a pod by `kubectl create --dry-run=server -n {}`: a user who may create it gets the reason",
 }
-"""By the sender's being known."""
+"""Depends on whether the sender is known."""
 
 MayKnow = Callable[[], bool]
-"""True if the user may create pods in the namespace; called only where a refusal would quote the namespace."""
+"""True if the user may create pods in the namespace; only called if a refusal would quote the namespace."""
 
 
 def may_create_pods(request: admission.AdmissionRequest, rights: Rights | None) -> bool:
-    """Return True if the user may; False too if the review may be forged, and with it the user."""
+    """Return True if the user may; False if the review, and thus the user, may be forged."""
     action = reviews.ResourceAttributes(verb="create", resource=core.PODS.plural, namespace=request.namespace)
     return rights is None or (is_known() and rights.allows(request.user_info, action))
 
 
 @dataclass(frozen=True, slots=True)
 class QuotedError(FieldError):
-    """An error in the API server's words."""
+    """An error with the API server's message."""
 
     @property
     def cause(self) -> str:
-        """The API server's words as they came: they name the value and what is wrong with it."""
+        """The API server's message, which names the value and the problem."""
         return self.message
 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A pod that is tried, and the fields of the user's object that it is made of."""
+    """A pod to try, and the fields of the user's object from which it is built."""
 
     pod: Manifest
     path: str
     """Field of the user's object to which a refusal of the whole pod belongs."""
     added: str
-    """Field of the user's object that adds what is not in the user's own fields."""
+    """Field of the user's object that adds the parts which are not in the user's own fields."""
     own: Callable[[str], str | None]
-    """The user's own field, from a field of the pod; None if it is no field of theirs."""
+    """Maps a field of the pod to the user's own field; None if it is not the user's."""
 
 
 def pod_to_try(template: Mapping[str, Any], name: str, spec: Mapping[str, Any] | None = None) -> Manifest:
-    """Return a pod of a template, with this spec if given; it opts out of Muster, so that no review follows."""
+    """Return a pod of a template, with this spec if given.
+
+    The pod opts out of Muster, so it causes no further review.
+    """
     metadata = mapping(template.get("metadata"))
     labels = {key: value for key, value in mapping(metadata.get("labels")).items() if key not in _OPT_IN}
     return {
@@ -95,9 +98,9 @@ def pod_to_try(template: Mapping[str, Any], name: str, spec: Mapping[str, Any] |
 
 
 def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may_know: MayKnow) -> Findings:
-    """Return the API server's verdict on the first of the different pods, with a warning of the rest.
+    """Return the API server's verdict on the first of the different pods, with a warning about the rest.
 
-    Plugins make pods large, so they come one after the other, and only digests of them are compared.
+    Plugins make pods large, so pods are generated one at a time and compared by digest.
     """
     tried: dict[bytes, list[Trial]] = {}
     untried: list[str] = []
@@ -125,7 +128,7 @@ def check_trials(trials: Iterable[Trial], namespace: str, dry_runs: DryRuns, may
 
 
 def _shape(pod: Mapping[str, Any]) -> bytes:
-    """Return a key that is equal for pods that differ in nothing but their name."""
+    """Return a key that is equal for pods that only differ in name."""
     metadata = {key: value for key, value in pod["metadata"].items() if key != "generateName"}
     return sha256(msgspec.json.encode([metadata, pod["spec"]], order="deterministic")).digest()
 
@@ -141,9 +144,9 @@ def _attempts(pods: Sequence[Mapping[str, Any]], namespace: str, dry_runs: DryRu
 
 
 def _nameless(refusal: APIError, pod: Mapping[str, Any]) -> APIError:
-    """Return the refusal without the name that the API server made up for the pod.
+    """Return the refusal without the name that the API server generated for the pod.
 
-    It is another one each time, so that the same refusal would be news whenever something is tried again.
+    The name differs each time, so every retry would report the same refusal as new.
     """
     name = pod["metadata"]["generateName"].removesuffix("-")
     made_up = re.compile(rf'"{re.escape(name)}-[a-z0-9]{{5}}"')
@@ -153,7 +156,7 @@ def _nameless(refusal: APIError, pod: Mapping[str, Any]) -> APIError:
 
 
 def _quoted(refusal: APIError, trial: Trial, namespace: str, may_know: MayKnow) -> Findings:
-    """Return a refusal as far as the user may read it."""
+    """Return the part of a refusal that the user may read."""
     words = refusal.message
     if _NO_DRY_RUN in words:
         log.warning("a template could not be tried", namespace=namespace, template=trial.path, why=str(refusal))
@@ -191,9 +194,9 @@ _STEP = re.compile(r"\.?([^.\[\]]+)|\[([^\]]*)\]")
 
 
 def translated(field: str, made: Any, given: Any) -> str | None:
-    """Return the path in `given`, the user's part of the pod, of a field of the pod as it is made.
+    """Return the path in `given`, the user's part of the pod, for a field of the generated pod.
 
-    Plugins add entries to lists, also in front. None for what is not the user's.
+    Plugins add entries to lists, even at the beginning. None for a field that is not the user's.
     """
     result = ""
     for step in _STEP.finditer(field):
@@ -221,7 +224,7 @@ def _same(given: Any, made: Any) -> bool:
 
 
 def missing_class(path: str, name: str, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
-    """Yield an error at this path if there is no PriorityClass of this name, without which no pod is created."""
+    """Yield an error at this path if no PriorityClass has this name, because no pod could be created."""
     spec = {"containers": [{"name": "any", "image": "any"}], "priorityClassName": name}
     refusal = dry_runs.attempt(pod_to_try({"spec": spec}, "priority"), namespace)
     if refusal and _NO_CLASS.search(refusal.message):

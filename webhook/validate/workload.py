@@ -1,7 +1,9 @@
-"""Validation of workloads whose controllers make the pods: what those would be refused for is refused at once.
+"""Validation of workloads whose controllers create the pods.
 
-Checks of an owner are those of the owner of the first pod of each template, as the workload's controller will make it.
-An update is refused for what it makes wrong, not for what was wrong before.
+Errors for which pods would be refused are reported at once.
+
+Owner checks apply to the owner of the first pod of each template, as the workload's controller will create it. An
+update is only refused for errors that it adds.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,7 +70,7 @@ def reviewer(lookups: Lookups, framework: Framework) -> Handler:
 
 
 def _priorities(kind: WorkloadKind, workload: JSON) -> set[tuple[str, str]]:
-    """Return the PriorityClasses of the pods that Muster manages, each with the place of its name."""
+    """Return the PriorityClasses of the pods that Muster manages, each with its field path."""
     found = set()
     for place, template in pod_templates(workload, kind.templates):
         spec, labels, _ = template_of(template)
@@ -78,16 +80,19 @@ def _priorities(kind: WorkloadKind, workload: JSON) -> set[tuple[str, str]]:
 
 
 def _was_checked(request: AdmissionRequest, metadata: JSON) -> bool:
-    """Return True for a part of a workload, as a Job of a JobSet, that its controller sends: it was checked there.
+    """Return True for a part of a workload, such as a Job of a JobSet, that a controller sends.
 
-    A user may name an owner, too, and is not believed. Offline, where no user is known, objects are the user's own.
+    The workload was already checked.
+
+    Users may also name an owner, but this is not trusted. Offline, where no user is known, objects count as the user's
+    own.
     """
     owned = row_of(msgspec.convert(metadata, ObjectMeta).controller) is not None
     return owned and (not request.user_info.username or is_controller(request, owned=owned))
 
 
 def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework: Framework) -> Findings:
-    """Return everything that is wrong with a workload as far as Muster is concerned, each finding once."""
+    """Return all errors of a workload that concern Muster, each once."""
     identity = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     workload = {**workload, **identity, "metadata": mapping(workload.get("metadata"))}
     findings = Findings(warnings=unknown_keys(workload["metadata"]))
@@ -112,7 +117,7 @@ def check(kind: WorkloadKind, workload: JSON, queues: NamespaceQueues, framework
 
 
 def _count(workload: JSON, place: Place) -> int:
-    """Return the number of pods; ValidationError names its place, as of a whole object."""
+    """Return the number of pods; ValidationError contains the full field path."""
     try:
         count = msgspec.convert(find(workload, place), int | None)
     except msgspec.ValidationError as error:
@@ -121,7 +126,7 @@ def _count(workload: JSON, place: Place) -> int:
 
 
 class _Template:
-    """One pod template of a workload, with the first pod that is made of it."""
+    """One pod template of a workload, with the first pod that is created from it."""
 
     def __init__(
         self, kind: WorkloadKind, workload: JSON, place: Place, template: Mapping[str, Any], sample: SamplePod | None
@@ -140,23 +145,23 @@ class _Template:
         self.count = _count(workload, kind.admission.count) if kind.admission.count else None
 
     def where(self, key: str) -> str:
-        """Return the path of a label: on the workload, from where it was copied, or in the template."""
+        """Return the path of a label: on the workload, from which it was copied, or in the template."""
         path = f"metadata.labels[{key}]"
         return path if key in self.given_labels else f"{self.path}.{path}"
 
     @property
     def managed(self) -> bool:
-        """False if the pods are left alone."""
+        """False if Muster ignores the pods."""
         return self.labels.get(names.MANAGED) != "false"
 
     @property
     def empty(self) -> bool:
-        """True if no pod is made of the template, as of the workers' in a LeaderWorkerSet of leaders alone."""
+        """True if no pod is created from the template, such as the workers of a LeaderWorkerSet of leaders only."""
         return self.kind.samples is not None and self.sample is None
 
     @property
     def together(self) -> str:
-        """The label or annotation that has the pods start together; empty if nothing does."""
+        """The label or annotation that makes the pods start together; empty if there is none."""
         if not self.managed:
             return ""
         if names.FRAMEWORK in self.labels:
@@ -165,7 +170,7 @@ class _Template:
         return next((key for key in names.MIN_MEMBER_KEYS if (whole_number(given.get(key)) or 1) > 1), "")
 
     def adapter(self) -> Adapter | None:
-        """Return the adapter of the pods; None where they have no ranks."""
+        """Return the adapter of the pods; None if they have no ranks."""
         if self.sample is None:
             return None
         pod = msgspec.convert(self.sample.pod, Object)
@@ -224,7 +229,7 @@ def _no_ranks(given: _Template) -> str:
 
 
 def _below(parent: str, errors: Sequence[FieldError]) -> Iterator[FieldError]:
-    """Yield errors of an object that the workload makes, at the paths where the workload has its fields."""
+    """Yield errors of an object that the workload creates, at the workload's own field paths."""
     for error in errors:
         path = f"{parent}.{error.path}" if parent else error.path
         yield FieldError(path, error.message, error.value, error.reason)

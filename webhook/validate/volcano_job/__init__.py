@@ -1,6 +1,6 @@
-"""Validation of Volcano Jobs: what must hold for one, and which fields may change.
+"""Validation of Volcano Jobs: the rules for a Job, and the fields that may change.
 
 Start reading at `job`, the handler: it puts together `spec` (names, volumes, counts and policies), `tasks` (tasks,
-their templates and dependencies), and `templates`, which tries pods on the API server. Promises that each part gathers
-all of its errors. It must not import webhook.mutate.
+their templates and dependencies), and `templates`, which makes dry runs of pods. Each part collects all of its errors.
+The package must not import webhook.mutate.
 """

@@ -1,4 +1,4 @@
-"""Validation of a Volcano Job as a whole: what must hold on CREATE, and what may change on UPDATE."""
+"""Validation of a Volcano Job as a whole: the rules on CREATE, and the allowed changes on UPDATE."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -39,7 +39,10 @@ _KEYED = TEXTS | AMOUNTS | {PLUGINS}
 
 
 def reviewer(lookups: Lookups, framework: Framework) -> Handler:
-    """Return the handler for Jobs: templates, which cannot change, are tried on CREATE, a new priority on UPDATE."""
+    """Return the handler for Jobs.
+
+    Templates, which cannot change, are tested on CREATE, and a new priority on UPDATE.
+    """
 
     def review(request: admission.AdmissionRequest) -> ReviewVerdict:
         job = decode(request.object, Job)
@@ -78,12 +81,12 @@ def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryR
 
 
 def _check_changed(job: Job) -> Findings:
-    """Check what depends on fields that may change."""
+    """Check the rules that depend on mutable fields."""
     return Findings([*check_counts(job), *check_tasks(job), *check_names(job)])
 
 
 def check(job: Job) -> list[FieldError]:
-    """Return everything that is wrong with a new Job, except for its queue."""
+    """Return all errors of a new Job, except for its queue."""
     if not job.spec.tasks:
         message = "No task specified in job spec; add at least one, with a name, replicas and a template"
         return [FieldError("spec.tasks", message, reason="Required"), *check_names(job)]
@@ -103,7 +106,7 @@ def check(job: Job) -> list[FieldError]:
 
 
 def warn(job: Job) -> list[str]:
-    """Return warnings of what is allowed, but has another effect than it seems to have."""
+    """Return warnings about valid settings whose effect differs from what they suggest."""
     unknown = sorted(compat(job.metadata) - set(QUIRKS))
     result = list(plugins.warnings(job))
     if unknown:
@@ -134,7 +137,7 @@ def _restarts(job: Job) -> bool:
 
 
 def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Yield an error for each field that differs and must not."""
+    """Yield an error for each immutable field that differs."""
     before, after = _without_mutable(old), _without_mutable(new)
     tasks_before, tasks_after = before.get("tasks", []), after.get("tasks", [])
     if len(tasks_before) != len(tasks_after):
@@ -146,7 +149,7 @@ def check_update(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Fie
 
 
 def _without_mutable(job: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the canonical spec without the fields that may change, and without stored defaults of older versions."""
+    """Return the canonical spec without mutable fields and without defaults that older versions have stored."""
     spec = canonical(job.get("spec"))
     for name in MUTABLE:
         spec.pop(name, None)
@@ -160,7 +163,7 @@ def _without_mutable(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _differences(old: Any, new: Any, path: str, name: str = "spec") -> Iterator[str]:
-    """Yield the paths where the two differ, as deep as both have the same structure."""
+    """Yield the paths of differences, as deep as both values have the same structure."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
             where = f"{path}[{key}]" if name in _KEYED else f"{path}.{key}"

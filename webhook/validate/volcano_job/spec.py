@@ -1,7 +1,7 @@
-"""Validation of a Volcano Job's fields beside tasks and plugins: name, counts, limits, volumes and policies.
+"""Validation of a Volcano Job's fields except tasks and plugins: name, counts, limits, volumes and policies.
 
-A pod's name is its host name, so `<job>-<task>-<index>` must be a DNS label up to the last index. A volume is a claim
-that exists, or one to create, never both.
+A pod's name is its host name, so `<job>-<task>-<index>` must be a DNS label up to the last index. A volume is either an
+existing claim or one to create.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ def check_names(job: Job) -> Iterator[FieldError]:
 
 
 def check_counts(job: Job) -> Iterator[FieldError]:
-    """Check the numbers of pods, which may change: the limit of a gang, and minimums that can be reached."""
+    """Check the numbers of pods, which may change: the limit of a gang, and reachable minimums."""
     tasks, total = job.spec.tasks, total_replicas(job.spec)
     replicas = [PODS.exceeded(f"spec.tasks[{index}].replicas", task.replicas) for index, task in enumerate(tasks)]
     yield from chain(*replicas) if any(replicas) else PODS.exceeded_by("spec.tasks", total)
@@ -72,7 +72,7 @@ def check_limits(spec: JobSpec) -> Iterator[FieldError]:
 
 
 def check_volumes(volumes: Sequence[VolumeSpec]) -> Iterator[FieldError]:
-    """Check that each volume has a mount path of its own, and one source."""
+    """Check that each volume has a unique mount path and one source."""
     first: dict[str, int] = {}
     for index, volume in enumerate(volumes):
         path = f"spec.volumes[{index}]"

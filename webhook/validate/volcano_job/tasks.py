@@ -1,4 +1,4 @@
-"""Validation of a Volcano Job's tasks: each alone, its pod template, and the tasks that it depends on."""
+"""Validation of a Volcano Job's tasks, their pod templates, and their dependencies."""
 
 from collections.abc import Iterator, Sequence
 
@@ -71,7 +71,7 @@ def _check_partitions(task: TaskSpec, policy: PartitionPolicy, path: str) -> Ite
 
 
 def _check_whole_cpus(task: TaskSpec, path: str) -> Iterator[FieldError]:
-    """Check that containers ask for whole CPUs: only those can be aligned with NUMA nodes."""
+    """Check that containers request whole CPUs, because only these can be aligned with NUMA nodes."""
     spec = task.template.get("spec") or {}
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(spec.get(kind) or []):
@@ -119,7 +119,7 @@ def check_frameworks(job: Job, framework: Framework) -> Findings:
 
 
 def check_dependencies(tasks: Sequence[TaskSpec]) -> Iterator[FieldError]:
-    """Check that tasks depend on tasks of this Job only, and not in a circle."""
+    """Check that tasks only depend on tasks of this Job, without cycles."""
     known = [task.name for task in tasks]
     needs = {task.name: list(task.depends_on.name) if task.depends_on else [] for task in tasks}
     for index, task in enumerate(tasks):

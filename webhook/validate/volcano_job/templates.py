@@ -1,4 +1,4 @@
-"""Trials of the pods of a Job: the first of each task, as plugins shape it; its errors get the path of its task."""
+"""Dry runs of the pods of a Job: the first pod of each task, as shaped by plugins; errors get the path of the task."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -18,9 +18,9 @@ from webhook.apiserver import DryRuns
 from webhook.validate.trials import MayKnow, Trial, check_trials, missing_class, pod_to_try, translated
 
 _ANY = "any"
-"""Name of Job and pod that are tried: alike Jobs, of which there are often many, cost one call."""
+"""Name of the Job and pod in dry runs; it is fixed, so that many similar Jobs only cost one call."""
 _MOST_SHAPED = 32
-"""Containers of a pod that is tried as plugins shape it: with svc each gets two variables for each task."""
+"""Maximum number of containers for a dry run with plugins: with svc, each gets two variables per task."""
 
 
 def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKnow = lambda: True) -> Findings:
@@ -31,7 +31,10 @@ def check_templates(job: Job, namespace: str, dry_runs: DryRuns, may_know: MayKn
 
 
 def _plugins(job: Job) -> Sequence[JobPlugin]:
-    """Return the plugins that shape pods to try; none of a Job that is refused for its plugins or its size."""
+    """Return the plugins that shape the pods for dry runs.
+
+    None if the Job is refused because of its plugins or its size.
+    """
     try:
         small = len(job.spec.tasks) <= TASKS.value and total_replicas(job.spec) <= PODS.value
         return plugins_for(job.spec.plugins) if small else ()
@@ -40,7 +43,7 @@ def _plugins(job: Job) -> Sequence[JobPlugin]:
 
 
 def _trial(job: Job, task: TaskSpec, path: str, plugins: Sequence[JobPlugin]) -> Trial:
-    """Return the trial of a task's first pod, as plugins shape it unless it has too many containers, or none."""
+    """Return the dry run of a task's first pod, or None; plugins shape the pod unless it has too many containers."""
     pod = sample(job, task)
     if plugins and pod["spec"].get("containers") and len(containers(pod)) <= _MOST_SHAPED:
         unnamed = structs.replace(job, metadata=structs.replace(job.metadata, name=_ANY, uid=_ANY))
@@ -58,13 +61,13 @@ def _trial(job: Job, task: TaskSpec, path: str, plugins: Sequence[JobPlugin]) ->
 
 
 def check_priority(job: Job, namespace: str, dry_runs: DryRuns) -> Iterator[FieldError]:
-    """Check by one pod that the PriorityClass exists, without which no pod of the Job could be created any more."""
+    """Check with one pod that the PriorityClass exists; without it no further pod of the Job could be created."""
     if name := job.spec.priority_class_name:
         yield from missing_class("spec.priorityClassName", name, namespace, dry_runs)
 
 
 def sample(job: Job, task: TaskSpec) -> Manifest:
-    """Return a pod of this task as far as the template says."""
+    """Return a pod of this task, based on the template alone."""
     pod = pod_to_try(task.template, task.name)
     if job.spec.priority_class_name and not pod["spec"].get("priorityClassName"):
         pod["spec"]["priorityClassName"] = job.spec.priority_class_name
