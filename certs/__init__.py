@@ -1,10 +1,10 @@
-"""Certificates and keys: those of Muster's servers, and the ssh keys of one workload's pods (`ssh`).
+"""Certificates and keys of Muster's servers, and ssh keys for the pods of a workload (`ssh`).
 
-`authority` signs, `certificate` reads. `content` is the Secret of the servers' certificates and its problems,
-`rotation` decides the next step for it and is pure, `making` makes the keys and certificates of a step. The controller
-reads and writes (`controller.certificates`).
+`authority` signs, `certificate` reads. `content` describes the Secret of the servers' certificates and its problems.
+`rotation` (pure) decides its next step, and `making` creates the keys and certificates of a step. The controller reads
+and writes (`controller.certificates`).
 
-Promises files that are never half written, and keys that only their owner can read and that nothing prints. Promises
-that at every moment every API server trusts the certificates of every replica. It must not import the processes or the
-command line. Start with `rotation.next_step`.
+Files are never half written. Keys are readable by their owner only and are never printed. Every API server trusts the
+certificates of every replica at all times. The package must not import the processes or the command line. Start with
+`rotation.next_step`.
 """

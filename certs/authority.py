@@ -1,4 +1,4 @@
-"""A certificate authority of our own: one P-256 key that signs serving and client certificates."""
+"""Muster's own certificate authority: one P-256 key that signs serving and client certificates."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 BACKDATE = timedelta(days=2)
-"""Time by which a certificate is valid before it is made, for clocks that are a day off."""
+"""Certificates are valid from this time before their creation, for clocks that are a day off."""
 _CA_LIFETIME = timedelta(days=3650)
 _LIFETIME = timedelta(days=365)
 
@@ -26,7 +26,7 @@ class CertificatePair:
     key_pem: bytes = field(repr=False)
 
     def save(self, folder: Path, name: str = "tls") -> None:
-        """Write `<name>.key` (readable by the owner only), then `<name>.crt`; a reader never sees half a file."""
+        """Write `<name>.key` (readable by the owner only), then `<name>.crt`; readers never see incomplete files."""
         folder.mkdir(parents=True, exist_ok=True)
         _write(folder / f"{name}.key", self.key_pem, mode=0o600)
         _write(folder / f"{name}.crt", self.cert_pem, mode=0o644)
@@ -63,7 +63,7 @@ class Authority:
 
     @classmethod
     def load(cls, folder: Path) -> Self:
-        """Return the authority whose `ca.crt` and `ca.key` stand in the folder."""
+        """Return the authority from `ca.crt` and `ca.key` in the folder."""
         return cls(CertificatePair((folder / "ca.crt").read_bytes(), (folder / "ca.key").read_bytes()))
 
     def save(self, folder: Path) -> None:
@@ -84,7 +84,7 @@ class Authority:
     ) -> CertificatePair:
         """Return a certificate with a new key for a server, a client (groups are its organizations) or both.
 
-        It lives for `life` from `now` (by default this machine's time), but never longer than its authority.
+        It is valid for `life` from `now` (by default this machine's time), but not longer than its authority.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         purposes = [ExtendedKeyUsageOID.CLIENT_AUTH] if client else []
@@ -107,7 +107,7 @@ class Authority:
 
 
 def _write(file: Path, content: bytes, *, mode: int) -> None:
-    """Replace the file in one step; its mode is right from the first moment."""
+    """Replace the file atomically; it has the right mode from the start."""
     new = file.with_name(f".{file.name}.new")
     new.unlink(missing_ok=True)
     new.touch(mode=mode)
@@ -118,7 +118,7 @@ def _write(file: Path, content: bytes, *, mode: int) -> None:
 def _builder(
     subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, began: datetime, ends: datetime
 ) -> x509.CertificateBuilder:
-    """Return a certificate with what every one has: names, key, serial number, and a life that began some time ago."""
+    """Return a certificate with the common fields: names, key, serial number, and a backdated start."""
     return (
         x509.CertificateBuilder()
         .subject_name(subject)

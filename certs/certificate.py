@@ -1,4 +1,4 @@
-"""Certificates as they are read: subject, signer, names and life. Pure functions of PEM text."""
+"""Reading certificates: subject, signer, names and lifetime. Pure functions of PEM text."""
 
 import re
 from collections.abc import Collection, Iterable
@@ -14,17 +14,17 @@ from certs.authority import BACKDATE, CertificatePair
 
 _BLOCK = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 _RENEWED_AFTER = 2 / 3
-"""Part of its life after which a certificate is replaced; the last third is left for failures."""
+"""Fraction of its lifetime after which a certificate is replaced; the last third is a reserve for failures."""
 _SHOWN_CHARS = 12
 
 
 class UnreadableError(ValueError):
-    """A certificate or its key cannot be read; the message says which, and never shows any of it."""
+    """A certificate or its key cannot be read; the message says which one, and never quotes it."""
 
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """One certificate; two are equal if they are the same one, byte by byte."""
+    """One certificate; two certificates are equal if all their bytes are."""
 
     pem: bytes
     parsed: x509.Certificate = field(compare=False)
@@ -48,13 +48,13 @@ class Certificate:
 
     @cached_property
     def subject(self) -> str:
-        """The common name of its owner, else all of the name."""
+        """The common name of the subject, or else the whole name."""
         names = self.parsed.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
         return str(names[0].value) if names else self.parsed.subject.rfc4514_string()
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The host names and addresses for which a server may show it."""
+        """The host names and addresses for which a server may present it."""
         try:
             found = self.parsed.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except (x509.ExtensionNotFound, ValueError):
@@ -72,32 +72,32 @@ class Certificate:
 
     @cached_property
     def begins_s(self) -> float:
-        """The begin of its life, in seconds since the epoch."""
+        """The start of its validity, in seconds since the epoch."""
         return self.parsed.not_valid_before_utc.timestamp()
 
     @cached_property
     def ends_s(self) -> float:
-        """The end of its life, in seconds since the epoch."""
+        """The end of its validity, in seconds since the epoch."""
         return self.parsed.not_valid_after_utc.timestamp()
 
     @property
     def due_s(self) -> float:
-        """The time to replace it: after two thirds of the life that it had when it was made."""
+        """The time to replace it: after two thirds of its lifetime."""
         made_s = min(self.begins_s + BACKDATE.total_seconds(), self.ends_s)
         return made_s + (self.ends_s - made_s) * _RENEWED_AFTER
 
     def valid_at(self, now_s: float) -> bool:
-        """Return True if that time is within its life."""
+        """Return True if the certificate is valid at this time."""
         return self.begins_s <= now_s <= self.ends_s
 
     def signed_by(self, authority: "Certificate") -> bool:
-        """Return True if that authority has signed it."""
+        """Return True if this authority has signed it."""
         return _signed_by(self, authority)
 
 
 @lru_cache(maxsize=1024)
 def _signed_by(certificate: Certificate, authority: Certificate) -> bool:
-    """Verify a signature once: each pass checks the same few certificates against every webhook's caBundle."""
+    """Verify a signature; cached, because each pass checks the same few certificates against all caBundles."""
     try:
         certificate.parsed.verify_directly_issued_by(authority.parsed)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
@@ -107,15 +107,15 @@ def _signed_by(certificate: Certificate, authority: Certificate) -> bool:
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate with its private key, which fits; the key (PEM) is not shown when the pair is printed."""
+    """A certificate with its matching private key; the key (PEM) is not shown when the pair is printed."""
 
     certificate: Certificate
     key_pem: bytes = field(repr=False)
     above: tuple[Certificate, ...] = ()
-    """The authorities between it and one that clients trust, which are shown with it; another issuer may have some."""
+    """The intermediate authorities that are presented with the certificate; another issuer may have some."""
 
     def vouched_by(self, trusted: Collection[Certificate]) -> bool:
-        """Return True if a client that trusts these takes it: one of them is the certificate itself, or leads to it."""
+        """Return True if a client that trusts these certificates accepts it: one of them is or has signed it."""
         current, left = self.certificate, set(self.above)
         while current not in trusted and not any(current.signed_by(each) for each in trusted):
             signer = next((each for each in left if current.signed_by(each)), None)
@@ -127,7 +127,7 @@ class Pair:
 
     @classmethod
     def read(cls, cert_pem: bytes, key_pem: bytes) -> Self:
-        """Return the pair; UnreadableError says which of the two is wrong, or that they are of different pairs."""
+        """Return the pair; UnreadableError says which of the two is invalid, or that they do not match."""
         certificate = Certificate.read(cert_pem)
         try:
             key = serialization.load_pem_private_key(key_pem, password=None)
@@ -141,12 +141,12 @@ class Pair:
 
     @classmethod
     def of(cls, pair: CertificatePair) -> Self:
-        """Return the pair that an authority has made."""
+        """Return the pair that an authority has issued."""
         return cls(Certificate.read(pair.cert_pem), pair.key_pem)
 
 
 def read_bundle(pem: bytes) -> tuple[Certificate, ...]:
-    """Return the certificates in a PEM text in their order, each once; what cannot be read is left out."""
+    """Return the certificates in a PEM text in order, without duplicates and unreadable parts."""
     found: dict[Certificate, None] = {}
     for block in _BLOCK.findall(pem):
         try:
@@ -157,5 +157,5 @@ def read_bundle(pem: bytes) -> tuple[Certificate, ...]:
 
 
 def write_bundle(certificates: Iterable[Certificate]) -> bytes:
-    """Return the PEM text of these certificates, each once."""
+    """Return the PEM text of these certificates, without duplicates."""
     return b"".join(dict.fromkeys(certificate.pem for certificate in certificates))

@@ -1,4 +1,4 @@
-"""The content of the Secret with our certificates, how it is written down, and its problems in sentences for people.
+"""The content of the Secret with Muster's certificates: its format, and its problems as sentences for users.
 
 ================  ====================================================================================================
 `ca.crt`          every authority that is trusted: the one that signs, the coming one, and old ones of which a
@@ -23,7 +23,7 @@ BUNDLE: Final = "ca.crt"
 ISSUER: Final = "issuer"
 NEXT: Final = "next"
 SERVING: Final = "tls"
-"""The name of the webhook's certificate in the Secret: tls.crt and tls.key."""
+"""Name of the webhook's certificate in the Secret: tls.crt and tls.key."""
 REPORTS: Final = "reports"
 """The name of the certificate of the TrainJobs' status server."""
 WEB: Final = "web"
@@ -32,9 +32,9 @@ WEB: Final = "web"
 
 @dataclass(frozen=True)
 class Content:
-    """The Secret as far as it can be read: what is broken counts as missing, and `faults` says so.
+    """The readable part of the Secret; broken parts count as missing, and `faults` lists them.
 
-    `ours` is False for a Secret that another issuer keeps, which is never written; `request` is a user's.
+    `ours` is False for a Secret of another issuer, which is never written; `request` comes from a user.
     """
 
     issuer: Pair | None = None
@@ -48,18 +48,18 @@ class Content:
 
     @property
     def signer(self) -> Pair | None:
-        """The newest authority that has a key."""
+        """The newest authority with a key."""
         return self.coming or self.issuer
 
     def signer_of(self, leaf: Certificate) -> Certificate | None:
-        """Return the trusted authority that has signed it."""
+        """Return the trusted authority that has signed the certificate."""
         return next((authority for authority in self.trusted if leaf.signed_by(authority)), None)
 
 
 def read(
     data: Mapping[str, bytes], labels: Mapping[str, str], annotations: Mapping[str, str], leaves: tuple[str, ...]
 ) -> Content:
-    """Return the content of a Secret that is there; `leaves` are the names of the certificates that it should have."""
+    """Return the content of an existing Secret; `leaves` are the names of the certificates that it should contain."""
     faults: list[str] = []
     found = {name: _pair(data, name, faults) for name in (ISSUER, NEXT, *leaves)}
     issuer, coming = found[ISSUER], found[NEXT]
@@ -77,7 +77,7 @@ def read(
 
 
 def data_of(content: Content) -> dict[str, bytes | None]:
-    """Return the data of the Secret; None removes what an earlier content had."""
+    """Return the data of the Secret; None removes an earlier key."""
     result: dict[str, bytes | None] = {BUNDLE: write_bundle(content.trusted)}
     for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
         result[f"{name}.crt"] = pair.certificate.pem if pair else None
@@ -86,7 +86,7 @@ def data_of(content: Content) -> dict[str, bytes | None]:
 
 
 def annotations_of(content: Content) -> dict[str, str | None]:
-    """Return the annotations that belong to the content; None removes one."""
+    """Return the annotations of the content; None removes one."""
     return {names.ROTATE: content.request or None}
 
 
@@ -102,14 +102,14 @@ def _pair(data: Mapping[str, bytes], name: str, faults: list[str]) -> Pair | Non
 
 
 def all_pairs(content: Content) -> Iterator[tuple[str, Certificate]]:
-    """Return every certificate that has its key here, by its name in the Secret."""
+    """Return every certificate with a key, by its name in the Secret."""
     for name, pair in ((ISSUER, content.issuer), (NEXT, content.coming), *content.leaves.items()):
         if pair:
             yield name, pair.certificate
 
 
 _LATE = 4
-"""A certificate is late when one part of so many is over of the time between its due renewal and its end."""
+"""A renewal is late after this fraction (one part in so many) of the time between the due renewal and the end."""
 
 
 def problems(
@@ -120,7 +120,7 @@ def problems(
     leaves: Sequence[str],
     managed: bool = True,
 ) -> list[str]:
-    """Return every problem. `bundles` has the caBundles by webhook configuration, `leaves` the needed certificates."""
+    """Return all problems. `bundles` are the caBundles by webhook configuration, `leaves` the required certificates."""
     if content is None:
         return ["the Secret does not exist"]
     foreign = (

@@ -1,4 +1,4 @@
-"""Steps of `rotation` carried out: new keys and certificates, and the content that has them."""
+"""Execution of the steps of `rotation`: new keys and certificates, and the resulting content."""
 
 import ipaddress
 import secrets
@@ -12,7 +12,7 @@ from certs.rotation import Bundles, Drop, Issue, NewAuthority, Refuse, Situation
 
 
 def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple[Content | None, list[Step]]:
-    """Return the content after every step that can be taken now, all in one write, and which steps these were."""
+    """Return the content after all steps that can be taken now, and the steps, to be written at once."""
     steps: list[Step] = []
     while step := next_step(content, bundles, at):
         steps.append(step)
@@ -21,7 +21,7 @@ def all_steps(content: Content | None, bundles: Bundles, at: Situation) -> tuple
 
 
 def _after(content: Content, step: Step, at: Situation) -> Content:
-    """Return the content with one step taken."""
+    """Return the content after one step."""
     match step:
         case NewAuthority():
             return _with_authority(content, at)
@@ -72,5 +72,5 @@ def _is_address(name: str) -> bool:
 
 
 def _time(now_s: float) -> datetime:
-    """Return the time in whole seconds, as certificates have them."""
+    """Return the time in whole seconds, as used in certificates."""
     return datetime.fromtimestamp(int(now_s), UTC)

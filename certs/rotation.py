@@ -1,15 +1,15 @@
-"""The next step of a rotation: a pure decision by the Secret, the webhook configurations and two clocks.
+"""The next step of a rotation: a pure decision from the Secret, the webhook configurations and two clocks.
 
-The order in which authorities change, so that at each moment every API server trusts what every replica shows:
+Authorities change in this order, so that every API server always trusts the certificates of every replica:
 
-1. `NewAuthority`: a coming authority stands in the Secret, and goes into every caBundle beside the old one.
-2. `Issue`: it signs, and new certificates stand in the Secret, once every caBundle has held it for `trust_wait_s`:
-   until then an API server may not have taken the change up.
-3. `Drop`: an old authority goes, once no certificate of the Secret has been its own for `load_wait_s`, in which every
+1. `NewAuthority`: the next authority is in the Secret, and is added to every caBundle next to the old one.
+2. `Issue`: once every caBundle has contained it for `trust_wait_s`, the authority signs new certificates in the Secret.
+   Before that, an API server may not have loaded the change.
+3. `Drop`: an old authority is removed when it has signed no certificate in the Secret for `load_wait_s`, in which every
    replica has loaded the new ones.
 
-Two clocks, as one of them may jump: validity counts by the time of the API server, which checks it, and waits by the
-monotonic clock of this process. After a restart each wait begins again: later, never wrong.
+There are two clocks, because one of them may jump: the API server's time decides validity, which the API server checks,
+and this process's monotonic clock measures waits. After a restart each wait begins again, which is late but safe.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ from certs.certificate import Certificate, Pair
 from certs.content import Content
 
 REQUESTS: Final = ("serving", "authority")
-"""The requests of users: new certificates, or a new authority, too."""
+"""Requests of users: new certificates, or also a new authority."""
 _LONGEST_S: Final = 600.0
 _SHORTEST_S: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
 class WantedCertificate:
-    """A certificate of a server that shall be there, under a name in the Secret and for these hosts."""
+    """A required server certificate, with its name in the Secret and its hosts."""
 
     name: str
     common_name: str
@@ -36,40 +36,40 @@ class WantedCertificate:
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """The lives of certificates, and the time that others need to take up a change; all in seconds."""
+    """Lifetimes of certificates, and the time that other processes need to load a change; all in seconds."""
 
     authority_life_s: float
     life_s: float
     trust_wait_s: float
-    """Until every API server asks webhooks with a new caBundle."""
+    """Time until every API server uses a new caBundle."""
     load_wait_s: float
-    """Until every replica shows what stands in the Secret: longer than a kubelet takes to renew a volume."""
+    """Time until every replica uses the content of the Secret; longer than a kubelet takes to update a volume."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Situation:
-    """The facts of this moment beside the Secret and the caBundles; seconds by fingerprint, missing is 0."""
+    """Current facts other than the Secret and the caBundles; seconds by fingerprint, 0 if missing."""
 
     now_s: float
     """The time of the API server."""
     terms: Terms
     wanted: Sequence[WantedCertificate]
     trusted_s: Mapping[str, float] = field(default_factory=dict)
-    """Time for which this process has seen an authority in every existing caBundle, without a break."""
+    """Time for which this process has continuously seen an authority in every existing caBundle."""
     loaded_s: Mapping[str, float] = field(default_factory=dict)
-    """Time for which it has seen a certificate in the Secret, without a break."""
+    """Time for which it has continuously seen a certificate in the Secret."""
 
 
 @dataclass(frozen=True)
 class NewAuthority:
-    """An authority is to be made, which does not sign yet."""
+    """Create an authority, which does not sign yet."""
 
     why: str
 
 
 @dataclass(frozen=True)
 class Issue:
-    """These certificates are to be made, by the issuer or by the coming authority, which thereby becomes the issuer."""
+    """Issue these certificates with the issuer, or with the next authority, which then becomes the issuer."""
 
     why: str
     wanted: tuple[WantedCertificate, ...]
@@ -78,25 +78,25 @@ class Issue:
 
 @dataclass(frozen=True)
 class Drop:
-    """These authorities, of which no replica shows a certificate, are not to be trusted any more."""
+    """Stop trusting these authorities, because no replica presents a certificate signed by them."""
 
     authorities: tuple[Certificate, ...]
 
 
 @dataclass(frozen=True)
 class Refuse:
-    """A user's request is none of REQUESTS; it is removed."""
+    """A user's request is not in REQUESTS; it is removed."""
 
     why: str
 
 
 Step = NewAuthority | Issue | Drop | Refuse
 Bundles = Sequence[tuple[Certificate, ...]]
-"""The caBundle of every webhook, read."""
+"""The parsed caBundle of every webhook."""
 
 
 def next_step(content: Content | None, bundles: Bundles, at: Situation) -> Step | None:
-    """Return the step to be written to the Secret now, or None; `content` is None where there is no Secret."""
+    """Return the next step to write to the Secret, or None; `content` is None if there is no Secret."""
     content = content or Content()
     if not content.ours:
         return None
@@ -143,7 +143,7 @@ def _issue(content: Content, bundles: Bundles, at: Situation) -> Issue | None:
 
 
 def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, now_s: float, ends_s: float) -> str:
-    """Return the reason for another certificate, which would be valid until `ends_s`; empty if there is none."""
+    """Return the reason for a new certificate, valid until `ends_s`; empty if there is none."""
     pair = content.leaves.get(wanted.name)
     if pair is None:
         return "there was none"
@@ -160,7 +160,7 @@ def _why_new(content: Content, wanted: WantedCertificate, issuer: Certificate, n
 
 
 def _unused(content: Content, authority: Certificate, at: Situation) -> bool:
-    """Return True if no replica shows a certificate of that authority any more, and none will."""
+    """Return True if no replica presents a certificate of this authority any more, and none will."""
     if authority in {pair.certificate for pair in (content.issuer, content.coming) if pair}:
         return False
     leaves = [pair.certificate for pair in content.leaves.values()]
@@ -173,7 +173,10 @@ def _unused(content: Content, authority: Certificate, at: Situation) -> bool:
 
 
 def bundle_for(content: Content, present: tuple[Certificate, ...], at: Situation) -> tuple[Certificate, ...]:
-    """Return the caBundle of a webhook that has `present` now: the Secret's authorities, and others still in use."""
+    """Return the new caBundle of a webhook that now has `present`.
+
+    The Secret's authorities, and others still in use.
+    """
     if not content.ours or not content.trusted:
         return present
     others = [each for each in present if each not in content.trusted]
@@ -181,7 +184,7 @@ def bundle_for(content: Content, present: tuple[Certificate, ...], at: Situation
 
 
 def next_pass_s(content: Content | None, at: Situation) -> float:
-    """Return seconds after which to decide again without a change; at most ten minutes, as clocks jump."""
+    """Return the seconds until the next decision without a change; at most ten minutes, because clocks may jump."""
     waits: list[float] = [_LONGEST_S, *(_waits(content, at) if content and content.ours else ())]
     return max(_SHORTEST_S, min(waits))
 
@@ -207,12 +210,12 @@ def _rest(seen: Mapping[str, float], certificate: Certificate, wait_s: float) ->
 
 
 class Since:
-    """Record since when each of some things is present; times are those of one monotonic clock, in seconds."""
+    """Tracks since when items have been present; times are seconds of one monotonic clock."""
 
     def __init__(self) -> None:
         self._first_s: dict[str, float] = {}
 
     def update(self, present: Iterable[str], now_s: float) -> dict[str, float]:
-        """Return for how many seconds each has been present without a break."""
+        """Return for how many seconds each item has been continuously present."""
         self._first_s = {each: self._first_s.get(each, now_s) for each in present}
         return {each: now_s - first_s for each, first_s in self._first_s.items()}

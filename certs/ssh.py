@@ -1,4 +1,4 @@
-"""SSH keys for the pods of one workload, as the Secret that they mount."""
+"""SSH keys for the pods of one workload, as a Secret that they mount."""
 
 from base64 import b64encode
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ _RSA_BITS = 2048
 
 @dataclass(frozen=True, slots=True)
 class SSHKeyPair:
-    """A private key in a format that OpenSSH reads, and the line of authorized_keys that lets it in."""
+    """A private key in a format that OpenSSH reads, and its line for authorized_keys."""
 
     private: bytes
     public: bytes
 
 
 def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> SSHKeyPair:
-    """Return a new pair: Ed25519, ECDSA on P-521, or RSA as PEM (PKCS#1) for programs that read the file themselves."""
+    """Return a new pair: Ed25519, ECDSA (P-521), or RSA as PEM (PKCS#1) for programs that read the file themselves."""
     layout = serialization.PrivateFormat.OpenSSH
     key: PrivateKey
     if kind == "rsa":
@@ -41,7 +41,7 @@ def key_pair(kind: KeyKind | Literal["rsa"] = "ed25519") -> SSHKeyPair:
 
 
 def pair_of(private: bytes) -> SSHKeyPair:
-    """Return the pair of a given private key, in OpenSSH's format or PEM; ValueError says why it cannot be read."""
+    """Return the pair of a given private key (OpenSSH format or PEM); ValueError explains why it cannot be read."""
     load = serialization.load_ssh_private_key if b"OPENSSH" in private else serialization.load_pem_private_key
     try:
         key = load(private, password=None)
@@ -62,6 +62,6 @@ def secret_data(pair: SSHKeyPair) -> dict[str, str]:
 
 
 def complete(component: Component) -> dict[str, Any]:
-    """Return the manifest to create, with a new pair of keys where the component asks for one."""
+    """Return the manifest to create, with a new key pair if the component requests one."""
     manifest = dict(component.manifest)
     return {**manifest, "data": secret_data(key_pair(component.keys))} if component.keys else manifest

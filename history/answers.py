@@ -1,8 +1,8 @@
-"""Questions about the past and their answers, as the page's server sends them and commands print them.
+"""Queries about the past and their results, for the web server and the commands.
 
-`OfStore` answers from a store, for whom a scope says; `answers` does so for an address of the server. `silence` says
-whether the recorder still looks, so that what is not written is not taken for what did not happen. It notes how far it
-has looked with every transaction, and every ten seconds while nothing happens; not while it cannot read the cluster.
+`OfStore` answers from a store, for the caller of a scope; `answers` does so for a URL path. `silence` reports whether
+the recorder is still running, so that missing data is not mistaken for missing events. The recorder notes its progress
+with every transaction, and every ten seconds while nothing happens, but not while it cannot read the cluster.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,11 +16,11 @@ from history.model import EVERYTHING, MS, Scope
 from history.store import HistoryStore
 
 MOST: Final = 1000
-"""Gangs of one answer."""
+"""Maximum number of gangs in a result."""
 Time = Annotated[float, msgspec.Meta(ge=0, le=1e11)]
 """Seconds since the epoch, until the year 5138."""
 SILENT_AFTER_S: Final = 60.0
-"""Six notes: a recorder that starts again takes less, and a busy one writes oftener."""
+"""Six intervals between notes; a restart of the recorder takes less, and a busy recorder writes more often."""
 NO_GANGS: Final = "what gangs have done since then is missing here; it reads it later, as far as the cluster remembers"
 NO_USAGE: Final = "what gangs have asked for and held since then does not count here yet"
 NO_BUDGETS: Final = (
@@ -30,7 +30,7 @@ NO_BUDGETS: Final = (
 
 
 class GangQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A query for gangs; times are seconds since the epoch."""
+    """A query for gangs; times are in seconds since the epoch."""
 
     namespace: str | None = None
     name: str | None = None
@@ -52,7 +52,7 @@ class AskedUsage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gangs(msgspec.Struct, frozen=True):
-    """Gangs, and the times for which nothing was recorded."""
+    """Gangs, and the periods for which nothing was recorded."""
 
     gangs: list[read.GangHistory]
     gaps: list[read.Outage] = []
@@ -66,7 +66,7 @@ class Looked(msgspec.Struct, frozen=True):
 
 
 class OfStore(NamedTuple):
-    """Answers from a store, for whom `scope` says."""
+    """Answers from a store, for the caller of `scope`."""
 
     store: HistoryStore
     scope: Scope = EVERYTHING
@@ -77,27 +77,27 @@ class OfStore(NamedTuple):
         return Gangs(read.gangs(self.store, self.scope, **wanted), read.gaps(self.store, asked.since))
 
     def story(self, namespace: str, name: str) -> list[read.GangEvent]:
-        """Return what happened to the gangs of a workload."""
+        """Return the events of the gangs of a workload."""
         return read.story(self.store, self.scope, namespace, name)
 
     def usage(self, asked: AskedUsage) -> list[usage.UsageRow]:
-        """Return who used what."""
+        """Return usage."""
         wanted = msgspec.structs.asdict(asked)
         return usage.usage(self.store, self.scope, wanted.pop("by"), **wanted)
 
     def looked(self) -> Looked:
-        """Return when the recorder looked last."""
+        """Return the time of the recorder's last pass."""
         return Looked(looked(self.store))
 
 
 class QueryError(ValueError):
-    """A query that cannot be read; the message says which parameter, and why."""
+    """An invalid query; the message names the parameter and the problem."""
 
 
 def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mapping[str, str]) -> Any:
     """Return the answer to /api/history, /api/history/NAMESPACE/NAME, /api/usage or /api/recorder, to be sent as JSON.
 
-    `path` are its parts after /api. QueryError for a query that cannot be read, LookupError for another path.
+    `path` contains the parts after /api. QueryError for an invalid query, LookupError for another path.
     """
     source = OfStore(store, scope)
     try:
@@ -117,14 +117,15 @@ def answers(store: HistoryStore, scope: Scope, path: Sequence[str], query: Mappi
 
 
 def looked(store: HistoryStore) -> float:
-    """Return when the recorder looked last, in seconds since the epoch; 0 if it never has."""
+    """Return the time of the recorder's last pass, in seconds since the epoch; 0 if there was none."""
     return int(store.note(usage.SEEN) or 0) / MS
 
 
 def silence(looked: float, now: float, what: str, clock: Callable[[float], str]) -> str:
-    """Return what is said of a recorder that has not looked for longer than it should; empty while it looks.
+    """Return a warning about a recorder whose last pass is too long ago; empty if it is up to date.
 
-    `what` is not known then, and `clock` returns a moment as text. A clock that is ahead is no silence.
+    `what` is the data that is then unknown, and `clock` formats a time. A clock that is ahead does not count as
+    silence.
     """
     if now - looked <= SILENT_AFTER_S:
         return ""

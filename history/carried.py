@@ -1,7 +1,7 @@
-"""Usage that was published before a store began, and that the store lacks: budgets do not begin at nothing with it.
+"""Published usage from before a store began, which the store lacks: a new store must not reset budgets.
 
-Without a volume the store ends with the recorder's pod. What is in the ConfigMap `muster-usage` then is all that is
-known of the running month, week and day.
+Without a volume, the store is lost with the recorder's pod. The ConfigMap `muster-usage` then has the only data about
+the current month, week and day.
 """
 
 from collections import defaultdict
@@ -15,9 +15,9 @@ from muster.resources.vector import unit
 
 
 def carried(store: HistoryStore, published: PublishedUsage, began: int, now: int) -> dict[int, Totals[str]]:
-    """Return the begin of each running period that is older than the store → what the store lacks of it, by queue.
+    """Return start of each current period that is older than the store → usage that the store lacks, by queue.
 
-    `began` is when the store began; times are milliseconds. What lies in the future is not believed.
+    `began` is the start of the store; times are milliseconds. Data from the future is ignored.
     """
     found: dict[int, Totals[str]] = {}
     until = round(published.until * MS)

@@ -1,7 +1,7 @@
-"""State of the gangs that exist, by which a pass over an object finds what is new, and rows to be written. Pure.
+"""State of existing gangs, from which each observation derives new events and rows to write. Pure.
 
-Looks may come more than once and out of order (a list beside a watch): an older version of an object is no news, and
-what has ended stays ended. Entries can be made again from the store (`reopen`), with what is open there.
+Observations may arrive repeatedly and out of order (a list during a watch): older versions of an object are ignored,
+and ended gangs stay ended. Entries can be restored from the open rows of the store (`reopen`).
 """
 
 from collections import Counter, OrderedDict
@@ -31,14 +31,14 @@ from muster.api.muster.checkpoint import checkpoint_of
 from muster.resources.vector import Vector
 
 REMEMBERED: Final = 200_000
-"""Pods and PodGroups whose end is remembered, for late looks at them."""
+"""Number of ended pods and PodGroups to remember, for late observations."""
 _USER_CHARS: Final = 512
 UID_CHARS: Final = 63
-"""Characters of a UID in the store."""
+"""Maximum number of characters of a UID in the store."""
 
 
 class Entries:
-    """Gangs, runs and holdings that are open, by their keys, and all changes since they were taken last."""
+    """Open gangs, runs and holdings by key, and all changes since the last collection."""
 
     def __init__(self, offers: Callable[[str], Vector | None] = lambda _: None) -> None:
         self.changes = RowChanges()
@@ -52,17 +52,17 @@ class Entries:
         self.of_owner: dict[str, str] = {}
         """Namespace and UID of a Volcano Job → its gang."""
         self.closed: OrderedDict[str, None] = OrderedDict()
-        """UIDs of pods and PodGroups that have ended, the last ones."""
+        """UIDs of the most recently ended pods and PodGroups."""
         self.jobs: dict[str, tuple[int, int, str]] = {}
-        """Namespace and UID of a Volcano Job → version, restarts and phase that were seen."""
+        """Namespace and UID of a Volcano Job → last seen version, restarts and phase."""
         self.members: dict[str, tuple[str, Vector]] = {}
-        """UID of a pod that has not ended → its run, and what it asks for."""
+        """UID of an unfinished pod → its run and its requests."""
         self.together: dict[str, Vector] = {}
-        """Run → the sum of these."""
+        """Run → the sum of these requests."""
         self.begun: Counter[str] = Counter()
-        """Run → the number of its members that run, or have succeeded."""
+        """Run → the number of running or succeeded members."""
         self.failed: Counter[str] = Counter()
-        """Run → the number of its members that ran, and failed."""
+        """Run → the number of members that ran and failed."""
         self.unended: Counter[str] = Counter()
         """Run → the number of its members that have not ended."""
         self.bound: Counter[str] = Counter()
@@ -75,7 +75,7 @@ class Entries:
         """UID of a pod that is about to be evicted → the reason, in a sentence."""
         self.hourly = HourlyLimit()
         self._alive: Counter[str] = Counter()
-        """Gang → the number of its runs and holdings that are open."""
+        """Gang → the number of its open runs and holdings."""
 
     def reopen(
         self,
@@ -84,7 +84,7 @@ class Entries:
         holdings: Iterable[Holding],
         ended: Iterable[str] = (),
     ) -> None:
-        """Take in what is open in the store, and the pods that have ended, which the API may still show."""
+        """Load the open rows of the store, and ended pods that the API may still show."""
         for uid in ended:
             self.remember(uid)
         self.gangs.update((each.id, each) for each in gangs)
@@ -101,12 +101,12 @@ class Entries:
             self._has_begun(holding)
 
     def take(self) -> RowChanges:
-        """Return what has changed since the last time."""
+        """Return the changes since the last call."""
         taken, self.changes = self.changes, RowChanges()
         return taken
 
     def begin(self, gang: RecordedGang, uid: str, group: str, created: int, queue: str) -> GangRun:
-        """Open a run of a gang in a queue, which was submitted with it."""
+        """Open a run of a gang in a queue, from the time of its submission."""
         run = GangRun(uid=uid, gang=gang.id, submitted=created, queue=queue, user=gang.user)
         run.seen.group = group
         self.runs[uid] = run
@@ -117,7 +117,7 @@ class Entries:
         return run
 
     def move(self, gang: RecordedGang, run: GangRun, queue: str, at: int) -> None:
-        """Charge another queue for a run and its members from a time on."""
+        """Charge another queue for a run and its members, starting at a given time."""
         gang.queue = queue
         if run.move(queue, at, run.submitted):
             for each in self.holdings.values():
@@ -138,7 +138,7 @@ class Entries:
             self.spares[holding.run] = holding.pod
 
     def ended(self, holding: Holding) -> None:
-        """Take in that a member holds its room no more."""
+        """Record that a member has left its node."""
         self.changed(holding)
         del self.holdings[holding.pod]
         if not holding.node:
@@ -150,7 +150,7 @@ class Entries:
         self.remember(holding.pod)
 
     def save(self, gang: RecordedGang, meta: ObjectMeta, moment: ObservationTime) -> None:
-        """Note the checkpoint that an object reports, if its time is plausible: each user may write one."""
+        """Record the checkpoint that an object reports, if its time is plausible, because any user may write one."""
         text = meta.annotations.get(names.CHECKPOINT)
         told = checkpoint_of(text) if text else None
         if told is not None and gang.submitted <= told.at * MS <= moment.at:
@@ -181,13 +181,13 @@ class Entries:
         )
 
     def touch(self, gang: RecordedGang, run: GangRun | None = None) -> None:
-        """Have a gang be written, and one of its runs."""
+        """Mark a gang and one of its runs for writing."""
         self.changes.gangs[gang.id] = gang
         if run is not None:
             self.changes.runs[run.uid] = run
 
     def changed(self, holding: Holding) -> None:
-        """Have a holding be written."""
+        """Mark a holding for writing."""
         self.changes.holdings[holding.pod] = holding
 
     def remember(self, uid: str) -> None:
@@ -197,18 +197,18 @@ class Entries:
             self.closed.popitem(last=False)
 
     def less_alive(self, gang: str) -> None:
-        """Take in that a run or a holding of a gang has ended; forget a gang with its last one."""
+        """Record the end of a run or holding; forget the gang with its last one."""
         self._alive[gang] -= 1
         if known := self.gangs.get(gang):
             self.forget(known)
 
     def forget(self, gang: RecordedGang) -> None:
-        """Drop a gang that has ended and of which nothing is there any more."""
+        """Drop an ended gang without any open rows."""
         if gang.ended is not None and self._alive[gang.id] <= 0 and gang.owner_key not in self.of_owner:
             self.gangs.pop(gang.id, None)
             del self._alive[gang.id]
 
 
 def user_of(meta: ObjectMeta) -> str:
-    """Return who created an object, as admission has written it; empty without one."""
+    """Return the creator of an object, as written by admission; empty if there is none."""
     return clean(meta.annotations.get(names.CREATED_BY, ""), _USER_CHARS)

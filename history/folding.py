@@ -1,4 +1,4 @@
-"""Folding: the usage of a time that is over is written per day, and the detail of that time goes; all at once."""
+"""Folding: past usage is aggregated per day, and the details are deleted, in one transaction."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -13,9 +13,9 @@ from history.store import HistoryStore
 from history.usage import FOLDED
 
 ALL_NAMES: Final = "*"
-"""Stands for the workloads of folded days whose names have gone, too."""
+"""Placeholder for the workloads of folded days whose names were also dropped."""
 _AT_ONCE: Final = 500
-"""Namespaces of one statement."""
+"""Number of namespaces per statement."""
 _NAMELESS: Final = frozenset(Key._fields) - {"name"}
 
 
@@ -32,7 +32,7 @@ def fold(store: HistoryStore, begin: int, end: int) -> None:
 
 
 def fold_namespace(store: HistoryStore, namespace: str, begin: int, end: int) -> None:
-    """Fold one namespace up to a time, day by day, and without the names of its workloads; before `begin` it is."""
+    """Fold one namespace up to a time, day by day, without workload names; data before `begin` is already folded."""
     with store.failing():
         _merge(store, namespace)
         while begin < end:
@@ -61,7 +61,7 @@ def _of_all_names(totals: Totals[Key]) -> dict[tuple[Key, str], Amounts]:
 
 
 def _add(store: HistoryStore, connection: Connection, day: int, totals: Mapping[tuple[Key, str], Amounts]) -> None:
-    """Add amounts of a day to those that are folded of it."""
+    """Add amounts to the folded amounts of a day."""
     names = sorted({key.namespace for key, _ in totals})
     for first in range(0, len(names), _AT_ONCE):
         namespaces = names[first : first + _AT_ONCE]
@@ -76,7 +76,7 @@ def _add(store: HistoryStore, connection: Connection, day: int, totals: Mapping[
 
 
 def _drop(connection: Connection, end: int, namespace: str | None = None) -> None:
-    """Drop what had ended by then: of gangs that live on the runs, with what happened to them."""
+    """Drop data that had ended by then; of gangs that still run, drop the ended runs and their events."""
     mine = [] if namespace is None else [GANGS.c.namespace == namespace]
 
     def of_mine(table: Any) -> list[ColumnElement[bool]]:

@@ -1,4 +1,4 @@
-"""Changes of a PodGroup, its Placement or its Volcano Job since they were last seen. Pure."""
+"""Changes of a PodGroup, its Placement or its Volcano Job since the last observation. Pure."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -32,7 +32,7 @@ RECORDED_JOBS: Final = Resource(JOBS.group, JOBS.version, JOBS.plural, JOBS.kind
 
 
 class NewGangEvent(NamedTuple):
-    """Something that has happened, before it has a row."""
+    """An event that does not have a row yet."""
 
     what: What
     at: int
@@ -43,17 +43,17 @@ class NewGangEvent(NamedTuple):
 
 
 ALL_THERE: Final = "all members that it needs have their nodes"
-"""Said of a start."""
+"""Message of a start."""
 
 
 def owner_uid(group: PodGroup) -> str:
-    """Return the UID of the Volcano Job of a gang; empty for a gang of something else."""
+    """Return the UID of a gang's Volcano Job; empty for other gangs."""
     owner = group.metadata.controller
     return owner.uid if owner and is_job(owner) else ""
 
 
 def minimum(group: PodGroup) -> Vector:
-    """Return what a gang needs at least; nothing where that cannot be read. Names of quotas say the same twice."""
+    """Return the minimum resources of a gang; empty if unreadable. Quota names are skipped as duplicates."""
     given = group.spec.min_resources or {}
     plain = {
         name: each
@@ -67,7 +67,7 @@ def minimum(group: PodGroup) -> Vector:
 
 
 def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[NewGangEvent]:
-    """Yield what is new in the status of a PodGroup, and note it in `seen`."""
+    """Yield new events from the status of a PodGroup, and record it in `seen`."""
     condition = next((each for each in group.status.conditions if each.type == "Unschedulable"), None)
     if condition is not None and condition.status == "True":
         since = condition.last_transition_time or ""
@@ -86,7 +86,7 @@ def news(seen: LastSeen, group: PodGroup, moment: ObservationTime) -> Iterator[N
 
 
 def placed(seen: LastSeen, placement: Placement, moment: ObservationTime) -> Iterator[NewGangEvent]:
-    """Yield what is new in a placement, and note it in `seen`."""
+    """Yield new events from a placement, and record it in `seen`."""
     spec, status = placement.spec, placement.status
     if spec.epoch < seen.epoch:
         return
@@ -118,7 +118,7 @@ def _planned(placement: Placement, nodes: Sequence[str]) -> str:
 
 
 def of_job(status: JobStatus, moment: ObservationTime) -> Iterator[NewGangEvent]:
-    """Yield the events in a Volcano Job's status: its last restart, its suspension, its end; each by its own name."""
+    """Yield the events in a Volcano Job's status: its last restart, suspension and end, each with its name."""
     phase = status.state
     at = moment.of(phase.last_transition_time)
     if status.retry_count > 0:

@@ -1,7 +1,7 @@
-"""The one integral of usage: what was asked for and held, over time. Exact, and pure.
+"""The integral of usage: requested and held amounts over time. Exact and pure.
 
-Every figure of usage is made here: rows of usage, days that are folded, what is published for budgets, GPU seconds of
-a gang. Times are milliseconds; an integral is in thousandths or base units times milliseconds.
+All usage figures are computed here: rows of usage, folded days, published usage for budgets, and GPU seconds of gangs.
+Times are milliseconds; an integral is in thousandths or base units times milliseconds.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ FOREVER: Final = 2**62
 
 
 class Amounts(msgspec.Struct):
-    """Amounts of one resource over a time; or times for which the same amounts were asked for and held."""
+    """Amounts of one resource over time; or durations for which equal amounts were asked for and held."""
 
     asked: int = 0
     held: int = 0
@@ -27,7 +27,7 @@ class Amounts(msgspec.Struct):
     lost: int = 0
 
     def add(self, other: "Amounts", times: int = 1) -> None:
-        """Add others to these, so many times."""
+        """Add others to these, multiplied by a factor."""
         self.asked += other.asked * times
         self.held += other.held * times
         self.used += other.used * times
@@ -35,7 +35,7 @@ class Amounts(msgspec.Struct):
 
 
 class TimeSpan(NamedTuple, Generic[K]):
-    """A time for which something was asked for, or held."""
+    """A period for which resources were asked for, or held."""
 
     key: K
     """Spans of equal keys are summed."""
@@ -44,10 +44,10 @@ class TimeSpan(NamedTuple, Generic[K]):
     end: int | None
     """None: it has not ended."""
     held: bool = False
-    """It was held; else it was asked for."""
+    """True if held; otherwise asked for."""
     used_from: int | None = None
     lost_from: int | None = None
-    """From when on the held time is used, and lost; None: it is not."""
+    """Start of the used, and of the lost, part of the held time; None if there is none."""
 
 
 Totals = defaultdict[tuple[K, str], Amounts]
@@ -57,9 +57,9 @@ Totals = defaultdict[tuple[K, str], Amounts]
 def integrate(
     spans: Iterable[TimeSpan[K]], since: int, until: int, on: Callable[[K, int], K] | None = None
 ) -> Totals[K]:
-    """Return the integral of all spans over [since, until); one that has not ended lasts until then.
+    """Return the integral of all spans over [since, until); unfinished spans last until `until`.
 
-    With `on`, which returns the key for a key and a day counted from 1970, spans are cut at midnights.
+    With `on`, which maps a key and a day number (from 1970) to a key, spans are split at midnight.
     """
     shapes: dict[tuple[K, int, int], tuple[Vector, Amounts]] = {}
     day, midnight = 0, until
@@ -94,7 +94,7 @@ def integrate(
 
 
 def by_queue(whole: TimeSpan[K], moves: Iterable[tuple[int, str]], key: Callable[[str], K]) -> Iterator[TimeSpan[K]]:
-    """Yield the parts of a span by the queues that it was in (`Charge.moves`); the last is under the key that it has.
+    """Yield the parts of a span by queue (`Charge.moves`); the last part has the span's own key.
 
     `key` returns the key of a queue.
     """

@@ -1,4 +1,4 @@
-"""Events of whole gangs from PodGroups, Placements and Volcano Jobs, for the entries. Pure."""
+"""Events of whole gangs, from PodGroups, Placements and Volcano Jobs, for the entries. Pure."""
 
 from msgspec.structs import replace
 
@@ -19,7 +19,7 @@ from muster.workloads.owners import workload_of
 
 
 def group(entries: Entries, new: PodGroup, moment: ObservationTime) -> None:
-    """Look at a PodGroup."""
+    """Process an observed PodGroup."""
     run = entries.runs.get(new.metadata.uid) or _opened(entries, new, moment)
     if run is None or int(new.metadata.resource_version or 0) <= run.seen.group_version:
         return
@@ -39,7 +39,7 @@ def group(entries: Entries, new: PodGroup, moment: ObservationTime) -> None:
 
 
 def _opened(entries: Entries, new: PodGroup, moment: ObservationTime) -> GangRun | None:
-    """Return the run of a PodGroup that was not known; None if it has ended already."""
+    """Return the run of a new PodGroup; None if it has already ended."""
     meta = new.metadata
     over = new.status.phase == "Completed" and not moment.live  # before anybody looked, or recorded and closed
     if not meta.uid or meta.uid in entries.closed or over:
@@ -68,7 +68,7 @@ def _queue_of(group: PodGroup) -> str:
 
 
 def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str | None = None) -> None:
-    """Take in that a PodGroup is not there any more; `stamp` is when it was asked to go, if that is known."""
+    """Record that a PodGroup was deleted; `stamp` is the time of the deletion request, if known."""
     entries.together.pop(uid, None)
     for counter in (entries.begun, entries.failed, entries.unended):
         counter.pop(uid, None)
@@ -91,12 +91,12 @@ def group_gone(entries: Entries, uid: str, moment: ObservationTime, stamp: str |
 
 
 def _is_told_by_job(entries: Entries, gang: RecordedGang) -> bool:
-    """Return True for the gang of a Volcano Job that has not gone: its PodGroup also goes at restarts."""
+    """Return True if the gang's Volcano Job still exists: its PodGroup is also deleted at restarts."""
     return gang.owner_key in entries.of_owner
 
 
 def refresh(entries: Entries, gang: RecordedGang, run: GangRun) -> None:
-    """Set the state of a gang that has not ended, by what was seen of its PodGroup, its placement and its pods."""
+    """Set the state of an unfinished gang from its PodGroup, its placement and its pods."""
     facts = run.seen.facts
     if facts is None or gang.ended is not None:
         return
@@ -109,7 +109,7 @@ def refresh(entries: Entries, gang: RecordedGang, run: GangRun) -> None:
 
 
 def _state(entries: Entries, gang: RecordedGang, run: GangRun, group: PodGroup, moment: ObservationTime) -> None:
-    """Set the state of a gang, and its end, by its PodGroup."""
+    """Set the state and the end of a gang from its PodGroup."""
     facts, told_by_job = facts_of(group), _is_told_by_job(entries, gang)
     if facts.members == "over":
         if run.ended is None:
@@ -130,7 +130,7 @@ def _last_end(entries: Entries, run: GangRun, moment: ObservationTime) -> int:
 
 
 def _has_started(entries: Entries, gang: RecordedGang, run: GangRun, at: int) -> None:
-    """Record the start of a gang that has completed, and whose start was neither written nor seen."""
+    """Record the start of a completed gang whose start was neither written nor observed."""
     if gang.started is None:
         gang.started = at
         entries.happens(
@@ -151,7 +151,7 @@ def _end(entries: Entries, gang: RecordedGang, run: GangRun, at: int, state: Sta
 
 
 def placement(entries: Entries, new: Placement, moment: ObservationTime) -> None:
-    """Look at a Placement."""
+    """Process an observed Placement."""
     run = entries.runs.get(new.spec.pod_group_uid)
     if run is not None and entries.gangs[run.gang].namespace == new.metadata.namespace:
         version = int(new.metadata.resource_version or 0)
@@ -175,7 +175,7 @@ def _placed(entries: Entries, run: GangRun, placement: Placement, moment: Observ
 
 
 def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
-    """Look at a Volcano Job."""
+    """Process an observed Volcano Job."""
     meta, status, key = new.metadata, new.status, owner_key(new)
     seen = entries.jobs.get(key, (-1, 0, ""))
     now = int(meta.resource_version or 0), status.retry_count, status.state.phase
@@ -198,12 +198,12 @@ def job(entries: Entries, new: RecordedJob, moment: ObservationTime) -> None:
 
 
 def owner_key(job: Object) -> str:
-    """Return the namespace and UID of a Volcano Job: PodGroups of other namespaces may name it, too."""
+    """Return the namespace and UID of a Volcano Job, because PodGroups in other namespaces may name it too."""
     return f"{job.metadata.namespace}/{job.metadata.uid}"
 
 
 def job_gone(entries: Entries, key: str, moment: ObservationTime) -> None:
-    """Take in that a Volcano Job, by its namespace and UID, is not there any more."""
+    """Record that a Volcano Job, given by namespace and UID, was deleted."""
     entries.jobs.pop(key, None)
     gang = entries.gangs.get(entries.of_owner.pop(key, ""))
     if gang is None:

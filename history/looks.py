@@ -1,6 +1,6 @@
-"""Passes over objects that reflectors report: their kinds, how entries take them, and their queue.
+"""Observations of objects that reflectors report: their kinds, their processing, and their queue.
 
-A look carries the time at which it was taken, as the queue may be long.
+An observation carries its time, because the queue may be long.
 """
 
 import time
@@ -31,11 +31,11 @@ from muster.resources.vector import Vector
 log = structlog.get_logger(__name__)
 
 KINDS: Final[tuple[Resource[Any], ...]] = (RECORDED_JOBS, POD_GROUPS, PLACEMENTS, RECORDED_PODS)
-"""In the order in which a list of everything is looked at: what others refer to comes first."""
+"""Kinds in the order of processing a full list: kinds that others refer to come first."""
 
 
 class Observation(NamedTuple):
-    """One object, as it is (`new`), or gone with this UID (`new` is then how it was last, if that is known)."""
+    """One observed object (`new`), or a deletion by UID (`new` is then the last state, if known)."""
 
     kind: str
     uid: str
@@ -46,12 +46,12 @@ class Observation(NamedTuple):
 
     @property
     def key(self) -> str:
-        """Its namespace and UID: any user may name a UID as owner."""
+        """Its namespace and UID; both, because any user may name any UID as owner."""
         return f"{self.namespace}/{self.uid}"
 
 
 def apply(entries: Entries, look: Observation) -> None:
-    """Take in one look."""
+    """Process one observation."""
     new, moment = look.new, look.moment
     match look.kind, look.gone:
         case POD_GROUPS.plural, True:
@@ -111,7 +111,7 @@ class Following:
 
     @property
     def versions(self) -> dict[str, str]:
-        """The resource versions up to which all looks are in the queue."""
+        """The resource versions up to which all observations are in the queue."""
         return {name: each.version for name, each in self.reflectors.items()}
 
     def offers(self, node: str) -> Vector | None:
@@ -141,7 +141,7 @@ def _offering(node: Node) -> Node:
 
 
 def _identity(kind: Resource[Any]) -> Callable[[Any], Any]:
-    """Return what trims an object of a kind to its identity, which the cache keeps: all else is in the entries."""
+    """Return a function that trims an object to its identity for the cache; the entries contain the rest."""
 
     def keep(obj: Any) -> Any:
         meta = obj.metadata

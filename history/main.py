@@ -1,4 +1,4 @@
-"""The life of the recorder process, which ends with code 0 when asked to, and with 1 when it loses its lease."""
+"""The recorder process, which exits with code 0 on request, and with 1 when it loses its lease."""
 
 import logging
 import os
@@ -84,7 +84,7 @@ class RecorderProcess:
         self._thread = threading.Thread(target=self._record, name="recorder", daemon=True)
 
     def run(self) -> int:
-        """Until a signal ends it, or the lease is lost."""
+        """Run until a signal arrives, or the lease is lost."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._news.put("end"))
         self._status.start()
@@ -106,7 +106,7 @@ class RecorderProcess:
         return 0
 
     def _record(self) -> None:
-        """Record; a defect ends the process, and the next one reads on from where this one had written."""
+        """Record; after a crash, the next process continues where this one had stopped writing."""
         try:
             self._queues.start()
             self._recorder.run()

@@ -1,4 +1,4 @@
-"""Events of members from their pods, for the entries: the resources of each, and the requests of all. Pure."""
+"""Events of members, from their pods, for the entries: resources of each member, and requests of all. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -14,11 +14,11 @@ from muster.resources.vector import add, maximum, subtract
 from muster.workloads.table import slot_of, task_of
 
 PODS_ONLY: Final = "pods-"
-"""Begins the names of runs that are of pods without a PodGroup."""
+"""Prefix of the names of runs of pods without a PodGroup."""
 
 
 def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
-    """Look at a pod."""
+    """Process an observed pod."""
     meta = new.metadata
     if meta.uid in entries.closed:
         return
@@ -46,7 +46,7 @@ def pod(entries: Entries, new: RecordedPod, moment: ObservationTime) -> None:
 
 
 def _of_gang(entries: Entries, gang: RecordedGang, run: GangRun, pod: RecordedPod, moment: ObservationTime) -> None:
-    """Take in what a pod says about its gang."""
+    """Process the information about the gang in a pod."""
     if not gang.user and (user := user_of(pod.metadata)):
         gang.user = user
         entries.touch(gang)
@@ -59,7 +59,7 @@ def _of_gang(entries: Entries, gang: RecordedGang, run: GangRun, pod: RecordedPo
 
 
 def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: RecordedPod | None = None) -> None:
-    """Take in that a pod is not there any more; `last` is how it was, if that is known."""
+    """Record that a pod was deleted; `last` is its last state, if known."""
     holding = entries.holdings.get(uid)
     if holding is not None:
         known = Ended(moment.at, MemberEnd(holding.reason or MemberEnd.DELETED), entries.why.get(uid, ""))
@@ -69,7 +69,7 @@ def pod_gone(entries: Entries, uid: str, moment: ObservationTime, last: Recorded
 
 
 def unseen(entries: Entries, uids: Iterable[str], since: int, until: int) -> int:
-    """Close holdings of pods that ended between these times, at an unknown one; return their number."""
+    """Close holdings of pods that ended at an unknown moment between these times; return their number."""
     half = max(0, until - since) // 2
     count = 0
     for uid in [*uids]:
@@ -82,7 +82,7 @@ def unseen(entries: Entries, uids: Iterable[str], since: int, until: int) -> int
 
 
 def _run_of_pod(entries: Entries, pod: RecordedPod, moment: ObservationTime) -> GangRun | None:
-    """Return the run that a pod is a member of; None for a pod of others, and until it is bound without one."""
+    """Return the run of a pod; None for pods of other schedulers, and for unbound pods without a PodGroup."""
     name = pods.belongs(pod)
     if name is None:
         return None
@@ -95,7 +95,7 @@ def _run_of_pod(entries: Entries, pod: RecordedPod, moment: ObservationTime) -> 
 
 
 def _without_group(entries: Entries, pod: RecordedPod, key: str, moment: ObservationTime) -> GangRun:
-    """Return the run of a pod whose PodGroup was never seen: one for its owner and queue, else for itself."""
+    """Return the run of a pod whose PodGroup was never seen: one per owner and queue, or else per pod."""
     meta, owner, queue = pod.metadata, pod.metadata.controller, pods.queue_of(pod)
     identity = f"{meta.namespace}/{clean(owner.uid, UID_CHARS) if owner else meta.uid}"
     gang = entries.gangs.get(entries.of_owner.get(identity, identity)) or RecordedGang(
@@ -157,14 +157,14 @@ def _close(entries: Entries, holding: Holding, end: Ended) -> None:
 
 
 def _count(entries: Entries, run: str, counter: Counter[str], more: int) -> None:
-    """Count members of a run by what its state depends on."""
+    """Count the members of a run by the states that determine the run's state."""
     if run in entries.runs:
         counter[run] += more
         lives.refresh(entries, entries.gangs[entries.runs[run].gang], entries.runs[run])
 
 
 def _asks(entries: Entries, run: GangRun, pod: RecordedPod) -> None:
-    """Count a pod among those that its gang asks for, unless it has ended."""
+    """Count a pod in the request of its gang, unless it has ended."""
     uid = pod.metadata.uid
     if uid in entries.members or pod.finished or pod.metadata.deletion_timestamp:
         return
@@ -187,13 +187,13 @@ def _asks_no_more(entries: Entries, uid: str) -> None:
 
 
 def _members_gone(entries: Entries, run: GangRun, moment: ObservationTime) -> None:
-    """End the run of pods without a PodGroup with the last of them."""
+    """End the run of pods without a PodGroup when the last of them has ended."""
     if run.uid.startswith(PODS_ONLY) and not any(each.run == run.uid for each in entries.holdings.values()):
         lives.group_gone(entries, run.uid, moment)
 
 
 _TOLD = {MemberEnd.EVICTED: What.EVICTED_MEMBER, MemberEnd.FAILED: What.FAILED_MEMBER, MemberEnd.LOST: What.LOST_MEMBER}
-"""Ends of single members that are recorded."""
+"""Maximum number of recorded ends of single members."""
 
 
 def _of_member(what: What, holding: Holding, end: Ended) -> groups.NewGangEvent:

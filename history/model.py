@@ -1,4 +1,4 @@
-"""Values of the history, with those who may see them: times in whole milliseconds, amounts as exact integers.
+"""Records of the history and the scope of callers: times in whole milliseconds, amounts as exact integers.
 
 Amounts are vectors of `muster.resources.vector`: CPU and GPUs in thousandths, everything else in base units.
 """
@@ -14,48 +14,48 @@ from muster.api.muster.states import Facts, State
 from muster.resources.vector import Vector
 
 MEMORY: Final = "sqlite://"
-"""URL of the store of who has none: it is gone with its process."""
+"""Default URL of the store, in memory: the data is lost with the process."""
 MS: Final = 1000
-"""Milliseconds of a second."""
+"""Milliseconds per second."""
 NAME_CHARS: Final = 253
-"""Characters of a name in the store: the longest that Kubernetes has."""
+"""Maximum characters of a name in the store, as in Kubernetes."""
 DAY_MS: Final = 86_400_000
-"""Milliseconds of a day; days are those of UTC."""
+"""Milliseconds per day; days are in UTC."""
 TEXT_CHARS: Final = 1_000
-"""Characters that are kept of a sentence: what tenants can write has a limit."""
+"""Maximum characters of a stored sentence, because tenants can write it."""
 NODES_KEPT: Final = 512
-"""Nodes that a happening names; holdings have those of every member."""
+"""Maximum number of nodes in an event; holdings contain the nodes of all members."""
 HAPPENINGS_KEPT: Final = 2_000
-"""Happenings of one run: a gang that is planned and given up for weeks must not fill the store."""
+"""Maximum number of events of a run, so that a gang that is planned and abandoned for weeks does not fill the store."""
 MOVES_KEPT: Final = 16
-"""Moves between queues that are kept of a gang: a tenant that moves it to and fro must not fill the store."""
+"""Maximum number of recorded queue moves of a gang, so that a tenant cannot fill the store with moves."""
 
 
 NO_MOVES: Final = "[]"
 _MOVES: Final = msgspec.json.Decoder(tuple[tuple[int, str], ...])
 _VECTOR: Final = msgspec.json.Decoder(Vector)
 _SHAPES: Final = 4096
-"""Different amounts that are remembered: members of one shape share theirs."""
+"""Number of cached amounts; members of the same shape share them."""
 
 
 @lru_cache(_SHAPES)
 def vector_of(text: str) -> Vector:
-    """Return amounts by their JSON; equal texts give the same object, which no reader may change."""
+    """Return amounts from JSON; equal texts give the same object, which readers must not change."""
     return _VECTOR.decode(text)
 
 
 def moves_of(text: str) -> tuple[tuple[int, str], ...]:
-    """Return the moves of a gang by their JSON (`Charge.moves`)."""
+    """Return the moves of a gang from JSON (`Charge.moves`)."""
     return _MOVES.decode(text) if text != NO_MOVES else ()
 
 
 def clean(text: str, most: int) -> str:
-    """Return what is kept of a text that a tenant may have written: no NUL, which PostgreSQL refuses, and not more."""
+    """Return a tenant's text for storage: truncated, and without NUL, which PostgreSQL refuses."""
     return text.replace("\0", "").encode(errors="replace").decode()[:most]
 
 
 class What(StrEnum):
-    """Everything that can happen to a gang, in the words that people read."""
+    """All kinds of events of a gang, with the words that users see."""
 
     SUBMITTED = "submitted"
     WAITS = "waits"
@@ -76,7 +76,7 @@ class What(StrEnum):
 
 
 class MemberEnd(StrEnum):
-    """Why a member does not hold its node any more."""
+    """Reason why a member no longer holds its node."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -89,10 +89,10 @@ class MemberEnd(StrEnum):
 
 
 class RecordedGang(msgspec.Struct, kw_only=True):
-    """A gang over all of its runs: a Job that restarts gets another PodGroup of the same name, and is one gang."""
+    """A gang across all its runs; a Job that restarts gets another PodGroup but remains the same gang."""
 
     id: str
-    """Namespace, UID of its workload and name of its PodGroup; the PodGroup's UID if that has no owner.
+    """Namespace, UID of the workload and name of the PodGroup; the PodGroup's UID if it has no owner.
 
     Any user may claim any UID as owner, so it counts only within its namespace.
     """
@@ -103,14 +103,14 @@ class RecordedGang(msgspec.Struct, kw_only=True):
     """Kind of its workload."""
     queue: str
     user: str = ""
-    """Who created it; empty if that is not known."""
+    """Its creator; empty if not known."""
     submitted: int
     started: int | None = None
     """First start."""
     ended: int | None = None
     state: State = "Waiting"
     owner: str = ""
-    """UID of the Volcano Job that its PodGroups belong to, which reports when it has ended; empty for other kinds."""
+    """UID of the Volcano Job that owns its PodGroups and reports the end; empty for other kinds."""
     saved: int | None = None
     """Time of its last checkpoint."""
 
@@ -121,13 +121,13 @@ class RecordedGang(msgspec.Struct, kw_only=True):
 
 
 class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """State of a run at its last pass, so that the next one finds what is new; written with the events of the pass."""
+    """State of a run at its last observation, used to detect new events; written together with the events."""
 
     group: str = ""
     """Namespace and name of its PodGroup."""
     group_version: int = 0
     placement_version: int = 0
-    """Resource versions: older ones, as a list after a watch has them, are no news."""
+    """Resource versions, so that older versions (from a list after a watch) are ignored."""
     epoch: int = 0
     phase: PlacementPhase | Literal[""] = ""
     started_at: str = ""
@@ -136,7 +136,7 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Reason, in one word."""
     evicted_at: str = ""
     facts: Facts | None = None
-    """Facts of its state from its PodGroup; None for pods without one."""
+    """State facts from its PodGroup; None for pods without one."""
     happened: int = 0
     """Happenings so far."""
     spares: tuple[tuple[str, int], ...] = ()
@@ -146,17 +146,17 @@ class LastSeen(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Charge(msgspec.Struct, kw_only=True):
-    """Payer of a time: fixed when the time begins. A move changes what comes after it, and nothing before."""
+    """Queue and user charged for a period, fixed at its start. A move only affects the time after it."""
 
     queue: str = ""
-    """Its queue, the last one if it has moved; empty in rows of earlier versions, which have that of their gang."""
+    """Its (last) queue; empty in rows of earlier versions, which use the gang's queue."""
     user: str = ""
-    """User of its gang; empty: not known then."""
+    """User of its gang; empty if not known at that time."""
     moves: tuple[tuple[int, str], ...] = ()
-    """Queues that it has left, each with the time (ms) of the move."""
+    """Previous queues, each with the time (ms) of the move."""
 
     def move(self, queue: str, at: int, begin: int) -> bool:
-        """Charge another queue from a time on; return True if it is another. `begin` is the begin of all."""
+        """Charge a queue from a given time; return True if it differs. `begin` is the start of the whole period."""
         if queue == self.queue:
             return False
         moves = [*self.moves, (max(at, self.moves[-1][0] if self.moves else begin), self.queue)]
@@ -168,19 +168,19 @@ class Charge(msgspec.Struct, kw_only=True):
 
 
 class GangRun(Charge, kw_only=True):
-    """One PodGroup, from its creation to its end: the time for which a gang asks for something."""
+    """One PodGroup from its creation to its end: the period for which a gang asks for resources."""
 
     uid: str
     gang: str
     submitted: int
     ended: int | None = None
     asked: Vector = {}
-    """Its request: its minimum, or all of its members that existed at once, whichever is more."""
+    """Its request: the minimum, or all members that existed at the same time, whichever is larger."""
     seen: LastSeen = msgspec.field(default_factory=LastSeen)
 
 
 class Holding(Charge, kw_only=True):
-    """The time for which one pod had its room on a node."""
+    """The period for which one pod held its node."""
 
     pod: str
     """UID of the pod."""
@@ -193,32 +193,32 @@ class Holding(Charge, kw_only=True):
     amounts: Vector
     bound: int
     ran_from: int | None = None
-    """From when on a container of it ran."""
+    """Start of its first container."""
     ended: int | None = None
     reason: str = ""
-    """An `MemberEnd`, once it has ended."""
+    """A `MemberEnd`, once the member has ended."""
     saved: int | None = None
     """Time of the gang's last checkpoint before the end."""
     within: int = 0
-    """Milliseconds by which it may be longer or shorter: what was not seen as it happened is known to the second."""
+    """Uncertainty in milliseconds; unobserved events are only known to the second."""
 
 
 class GangEventRow(msgspec.Struct, kw_only=True, frozen=True):
-    """Something that happened to a gang; at most one for each run, epoch, what and subject."""
+    """An event of a gang; at most one per run, epoch, kind and subject."""
 
     gang: str
     run: str
     epoch: int
     what: What
     subject: str = ""
-    """The member, or the kind of reason, that distinguishes events of one epoch."""
+    """The member or kind of reason that distinguishes events of the same epoch."""
     at: int
     text: str = ""
     nodes: tuple[str, ...] = ()
 
 
 class OutageRow(msgspec.Struct, kw_only=True, frozen=True):
-    """A time for which nothing was recorded, and what that means for what stands in the store."""
+    """A period for which nothing was recorded, and its effect on the data in the store."""
 
     since: int
     until: int
@@ -226,7 +226,7 @@ class OutageRow(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class RowChanges(msgspec.Struct):
-    """Pending writes: rows that are new or differ, by their keys, and events in their order."""
+    """Pending writes: new or changed rows by key, and events in order."""
 
     gangs: dict[str, RecordedGang] = {}
     runs: dict[str, GangRun] = {}
@@ -243,12 +243,12 @@ class Scope(msgspec.Struct, frozen=True):
 
     namespaces: frozenset[str] | None = None
     born: frozenset[tuple[str, int]] = frozenset()
-    """Namespaces with their creation (ms): what was there under their names before was others'."""
+    """Namespaces with their creation times (ms); earlier data under the same names belongs to other tenants."""
 
     def has(self, namespace: str) -> bool:
-        """Return whether objects of that namespace may be shown, their names and numbers included."""
+        """Return True if objects of this namespace, their names and numbers may be shown."""
         return self.namespaces is None or namespace in self.namespaces
 
 
 EVERYTHING = Scope()
-"""The scope of who may list the gangs of the whole cluster."""
+"""The scope of callers who may list the gangs of the whole cluster."""

@@ -1,7 +1,7 @@
-"""The past: what has happened while no recorder ran, read afterwards.
+"""Events that happened while no recorder ran, which are read afterwards.
 
-API servers remember some minutes of changes. What they have forgotten is found by what the store believes alive and the
-cluster does not have any more.
+API servers keep changes for a few minutes. Older changes are derived from objects that the store considers alive but
+that no longer exist in the cluster.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ from muster.kube.errors import APIError, Gone
 log = structlog.get_logger(__name__)
 
 _WATCH_S: Final = 1
-"""Seconds after which a watch of the past ends, whose events come at once."""
+"""Timeout of a watch of the past, whose events arrive at once, in seconds."""
 _ROUNDS: Final = 20
 
 
@@ -35,7 +35,7 @@ class Past(NamedTuple):
 
     looks: list[Observation]
     forgotten: tuple[str, ...]
-    """Kinds whose changes since the last run the API server does not have any more."""
+    """Kinds whose changes since the last run are no longer available from the API server."""
 
 
 class _Event(NamedTuple):
@@ -48,7 +48,7 @@ class _Event(NamedTuple):
 
 
 def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str], since: int, now: int) -> Past:
-    """Read all changes between these resource versions, which API servers remember for some minutes.
+    """Read all changes between these resource versions, which API servers keep for a few minutes.
 
     They happened between the times `since` and `now`.
     """
@@ -65,10 +65,10 @@ def past(client: Client, positions: Mapping[str, str], until: Mapping[str, str],
 
 
 def moments(events: Sequence[_Event], since: int, now: int) -> list[ObservationTime]:
-    """Return when each of these events happened, as near as their order shows.
+    """Return the time of each event, as precisely as the order of events allows.
 
-    An event is as young as the last time in it and in those before it, and older than what was created after it. Times
-    that tenants may write are not believed.
+    An event is not older than the last time in it and in earlier events, and not newer than objects created after it.
+    Times that tenants may write are ignored.
     """
     least, lower = since, list[int]()
     for event in events:
@@ -87,7 +87,7 @@ def moments(events: Sequence[_Event], since: int, now: int) -> list[ObservationT
 
 
 def _between(client: Client, kind: Resource[Any], version: str, until: str) -> list[_Event] | None:
-    """Return the changes of one kind between two versions; None if the API server has forgotten them."""
+    """Return the changes of one kind between two versions; None if the API server no longer has them."""
     if not version:
         return None
     found: list[_Event] = []
@@ -114,7 +114,7 @@ def _between(client: Client, kind: Resource[Any], version: str, until: str) -> l
 
 
 class KnownObjects(NamedTuple):
-    """UIDs of what the store believes alive; of Jobs with their namespaces."""
+    """UIDs of objects that the store considers alive; for Jobs with their namespaces."""
 
     pods: set[str]
     groups: set[str]
@@ -129,7 +129,7 @@ def known_of(entries: Entries) -> KnownObjects:
 
 
 def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Observation], since: int, now: int) -> int:
-    """Close what was believed alive and is not listed any more; return the number of members.
+    """Close entries of objects that no longer exist; return the number of members.
 
     It ended between the times `since` and `now`.
     """
@@ -147,7 +147,7 @@ def close_unlisted(entries: Entries, known: KnownObjects, listed: Sequence[Obser
 
 
 def gap_text(*, missing: bool) -> str:
-    """Return what a pause of the recorder means for what stands in the store."""
+    """Return the effect of a pause of the recorder on the data in the store."""
     known = "what happened meanwhile was read afterwards: nothing is missing, and its times are to the second"
     forgotten = (
         "the API server had forgotten what happened meanwhile: what both began and ended then is missing, and what "

@@ -1,7 +1,7 @@
-"""Facts that a pod shows: its gang, the resources that it holds, since when, and its end. Pure.
+"""Facts from pods: the gang, the held resources with their start, and the end. Pure.
 
-The API server writes times to the second. Where a change was seen as it happened, the clock of the recorder gives the
-rest, within that second. Where it was seen later, the middle of the second is taken.
+The API server writes times in whole seconds. For a change that was observed live, the recorder's clock gives the
+fraction within that second. For a later observation, the middle of the second is used.
 """
 
 from collections.abc import Iterator
@@ -28,13 +28,13 @@ _NODE_WENT = frozenset({"DeletionByTaintManager", "DeletionByPodGC"})
 
 
 class Ran(Wire):
-    """A container that runs."""
+    """A running container."""
 
     started_at: str | None = None
 
 
 class Terminated(ContainerStateTerminated):
-    """A container that has ended, with the time of its start."""
+    """An ended container, with its start time."""
 
     started_at: str | None = None
 
@@ -60,7 +60,7 @@ class RecordedStatus(PodStatus):
 
 
 class RecordedPod(Pod):
-    """A pod, with the times of its containers, which only this package reads."""
+    """A pod with the times of its containers, which only this package reads."""
 
     status: RecordedStatus = field(default_factory=RecordedStatus)
 
@@ -73,12 +73,12 @@ class ObservationTime(NamedTuple):
 
     at: int
     live: bool
-    """It was seen as it happened, so that the clock is more exact than a time in seconds."""
+    """True if it was observed live, so the clock is more precise than a time in seconds."""
     within: int = 0
-    """Milliseconds by which the time may be wrong: of what was read afterwards."""
+    """Uncertainty of the time in milliseconds, for events that were read afterwards."""
 
     def of(self, stamp: str | None) -> int:
-        """Return when something happened, by the second that was written for it; without one, now."""
+        """Return the time of an event from its recorded second; if there is none, now."""
         second = readable_time(stamp)
         if second is None:
             return self.at
@@ -89,7 +89,7 @@ class ObservationTime(NamedTuple):
         return min(first + MS // 2, max(self.at, first))
 
     def error(self, stamp: str | None) -> int:
-        """Return by how many milliseconds `of` may be wrong, for things that are seen as they happen by none."""
+        """Return the uncertainty of `of` in milliseconds; 0 for live observations."""
         second = readable_time(stamp)
         if not self.live:
             return 0 if second is None else MS // 2
@@ -99,7 +99,7 @@ class ObservationTime(NamedTuple):
         return (most - least + 1) // 2
 
     def _within_second(self, first: int) -> tuple[int, int]:
-        """Return the part of a second in which this may be; its nearest end, where the clocks do not agree with it."""
+        """Return the time within the recorded second; the nearest end of the second if the clocks disagree."""
         least, most = max(first, self.at - self.within), min(first + MS - 1, self.at + self.within)
         if least > most:
             least = most = first if self.at < first else first + MS - 1
@@ -116,7 +116,7 @@ class Ended(NamedTuple):
 
 
 def belongs(pod: Pod) -> str | None:
-    """Return the name of the PodGroup of a pod that is charged; None for the pods of others."""
+    """Return the name of the PodGroup of a charged pod; None for pods of other schedulers."""
     return gang_of(pod) or group_name(pod.metadata) if charged_queue(pod) else None
 
 
@@ -143,14 +143,14 @@ def amounts_of(pod: Pod, offered: Vector | None = None) -> Vector:
 
 
 def bound_at(pod: Pod) -> str | None:
-    """Return when a pod got its node, as the API server has written it."""
+    """Return when a pod got its node, as recorded by the API server."""
     condition = pod.status.condition("PodScheduled")
     known = condition is not None and condition.status == "True"
     return condition.last_transition_time if condition and known else pod.metadata.creation_timestamp
 
 
 def ran_from(pod: RecordedPod, moment: ObservationTime) -> int | None:
-    """Return from when on a container ran; None if none has."""
+    """Return when the first container started; None if none has."""
     known = [text for text in _starts(pod) if readable_time(text) is not None]
     return moment.of(min(known, key=_second)) if known else None
 
@@ -167,7 +167,7 @@ def _starts(pod: RecordedPod) -> Iterator[str]:
 
 
 def ended(pod: RecordedPod, moment: ObservationTime) -> Ended | None:
-    """Return how a pod that is still there has ended; None if it has not."""
+    """Return how an existing pod has ended; None if it has not."""
     if not pod.finished:
         return None
     reason = MemberEnd.COMPLETED if pod.status.phase == "Succeeded" else disrupted(pod) or MemberEnd.FAILED
@@ -175,13 +175,13 @@ def ended(pod: RecordedPod, moment: ObservationTime) -> Ended | None:
 
 
 def gone(pod: RecordedPod, moment: ObservationTime) -> Ended:
-    """Return how a pod that has been deleted has ended, by what was last seen of it."""
+    """Return how a deleted pod has ended, judged by its last observed state."""
     known, last = ended(pod, moment), _last(pod)
     return known or Ended(moment.of(last), disrupted(pod) or MemberEnd.DELETED, why(pod), moment.error(last))
 
 
 def stamps(pod: Pod) -> Iterator[str | None]:
-    """Yield the times that kubelet and the API server have written into a pod: it is as old as the last of them."""
+    """Yield the times that the kubelet and the API server have written into a pod; the last one is its age."""
     yield from (each.last_transition_time for each in pod.status.conditions)
     if isinstance(pod, RecordedPod):
         yield from _starts(pod)
@@ -189,7 +189,7 @@ def stamps(pod: Pod) -> Iterator[str | None]:
 
 
 def disrupted(pod: Pod) -> MemberEnd | None:
-    """Return if a pod was evicted, or lost with its node; None if it was neither."""
+    """Return whether a pod was evicted, or lost with its node; None if neither."""
     condition = pod.status.condition(DISRUPTION_TARGET)
     if condition is None or condition.status != "True":
         return MemberEnd.EVICTED if pod.status.reason in {"Evicted", "Preempting"} else None
@@ -197,14 +197,14 @@ def disrupted(pod: Pod) -> MemberEnd | None:
 
 
 def _last(pod: RecordedPod) -> str | None:
-    """Return when the last container has ended, if all have."""
+    """Return when the last container ended, if all have ended."""
     ends = [status.state.terminated for status in pod.status.container_statuses]
     times = [one.finished_at for one in ends if one is not None and readable_time(one.finished_at) is not None]
     return max(filter(None, times), key=_second, default=None) if len(times) == len(ends) else None
 
 
 def why(pod: RecordedPod) -> str:
-    """Return what went wrong, in a sentence; empty if nothing is known."""
+    """Return a sentence about the failure; empty if it is not known."""
     condition = pod.status.condition(DISRUPTION_TARGET)
     if condition is not None and condition.status == "True" and condition.message:
         return condition.message

@@ -36,9 +36,9 @@ _TIMEOUT_S = 5.0
 
 
 class Publisher:
-    """Writes the ConfigMap when a holding has begun or ended since it was written last; readers add what still runs.
+    """Writes the ConfigMap if a holding has begun or ended since the last write; readers add current holdings.
 
-    And every five minutes in any case: it may have been deleted, or overwritten.
+    Maximum interval between writes, because the ConfigMap may have been deleted or overwritten.
     """
 
     def __init__(self, client: Client, namespace: str, clock_s: Callable[[], float] = time.time) -> None:
@@ -49,7 +49,7 @@ class Publisher:
         self._written: object = None
 
     def published(self) -> PublishedUsage | None:
-        """Return what was published last, by whichever recorder; None without any. APIError if it cannot be read."""
+        """Return the last published usage of any recorder; None if there is none. APIError if it cannot be read."""
         try:
             return read_usage(self._client.get(PUBLISHED, names.USAGE, self._namespace).data or {})
         except NotFound:
@@ -62,7 +62,7 @@ class Publisher:
             return None
 
     def changed(self, recorder: HistoryRecorder) -> None:
-        """Write if that is due. A failure is tried again with the next turn that is due."""
+        """Write if a write is due. A failed write is retried when the next one is due."""
         tallies, now_s = recorder.tallies, self._clock_s()
         if tallies is None or 0 <= now_s - self._written_s < EVERY_S:
             return
@@ -91,12 +91,12 @@ class Publisher:
 
 
 def held(recorder: HistoryRecorder) -> Iterator[TimeSpan[str]]:
-    """Return all that is held now by queue; of a copy, as the recorder changes it."""
+    """Return all current holdings by queue, from a copy, because the recorder changes them."""
     return spans_of([*recorder.entries.holdings.values()])
 
 
 class UsageCounters(Collector):
-    """Resource seconds that each queue has held and used since the month began; each month begins at 0."""
+    """Resource-seconds that each queue has held and used this month; reset to 0 each month."""
 
     def __init__(self, recorder: HistoryRecorder, clock_s: Callable[[], float] = time.time) -> None:
         self._recorder = recorder

@@ -18,7 +18,7 @@ from muster.resources.vector import unit
 
 _NODES = msgspec.json.Decoder(tuple[str, ...])
 _MOST = 10_000
-"""Gangs or happenings of one answer."""
+"""Maximum number of gangs or events in a result."""
 _MEMBER = (HOLDINGS.c.gang, HOLDINGS.c.node, HOLDINGS.c.amounts, HOLDINGS.c.bound, HOLDINGS.c.ended)
 
 
@@ -26,14 +26,14 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     """One gang, over all of its restarts."""
 
     uid: str
-    """It distinguishes gangs of the same name."""
+    """UID that distinguishes gangs of the same name."""
     namespace: str
     name: str
     """Name of its workload."""
     kind: str
     queue: str
     user: str
-    """Who created it; empty if that is not known."""
+    """Its creator; empty if not known."""
     submitted: float
     started: float | None
     """First start."""
@@ -46,23 +46,23 @@ class GangHistory(msgspec.Struct, frozen=True, kw_only=True):
     nodes: tuple[str, ...]
     """Every node that a member has been on, sorted."""
     gpu_seconds: float
-    """GPUs that its members held, times seconds, until the recorder looked last."""
+    """GPU seconds held by its members until the recorder's last pass."""
 
     def waited(self, now: float) -> str:
-        """Return the time until its first start, or until now, in words."""
+        """Return the time until its first start, or until now, as text."""
         return short((self.started or self.ended or now) - self.submitted)
 
     def ran(self, now: float) -> str:
-        """Return the time from its first start to its end, or until now, in words; empty without a start."""
+        """Return the time from its first start to its end, or until now, as text; empty without a start."""
         return "" if self.started is None else short((self.ended or now) - self.started)
 
 
 class GangEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened to a gang."""
+    """An event of a gang."""
 
     at: float
     epoch: int
-    """The placement that it belongs to, which counts from 1 in each run; 0 before any."""
+    """Epoch of its placement, counted from 1 in each run; 0 before the first."""
     what: str
     """A word or two: submitted, waits, planned, started, evicted, ended."""
     text: str
@@ -89,7 +89,7 @@ def gangs(
     ended: bool | None = None,
     limit: int = 200,
 ) -> list[GangHistory]:
-    """Return gangs that a caller may see and that lived within [since, until), the last submitted first."""
+    """Return visible gangs that existed within [since, until), most recently submitted first."""
     table = GANGS.c
     chosen = select(GANGS).order_by(table.submitted.desc(), table.id).limit(max(0, min(limit, _MOST)))
     for column, value in ((table.queue, queue), (table.namespace, namespace), (table.name, name)):
@@ -144,14 +144,14 @@ def _counts(ids: list[str]) -> Select[Any]:
 
 
 def namespaces(store: HistoryStore, *, limit: int) -> list[str]:
-    """Return the namespaces of which there are gangs, by name: a caller may see some of them."""
+    """Return all namespaces with gangs, by name; a caller may only see some of them."""
     with store.failing(), store.engine.connect() as connection:
         names = connection.execute(select(GANGS.c.namespace).distinct().order_by(GANGS.c.namespace).limit(limit))
         return [str(name) for name in names.scalars()]
 
 
 def story(store: HistoryStore, scope: Scope, namespace: str, name: str, *, uid: str | None = None) -> list[GangEvent]:
-    """Return what happened to the gangs of a workload's name, oldest first; of the one with this UID, if given.
+    """Return the events of gangs with this workload name, oldest first; only of the one with this UID, if given.
 
     It is empty for a namespace that the caller may not see, as for a name that no gang has.
     """
@@ -173,7 +173,7 @@ def story(store: HistoryStore, scope: Scope, namespace: str, name: str, *, uid: 
 
 
 def gaps(store: HistoryStore, since: float | None = None) -> list[Outage]:
-    """Return the times for which nothing was recorded, oldest first; they name no gang."""
+    """Return the periods for which nothing was recorded, oldest first; they do not name gangs."""
     chosen = select(GAPS).order_by(GAPS.c.since)
     chosen = chosen if since is None else chosen.where(GAPS.c.until >= round(since * MS))
     with store.failing(), store.engine.connect() as connection:

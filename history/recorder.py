@@ -1,8 +1,8 @@
-"""Writes down what happens: one thread that turns looks at objects into rows, a batch of them in each transaction.
+"""The recorder: one thread that turns observations of objects into rows, in batches of one transaction.
 
-How far it has read is part of each transaction. So a kill at any instruction loses nothing. The next recorder reads
-from there on what the API server remembers, compares what the store believes alive with what there is, and says what
-it cannot know (`OutageRow`).
+The progress of reading is part of each transaction, so a kill at any moment loses nothing. The next recorder reads the
+changes since then that the API server still has, compares the store's live objects with the existing ones, and reports
+what it cannot know (`OutageRow`).
 """
 
 import threading
@@ -36,11 +36,11 @@ log = structlog.get_logger(__name__)
 POSITION: Final = "position"
 """Note: the resource versions up to which everything is in the store."""
 GATHER_S: Final = 0.05
-"""Looks that come within this time are one transaction: a gang is bound in less."""
+"""Observations within this time form one transaction; a gang is bound in less."""
 BEAT_S: Final = 10.0
-"""Between two notes of how far the recorder has looked, while nothing happens."""
+"""Interval between notes of the recorder's progress while nothing happens."""
 SHORT_MS: Final = 5 * MS
-"""A pause that is no gap: a process that starts again takes as long."""
+"""Longest pause that does not count as a gap, enough for a restart of the process."""
 _AGAIN_S: Final = 2.0
 _TIDY_S: Final = 3600.0
 _SIZE_S: Final = 60.0
@@ -57,7 +57,7 @@ DURABLE: Final = Gauge("muster_history_durable", "1 if the store outlives the po
 
 
 class HistoryRecorder:
-    """Records while it leads: `run` from the thread that has the lease, until `stop`."""
+    """Records while it leads: call `run` from the thread that holds the lease; it returns after `stop`."""
 
     def __init__(
         self,
@@ -89,11 +89,11 @@ class HistoryRecorder:
         self._seen = 0
 
     def not_ready(self) -> str | None:
-        """Return why nothing is recorded now; None if all is well."""
+        """Return why nothing is being recorded; None if there is no problem."""
         return self._trouble or self.following.not_ready()
 
     def stop(self) -> None:
-        """Have `run` return after what it does now."""
+        """Make `run` return after its current work."""
         self._stopping.set()
         self.following.looks.put(None)
 
@@ -145,7 +145,7 @@ class HistoryRecorder:
             self._carry(before)
 
     def _carry(self, before: PublishedUsage) -> None:
-        """Take over what was published of periods that are older than the store, which it lacks."""
+        """Import published usage of periods that are older than the store."""
         while not self._stopping.is_set():
             try:
                 self._carried = carried(self._store, before, self._began, self._now())
@@ -176,7 +176,7 @@ class HistoryRecorder:
     # Each turn
 
     def _turn(self) -> None:
-        """Wait for looks, gather what comes with them, and write."""
+        """Wait for observations, collect further ones, and write."""
         try:
             first = self.following.looks.get(timeout=BEAT_S)
         except Empty:
@@ -198,7 +198,7 @@ class HistoryRecorder:
         self._tidy()
 
     def _apply(self, look: Observation) -> None:
-        """Enter a look into the entries; one that cannot be read is left out alone."""
+        """Enter an observation into the entries; skip it if it is unreadable."""
         try:
             apply(self.entries, look)
         except Exception:
@@ -206,7 +206,7 @@ class HistoryRecorder:
             log.exception("left out of the history", resource=look.kind, uid=look.uid)
 
     def _looked(self) -> tuple[dict[str, str], list[Observation]]:
-        """Return all looks that are in the queue, and the versions that they reach at least."""
+        """Return all queued observations, and the versions up to which they are complete."""
         self._seen, versions = self._now(), self.following.versions
         found: list[Observation] = []
         while True:
@@ -218,7 +218,7 @@ class HistoryRecorder:
                 found.append(look)
 
     def _watch_sight(self) -> None:
-        """Record since when a kind cannot be read, and the gap once it can be read again."""
+        """Record since when a kind has been unreadable, and the gap once it can be read again."""
         now = self._now()
         if not self.following.following:
             self._blind_since = self._blind_since or now
@@ -229,7 +229,7 @@ class HistoryRecorder:
             self._blind_since = None
 
     def _write(self, versions: dict[str, str]) -> None:
-        """Write what has changed and how far this goes, until that succeeds or a signal ends the process."""
+        """Write the changes and the progress, retrying until this succeeds or a signal ends the process."""
         while True:
             changes = self.entries.changes
             notes = {POSITION: msgspec.json.encode(versions).decode(), BEGAN: str(self._began)}
@@ -259,7 +259,7 @@ class HistoryRecorder:
             self.tallies = None
 
     def _tally(self, changes: RowChanges) -> None:
-        """Count holdings that have ended; those of a period that has begun are read from the store, as these are."""
+        """Count ended holdings; for a new period, they are read from the store, which contains these too."""
         if self.tallies is None:
             self.tallies = Tallies(self._now(), self._closed_since, self._budgeted)
             return

@@ -1,4 +1,4 @@
-"""Bounds of the store by age and by size: what is too old goes for all, and what has no room by even shares.
+"""Limits of the store by age and size: old data is dropped for all namespaces, excess data by equal shares.
 
 An even share is everybody's own. What a namespace takes is estimated in the database, by the characters of each row and
 what a row costs besides, with its indexes. What matters is that it is fair between namespaces.
@@ -26,11 +26,11 @@ _BYTES: Final = 1_000_000
 _ROUNDS: Final = 5
 """Folding leaves usage behind: what comes free is known afterwards."""
 _ROW: Final = 200
-"""Bytes of a row besides its texts, with its entries in indexes."""
+"""Bytes of a row in addition to its texts, including index entries."""
 
 
 def tidy(store: HistoryStore, now: int, *, keep_days: int, keep_usage_days: int, megabytes: float) -> int:
-    """Fold what is too old, and that for which there is no room; return how many days, and parts of namespaces."""
+    """Fold data that is too old or exceeds the size; return the number of days, and of parts of namespaces."""
     today = now // DAY_MS * DAY_MS
     folded = _by_age(store, min(today, now - keep_days * DAY_MS))
     with store.failing(), store.engine.begin() as connection:
@@ -42,7 +42,7 @@ def tidy(store: HistoryStore, now: int, *, keep_days: int, keep_usage_days: int,
 
 
 def _by_age(store: HistoryStore, before: int) -> int:
-    """Fold the whole days that end before a time, for all."""
+    """Fold all whole days that end before a time, for all namespaces."""
     begin, days = int(store.note(FOLDED) or 0) or _oldest(store) // DAY_MS * DAY_MS, 0
     while begin and begin + DAY_MS <= before:
         fold(store, begin, begin + DAY_MS)
@@ -54,7 +54,7 @@ def _by_age(store: HistoryStore, before: int) -> int:
 
 
 def _by_room(store: HistoryStore, now: int, megabytes: float) -> int:
-    """Fold the oldest of those namespaces that have more than their share, until all fits."""
+    """Fold the oldest data of namespaces above their share, until the store fits."""
     count = 0
     for _ in range(_ROUNDS):
         if store.megabytes() <= megabytes:
@@ -86,20 +86,20 @@ def _oldest(store: HistoryStore, namespace: str | None = None) -> int:
 
 
 class Piece(NamedTuple):
-    """A part of the past of one namespace that can be folded."""
+    """A foldable part of the past of one namespace."""
 
     namespace: str
     until: int
-    """Its end (ms); what was before it goes with it, or before it."""
+    """Its end (ms); earlier data is folded with it or before it."""
     size: int
-    """Bytes that come free."""
+    """Bytes that folding frees."""
 
 
 def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dict[str, int]:
-    """Return up to when which namespaces have to be folded, so that all of it fits into `room` bytes.
+    """Return until when which namespaces must be folded, so that the store fits into `room` bytes.
 
-    `fixed` are the bytes of each namespace that cannot be folded. Always the namespace that has most gives its oldest
-    piece. Who has no more than an even share of the room gives nothing: what then does not fit cannot be helped.
+    `fixed` are the bytes of each namespace that cannot be folded. The largest namespace always gives up its oldest
+    piece. A namespace within its equal share gives up nothing, even if the store then does not fit.
     """
     past: dict[str, deque[Piece]] = defaultdict(deque)
     has = Counter(fixed)
@@ -121,7 +121,7 @@ def to_fold(pieces: Iterable[Piece], fixed: Mapping[str, int], room: int) -> dic
 
 
 def weigh(store: HistoryStore, now: int) -> tuple[list[Piece], Counter[str]]:
-    """Return what can be folded, and the bytes of each namespace that cannot.
+    """Return the foldable pieces, and the bytes of each namespace that cannot be folded.
 
     The past is cut into days, and what there is of today into slices; the last one stays whole, as some of it may
     not be written yet. The names of workloads in days that are folded are the oldest piece of all.
@@ -167,6 +167,6 @@ def _until(ended: ColumnElement[Any], today: int) -> ColumnElement[Any]:
 
 
 def _bytes(table: Any) -> ColumnElement[Any]:
-    """Return the bytes of all rows together; texts that tenants write are what differs most."""
+    """Return the total bytes of rows; texts of tenants differ most in size."""
     texts = [func.length(each) for each in table.c if each.type.python_type is str]
     return func.sum(sum(texts[1:], texts[0]) + _ROW)

@@ -1,4 +1,4 @@
-"""The tables of the history. `migrations` has the steps that make them; a test holds both to be the same."""
+"""The tables of the history. `migrations` contains the steps that create them; a test compares both."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -21,7 +21,7 @@ _ID: Final = BigInteger().with_variant(Integer, "sqlite")
 
 
 def _texts(**chars: int) -> Iterator[Column[str]]:
-    """Yield columns of texts, each with the most characters that it may have."""
+    """Yield text columns, each with its maximum number of characters."""
     return (Column(name, String(most), nullable=False) for name, most in chars.items())
 
 
@@ -31,7 +31,7 @@ def _columns(type_: Any, *names: str, nullable: bool = False) -> Iterator[Column
 
 
 def _charge() -> Iterator[Column[str]]:
-    """Yield columns of whom a time is charged to; rows of earlier versions have no values of their own."""
+    """Yield the columns of queue and user charged for a period; rows of earlier versions have no values in them."""
     yield Column("queue", String(253), nullable=False, server_default="")
     yield Column("user", String(512), nullable=False, server_default="")
     yield Column("moves", Text, nullable=False, server_default="[]")
@@ -43,7 +43,7 @@ NOTES: Final = Table(
 """Notes of the recorder: how far it has read, and up to which day usage is folded."""
 
 VERSIONS: Final = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
-"""Alembic's own table: the last step that was taken."""
+"""Alembic's own table with the last migration step."""
 
 GANGS: Final = Table(
     "gangs",
@@ -94,7 +94,7 @@ HAPPENINGS: Final = Table(
     Index("happenings_by_gang", "gang", "at"),
     Index("happenings_by_time", "at"),
 )
-"""At least once becomes once: a second row of the same run, epoch, what and subject is not taken."""
+"""Turns at-least-once into exactly-once: a second row with the same run, epoch, kind and subject is ignored."""
 
 GAPS: Final = Table(
     "gaps",
@@ -112,9 +112,9 @@ DAYS: Final = Table(
     *_texts(asked=64, held=64, used=64, lost=64),
     PrimaryKeyConstraint("day", "namespace", "queue", "user", "kind", "name", "resource"),
 )
-"""Usage of days whose detail is gone. Amounts are decimal texts: bytes times milliseconds go beyond 64 bits."""
+"""Usage of folded days. Amounts are decimal texts, because byte-milliseconds exceed 64 bits."""
 
 FOLDS: Final = Table(
     "folds", METADATA, Column("namespace", String(63), primary_key=True), Column("until", BigInteger, nullable=False)
 )
-"""Up to when namespaces that held more than their share are folded, beyond the days that are folded for all."""
+"""Time until which namespaces above their share are folded, beyond the days folded for all."""

@@ -1,4 +1,4 @@
-"""Usage as the store has it: of spans of time in which a gang asked for or held resources, and of folded days."""
+"""Usage in the store: spans of time in which gangs asked for or held resources, and folded days."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -14,11 +14,11 @@ from history.store import HistoryStore
 
 AMOUNTS: Final = Amounts.__struct_fields__
 _OTHERWISE: Final = sorted({*map(str, MemberEnd)} - {MemberEnd.COMPLETED, MemberEnd.EVICTED})
-"""Ends after which work is lost if the gang starts again."""
+"""Kinds of ends after which work is lost if the gang starts again."""
 
 
 class Key(NamedTuple):
-    """Whose usage is, and of which day, counted from 1970; empty, and 0, where it is summed over that."""
+    """Owner and day (counted from 1970) of usage; empty, and 0, for sums over these."""
 
     namespace: str = ""
     queue: str = ""
@@ -28,7 +28,7 @@ class Key(NamedTuple):
     day: int = 0
 
     def on(self, day: int) -> "Key":
-        """Return the key of the same on a day."""
+        """Return the same key for a day."""
         return self._replace(day=day)
 
 
@@ -40,11 +40,11 @@ class ReadWindow(NamedTuple):
     scope: Scope
     namespace: str | None = None
     queue: str | None = None
-    """Also one of the fields of the key then."""
+    """If set, also one of the fields of the key."""
 
 
 def floors(store: HistoryStore) -> dict[str, int]:
-    """Return up to when namespaces are folded beyond the days that are folded for all."""
+    """Return the times until which namespaces are folded beyond the days folded for all."""
     with store.engine.connect() as connection:
         return {str(name): int(until) for name, until in connection.execute(select(FOLDS.c.namespace, FOLDS.c.until))}
 
@@ -52,9 +52,9 @@ def floors(store: HistoryStore) -> dict[str, int]:
 def unfolded(
     store: HistoryStore, window: ReadWindow, fields: Collection[str] = Key._fields, *, still: bool = False
 ) -> Totals[Key]:
-    """Return the usage of a window after what is folded of it, by these fields of its key.
+    """Return the usage of the unfolded part of a window, by these fields of the key.
 
-    `still`: only of what is held and has not ended, with the part of it that is folded.
+    With `still`, only include resources that are still held, with their folded part.
     """
     on = Key.on if "day" in fields else None
     return integrate(_spans(store, window, fields, still=still), window.since, window.until, on)
@@ -63,7 +63,7 @@ def unfolded(
 def folded(
     connection: Connection, conditions: Iterable[ColumnElement[bool]], fields: Collection[str] = Key._fields
 ) -> Totals[Key]:
-    """Return the usage of folded days, by these fields of its key."""
+    """Return the usage of folded days, by these fields of the key."""
     names = [name for name in Key._fields if name in fields]
     columns = [DAYS.c[name] for name in ("resource", *AMOUNTS, *names)]
     totals: Totals[Key] = defaultdict(Amounts)
@@ -81,11 +81,11 @@ def days_of(window: ReadWindow) -> list[ColumnElement[bool]]:
 
 
 _CHARGED: Final = ("queue", "user")
-"""Fields of a key that a row has itself; those of its gang are for rows of earlier versions."""
+"""Fields of a key in the row itself; for rows of earlier versions, the gang's fields are used."""
 
 
 _Owners = dict[str, tuple[Key, int]]
-"""Gang → its key, and from when on it counts."""
+"""Gang → its key, and the start of its visibility."""
 
 
 def _spans(store: HistoryStore, window: ReadWindow, fields: Collection[str], *, still: bool) -> Iterator[TimeSpan[Key]]:
@@ -149,7 +149,7 @@ def _asked(connection: Connection, window: ReadWindow, owners: _Owners, charged:
 def _held(
     connection: Connection, window: ReadWindow, owners: _Owners, charged: _Charged, *, still: bool
 ) -> Iterator[TimeSpan[Key]]:
-    """Yield what members held; it is lost if they were evicted, or their gang has started again since."""
+    """Yield the held resources of members; they are lost if members were evicted, or their gang restarted since."""
     table, other = HOLDINGS.c, HOLDINGS.alias()
     started = select(func.max(other.c.bound)).where(other.c.gang == table.gang, other.c.node != "").scalar_subquery()
     is_lost = case((table.reason.in_(_OTHERWISE), started >= table.ended), else_=table.reason == str(MemberEnd.EVICTED))
@@ -166,7 +166,7 @@ def _held(
 
 
 def _mine(window: ReadWindow, table: Table) -> list[ColumnElement[bool]]:
-    """Return the conditions that keep others' rows out of an answer, in the database itself."""
+    """Return the SQL conditions that exclude rows of other tenants."""
     conditions = visible(window.scope, table)
     return conditions + ([table.c.namespace == window.namespace] if window.namespace else [])
 

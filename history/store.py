@@ -34,18 +34,18 @@ from history.model import GangRun, Holding, LastSeen, RecordedGang, RowChanges, 
 from history.schema import DAYS, FOLDS, GANGS, GAPS, HAPPENINGS, HOLDINGS, METADATA, NOTES, RUNS, VERSIONS
 
 STORE_VARIABLE: Final = "MUSTER_HISTORY"
-"""The variable of the environment that names the store to the page and to commands, by its URL."""
+"""Environment variable with the URL of the store, for the web page and commands."""
 REVISION: Final = "0003"
-"""The schema that this version reads and writes: the last step in `migrations`."""
+"""Schema version of this code: the last step in `migrations`."""
 _BUSY_S: Final = 10.0
 _KINDS: Final = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 _AT_ONCE: Final = 500
-"""Rows of one statement."""
+"""Maximum number of rows per statement."""
 _SEEN: Final = msgspec.json.Decoder(LastSeen)
 
 
 class StoreError(Exception):
-    """The store cannot be used; the message says which, why and what to do. It has no password in it."""
+    """The store cannot be used; the message says which store, why, and what to do. It contains no password."""
 
 
 class HistoryStore:
@@ -75,11 +75,11 @@ class HistoryStore:
 
     @classmethod
     def for_serving(cls, url: str) -> Self:
-        """Return a store that may not be there yet: until a recorder has made it, each read gets a StoreError."""
+        """Return a store that may not exist yet: until a recorder has created it, each read raises StoreError."""
         return cls(*_engine(url, make=False), checked=False)
 
     def _check(self) -> None:
-        """StoreError if there is no store, or its schema is not the one of this version."""
+        """Raise StoreError if there is no store, or its schema is of another version."""
         file = unquote((self.engine.url.database or "").removeprefix("file:"))
         if self.engine.dialect.name == "sqlite" and file and not Path(file).exists():
             raise StoreError(f"there is no history at {self.shown}: no recorder has run with it yet")
@@ -109,7 +109,7 @@ class HistoryStore:
             raise StoreError(f"the history at {self.shown} cannot be used: {why[0] if why else error}") from error
 
     def _upgrade(self) -> None:
-        """Make the tables of a new store, or take the steps that an old one lacks."""
+        """Create the tables of a new store, or migrate an old one."""
         with self.engine.begin() as connection:
             found = _revision(connection)
             if not found and not inspect(connection).has_table(NOTES.name):
@@ -137,12 +137,12 @@ class HistoryStore:
             ) from error
 
     def note(self, key: str) -> str:
-        """Return what the recorder has noted under a key; empty if nothing."""
+        """Return the recorder's note under a key; empty if there is none."""
         with self.failing(), self.engine.connect() as connection:
             return str(connection.scalar(select(NOTES.c.value).where(NOTES.c.key == key)) or "")
 
     def write(self, changes: RowChanges, notes: dict[str, str]) -> None:
-        """Write changes and notes in one transaction. What has ended stays as it is, and nothing happens twice."""
+        """Write changes and notes in one transaction. Ended rows do not change, and events are not duplicated."""
         with self.failing(), self.engine.begin() as connection:
             self.put(connection, GANGS, [_packed(each) for each in changes.gangs.values()], keep=("submitted",))
             runs = [_packed(each, "asked", "seen", "moves") for each in changes.runs.values()]
@@ -168,9 +168,9 @@ class HistoryStore:
         where: ColumnElement[bool] | None = None,
         keep: Collection[str] = (),
     ) -> None:
-        """Insert rows. One whose key is there is replaced, unless it is written `once` or is not as `where` says.
+        """Insert rows. An existing row is replaced, unless it is written `once` or does not match `where`.
 
-        Columns in `keep` stay as they were.
+        Columns in `keep` are not changed.
         """
         insert = (postgresql if self.engine.dialect.name == "postgresql" else sqlite).insert(table)
         if once:
@@ -183,7 +183,7 @@ class HistoryStore:
             connection.execute(statement, rows[first : first + _AT_ONCE])
 
     def open_rows(self) -> tuple[list[RecordedGang], list[GangRun], list[Holding]]:
-        """Return what has not ended, as the recorder takes it up again."""
+        """Return the unfinished rows, with which the recorder continues."""
         with self.failing(), self.engine.connect() as connection:
             holdings = [
                 Holding(**{**row, "amounts": vector_of(row["amounts"]), "moves": moves_of(row["moves"])})
@@ -207,14 +207,14 @@ class HistoryStore:
         return (gangs, [each for each in runs if each.gang in known], [each for each in holdings if each.gang in known])
 
     def ended_pods(self, most: int) -> list[str]:
-        """Return the UIDs of the pods that have ended last, the last one at the end."""
+        """Return the UIDs of the most recently ended pods, latest last."""
         ended = HOLDINGS.c.ended
         chosen = select(HOLDINGS.c.pod).where(ended.is_not(None)).order_by(ended.desc()).limit(most)
         with self.failing(), self.engine.connect() as connection:
             return [str(uid) for uid in connection.execute(chosen).scalars()][::-1]
 
     def megabytes(self) -> float:
-        """Return the size of what is stored, without room that is free again."""
+        """Return the size of the stored data, without free space."""
         with self.failing(), self.engine.connect() as connection:
             if self.engine.dialect.name == "sqlite":
                 pages, free, size = (
@@ -229,7 +229,7 @@ class HistoryStore:
             ) / 1e6  # fmt: skip
 
     def shrink(self) -> None:
-        """Give room that is free back to the disk, where the database does not do that by itself."""
+        """Return free space to the disk, if the database does not do this itself."""
         if self.engine.dialect.name == "sqlite":
             with self.failing(), self.engine.connect() as connection:
                 driver: Any = connection.connection.driver_connection
@@ -243,7 +243,7 @@ def _packed(row: msgspec.Struct, *fields: str) -> dict[str, Any]:
 
 
 def _engine(url: str, *, make: bool = True) -> tuple[Engine, str]:
-    """Return the engine of a URL, and the URL without its password; `make`: also of a file that is not there yet."""
+    """Return the engine of a URL, and the URL without its password; with `make`, the file may not exist yet."""
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):

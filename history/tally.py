@@ -1,8 +1,8 @@
 """Usage of each queue in this month, week and day, kept up to date by holdings that begin and end. Pure.
 
 They are those of UTC, and weeks begin on Monday.
-What is published is exact at its time, and stays so until a holding begins or ends: readers
-add what is held since.
+Published usage is exact at its time, and stays valid until a holding begins or ends: readers add the amounts held since
+then.
 """
 
 from collections import defaultdict
@@ -74,7 +74,7 @@ class Tally:
         self._budgeted = budgeted
 
     def close(self, ended: Iterable[TimeSpan[str]]) -> None:
-        """Count what was held and has ended."""
+        """Count an ended holding."""
         add(self._closed, integrate(ended, self.begin, FOREVER))
         if len(self._closed) > _ENTRIES:
             self._closed = counting(self._closed, self._budgeted())
@@ -95,12 +95,13 @@ class Tallies:
         self.budgeted = budgeted
         self.names: dict[Period, str] = {}
         self.closings = 0
-        """Holdings that were counted: what was published is right as long as this, and what is held, is the same."""
+        """Number of counted holdings: published values are valid while this number and the current holdings are
+        unchanged."""
         self.of: dict[Period, Tally] = {}
         self.renew(now, closed)
 
     def renew(self, now: int, closed: Callable[[int], Totals[str]]) -> set[Period]:
-        """Restart the periods that have ended, and return them: a month is not read again each day."""
+        """Reset the periods that have ended, and return them, so that a month is not read again each day."""
         begun = {period for period, name in names_at(now).items() if self.names.get(period) != name}
         for period in begun:
             begin = round(period_of(period, now / MS).begin * MS)
@@ -109,7 +110,7 @@ class Tallies:
         return begun
 
     def close(self, ended: Collection[TimeSpan[str]], *, but: Collection[Period] = ()) -> None:
-        """Count what was held and has ended, in all periods `but` those that know it."""
+        """Count an ended holding in all periods except `but`, which already include it."""
         self.closings += len(ended)
         for period, each in self.of.items():
             if period not in but:

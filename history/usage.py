@@ -2,11 +2,11 @@
 
 * *asked*: from the creation of a PodGroup until it has ended, while it waits and while it runs.
 * *held*: from the binding of each member until it has ended.
-* *used*: of that, from when on a container of the member ran.
-* *lost*: of what was held, the time since the last checkpoint (else the start) of members that were evicted, or that
-  ended otherwise than well before their gang started again.
+* *used*: the part of the held time since a container of the member started.
+* *lost*: the part of the held time since the last checkpoint (or else the start), of members that were evicted, or that
+  did not succeed before their gang restarted.
 
-Days whose detail has gone count from what was folded of them, each as a whole.
+Folded days count as a whole, from their folded usage.
 """
 
 from collections import defaultdict
@@ -25,24 +25,24 @@ from muster.resources.vector import unit
 
 By = Literal["queue", "namespace", "user", "workload", "day"]
 KEYS: Final[tuple[str, ...]] = get_args(By)
-"""Keys that usage can be grouped by."""
+"""Keys by which usage can be grouped."""
 FOLDED: Final = "folded-until"
-"""Note of the recorder's: the end of the last day whose detail has gone, in milliseconds."""
+"""Recorder's note: the end of the last folded day, in milliseconds."""
 BEGAN: Final = "began"
-"""Note of the recorder's: when the store began, in milliseconds; 0 in stores of earlier versions."""
+"""Recorder's note: the creation time of the store, in milliseconds; 0 in stores of earlier versions."""
 SEEN: Final = "seen-until"
-"""Note of the recorder's: until when it has looked, in milliseconds."""
+"""Recorder's note: the time of its last pass, in milliseconds."""
 HOUR_S: Final = 3_600
 _GIB: Final = 1 << 30
 _FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""Characters that a spreadsheet takes for the beginning of a formula."""
+"""Characters that start a formula in a spreadsheet."""
 
 
 class UsageRow(msgspec.Struct, frozen=True):
     """Usage under one key."""
 
     key: tuple[str, ...]
-    """The values of what it was asked by, in that order; a day is 2026-11-26, a workload namespace/kind/name."""
+    """The values of the grouping keys, in order; a day is 2026-11-26, a workload namespace/kind/name."""
     resources: dict[str, "Seconds"]
 
 
@@ -66,9 +66,9 @@ def usage(
     namespace: str | None = None,
     queue: str | None = None,
 ) -> list[UsageRow]:
-    """Return usage over [since, until) of what a caller may see, by any of KEYS. ValueError names another key.
+    """Return the usage over [since, until) that a caller may see, by any of KEYS. ValueError for an unknown key.
 
-    Times are seconds. What is held still counts until `now`: by default until the recorder looked last.
+    Times are in seconds. Current holdings count until `now`, by default the time of the recorder's last pass.
     """
     if wrong := [each for each in by if each not in KEYS]:
         raise ValueError(f"usage by {wrong[0]!r} is not known; there are {', '.join(KEYS)}")
@@ -85,9 +85,9 @@ def usage(
 
 
 def closed_since(store: HistoryStore, since: int) -> Totals[str]:
-    """Return what members that have ended have held and used by queue since a midnight, in all of the cluster.
+    """Return the held and used amounts of ended members by queue since a midnight, for the whole cluster.
 
-    It is the usage of all, without what members have of it that have not ended: a part of that may be folded.
+    It is the total usage minus the usage of unfinished members, a part of which may be folded.
     """
     window, by_queue = ReadWindow(since, FOREVER, EVERYTHING), ("queue",)
     totals = _totals(store, window, by_queue)
@@ -97,7 +97,7 @@ def closed_since(store: HistoryStore, since: int) -> Totals[str]:
 
 
 def held_between(store: HistoryStore, since: int, until: int) -> Totals[str]:
-    """Return what members have held and used by queue in a time that begins at a midnight, in all of the cluster."""
+    """Return held and used amounts by queue in a period that begins at midnight, for the whole cluster."""
     return _by_queue(_totals(store, ReadWindow(since, until, EVERYTHING), ("queue",)))
 
 
@@ -110,7 +110,7 @@ def _by_queue(totals: Totals[Key]) -> Totals[str]:
 
 
 def _totals(store: HistoryStore, window: ReadWindow, fields: Collection[str]) -> Totals[Key]:
-    """Return the usage of a window by these fields of its key: that of folded days, and of what came after them."""
+    """Return the usage of a window by these fields of the key: folded days, and the time after them."""
     since = max(window.since, int(store.note(FOLDED) or 0))
     with store.failing():
         totals = unfolded(store, window._replace(since=since), fields)
@@ -133,10 +133,10 @@ def is_bytewise(resource: str) -> bool:
 
 
 def hours(resource: str, seconds: float) -> float:
-    """Return unit-hours of unit-seconds: GiB-hours of what is counted in bytes."""
+    """Convert unit-seconds to unit-hours, or to GiB-hours for resources in bytes."""
     return seconds / HOUR_S / (_GIB if is_bytewise(resource) else 1)
 
 
 def cell(text: str) -> str:
-    """Return a cell that no spreadsheet takes for a formula: names of users may begin with anything."""
+    """Return a CSV cell that no spreadsheet interprets as a formula, because user names may contain anything."""
     return f"'{text}" if text.startswith(_FORMULAS) else text

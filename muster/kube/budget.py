@@ -1,8 +1,8 @@
-"""The memory that the objects of one namespace may take in one cache; the newest beyond that are left out. No I/O.
+"""Limit of the memory that a namespace's objects may use in a cache; the newest excess objects are left out. No I/O.
 
-A user who may create objects could otherwise fill the memory of a process that serves all others. Objects are weighed
-as they are kept, not as they came. Those that were there first stay, in any order of a list; one that was left out is
-taken when there is room again.
+A user who may create objects could otherwise fill the memory of a process that serves all users. Objects are measured
+in their stored form. The oldest objects stay, regardless of the order of a list; a left-out object is added when there
+is space again.
 """
 
 from bisect import bisect_left, insort
@@ -23,13 +23,13 @@ T = TypeVar("T", bound=Object)
 KEPT = Gauge("muster_kube_kept_bytes", "Memory used by the objects of a kind in a cache with a budget.", ["resource"])
 LEFT_OUT = Gauge("muster_kube_left_out", "Objects that are left out because they exceed a budget.", ["resource"])
 _BYTES_OF_A_VALUE = 128
-"""At most, of a key and its value in a dictionary, of an item of a list or of an object, beside its text."""
+"""Maximum overhead of a dictionary entry, a list item or an object, in addition to its text."""
 _MOST_AGAIN = 10
-"""Objects that are read again at a time."""
+"""Number of objects that are read again at a time."""
 
 
 def weight_of(obj: Object) -> int:
-    """Return the bytes that an object takes in memory, roughly, and hardly less."""
+    """Return an estimate (rarely too low) of the bytes that an object uses in memory."""
     text = msgspec.json.encode(obj)
     return len(text) + _BYTES_OF_A_VALUE * (text.count(b",") + text.count(b"{") + text.count(b"["))
 
@@ -41,7 +41,7 @@ class _Weighed(NamedTuple):
 
 
 class _Namespace:
-    """Objects of one namespace: those that are kept, in the order of their creation, and those that are left out."""
+    """Objects of one namespace: stored ones, in order of creation, and left-out ones."""
 
     def __init__(self) -> None:
         self.order: list[_Weighed] = []
@@ -64,16 +64,16 @@ class _Namespace:
 
 
 class LimitVerdict(NamedTuple):
-    """The keys of objects that have to go, and why the object itself is not taken; empty if it is."""
+    """The keys of objects to drop, and the reason why the object itself is not stored; empty if it is."""
 
     gone: tuple[str, ...] = ()
     refusal: str = ""
 
 
 class MemoryLimit(Generic[T]):
-    """The budget of one kind, for each namespace and each object; objects of the cluster have none.
+    """The budget of one kind, per namespace and per object; cluster-scoped objects have none.
 
-    An object that is kept as a text weighs its bytes, others what `weigh` says.
+    An object stored as text counts with its bytes, others with the result of `weigh`.
     """
 
     def __init__(
@@ -90,10 +90,10 @@ class MemoryLimit(Generic[T]):
         self._kept, self._left_out = KEPT.labels(resource.plural), LEFT_OUT.labels(resource.plural)
         self._namespaces: dict[str, _Namespace] = {}
         self._freed: set[str] = set()
-        """Namespaces with left-out objects in which something was dropped or became smaller."""
+        """Namespaces with left-out objects in which space has become free."""
 
     def take(self, obj: T, packed: Any = None) -> LimitVerdict:
-        """Weigh an object that is new or has changed, kept as `packed`. A known one that is refused stays as it was."""
+        """Check a new or changed object, stored as `packed`. A known object that is refused keeps its old version."""
         meta = obj.metadata
         if not meta.namespace:
             return LimitVerdict()
@@ -120,12 +120,12 @@ class MemoryLimit(Generic[T]):
 
     @property
     def refusal(self) -> str:
-        """Why objects over the budget of their namespace are left out."""
+        """Reason why objects over the budget of their namespace are left out."""
         kind, most = self.resource.plural, self._of_namespace
         return f"the {kind} of its namespace take more than {most} bytes of memory, and older ones come first"
 
     def drop(self, key: str) -> None:
-        """Take in that an object is gone."""
+        """Record the deletion of an object."""
         namespace = key.partition("/")[0]
         space = self._namespaces.get(namespace)
         if space is None:
@@ -139,12 +139,12 @@ class MemoryLimit(Generic[T]):
             del self._namespaces[namespace]
 
     def left_out(self, key: str) -> bool:
-        """Return True while an object is left out for lack of room."""
+        """Return True while an object is left out for lack of space."""
         space = self._namespaces.get(key.partition("/")[0])
         return space is not None and key in space.left_out
 
     def again(self) -> list[str]:
-        """Return the keys of some left-out objects of a namespace for which there is room now, the oldest first."""
+        """Return the keys of some left-out objects of a namespace that fit now, oldest first."""
         for namespace in [*self._freed]:
             space = self._namespaces.get(namespace) or _Namespace()
             room, found = self._of_namespace - space.bytes, []
@@ -159,7 +159,7 @@ class MemoryLimit(Generic[T]):
         return []
 
     def _to_go(self, space: _Namespace, one: _Weighed) -> list[_Weighed] | None:
-        """Return the newer objects that have to go for this one; None if it is to be left out itself."""
+        """Return the newer objects to drop for this one; None if it must be left out itself."""
         known = space.kept.get(one.key)
         over = space.bytes - (known.bytes if known else 0) + one.bytes - self._of_namespace
         newer: list[_Weighed] = []
@@ -174,7 +174,7 @@ class MemoryLimit(Generic[T]):
         return newer
 
     def _forget_left_out(self, key: str) -> None:
-        """Do not look at an object again until it changes: there will never be room for it."""
+        """Ignore an object until it changes, because it can never fit."""
         space = self._namespaces.get(key.partition("/")[0])
         if space is not None:
             with self._measured(space):

@@ -32,7 +32,7 @@ class LoopIterator(Iterator[R], Generic[R]):
         return found[0]
 
     def close(self) -> None:
-        """End it, and what it waits for. A watch may be closed from any thread, and twice."""
+        """Close it and cancel its current wait. A watch may be closed from any thread, and repeatedly."""
         with suppress(Unreachable):  # the loop has ended, and it with it
             wait_for(self._loop, self._source.aclose(), self._where)
 
@@ -45,7 +45,7 @@ class LoopIterator(Iterator[R], Generic[R]):
 def _blocking(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, R]],
 ) -> Callable[Concatenate["Client", P], R]:
-    """Return the call for a thread, which waits for its answer."""
+    """Return the call for a thread, which waits for the result."""
 
     @wraps(call)
     def blocking(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -57,7 +57,7 @@ def _blocking(
 def _stepwise(
     call: Callable[Concatenate[LoopClient, P], AsyncGenerator[R]],
 ) -> Callable[Concatenate["Client", P], LoopIterator[R]]:
-    """Return the call for a thread, which gets the items one by one; nothing is sent before the first is asked for."""
+    """Return the call for a thread, which iterates over the items; the request is sent with the first item."""
 
     @wraps(call)
     def stepwise(self: "Client", /, *args: P.args, **kwargs: P.kwargs) -> LoopIterator[R]:
@@ -70,7 +70,7 @@ def _stepwise(
 def _opening(
     call: Callable[Concatenate[LoopClient, P], Coroutine[Any, Any, Watch[R]]],
 ) -> Callable[Concatenate["Client", P], LoopIterator[tuple[str, R]]]:
-    """Return the call for a thread, which gets the events one by one from a stream that is open when it returns."""
+    """Return the call for a thread, which iterates over the events; the stream is open when the call returns."""
     opened = _blocking(call)
 
     @wraps(call)
@@ -83,9 +83,9 @@ def _opening(
 class Client:
     """Every call of `LoopClient` under the same name, for threads: the caller waits while `loop` does it.
 
-    Without a `loop` of its own it uses the one that all clients of the process share, in a thread of its own. It may be
-    made before the process forks. A call on the loop's own thread, where it would wait for itself, is a RuntimeError.
-    `on_warning` is called on the loop's thread. For the other options see `muster.kube.config.ClientOptions`.
+    Without a `loop`, it uses a loop that all clients of the process share, in a separate thread. It may be created
+    before the process forks. A call on the loop's own thread would deadlock, so it raises a RuntimeError. `on_warning`
+    is called on the loop's thread. For the other options see `muster.kube.config.ClientOptions`.
     """
 
     get = _blocking(LoopClient.get)
@@ -112,7 +112,7 @@ class Client:
         self._make = partial(LoopClient, config, **options)
         self._given = loop
         self._made: dict[asyncio.AbstractEventLoop, LoopClient] = {}
-        """By loop; those of loops that this process does not run belong to the one that it was forked from."""
+        """Clients by loop; loops that this process does not run belong to the process that it was forked from."""
 
     @classmethod
     def load(cls, kubeconfig: Path | str | None = None, **options: Unpack[ClientOptions]) -> "Client":
@@ -135,7 +135,7 @@ class Client:
         return self.on_loop.server_time_s()
 
     def close(self) -> None:
-        """End the connections in a moment; a call under way fails as `Unreachable`."""
+        """Close the connections soon; calls in progress fail with `Unreachable`."""
         if not self._made:
             return
         with suppress(RuntimeError):  # the loop has ended, and the connections with it

@@ -1,4 +1,4 @@
-"""JSON ↔ wire types: one decoder per kind, lists that survive an odd object, and objects as plain data for writing."""
+"""JSON ↔ wire types: one decoder per kind, lists that tolerate unreadable objects, and plain data for writing."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,21 +24,22 @@ UNDECODABLE = Counter(
     ["resource"],
 )
 UNREADABLE = (msgspec.DecodeError, RecursionError)
-"""The errors of msgspec for a text that does not fit its type, or that is nested some thousand levels deep."""
+"""Errors of msgspec for a text that does not match its type, or is nested about a thousand levels deep."""
 _MOST_TOLD = 10_000
 _BETWEEN = rb'[^"{}\[\]]{0,65536}+'
 _BODY = rb'[^"\\]{0,65536}+(?:\\.[^"\\]{0,64}+){0,2048}+(?:(")(\s{0,64}+:)?' + _BETWEEN + rb")?+"
-"""Of a string, up to its end with a colon, which makes it a key, or up to a length: the GIL is held meanwhile."""
+"""Matches a string up to its end (with a colon if it is a key), or up to a length, because the GIL is held
+meanwhile."""
 _TOKEN = re.compile(rb'"' + _BODY + rb"|[{}\[\]]" + _BETWEEN + rb"|" + _BETWEEN, re.DOTALL)
 _REST = re.compile(_BODY, re.DOTALL)
 _QUOTE = ord(b'"')
 _MOST_BYTES = 65_536
 _MOST_TOKENS = 2_000
-"""A name is looked for no farther, which takes some two milliseconds at most."""
+"""Limit of the search for a name, which takes at most about two milliseconds."""
 
 
 class Identity(NamedTuple):
-    """The identity of an object, as far as it is known; empty strings stand for the rest."""
+    """The identity of an object; unknown parts are empty strings."""
 
     namespace: str = ""
     name: str = ""
@@ -52,11 +53,11 @@ class Identity(NamedTuple):
 
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _told: set[tuple[str, Identity]] = set()
-"""The kinds and versions of objects that were left out, so that each is reported once, however often it is listed."""
+"""Kinds and versions of left-out objects, so that each is reported only once."""
 
 
 class _Name(msgspec.Struct, rename="camel", gc=False):
-    """The metadata that identify an object; all else is skipped, in some two milliseconds for a megabyte."""
+    """The metadata that identify an object; the rest is skipped, in about two milliseconds per megabyte."""
 
     namespace: str = ""
     name: str = ""
@@ -77,7 +78,7 @@ _named = msgspec.json.Decoder(_Named)
 
 
 def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """Return the decoder of one wire type, made once."""
+    """Return the cached decoder of one wire type."""
     if kind not in _decoders:
         _decoders[kind] = msgspec.json.Decoder(kind)
     return _decoders[kind]
@@ -86,9 +87,9 @@ def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
 class ListPage(Generic[T]):
     """A list, or a part of one: its metadata and its objects.
 
-    An object is decoded when it is its turn. Done with one before the next is asked for, each is where the last one
-    was in the CPU's caches, and 50,000 pods cost a third less. An object that does not decode is left out; the keys of
-    those stand in `left_out` when all were asked for.
+    Objects are decoded lazily. If the caller processes each before it requests the next, the CPU's caches are reused,
+    and 50,000 pods cost a third less. An undecodable object is left out; after the iteration, `left_out` contains the
+    keys of these objects.
     """
 
     def __init__(
@@ -96,27 +97,30 @@ class ListPage(Generic[T]):
     ) -> None:
         self.metadata = metadata
         self.size_bytes = size_bytes
-        """As it came over the wire."""
+        """The raw bytes from the wire."""
         self.left_out = list(left_out)
         self._res = res
         self._items = items
 
     @classmethod
     def read(cls, res: Resource[T], body: bytes) -> "ListPage[T]":
-        """Read an answer; msgspec.DecodeError for what is no list, RecursionError if an object is too deep."""
+        """Read a response.
+
+        Msgspec.DecodeError if it is not a list, RecursionError if an object is nested too deeply.
+        """
         content = _raw_lists.decode(body)
         return cls(res, content.metadata, content.items or [], len(body))
 
     @classmethod
     def cut(cls, res: Resource[T], body: bytes) -> "ListPage[T]":
-        """Read an answer whose objects may be nested at any depth; some 0.3 s for a megabyte, so not on a loop."""
+        """Read a response with objects of any depth; takes about 0.3 s per megabyte, so do not call it on a loop."""
         outer = dict(parts(body))
         metadata = decoder(ListMeta).decode(outer.get(b"metadata", b""))
         items = [msgspec.Raw(value) for _, value in parts(outer.get(b"items", b""))]
         return cls(res, metadata, items, len(body))
 
     def __len__(self) -> int:
-        """Count its objects, those that do not decode included."""
+        """Count its objects, including undecodable ones."""
         return len(self._items)
 
     def __iter__(self) -> Iterator[T]:
@@ -133,13 +137,13 @@ class ListPage(Generic[T]):
 
 
 def parts(data: bytes, most_tokens: int | None = None) -> Iterator[tuple[bytes, bytes]]:
-    """Cut JSON into the (key, value) pairs of its outermost object, or the values of its array under empty keys.
+    """Split JSON into the (key, value) pairs of its outermost object, or the values of an array with empty keys.
 
-    The decoder gives up (RecursionError) where values are nested a thousand levels deep, also in fields that it skips.
-    This counts brackets instead, so it is slower, but finds the one object on a page that is too deep, and its name.
+    The decoder raises RecursionError for values that are nested a thousand levels deep, even in skipped fields. This
+    function counts brackets instead: it is slower, but finds the object that is too deep, and its name.
 
-    Values that are strings, objects or arrays; numbers, booleans and null are passed over. Where the text ends, or
-    `most_tokens` were looked at, in the middle of a value, the beginning of that is the last one.
+    It yields strings, objects and arrays, and skips numbers, booleans and null. If the text ends, or `most_tokens` is
+    reached, within a value, its beginning is yielded last.
     """
     depth, begin, key = 0, 0, b""
     for start, end, is_key in islice(_tokens(data), most_tokens):
@@ -161,7 +165,7 @@ def parts(data: bytes, most_tokens: int | None = None) -> Iterator[tuple[bytes, 
 
 
 def _tokens(data: bytes) -> Iterator[tuple[int, int, bool]]:
-    """Give begin and end of each string and bracket, and True for a key. A long string is looked at in pieces."""
+    """Yield start and end of each string and bracket, and True for a key. Long strings are processed in pieces."""
     position, string = 0, -1
     while position < len(data):
         found = (_TOKEN if string < 0 else _REST).match(data, position)
@@ -180,14 +184,15 @@ def _tokens(data: bytes) -> Iterator[tuple[int, int, bool]]:
 
 
 def part(data: bytes, key: bytes) -> bytes:
-    """Return the value under this key near the beginning of an object, or its beginning; empty if it is not found."""
+    """Return the value (or its beginning) of this key near the start of an object; empty if not found."""
     return next((value for found, value in parts(data[:_MOST_BYTES], _MOST_TOKENS) if found == key), b"")
 
 
 def identity(data: bytes | memoryview, error: Exception | None = None) -> Identity:
     """Identify an object that could not be read.
 
-    One that is nested too deeply or cut off only if its name is near its beginning: this is for event loops.
+    An object that is nested too deeply or truncated is only identified if its name is near the beginning, because this
+    runs on event loops.
     """
     if not isinstance(error, RecursionError):
         with suppress(*UNREADABLE):
@@ -206,7 +211,7 @@ def text(value: bytes) -> str:
 
 
 def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> str:
-    """Log and count, once, that a version of an object is left out, and why; return the object's key."""
+    """Log and count once that a version of an object is left out, with the reason; return the object's key."""
     if not which.name or (res.plural, which) not in _told:
         if len(_told) >= _MOST_TOLD:
             _told.clear()
@@ -219,7 +224,7 @@ def leave_out(res: Resource[Any], which: Identity, error: Exception | str) -> st
 
 
 def content_of(res: Resource[Any], obj: Mapping[str, Any] | msgspec.Struct) -> dict[str, Any]:
-    """Return an object as plain data, with its kind; parts of a Struct that hold nothing but defaults are left out."""
+    """Return an object as plain data, with its kind; parts of a Struct with only default values are omitted."""
     if isinstance(obj, msgspec.Struct):
         content = {name: value for name, value in msgspec.to_builtins(obj).items() if value != {}}
     else:

@@ -1,8 +1,8 @@
-"""The address of the API server and the credentials for it, from a kubeconfig file or the service account of a pod.
+"""Address and credentials of the API server, from a kubeconfig file or a pod's service account.
 
-The `kubernetes` package reads both, with all that belongs to them: several files, programs to run, logins, proxies.
-Here one small `ClientConfig` is made of its findings, and sentences of its errors. These quote nothing of a kubeconfig
-but names: the package's own may quote a whole entry, with the secrets in it.
+The `kubernetes` package reads both, including multiple files, exec plugins, logins and proxies. This module converts
+the result into a small `ClientConfig`, and errors into sentences. These only quote names from a kubeconfig, because the
+package's own errors may quote whole entries with secrets.
 """
 
 import os
@@ -32,18 +32,18 @@ log = structlog.get_logger(__name__)
 _DEFAULT = "~/.kube/config"
 _TOKEN = "BearerToken"  # noqa: S105 - the package's name for the header
 _RENEWED = frozenset({"tokenFile", "auth-provider"})
-"""Credentials that may change, so that all is loaded again; the package itself renews those of programs."""
+"""Credentials that may change, so the configuration is reloaded; the package itself renews those of exec plugins."""
 _CREDENTIALS = frozenset({"token", "exec"}) | _RENEWED
 _loading = threading.Lock()
-"""The package keeps the certificates of a kubeconfig in files that all who load one share."""
+"""The package stores certificates in files that all loads of a kubeconfig share."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientConfig:
     """The way to an API server.
 
-    `authorization` gives the value of the Authorization header for the next request, and may have to read a file or run
-    a program for that; without it there is none. Certificates are read once, when the configuration is loaded.
+    `authorization` returns the value of the Authorization header for the next request, and may read a file or run a
+    program; without it, there is no header. Certificates are read once, when the configuration is loaded.
     """
 
     server: str
@@ -54,15 +54,15 @@ class ClientConfig:
     namespace: str = "default"
     """The namespace of a kubeconfig's context."""
     certificate: bool = False
-    """TLS shows a certificate of the user, which counts beside any `authorization`."""
+    """True if TLS presents a client certificate of the user, in addition to any `authorization`."""
 
 
 class ClientOptions(TypedDict, total=False):
     """The options of a client.
 
-    At most `connections` requests are under way at once, the others wait for their turn; streams do not count.
-    `timeout_s` is the limit of a call that names none of its own, from when it is its turn. `on_warning` gets the API
-    server's warnings, also those of a refusal; without it, they are not read.
+    At most `connections` requests are in progress at once, and others wait; streams do not count.
+    `timeout_s` is the default timeout of a call, without the time in the queue. `on_warning` receives the API server's
+    warnings, including those of refusals; without it, they are not read.
     """
 
     user_agent: str
@@ -72,7 +72,10 @@ class ClientOptions(TypedDict, total=False):
 
 
 def load_config(kubeconfig: Path | str | None = None) -> ClientConfig:
-    """Read a kubeconfig; "" means the pod's service account, None that if there is one, else the user's default."""
+    """Read a kubeconfig.
+
+    "" means the pod's service account, None means the latter if it exists, or else the default.
+    """
     in_cluster = kubeconfig == "" or (kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ)
     files = str(kubeconfig or os.environ.get("KUBECONFIG") or _DEFAULT)
     where = "the pod's service account" if in_cluster else f"kubeconfig {files}"
@@ -85,7 +88,7 @@ def load_config(kubeconfig: Path | str | None = None) -> ClientConfig:
 
 
 class _UnusableError(ValueError):
-    """The mistake in a configuration, in words that quote no secret."""
+    """An error in a configuration; the message quotes no secrets."""
 
 
 class _Variable(msgspec.Struct):
@@ -121,7 +124,7 @@ class _Entry(msgspec.Struct):
 
 
 class _Kubeconfig(msgspec.Struct, rename="kebab"):
-    """The shape of a kubeconfig, as far as errors of the package in it might quote a secret."""
+    """The structure of a kubeconfig, for the parts where the package's errors might quote a secret."""
 
     contexts: list[_Entry]
     clusters: list[_Entry]
@@ -129,7 +132,7 @@ class _Kubeconfig(msgspec.Struct, rename="kebab"):
     current_context: str | None = None
 
     def context(self) -> _Context:
-        """Return the current one, of which the cluster and the user are there."""
+        """Return the current context, whose cluster and user must exist."""
         name = self.current_context or ""
         context = _named("current-context", name, self.contexts, "context").context or _Context()
         cluster = _named(f"context {name}", context.cluster, self.clusters, "cluster").cluster or _Cluster()
@@ -203,7 +206,7 @@ def _context(merger: KubeConfigMerger) -> _Context:
 
 @contextmanager
 def _loaded(merger: KubeConfigMerger) -> Iterator[Any]:
-    """Have the package load it; keys and certificates are in files as long as this lasts."""
+    """Load it with the package; keys and certificates are in files until this context ends."""
     found = Configuration()
     with _loading, tempfile.TemporaryDirectory() as folder:
         try:
@@ -228,7 +231,7 @@ def _anew(merger: KubeConfigMerger) -> str | None:
 
 
 def _header(found: Any) -> str | None:
-    """Return the header of the package; it reads a pod's token again, and runs a program again in time."""
+    """Return the header from the package, which re-reads a pod's token and re-runs exec plugins in time."""
     header: str | None = found.get_api_key_with_prefix(_TOKEN)
     return header
 
@@ -272,7 +275,7 @@ def _proxy(url: str) -> str:
 
 
 class _Credentials:
-    """The Authorization header; while it cannot be asked for again, the last one stays. Thread safe."""
+    """The Authorization header; the last value is kept while it cannot be renewed. Thread-safe."""
 
     def __init__(self, header: str, ask: Callable[[], str | None]) -> None:
         self._header = header.strip()

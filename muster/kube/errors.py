@@ -13,7 +13,7 @@ from muster.api.kubernetes.meta import Status
 _OVER_QUOTA = "exceeded quota"
 _NAMESPACE_ENDS = "NamespaceTerminating"
 _SILENT = re.compile(r'failed calling webhook "([^"]+)"')
-"""Message of an API server about a webhook that did not answer; one that refuses "denied the request"."""
+"""The API server's message about a webhook that did not respond (a refusal contains "denied the request")."""
 
 
 class ConfigurationError(Exception):
@@ -23,8 +23,8 @@ class ConfigurationError(Exception):
 class APIError(Exception):
     """A request that did not succeed.
 
-    `status` is the HTTP code (0 without an answer), `reason` the API server's word for it, `message` its sentence and
-    `where` the request. `retry_after_s` is the pause that the server asks for, and `details` has its causes by field.
+    `status` is the HTTP code (0 without a response), `reason` and `message` come from the API server, and `where` is
+    the request. `retry_after_s` is the requested pause, and `details` contains the causes by field.
     """
 
     def __init__(
@@ -51,26 +51,26 @@ class APIError(Exception):
 
 
 class Unreachable(APIError):
-    """No answer: network, time limit, TLS (status 0)."""
+    """No response: network, timeout, TLS (status 0)."""
 
 
 class Undecodable(APIError):
-    """An answer without the shape that the API promises (status 200)."""
+    """A malformed response (status 200)."""
 
 
 class TooLarge(Undecodable):
-    """An answer of more bytes than are read."""
+    """A response that exceeds the size limit."""
 
 
 class Refused(APIError):
-    """4xx: the object is not accepted as it is, by a rule of the API server or by a policy, quota or webhook.
+    """4xx: the API server, a policy, a quota or a webhook does not accept the object.
 
     Itself 413: the object is too large.
     """
 
 
 class BadRequest(Refused):
-    """400: the request makes no sense to the API server, or a webhook that names no code refuses the object."""
+    """400: the request is invalid, or a webhook without a status code refuses the object."""
 
 
 class Unauthorized(APIError):
@@ -82,7 +82,7 @@ class Forbidden(Refused):
 
 
 class NamespaceEnds(APIError):
-    """403: the namespace is being deleted, so that nothing new may be in it. Another attempt never succeeds."""
+    """403: the namespace is being deleted, so no new objects are allowed. Retrying never succeeds."""
 
 
 class NotFound(APIError):
@@ -90,11 +90,11 @@ class NotFound(APIError):
 
 
 class Conflict(APIError):
-    """409, or 422 for a patch: the object has changed, or is another one than meant."""
+    """409, or 422 for a patch: the object has changed, or is not the intended one."""
 
 
 class AlreadyExists(APIError):
-    """409: the name is taken, by an earlier attempt or by another object."""
+    """409: an object with this name exists, from an earlier attempt or another client."""
 
 
 class Gone(APIError):
@@ -114,7 +114,7 @@ class ServerError(APIError):
 
 
 def over_quota(error: APIError) -> bool:
-    """Return True where only a ResourceQuota of the namespace, which is used up now, refused the object."""
+    """Return True if only an exhausted ResourceQuota of the namespace refused the object."""
     return isinstance(error, Forbidden) and _OVER_QUOTA in error.message
 
 
@@ -144,7 +144,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 
 def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | None = None) -> APIError:
-    """Make the error of an answer; a body that is no Status (a proxy's, say) becomes the message."""
+    """Create the error for a response; a body that is not a Status (e.g. from a proxy) becomes the message."""
     try:
         answer = msgspec.json.decode(body, type=Status)
     except (msgspec.DecodeError, RecursionError):
@@ -169,7 +169,7 @@ def error_of(status: int, body: bytes, *, where: str = "", retry_after: str | No
 
 
 def warnings_of(headers: Iterable[str]) -> Iterator[str]:
-    """Give the sentences in the Warning headers of an answer."""
+    """Yield the sentences in the Warning headers of a response."""
     for header in headers:
         for quoted in _WARNING.findall(header):
             yield _ESCAPED.sub(r"\1", quoted).encode(errors="surrogateescape").decode(errors="replace")
@@ -185,7 +185,7 @@ class Backoff:
         self._delay_s = first_s
 
     def next(self) -> float:
-        """Return the seconds to wait now; the next wait is longer."""
+        """Return the seconds to wait now, and lengthen the next wait."""
         delay_s = self._delay_s
         self._delay_s = min(delay_s * 2, self._longest_s)
         return delay_s * (1 - self._random() / 2)

@@ -38,7 +38,7 @@ _MAX_TRIES = 8
 
 
 class _Key(NamedTuple):
-    """The parts of an event that make it the same as another."""
+    """The fields that identify equal events."""
 
     namespace: str
     kind: str
@@ -50,7 +50,7 @@ class _Key(NamedTuple):
 
 
 class _Pending(msgspec.Struct, gc=False):
-    """An event that is not written yet; `times` occurrences, the last at `last_s` (seconds since the epoch)."""
+    """A pending event with `times` occurrences, the last at `last_s` (seconds since the epoch)."""
 
     api_version: str
     resource_version: str
@@ -72,11 +72,11 @@ class EventWriter:
         self._writing = False
         self._stopping = False
         self._written: LRUCache[_Key, tuple[str, int]] = LRUCache(_MAX_REMEMBERED)
-        """Names and counts of events that exist: the count is patched when one repeats."""
+        """Names and counts of existing events; the count is patched when an event repeats."""
         self._thread = threading.Thread(target=self._run, name="events", daemon=True)
 
     def event(self, obj: Object, type: Literal["Normal", "Warning"], reason: str, message: str) -> None:  # noqa: A002 - Kubernetes calls it so
-        """Note an event of `obj`, which must have its kind."""
+        """Queue an event of `obj`, whose kind must be set."""
         meta, now = obj.metadata, self._wall_s()
         message = message[:_MAX_MESSAGE_CHARS]
         key = _Key(meta.namespace, obj.kind, meta.name, meta.uid, type, reason, message)
