@@ -1,7 +1,7 @@
 """Limits of the store by age and size: old data is dropped for all namespaces, excess data by equal shares.
 
-An even share is everybody's own. What a namespace takes is estimated in the database, by the characters of each row and
-what a row costs besides, with its indexes. What matters is that it is fair between namespaces.
+Every namespace has an equal share. Its size is estimated in the database from the characters of each row and a fixed
+cost per row including indexes. It only has to be fair between namespaces.
 """
 
 import heapq
@@ -24,7 +24,7 @@ SLICE_MS: Final = 600_000
 """The part into which today is cut: ten minutes. A flood of some minutes must not wait for the hour to end."""
 _BYTES: Final = 1_000_000
 _ROUNDS: Final = 5
-"""Folding leaves usage behind: what comes free is known afterwards."""
+"""Folding leaves usage rows, so the freed size is only known afterwards."""
 _ROW: Final = 200
 """Bytes of a row in addition to its texts, including index entries."""
 

@@ -1,11 +1,11 @@
-"""Long objects without most of what takes long to decode and is read of no real object. Pure.
+"""Trimming of long objects: parts that are slow to decode and that real objects do not need. Pure.
 
 The API server accepts a megabyte of labels, owners or finalizers in one object, and of tolerations, volumes or node
 selectors in one pod. These are tens of thousands of small strings, and tens of milliseconds of an event loop. Real
-objects have some dozens. Annotations are at most 256 KiB in all, and stay. How many containers and amounts there are is
-bounded by the policy `muster-pods`, as the room of a pod depends on it. Commands, arguments and variables are not
-bounded, and no code reads them from existing pods. Of a PodGroup nothing can be cut without another meaning: one that
-is too long is not read.
+objects have some dozens. Annotations have at most 256 KiB in total and are kept. The policy `muster-pods` limits the
+number of containers and amounts, because a pod's resources depend on them. Commands, arguments and variables are not
+limited, but no code reads them from existing pods. Trimming a PodGroup would change its meaning, so one that is too
+long is not read.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from muster.api.fields import FieldError
 from muster.api.limits import DEMAND_BYTES, GANG_BYTES, METADATA_BYTES, Limit
 
 LONG: Final = 65_536
-"""Bytes of an object above which it is looked at."""
+"""Size of an object in bytes above which it is trimmed."""
 TOO_LARGE: Final = f"{names.DOMAIN}/too-large"
-"""In place of what a pod demands: a label that no node has, and a gate that is never lifted."""
+"""Replacement for a pod's demands: a label that no node has, and a gate that is never removed."""
 
 
 class _Metadata(msgspec.Struct, rename="camel", gc=False):
@@ -30,7 +30,7 @@ class _Metadata(msgspec.Struct, rename="camel", gc=False):
 
 
 class _Container(msgspec.Struct, gc=False):
-    """The fields of a container that no limit holds."""
+    """The fields of a container that no limit covers."""
 
     command: msgspec.Raw = msgspec.Raw()
     args: msgspec.Raw = msgspec.Raw()
@@ -84,14 +84,14 @@ _INSTEAD: dict[str, Any] = {
     },
     "scheduling_gates": [{"name": TOO_LARGE}],
 }
-"""A pod that waits fits no node then; one that is on a node keeps its resources, whichever it demands."""
+"""A waiting pod then fits no node; a bound pod keeps its resources, whatever its demands are."""
 
 
 def lean(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
-    """Return a long object without very many owners and finalizers, and of very many labels with the charged ones.
+    """Return a long object without excessive owners and finalizers; of excessive labels only charged ones remain.
 
-    A bound pod is still charged by those (`names.CHARGED`). Of `pods`, demands that are very long are cut, too. What
-    is short or cannot be read is returned as it is. msgspec.ValidationError if a PodGroup is too long (`podgroups`).
+    A bound pod is still charged by those (`names.CHARGED`). Very long demands of `pods` are also cut. Short or
+    unreadable objects are returned unchanged. msgspec.ValidationError if a PodGroup is too long (`podgroups`).
     """
     if len(memoryview(data)) <= LONG:
         return data
@@ -112,7 +112,7 @@ def lean(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:
 
 
 def too_long(group: bytes | msgspec.Raw) -> list[FieldError]:
-    """Return the parts of a PodGroup that are too long to be read; msgspec.DecodeError if it is no object."""
+    """Return the parts of a PodGroup that are too long to be read; msgspec.DecodeError if it is not an object."""
     return _too_long(_of_kind["podgroups"].decode(group)) if len(memoryview(group)) > LONG else []
 
 
@@ -122,7 +122,7 @@ def _too_long(group: _Group) -> list[FieldError]:
 
 
 def _cuts(found: _Object) -> Iterator[tuple[bytes, bytes]]:
-    """Give what is too long, and what stands in its place."""
+    """Yield each part that is too long, and its replacement."""
     for name, many in _long(found.metadata, METADATA_BYTES):
         yield many, msgspec.json.encode(_charged.decode(many)) if name == "labels" else b"[]"
     if isinstance(found, _Pod):
@@ -134,7 +134,7 @@ def _cuts(found: _Object) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _long(parts: msgspec.Struct, limit: Limit) -> Iterator[tuple[str, bytes]]:
-    """Give the fields that have more bytes than the limit allows."""
+    """Yield the fields that exceed the limit."""
     for name in parts.__struct_fields__:
         raw = getattr(parts, name)
         if isinstance(raw, msgspec.Raw) and len(memoryview(raw)) > limit.value:

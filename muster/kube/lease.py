@@ -1,10 +1,9 @@
-"""Leader election with a Lease, so that at most one holder acts at any moment; and followers of such a lease.
+"""Leader election with a Lease, so that at most one holder acts at a time; and followers of a lease.
 
-A holder renews every `retry_period_s` and stops acting when it could not renew for `renew_deadline_s`, counted from
-when it *sent* its last renewal that succeeded. Others take the lease when they have *seen* it unchanged for
-`lease_duration_s`, which is longer. So the holder stops first, even if a request or its answer is lost.
-Wall clocks are not compared, and `leading` is computed from the monotonic clock each time: a process that was frozen
-past its deadline does not act any more.
+A holder renews every `retry_period_s`, and stops acting if it could not renew for `renew_deadline_s`, counted from when
+it *sent* its last successful renewal. Others take the lease when they have *seen* it unchanged for `lease_duration_s`,
+which is longer. So the holder stops first, even if a request or its response is lost. Wall clocks are not compared, and
+`leading` is computed from the monotonic clock each time: a process that was frozen past its deadline no longer acts.
 """
 
 import random as _random
@@ -27,16 +26,16 @@ log = structlog.get_logger(__name__)
 LEADING = Gauge("muster_kube_leading", "1 while this process holds the lease.", ["lease"])
 _JITTER = 0.2
 _FOLLOWER_DELAY_S = 2.0
-"""The leader renews as often: after an outage a follower should see it about as soon as it is back."""
+"""The leader renews this often, so a follower notices it soon after an outage."""
 
 
 class Elector:
     """One candidate for a lease; runs in a thread of its own.
 
     `on_started` and `on_stopped` are called in turn from that thread, each time the lease is won and lost or given up.
-    They must return quickly (start or signal threads, do not work): while they run, the lease is not renewed.
-    `on_stopped` comes before the lease is given up, so that the next holder starts later. If `on_started` raises, the
-    lease is given up again.
+    They must return quickly (start or signal threads, but do no work), because the lease is not renewed meanwhile.
+    `on_stopped` is called before the lease is released, so the next holder starts later. If `on_started` raises, the
+    lease is released again.
     """
 
     def __init__(
@@ -83,12 +82,12 @@ class Elector:
         return renewed_at is not None and self._monotonic_s() - renewed_at < self._renew_deadline_s
 
     def start(self) -> None:
-        """Start to stand for election."""
+        """Start to take part in the election."""
         LEADING.labels(self._name).set_function(lambda: self.leading)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop; a lease that is held is given up, so that another candidate need not wait for its end."""
+        """Stop; a held lease is released, so that other candidates need not wait for its expiry."""
         self._stopping.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join(self._renew_deadline_s)
@@ -102,11 +101,11 @@ class Elector:
             self._release()
 
     def _turn(self) -> None:
-        """Try to take or renew the lease, and step up or down by the result.
+        """Try to take or renew the lease, and start or stop leading accordingly.
 
-        A lost answer ("unknown") changes nothing by itself: the deadline decides. But once `leading` was False for a
-        moment it must not become True again without `on_started`, as work was refused or given up meanwhile. So a
-        renewal that came too late is followed by stepping down.
+        A lost response ("unknown") changes nothing by itself: the deadline decides. But once `leading` was False for a
+        moment, it must not become True again without `on_started`, because work was refused or abandoned in the
+        meantime. So the process stops leading after a renewal that was too late.
         """
         sent_at = self._monotonic_s()
         holder = self._try()
@@ -121,7 +120,7 @@ class Elector:
             self._step_down("another candidate holds the lease")
 
     def _try(self) -> Literal["us", "another", "unknown"]:
-        """Take or renew the lease if that is allowed; return its holder."""
+        """Take or renew the lease if allowed; return its holder."""
         try:
             try:
                 lease = self._client.get(core.LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
@@ -148,8 +147,8 @@ class Elector:
     def _free(self, spec: core.LeaseSpec) -> bool:
         """Return True for a lease of this process, without a holder, or without a renewal for its duration.
 
-        Any change of the record is a renewal, with any times in it. A candidate that has just started waits for a
-        whole duration, as the age of the record is unknown.
+        Any change of the record counts as a renewal, regardless of the times in it. A new candidate waits for a whole
+        duration, because the age of the record is unknown.
         """
         now = self._monotonic_s()
         if spec != self._seen:
@@ -192,7 +191,7 @@ class Elector:
             log.exception("stopping to lead failed", lease=self._name)
 
     def _release(self) -> None:
-        """Give the lease up if it is still held, as client-go does it: no holder, and a duration of a second."""
+        """Release the lease if it is still held, like client-go: without a holder, and with a duration of a second."""
         try:
             lease = self._client.get(core.LEASES, self._name, self._namespace, timeout_s=self._timeout_s)
             if lease.spec.holder_identity == self._identity:
@@ -203,11 +202,11 @@ class Elector:
 
 
 class LeaseFollower:
-    """Follows a lease of another process: `active` while a holder with this `identity_prefix` renews in time.
+    """Follows another process's lease; `active` while a holder with this `identity_prefix` renews in time.
 
     The extender acts only while the kube-scheduler in its own pod leads, whose identity begins with the pod's name. All
-    times are of this process's clock. A lease that was there at the start counts from its next renewal on, as the age
-    of the last one is unknown.
+    times are of this process's clock. A lease that existed at the start only counts from its next renewal, because the
+    age of the last one is unknown.
     """
 
     def __init__(
@@ -246,7 +245,7 @@ class LeaseFollower:
         self._active_until = float("-inf")
 
     def observe(self, old: core.Lease | None, new: core.Lease | None) -> None:
-        """Take in one change of the lease."""
+        """Process a change of the lease."""
         if new is None or not (new.spec.holder_identity or "").startswith(self._prefix):
             self._active_until = float("-inf")
         elif old is None and not self._reflector.synced:

@@ -1,7 +1,7 @@
-"""The event loop on which a process waits for its API servers, and how its threads wait for that.
+"""The event loop on which a process talks to its API servers, and how threads wait for it.
 
-There is one, in a thread of its own, made when it is first asked for. A fork does not take the thread along, so the
-child makes its own.
+There is one loop per process, in a separate thread, created on first use. A fork does not copy the thread, so the child
+creates its own.
 """
 
 import asyncio
@@ -22,25 +22,25 @@ T = TypeVar("T")
 
 _STOP_S = 2.0
 ENDED = "Ended"
-"""The reason of the error that a call meets whose loop ends with the process."""
+"""Reason of the error of a call whose loop ends with the process."""
 _LOOK_S = 1.0
-"""Between two looks of a waiting caller whether the loop has ended."""
+"""Interval at which a waiting caller checks whether the loop has ended."""
 _SLICE_S = 0.002
 _SWITCH_S = 0.001
-"""The longest time that a computing thread keeps the interpreter from the loop; Python's own is five times that.
+"""Longest time that a computing thread holds the interpreter; Python's default is five times as long.
 
-A call of a thread needs the interpreter in the loop's thread three or four times, and waits for it as often. Beside the
-planner, which computes for long, an answer that waits for it waits in kube-scheduler, too.
+A thread's call needs the interpreter in the loop's thread three or four times, and waits for it each time. While the
+planner computes, these waits would also delay kube-scheduler.
 """
 _loops: dict[int, asyncio.AbstractEventLoop] = {}
-"""By process. Those of the processes that this one was forked from are kept: to close one would end what its own
-process waits for, as both have the same descriptors."""
+"""Loops by process. Loops of parent processes are kept, because closing one would break the parent's waits, which use
+the same descriptors."""
 _lock = threading.Lock()
 os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def prefer_the_loop() -> None:
-    """Have threads that compute give the interpreter back sooner, as a loop waits for it at every turn."""
+    """Make computing threads release the interpreter sooner, because the loop waits for it at every iteration."""
     sys.setswitchinterval(min(_SWITCH_S, sys.getswitchinterval()))
 
 
@@ -87,7 +87,7 @@ def runs_on(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def refuse_to_wait_on(loop: asyncio.AbstractEventLoop, what: str) -> None:
-    """Raise RuntimeError on the loop's own thread, where waiting for the loop would never end."""
+    """Raise RuntimeError on the loop's own thread, where waiting for the loop would deadlock."""
     if runs_on(loop):
         raise RuntimeError(
             f"{what} on the thread of its event loop would wait without end: "
@@ -124,13 +124,13 @@ def _ended(where: str) -> Unreachable:
 
 
 class TimeSlice:
-    """Has long work on a loop stop for others every two milliseconds: calls that must be quick run there, too."""
+    """Makes long work on a loop yield every two milliseconds, because urgent calls run there too."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
 
     async def share(self) -> None:
-        """Let others run if the slice is over; to be awaited between any two small steps."""
+        """Let other tasks run if the time slice is over; await this between small steps."""
         if time.perf_counter() - self._began >= _SLICE_S:
             await asyncio.sleep(0)
             self._began = time.perf_counter()

@@ -1,7 +1,7 @@
 """The API client of an event loop: typed calls on `Resource` descriptors.
 
-`reads` has the calls that change nothing, and what all of them promise; here are those that write. There is no
-"replace": the wire types are trimmed, and writing one back would drop what they leave out.
+`reads` contains the read-only calls and the guarantees of all calls; this module adds the writes. There is no
+"replace", because the wire types are trimmed, and writing one back would drop fields.
 
 `muster.kube.client` is the same client for threads.
 """
@@ -40,9 +40,9 @@ class LoopClient(Reads):
         strict: bool = False,
         timeout_s: float | None = None,
     ) -> T:
-        """Create an object, in `namespace` or else in the one that it names.
+        """Create an object, in `namespace` or else in its own namespace.
 
-        `strict` refuses fields that the kind does not have; else the API server drops them with a warning.
+        `strict` refuses unknown fields; otherwise the API server drops them with a warning.
         """
         content = content_of(res, obj)
         path = res.path(namespace or content["metadata"].get("namespace"))
@@ -60,7 +60,7 @@ class LoopClient(Reads):
         subresource: str = "",
         timeout_s: float | None = None,
     ) -> T:
-        """Create the object by server-side apply, or change the fields that `obj` names, and own them from then on."""
+        """Create or update the object by server-side apply; Muster then owns the fields in `obj`."""
         content = content_of(res, obj)
         meta = content["metadata"]
         path = res.path(namespace or meta.get("namespace"), meta["name"], subresource)
@@ -95,7 +95,7 @@ class LoopClient(Reads):
         *,
         subresource: str = "",
     ) -> T:
-        """As `merge_patch`, but lists are merged by their keys (conditions by type); only Kubernetes' own kinds."""
+        """Like `merge_patch`, but lists are merged by key (conditions by type); only for Kubernetes' own kinds."""
         path = res.path(namespace, name, subresource)
         return await self._typed(res, "patch", "PATCH", path, patch, content_type=STRATEGIC_PATCH)
 
@@ -154,10 +154,10 @@ class LoopClient(Reads):
     ) -> None:
         """Evict the pod with this UID; raises `TooManyRequests` while a disruption budget forbids it.
 
-        Budgets do not count a pod without a node. Its `grace_period_s` is its own by default.
+        Budgets do not count pods without a node. By default the pod's own grace period applies.
 
-        With a resource version it is evicted only as it was then (`Conflict`), which the API server says at once. That
-        the UID is another it says after it has tried for ten seconds.
+        With a resource version, a changed pod is not evicted (`Conflict`), which the API server reports at once. It
+        reports a different UID only after ten seconds of retries.
         """
         eviction = {
             "apiVersion": "policy/v1",

@@ -1,7 +1,7 @@
-"""A cache of another project's kind, which exists while its CRD is installed.
+"""A cache of a third-party kind, which exists while its CRD is installed.
 
-Only that one CRD is watched all the time, by its name. So a kind that is installed later, or goes, or comes back
-in another version, is noticed at once and costs nothing before.
+Only this CRD is watched permanently, by name. So the installation, removal or change of version of the kind is noticed
+at once, and costs nothing before.
 """
 
 import time
@@ -18,11 +18,11 @@ from muster.kube.store import Handler, ObjectStore
 
 log = structlog.get_logger()
 PATIENCE_S = 10.0
-"""The longest wait of a start for an optional kind, e.g. while its owner's conversion webhook is down."""
+"""Maximum wait for an optional kind at startup, e.g. while its conversion webhook is down."""
 
 
 class OptionalReflector:
-    """A `Reflector` of one kind while there is that kind; `handler` is notified as one of a reflector is.
+    """A `Reflector` of a kind while the kind exists; `handler` is called like a reflector's handler.
 
     When the kind is removed, the handler gets a deletion of each object.
     """
@@ -48,14 +48,14 @@ class OptionalReflector:
 
     @property
     def synced(self) -> bool:
-        """True once the objects of the kind are reported, or there is no such kind; or when that takes too long."""
+        """True once the kind's objects are reported, or the kind does not exist, or this takes too long."""
         if self._definition.synced and (self._objects is None or self._objects.synced):
             return True
         return self._since_s is not None and time.monotonic() - self._since_s > PATIENCE_S
 
     @property
     def trouble(self) -> str | None:
-        """A sentence while no CRD can be read; objects of another project's kind may be unreadable without harm."""
+        """A sentence while the CRD cannot be read; unreadable objects of third-party kinds are harmless."""
         return self._definition.trouble
 
     @property

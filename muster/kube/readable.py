@@ -1,4 +1,4 @@
-"""Readability of kinds: for readiness checks, which say since when one cannot be read, for metrics and for the log."""
+"""Readability of kinds, for readiness checks (which report since when a kind is unreadable), metrics and the log."""
 
 import threading
 import time
@@ -15,7 +15,7 @@ log = structlog.get_logger(__name__)
 
 FAILING = Gauge("muster_kube_watch_failing", "Kinds that cannot be watched at the moment.", ["resource"])
 PATIENCE_S = 30.0
-"""Time for which a kind may be unreadable before its process is not ready: an API server restarts in less."""
+"""Time that a kind may be unreadable before the process is not ready; longer than an API server's restart."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Readable:
 
     @property
     def trouble(self) -> str | None:
-        """A sentence once the kind has not been read for 30 seconds: since when, in UTC, and why; None otherwise."""
+        """A sentence if the kind has been unreadable for 30 seconds: since when (UTC) and why; otherwise None."""
         failing = self._failing
         if failing is None or time.monotonic() < failing.since_s + PATIENCE_S:
             return None
@@ -52,17 +52,17 @@ class Readable:
 
     @property
     def following(self) -> bool:
-        """True while the kind is followed: it was read, and the last request about it did not fail."""
+        """True while the kind is up to date: it was read, and the last request for it succeeded."""
         return self.first.is_set() and self._failing is None
 
     def succeeded(self) -> None:
-        """Note that a request about the kind did not fail."""
+        """Record that a request for the kind succeeded."""
         if self._failing is not None:
             self._failing = None
             FAILING.labels(self._kind).dec()
 
     def failed(self, error: Exception) -> None:
-        """Note why the kind cannot be read now; the first failure says since when."""
+        """Record why the kind cannot be read; the first failure determines since when."""
         why = str(error) or type(error).__name__
         if self._failing is not None:
             self._failing.why = why
@@ -71,7 +71,7 @@ class Readable:
         FAILING.labels(self._kind).inc()
 
     def refused(self, error: APIError) -> None:
-        """Note a failure, and log it; before the kind was ever read one line will do for a while.
+        """Record and log a failure; before the first read, log only one line for a while.
 
         An installation may be under way then.
         """
@@ -97,9 +97,9 @@ class Read(Protocol):
 
 
 def not_ready(kinds: Mapping[str, Read], *unfilled: str) -> str | None:
-    """Return a sentence while a kind was never read, or cannot be read any more; None otherwise.
+    """Return a sentence while a kind was never read, or is no longer readable; otherwise None.
 
-    `kinds` have the names that the sentence uses; `unfilled` are other caches that are not filled yet.
+    `kinds` provides the names for the sentence; `unfilled` are other caches that are not filled yet.
     """
     if troubles := [trouble for each in kinds.values() if (trouble := each.trouble)]:
         return "; ".join(troubles)

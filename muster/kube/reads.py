@@ -1,7 +1,7 @@
-"""Reading from the API server: one object, all objects, their changes and logs; and the promises of every call.
+"""Reading from the API server: objects, lists, watches and logs; and the guarantees of every call.
 
-Every call has a time limit and an explicit content type, raises an `APIError` (muster.kube.errors) when it does not
-succeed, and is sent once. The caller knows if asking twice is harmless.
+Every call has a timeout and an explicit content type, raises an `APIError` (muster.kube.errors) on failure, and is sent
+once. The caller decides whether a retry is harmless.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ from muster.kube.watch import Watch, lines_of
 T = TypeVar("T")
 
 FIRST_OBJECTS = 100
-"""Of the first page, whose objects are of unknown size: a pod is some kilobytes, or a megabyte."""
+"""Limit of the first page, whose object sizes are unknown: a pod has a few kilobytes, or a megabyte."""
 _PAGE_BYTES = 16 * 1024 * 1024
 _MOST_OBJECTS = 5000
-"""A page costs the API server a look at all that come after it, and memory for it. 50,000 pods of a kilobyte in pages
-of 1,000 cost it 1.7 s CPU with its garbage collections, in pages of 5,000 it is 0.9."""
+"""For each page, the API server collects all remaining objects, which also takes memory. 50,000 pods of a kilobyte in
+pages of 1,000 cost it 1.7 s CPU with its garbage collections, in pages of 5,000 it is 0.9."""
 _MOST_TIMES = 10
 """Growth from page to page: the first hundred objects may be small, and the next 5,000 a megabyte each."""
 _METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
@@ -47,7 +47,7 @@ class Call(TypedDict, total=False):
 
 
 class Selectors(TypedDict, total=False):
-    """The objects of a list or watch; all, if nothing is given."""
+    """Selection of objects for a list or watch; by default all."""
 
     label_selector: str
     field_selector: str
@@ -68,7 +68,7 @@ class Reads:
     async def get(
         self, res: Resource[T], name: str, namespace: str | None = None, *, timeout_s: float | None = None
     ) -> T:
-        """Return the object of this name, as it is now; raises `NotFound` where there is none."""
+        """Return the current object with this name; raises `NotFound` if it does not exist."""
         return await self._typed(res, "get", "GET", res.path(namespace, name), timeout_s=timeout_s)
 
     async def pages(
@@ -80,11 +80,11 @@ class Reads:
         timeout_s: float | None = None,
         **selectors: Unpack[Selectors],
     ) -> AsyncGenerator[ListPage[T]]:
-        """List in pages, the first of at most `first` objects; all show one resource version.
+        """List in pages, the first with at most `first` objects; all pages have the same resource version.
 
-        A page has as many objects as come to some 16 MiB, going by the page before it. It has at most ten times as many
-        as that one might have, and 5,000. It is asked for while that one is looked at. One of more than `MOST_BYTES` is
-        dropped, and asked for with fewer objects. Raises `Gone` when the version was compacted away meanwhile.
+        A page is sized to about 16 MiB, based on the previous page, with at most ten times its limit and at most 5,000
+        objects. It is requested while the previous page is processed. A page of more than `MOST_BYTES` is dropped and
+        requested again with fewer objects. Raises `Gone` if the version was compacted in the meantime.
         """
         path, selected = res.path(namespace), _selected(**selectors)
 
@@ -118,7 +118,7 @@ class Reads:
         timeout_s: float | None = None,
         **selectors: Unpack[Selectors],
     ) -> list[T]:
-        """List all objects (of one namespace, if given) that match; others get turns while they are decoded."""
+        """List all matching objects (of one namespace, if given); decoding yields to other tasks."""
         items: list[T] = []
         slice_of_time = TimeSlice()
         async for page in self.pages(res, namespace, timeout_s=timeout_s, **selectors):
@@ -157,7 +157,10 @@ class Reads:
     async def log_lines(
         self, pod: str, namespace: str, container: str, *, follow: bool = True, last: int | None = None
     ) -> AsyncGenerator[str]:
-        """Give the lines of a container's log, or its `last` ones; `follow`: until it ends, however silent it is."""
+        """Yield the lines of a container's log, or the `last` ones.
+
+        With `follow`, until it ends, even if it is silent.
+        """
         path = f"{PODS.path(namespace, pod)}/log"
         tail = None if last is None else str(last)
         query = given(container=container, follow="true" if follow else None, tailLines=tail)
@@ -172,7 +175,7 @@ class Reads:
     async def _passed_over(
         self, res: Resource[T], path: str, query: Mapping[str, str], error: TooLarge, timeout_s: float | None
     ) -> ListPage[T]:
-        """Return, for a page whose only object is too large, an empty one from where the list continues."""
+        """Return an empty page that skips a single object which is too large."""
         body = await self._send("list", res, "GET", path, accept=_METADATA, query=query, timeout_s=timeout_s)
         try:
             any_kind: Resource[Any] = res
@@ -188,7 +191,7 @@ class Reads:
     async def _typed(
         self, res: Resource[T], verb: str, method: str, path: str, content: object = None, **call: Unpack[Call]
     ) -> T:
-        """Send a request whose answer is one object of the kind."""
+        """Send a request that returns one object of the kind."""
         answer = await self._send(verb, res, method, path, content, **call)
         try:
             return decoder(res.type).decode(lean(answer, res.plural))
@@ -198,7 +201,7 @@ class Reads:
     async def _send(
         self, verb: str, res: Resource[Any], method: str, path: str, content: object = None, **call: Unpack[Call]
     ) -> bytes:
-        """Send a request and return its answer as it came; `verb` and the kind are the labels of its metrics."""
+        """Send a request and return the raw response; `verb` and the kind are the labels of its metrics."""
         body = None if content is None else msgspec.json.encode(content)
         return await self._transport.exchange(method, path, verb=verb, resource=res.plural, body=body, **call)
 
@@ -209,7 +212,7 @@ def given(**values: Any) -> dict[str, Any]:
 
 
 async def _page_of(res: Resource[T], body: bytes, where: str) -> ListPage[T]:
-    """Read the page of an answer; one with an object nested too deeply is cut in a thread, as that takes long."""
+    """Read the page of a response; if an object is nested too deeply, split it in a thread, because that is slow."""
     try:
         try:
             return ListPage.read(res, body)

@@ -6,8 +6,8 @@ Three nested pieces, each with one reason to end::
     _follow    one list and all that comes after it, until the API server has forgotten its version
     _consume   one stream, until the server or the network ends it
 
-A stream may end at any moment; the next one starts where it ended, so nothing is lost and nothing comes twice. Where
-the API server has forgotten that resource version, everything is listed again and only the differences are reported.
+A stream may end at any moment; the next one starts where it ended, so nothing is lost or duplicated. If the API server
+no longer has that resource version, everything is listed again, and only the differences are reported.
 """
 
 import asyncio
@@ -45,24 +45,23 @@ _LIST_TIMEOUT_S = 60.0
 _WATCH_S = 300.0
 _JOIN_S = 5.0
 AGAIN_S = 5.0
-"""Interval of reading left-out objects: a user who deletes and creates objects must not cause a request for each."""
+"""Interval of reading left-out objects, so that deleting and creating objects does not cause a request for each."""
 _NOT_SERVED_S = 30.0
-"""Until a kind that the API server does not know is looked for again: it may have restarted with another gate."""
+"""Interval of checks for a kind that the API server does not know; it may restart with another feature gate."""
 
 
 class Reflector(Readable, Generic[T]):
     """A task on the client's loop that lists and watches one kind into `store`.
 
-    Handlers get changes as `Mirror` reports them. They are called on the loop's thread and must only take notes. While
-    they work, nothing else happens on the loop, and a call of the client's would wait for itself.
+    Handlers get changes from `Mirror`. They are called on the loop's thread and must only record them, because they
+    block the loop, and a client call would deadlock.
 
-    Objects over the `budget` are left out of the store; they are read again when there is room. Those that it does not
-    want (`wants`) are as if they were not there.
+    Objects over the `budget` are left out of the store, and read again when there is space. Objects that do not satisfy
+    `wants` are treated as missing.
 
-    `keep` trims an object to the part that the store keeps (at least its name, UID and resourceVersion); `old` is then
-    no more than that. The API server may not know a kind that `may_be_absent`: then there are no objects of it.
-    `relists` counts the lists after the first; `longest_delay_s` bounds the pause between two tries while the API
-    server does not answer.
+    `keep` trims an object to the stored part (at least its name, UID and resourceVersion), which handlers then get as
+    `old`. With `may_be_absent`, a kind that the API server does not know has no objects. `relists` counts the lists
+    after the first; `longest_delay_s` limits the pause between attempts while the API server does not respond.
     """
 
     def __init__(
@@ -102,7 +101,7 @@ class Reflector(Readable, Generic[T]):
 
     @property
     def version(self) -> str:
-        """The resource version up to which handlers have got every change; empty before the first list."""
+        """Resource version up to which handlers have received all changes; empty before the first list."""
         return self._version
 
     @property
@@ -116,22 +115,22 @@ class Reflector(Readable, Generic[T]):
         return self.first.wait(timeout_s)
 
     def add_handler(self, fn: Handler[T]) -> None:
-        """Notify `fn` of every change from the first list on; so this comes before `start`."""
+        """Notify `fn` of every change from the first list on; call this before `start`."""
         if self._loop is not None:
             raise RuntimeError(f"the reflector of {self._resource.plural} runs already: add handlers before start()")
         self.mirror.handlers.append(fn)
 
     def start(self) -> None:
-        """Start the task, from any thread; `wait_synced` waits until the store can be used."""
+        """Start the task, from any thread; `wait_synced` waits until the store is usable."""
         if self._loop is not None:
             raise RuntimeError(f"the reflector of {self._resource.plural} was started already")
         self._loop = self._client.loop
         self._loop.call_soon_threadsafe(self._begin)
 
     def stop(self) -> None:
-        """End the task, also in the middle of a watch; no change is reported afterwards. May be called twice.
+        """End the task, even during a watch; no change is reported afterwards. May be called repeatedly.
 
-        It waits for the end, except on the loop's own thread, e.g. in a handler, where the task ends in a moment.
+        It waits for the end, except on the loop's own thread (e.g. in a handler), where the task ends soon after.
         """
         self._stopping = True
         if self._loop is None:
@@ -155,10 +154,10 @@ class Reflector(Readable, Generic[T]):
         self._ended.set()
 
     async def _run(self) -> None:
-        """Follow again after each failure: a cache that stays silent would show old objects for good.
+        """Restart after each failure, because otherwise the cache would show old objects forever.
 
-        The pause also follows a `Gone`. A server that forgets faster than it is listed would be listed without end, and
-        a list of everything is the most expensive request of a cache.
+        There is also a pause after `Gone`. Otherwise a server that drops versions faster than they are listed would be
+        listed continuously, and a full list is a cache's most expensive request.
         """
         while not self._stopping:
             try:
@@ -175,7 +174,7 @@ class Reflector(Readable, Generic[T]):
             await asyncio.sleep(self._backoff.next())
 
     async def _not_served(self, error: NotFound) -> None:
-        """Take in that the API server does not know the kind; one that may be absent has no objects, for a while."""
+        """Handle that the API server does not know the kind; a kind that may be absent has no objects for now."""
         if not self._may_be_absent:
             self.refused(error)
             return
@@ -188,11 +187,11 @@ class Reflector(Readable, Generic[T]):
         await asyncio.sleep(_NOT_SERVED_S * (1 + self._random()))
 
     async def _follow(self) -> None:
-        """List, and follow with streams from where the list ended.
+        """List, and then watch from the end of the list.
 
-        The server ends each stream after some minutes, and the next one starts at once. One that ends soon after it
-        began is a failure (a proxy that cuts, a server that comes and goes), so the next one waits, and longer each
-        time. Progress, which is any event or bookmark, makes the wait short again.
+        The server ends each stream after some minutes, and the next one starts at once. A stream that ends early is a
+        failure (a proxy that cuts connections, an unstable server), so the next one waits, and longer each time. Any
+        event or bookmark counts as progress and resets the wait.
         """
         await self._list()
         while not self._stopping:
@@ -211,7 +210,7 @@ class Reflector(Readable, Generic[T]):
     async def _list(self) -> None:
         """Make the store equal to a full list, page by page: of a long one only some pages are in memory at once.
 
-        An object that cannot be read stays as it was last seen, as it does in a watch.
+        An unreadable object keeps its last known version, as in a watch.
         """
         if self._listed:
             self.relists += 1
@@ -233,7 +232,7 @@ class Reflector(Readable, Generic[T]):
         self.first.set()
 
     async def _in_steps(self, change: Iterator[None]) -> None:
-        """Carry out a change of the mirror, with time for others in between."""
+        """Apply a change of the mirror, and yield to other tasks in between."""
         slice_of_time = TimeSlice()
         for _ in change:
             if self._stopping:
@@ -241,10 +240,10 @@ class Reflector(Readable, Generic[T]):
             await slice_of_time.share()
 
     async def _consume(self) -> None:
-        """Take in one stream; `_version` is the last one reported, however the stream ends.
+        """Process one stream; `_version` is the last reported version, regardless of how the stream ends.
 
-        Bookmarks move it too: without them a kind that rarely changes would fall behind the server's memory. Streams
-        differ in length by chance, or those of all kinds and replicas would end together.
+        Bookmarks also advance it, because otherwise rarely changing kinds would fall behind the server's history.
+        Streams have random lengths, so that the streams of all kinds and replicas do not end together.
         """
         if self._watched:
             RESTARTS.labels(self._resource.plural).inc()
@@ -273,7 +272,7 @@ class Reflector(Readable, Generic[T]):
             watch.close()
 
     async def _read_left_out(self, budget: MemoryLimit[T]) -> None:
-        """Until cancelled, read objects again that the budget has left out, once there is room for them."""
+        """Until cancelled, read left-out objects again once there is space for them."""
         while True:
             await asyncio.sleep(AGAIN_S * (1 + self._random()))
             for key in budget.again():
@@ -285,7 +284,10 @@ class Reflector(Readable, Generic[T]):
                     log.exception("reading what was left out failed", resource=self._resource.plural, name=key)
 
     async def _read(self, key: str, budget: MemoryLimit[T]) -> None:
-        """Read one object by a list, as some processes have no other right; an empty list means that it is gone."""
+        """Read one object through a list, because some processes only have this right.
+
+        An empty list means it was deleted.
+        """
         namespace, _, name = key.rpartition("/")
         fields = filter(None, (self._selectors["field_selector"], f"metadata.name={name}"))
         only = Selectors(label_selector=self._selectors["label_selector"], field_selector=",".join(fields))

@@ -1,7 +1,7 @@
-"""Periodic check that the API server serves a kind of a feature gate or an installation.
+"""Periodic check whether the API server serves a kind that depends on a feature gate or an installation.
 
-Such a kind can come and go while a process runs, as the API server starts again with other gates. A watch would report
-nothing before the first object of the kind exists.
+Such a kind can appear and disappear while a process runs, because the API server may restart with other gates. A watch
+would report nothing before the first object of the kind exists.
 """
 
 import threading
@@ -17,7 +17,7 @@ from muster.kube.client import Client
 from muster.kube.errors import APIError, NotFound
 
 FRESH_S = 60.0
-"""Time for which an answer holds."""
+"""Time for which a result is cached."""
 _TIMEOUT_S = 3.0
 
 
@@ -28,16 +28,16 @@ class _Entry(Wire):
 
 
 class _Kinds(Wire):
-    """The API server's list of what it serves of one group and version."""
+    """The API server's list of the kinds in one group and version."""
 
     resources: list[_Entry] = msgspec.field(default_factory=list)
 
 
 class Served:
-    """`served()` is true while the API server serves the kind, going by an answer of the last minute. Thread safe.
+    """`served()` is true while the API server serves the kind, based on a result of the last minute. Thread-safe.
 
-    One caller asks and waits for it; others get the answer before it meanwhile. Without an answer it stays as it was;
-    before any it is not served.
+    One caller queries and waits; meanwhile others get the previous result. If a query fails, the result does not
+    change; before the first result, the kind counts as not served.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Served:
         self._until_s = float("-inf")
 
     def __call__(self) -> bool:
-        """Return the newest answer; not for the loop's own thread."""
+        """Return the latest result; not for the loop's own thread."""
         if self._monotonic_s() >= self._until_s and self._asking.acquire(blocking=False):
             try:
                 with suppress(APIError):

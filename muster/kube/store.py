@@ -18,20 +18,20 @@ log = structlog.get_logger(__name__)
 
 HANDLER_FAILURES = Counter("muster_kube_handler_failures_total", "Handlers that raised.", ["resource"])
 Indexer = Callable[[T], Iterable[str]]
-"""The values of an object in an index. A pure function: it is called again when the object goes."""
+"""The values of an object in an index. A pure function, which is called again when the object is removed."""
 Handler = Callable[[T | None, T | None], None]
 """Called for a change with the old object, if there was one, and the new one, if there is one."""
 
 
 class ObjectStore(Generic[T]):
-    """Objects by key (`namespace/name`, or `name`). Thread safe.
+    """Objects by key (`namespace/name`, or `name`). Thread-safe.
 
     Objects are shared, not copied: readers must not change them.
 
-    Those of a kind with templates or other plain data are kept as texts, if `packed` names its type, and each reader
-    gets a copy. A list of short arguments is twelve times as large in Python as it is in JSON, and each user can write
-    one. That costs some microseconds for each look at a usual Job, so it is not for kinds of which there are thousands
-    in one look, as pods.
+    If `packed` names the type, objects (with templates or other plain data) are stored as text, and each reader gets a
+    copy. A list of short arguments is twelve times as large in Python as in JSON, and every user can write one. Each
+    read of a usual Job then costs some microseconds, so this is not for kinds that are read by the thousand, such as
+    pods.
     """
 
     def __init__(self, indexers: Mapping[str, Indexer[T]] | None = None, *, packed: type[T] | None = None) -> None:
@@ -68,14 +68,14 @@ class ObjectStore(Generic[T]):
             return [*self._indexes[index].get(value, {})]
 
     def pack(self, obj: T) -> Any:
-        """Return what the store keeps for an object: its text, or itself."""
+        """Return the stored form of an object: its text, or the object itself."""
         return self._pack(obj)
 
     def put(self, obj: T, packed: Any = None, old: T | None = None) -> None:
-        """Add or replace an object. For the store's one writer, its reflector.
+        """Add or replace an object. Only for the store's single writer, its reflector.
 
-        `packed` is what it keeps for the object, and `old` what `get` returns, where the caller has them: of a long
-        object each takes milliseconds. Nothing has changed where an index raises.
+        Callers may pass `packed`, the stored form, and `old`, the result of `get`, because for a long object each takes
+        milliseconds. If an index raises, nothing changes.
         """
         key = obj.metadata.key
         values = {name: list(indexer(obj)) for name, indexer in self._indexers.items()}
@@ -91,7 +91,7 @@ class ObjectStore(Generic[T]):
                     self._indexes[name].setdefault(value, {})[key] = packed
 
     def discard(self, key: str) -> T | None:
-        """Remove an object and return it. For the store's one writer, its reflector."""
+        """Remove an object and return it. Only for the store's single writer, its reflector."""
         old = self.get(key)
         if old is not None:
             with self._lock:
@@ -117,7 +117,7 @@ class ObjectStore(Generic[T]):
 
 
 def text_of(obj: Object) -> bytes:
-    """Return an object as JSON; copied, as the encoder's own bytes may have half their length behind them."""
+    """Return an object as JSON; copied, because the encoder's buffer may be larger than its content."""
     return bytes(memoryview(msgspec.json.encode(obj)))
 
 
@@ -126,16 +126,16 @@ def _as_it_is(value: Any) -> Any:
 
 
 class Mirror(Generic[T]):
-    """Makes a store equal to lists and watches of the API server; `plural` names the kind in logs and metrics.
+    """Keeps a store equal to lists and watches of the API server; `plural` names the kind in logs and metrics.
 
-    Handlers get (None, new) for an object that appeared, (old, new) for one that changed and (old, None) for one that
-    went away. `old` is always the `new` of the call before, or the part of that which `keep` kept. They are called
-    after the store has changed. If one raises, that is logged and counted, and the others are still called.
+    Handlers get (None, new) for an added object, (old, new) for a changed one and (old, None) for a deleted one. `old`
+    is always the previous call's `new`, or the part of it that `keep` has kept. Handlers are called after the store has
+    changed. An exception is logged and counted, and the other handlers are still called.
 
-    Objects over the `budget` are left out, which is reported to `refused`. One that was known stays as it was, or has
-    gone if older ones of its namespace need its room.
+    Objects over the `budget` are left out and reported to `refused`. A known object keeps its old version, or is
+    dropped if older objects of its namespace need the space.
 
-    An object that is not wanted is as one that is not there; `wants` is asked for each version of it.
+    An object that does not satisfy `wants` is treated as missing; `wants` is evaluated for each version.
     """
 
     def __init__(
@@ -148,27 +148,27 @@ class Mirror(Generic[T]):
     ) -> None:
         self.store = store
         self.gone: list[Callable[[str], None]] = []
-        """Called with the key of each object that is not there any more, also of one that was not wanted."""
+        """Called with the key of each deleted object, including unwanted ones."""
         self._wants = wants
         self.handlers: list[Handler[T]] = []
         self.refused: list[Callable[[T, str], None]] = []
-        """Called with each object that is left out, and why."""
+        """Called with each left-out object and the reason."""
         self.budget = budget
         self._plural = plural
         self._keep = keep
 
     def put_all(self, items: Iterable[T], keys: set[str]) -> Iterator[None]:
-        """Put each of them and note its key; to read one is a step, and to put it another."""
+        """Put each object and record its key; reading and putting are separate steps."""
         for item in items:
             yield
             keys.add(self.put(item))
             yield
 
     def keep_only(self, keys: Collection[str]) -> Iterator[None]:
-        """Remove all others, a step for each: with every object of a list put before, the store is equal to it.
+        """Remove all other objects, one per step; after all objects of a list were put, the store equals the list.
 
-        The store is changed object by object and never emptied. Readers see old and new objects side by side meanwhile,
-        as with a late watch, but never a cluster without pods.
+        The store is changed object by object and never emptied. Meanwhile readers see a mix of old and new objects, as
+        with a delayed watch, but never a cluster without pods.
         """
         for key in self.store.keys():  # noqa: SIM118 - a store is no mapping; this copies under its lock
             if key not in keys:
@@ -176,7 +176,7 @@ class Mirror(Generic[T]):
                 yield
 
     def put(self, new: T) -> str:
-        """Take in an object that is there or has changed, unless it is known in this version; return its key."""
+        """Process a new or changed object, unless this version is known; return its key."""
         key = new.metadata.key
         if self._wants is not None and not self._wants(new):
             self.remove(key)
@@ -203,7 +203,7 @@ class Mirror(Generic[T]):
         return key
 
     def remove(self, key: str) -> None:
-        """Take in that there is no such object any more."""
+        """Process the deletion of an object."""
         for tell in self.gone:
             tell(key)
         if self.budget is not None:
@@ -213,7 +213,7 @@ class Mirror(Generic[T]):
             self._tell(old, None)
 
     def _within_budget(self, new: T, packed: Any) -> bool:
-        """Return False if an object is left out; newer ones that have to go for it are gone then."""
+        """Return False if an object is left out; newer objects that must make space for it have been dropped."""
         if self.budget is None:
             return True
         verdict = self.budget.take(new, packed)

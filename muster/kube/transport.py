@@ -1,7 +1,7 @@
 """HTTP exchanges with the API server: aiohttp's connections, with credentials, time limits, errors and metrics.
 
-Nothing is sent twice here: the caller knows if asking twice is harmless. (Only a GET or DELETE over a kept connection
-that turns out to be broken is sent again, by aiohttp.)
+Requests are not retried here, because only the caller knows whether a retry is harmless. (aiohttp retries a GET or
+DELETE only if a reused connection turns out to be broken.)
 """
 
 import asyncio
@@ -33,28 +33,29 @@ REQUEST_SECONDS = Histogram(
 )
 JSON = "application/json"
 MOST_BYTES = 32 * 1024 * 1024
-"""No answer and no line of a watch may have more: the API server takes no object of more than a few megabytes."""
+"""Maximum size of a response or a line of a watch; the API server accepts objects of a few megabytes."""
 BROKEN = (aiohttp.ClientError, OSError, UnicodeError)
-"""The errors on the way to an answer, or in the middle of it."""
+"""Connection errors before or during a response."""
 
 _CONNECT_S = 5.0
 _KEPT_S = 60.0
-"""The life of an idle connection."""
+"""Lifetime of an idle connection."""
 _CREDENTIALS_S = 10.0
-"""The time that an Authorization header is sent before it is asked for again."""
+"""Time for which an Authorization header is reused."""
 _FIRST_ERROR = 400
 _SHOWN_CHARS = 500
 _MOST_AT_ONCE_BYTES = 1024 * 1024
-"""Of a body that is handed over as a whole; of a larger one aiohttp wants a file, so that the loop is not held up."""
+"""Maximum size of a body passed as bytes; for larger ones aiohttp expects a file, so that the loop is not blocked."""
 # prometheus_client makes a key of labels under a lock, each time it is asked
 _requests = cache(REQUESTS.labels)
 _seconds = cache(REQUEST_SECONDS.labels)
 _keepers: set[asyncio.Task[None]] = set()
-"""Of all sessions that are open: a loop alone does not keep a task that waits from being collected."""
+"""References to the tasks of open sessions, because a loop alone does not protect waiting tasks from garbage
+collection."""
 
 
 class Transport:
-    """Sends requests to one API server, and makes errors of refusals. Used on one loop, with which it ends."""
+    """Sends requests to one API server, and converts refusals into errors. Used on one loop, and ends with it."""
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class Transport:
         query: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> bytes:
-        """Send one request and return the body of its answer; raises the `APIError` that fits."""
+        """Send one request and return the response body; raises an `APIError`."""
         headers = {"Accept": accept} if body is None else {"Accept": accept, "Content-Type": content_type}
         limit_s = self.timeout_s if timeout_s is None else timeout_s
         async with self._turns, _asking(f"{method} {path}", verb or method.lower(), resource, limit_s) as asked:
@@ -115,9 +116,9 @@ class Transport:
     async def stream(
         self, path: str, *, resource: str, query: Mapping[str, str], silence_s: float | None = None
     ) -> aiohttp.ClientResponse:
-        """Return an answer that has begun, to be read and closed; raises the `APIError` that fits.
+        """Return a started response, to be read and closed by the caller; raises an `APIError`.
 
-        While it is read it breaks off (TimeoutError) when nothing comes for `silence_s`.
+        Reading it raises TimeoutError if no data arrives for `silence_s`.
         """
         async with _asking(f"GET {path}", "watch", resource, self.timeout_s) as asked:
             answer = await self._send("GET", path, query, {}, silence_s=silence_s)
@@ -131,7 +132,7 @@ class Transport:
             return answer
 
     def close(self) -> None:
-        """End all connections in a moment; a call under way fails as `Unreachable`, a later one opens new ones.
+        """Close all connections soon; calls in progress fail with `Unreachable`, later ones open new connections.
 
         Runs on the loop.
         """
@@ -149,7 +150,7 @@ class Transport:
         *,
         silence_s: float | None = None,
     ) -> aiohttp.ClientResponse:
-        """Return the answer when it has begun; the caller limits the time."""
+        """Return the response once it has started; the caller limits the time."""
         headers = self._headers | headers
         if authorization := await self._credentials.header():
             headers["Authorization"] = authorization
@@ -168,7 +169,7 @@ class Transport:
         )
 
     def _open(self) -> aiohttp.ClientSession:
-        """Return the session of the running loop, made when it is first needed."""
+        """Return the session of the running loop, created on first use."""
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 limit=0, keepalive_timeout=_KEPT_S, ssl=self._config.tls or True, socket_factory=_watched_socket
@@ -182,7 +183,7 @@ class Transport:
         return self._session
 
     def _judge(self, answer: aiohttp.ClientResponse, data: bytes, where: str) -> None:
-        """Note the server's clock and warnings, and raise the error of a refusal."""
+        """Record the server's clock and warnings, and raise the error of a refusal."""
         headers = answer.headers
         if date := headers.get("Date"):
             self._heard = (date, time.monotonic())
@@ -194,10 +195,10 @@ class Transport:
 
 
 class _Credentials:
-    """The Authorization header. It is asked for in a thread: a program may have to be run for it.
+    """The Authorization header. It is fetched in a thread, because a program may have to be run for it.
 
-    All calls wait for the same answer. One that gives up does not end the question, or a program that hangs would be
-    started by each call, until there are no threads left.
+    All calls wait for the same result. A call that gives up does not cancel it; otherwise each call would start a
+    hanging program again, until no threads are left.
     """
 
     def __init__(self, ask: Callable[[], str] | None) -> None:
@@ -207,7 +208,7 @@ class _Credentials:
         self._fresh_until = float("-inf")
 
     async def header(self) -> str | None:
-        """Return its value now; None where it is not needed."""
+        """Return the current value; None if it is not needed."""
         if self._ask is None or time.monotonic() < self._fresh_until:
             return self._header
         if self._asking is None:
@@ -224,7 +225,7 @@ class _Credentials:
 
 
 def _proxy(url: str | None) -> tuple[URL | None, dict[str, str]]:
-    """Return a proxy and its headers: in the URL a password would stand in errors of aiohttp."""
+    """Return a proxy and its headers; a password in the URL would appear in aiohttp's errors."""
     proxy = URL(url) if url else None
     if proxy is None or not proxy.user:
         return proxy, {}
@@ -233,13 +234,13 @@ def _proxy(url: str | None) -> tuple[URL | None, dict[str, str]]:
 
 
 async def _keep(session: aiohttp.ClientSession) -> None:
-    """Close a session when this task is cancelled, as all tasks of a loop are at its end."""
+    """Close a session when this task is cancelled, as happens to all tasks at the end of a loop."""
     async with session:
         await asyncio.get_running_loop().create_future()
 
 
 async def _rest(answer: aiohttp.ClientResponse, where: str) -> bytes:
-    """Read the body of an answer; `TooLarge`, and the end of its connection, where that is more than may be read."""
+    """Read the response body; raise `TooLarge` and close the connection if it is too large."""
     pieces, size_bytes = [], 0
     while piece := await answer.content.readany():
         pieces.append(piece)
@@ -251,7 +252,7 @@ async def _rest(answer: aiohttp.ClientResponse, where: str) -> bytes:
 
 
 def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """Make a socket that ends a minute after its peer has vanished: a log may be silent for longer than that."""
+    """Create a socket that closes a minute after its peer has vanished, because a log may be silent for longer."""
     family, kind, protocol, *_ = address
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -263,7 +264,7 @@ def _watched_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 
 @dataclass(slots=True)
 class _Asked:
-    """One request, for its metrics; `code` is that of its answer, once there is one."""
+    """One request, for its metrics; `code` is the status of the response, once there is one."""
 
     where: str
     code: int = 0

@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 class _Event(msgspec.Struct, gc=False):
-    """The envelope of an event; the type decides on the object."""
+    """The envelope of an event; its type determines the object's type."""
 
     type: str
     object: msgspec.Raw
@@ -29,13 +29,13 @@ _decode_event = msgspec.json.Decoder(_Event).decode
 
 
 class Watch(Generic[T]):
-    """Iterates over (type, object) of a stream that is open already; ends when the server ends it or `close` is called.
+    """Iterates over (type, object) of an open stream; ends when the server ends it or `close` is called.
 
-    Types are ADDED, MODIFIED, DELETED and BOOKMARK. An ERROR event is raised as the `APIError` that it stands for
-    (`Gone` when the resource version is too old), a broken stream as `Unreachable`. An object that cannot be read is
-    logged and left out, so that the others are still seen; its deletion is reported by its name.
+    Types are ADDED, MODIFIED, DELETED and BOOKMARK. An ERROR event is raised as an `APIError` (`Gone` if the resource
+    version is too old), a broken stream as `Unreachable`. An unreadable object is logged and skipped, so the others are
+    still seen; its deletion is reported by name.
 
-    While an event is not taken, little of the stream is read: the server waits. Used on one loop.
+    While an event is not consumed, little of the stream is read ahead, and the server waits. Used on one loop.
     """
 
     def __init__(self, answer: aiohttp.ClientResponse, resource: Resource[T]) -> None:
@@ -73,21 +73,21 @@ class Watch(Generic[T]):
 
     @property
     def behind(self) -> bool:
-        """True if the next event is there already: then asking for it gives others on the loop no turn."""
+        """True if the next event is already available, so that requesting it does not yield to other tasks."""
         return bool(self._lines)
 
     def close(self) -> None:
-        """End the iteration at once, also one that waits for the next event. May be called twice."""
+        """End the iteration at once, even while it waits for the next event. May be called repeatedly."""
         self._closed = True
         self._lines.clear()
         self._answer.close()
 
     async def aclose(self) -> None:
-        """Close it, under the name that asynchronous generators have for it."""
+        """Close it, under the name that asynchronous generators use."""
         self.close()
 
     async def _event(self, line: bytes) -> tuple[str, T] | None:
-        """Read the event of a line, None if its object is left out; msgspec.DecodeError if the line is no event."""
+        """Read the event in a line, None if its object is left out; msgspec.DecodeError if the line is not an event."""
         if len(line) > MOST_BYTES:
             return await self._unreadable(line, ValueError(f"it has more than {MOST_BYTES} bytes"))
         try:
@@ -109,7 +109,7 @@ class Watch(Generic[T]):
         return read
 
     async def _unreadable(self, line: bytes, error: Exception, event: _Event | None = None) -> tuple[str, T] | None:
-        """Leave an object out, unless it is deleted: that needs no more than its name."""
+        """Leave out an object, unless the event is its deletion, which only needs the name."""
         await asyncio.sleep(0)
         if event is None:
             kind, beginning = text(part(line, b"type")), part(line, b"object")
@@ -124,7 +124,7 @@ class Watch(Generic[T]):
         return None
 
     def _named(self, metadata: ObjectMeta) -> T:
-        """Make an object of metadata alone: a kind's own type may not do without a spec."""
+        """Create an object from its metadata alone, because the kind's own type may require a spec."""
         kind = self._resource.type
         if isinstance(kind, type) and issubclass(kind, Object):
             return cast(T, Object(metadata=metadata))
@@ -132,16 +132,16 @@ class Watch(Generic[T]):
 
 
 async def _share_loop(line: bytes) -> None:
-    """Let others on the loop run between two steps if the line is long, as each step takes milliseconds then."""
+    """Let other tasks run between steps if the line is long, because each step then takes milliseconds."""
     if len(line) > LONG:
         await asyncio.sleep(0)
 
 
 class LineCutter:
-    """Cuts chunks of any size at the newlines; empty lines and an unfinished last line are left out.
+    """Splits chunks of any size at newlines, without empty lines and an unfinished last line.
 
-    Pieces of a long line are joined once, when it is complete. Of a line of more than `most_bytes` the rest is dropped
-    as it comes: its beginning is left, a little longer than `most_bytes`.
+    Pieces of a long line are joined once, when it is complete. A line of more than `most_bytes` is truncated to
+    slightly more than `most_bytes`.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
@@ -150,7 +150,7 @@ class LineCutter:
         self._held_bytes = 0
 
     def cut(self, chunk: bytes) -> list[bytes]:
-        """Return the lines that are complete with this chunk."""
+        """Return the lines that this chunk completes."""
         first, *others = chunk.split(b"\n")
         self._hold(first)
         lines = []
@@ -168,7 +168,7 @@ class LineCutter:
 
 
 async def lines_of(answer: aiohttp.ClientResponse) -> AsyncGenerator[bytes]:
-    """Give the lines of a stream as they come, however long it is silent; one of `BROKEN` when it breaks off."""
+    """Yield the lines of a stream as they arrive, even after long silence; raises one of `BROKEN` if it breaks."""
     cutter = LineCutter()
     try:
         while data := await answer.content.readany():

@@ -1,7 +1,7 @@
-"""A queue of keys to work on, with the semantics of client-go's.
+"""A work queue of keys with client-go's semantics.
 
-A key waits at most once, however often it is added. A key that is being worked on is not handed out a second time; if
-it is added meanwhile, it comes again after `done`. Keys can be added after a delay, or after one that doubles with each
+A key is queued at most once, however often it is added. A key in progress is not handed out again; if it is added in
+the meantime, it is queued again after `done`. Keys can be added after a delay, or after one that doubles with each
 failure. Workers do::
 
     while (key := queue.get()) is not None:
@@ -13,9 +13,9 @@ failure. Workers do::
         finally:
             queue.done(key)
 
-One key has one worker at a time, so work on it needs no lock. Unlike client-go's, the queue is not first come, first
-served. Groups of keys take turns (`GroupQueue`), so that the many keys of one tenant do not go before the few of
-another. Without `group_of` each key is its own group.
+A key has only one worker at a time, so no lock is needed. Unlike client-go's queue, this one is not first come, first
+served: groups of keys take turns (`GroupQueue`), so that many keys of one tenant do not delay the few keys of another.
+Without `group_of`, each key is its own group.
 """
 
 import heapq
@@ -36,7 +36,7 @@ QUEUE_DEPTH = Gauge("muster_kube_queue_depth", "Number of keys in a work queue."
 
 
 class WorkQueue(Generic[K]):
-    """Keys to work on, as the module says. Thread safe; no thread of its own. `name` is the label of its metric."""
+    """The work queue described above. Thread-safe, without its own thread. `name` is the label of its metric."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class WorkQueue(Generic[K]):
         return len(self._ready)
 
     def add(self, key: K, *, first: bool = False) -> None:
-        """Add a key; with `first` before the other keys of its group, unless it waits already."""
+        """Add a key; with `first`, before the other keys of its group, unless it is already queued."""
         with self._changed:
             self._add(key, first=first)
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Add a key in `delay_s`; of several delays the one that ends first counts."""
+        """Add a key after `delay_s`; of several delays, the one that ends first counts."""
         with self._changed:
             if self._down:
                 return
@@ -86,14 +86,14 @@ class WorkQueue(Generic[K]):
                 self._changed.notify()
 
     def add_rate_limited(self, key: K) -> None:
-        """Add a key again after a failure: later each time, until `forget`."""
+        """Add a key again after a failure, with growing delays until `forget`."""
         with self._changed:
             failures = self._failures.get(key, 0)
             self._failures[key] = failures + 1
         self.add_after(key, doubled_s(self._base_delay_s, failures, self._max_delay_s))
 
     def forget(self, key: K) -> None:
-        """Forget the failures of a key: the next one is its first."""
+        """Reset the failure count of a key."""
         with self._changed:
             self._failures.pop(key, None)
 
@@ -120,7 +120,7 @@ class WorkQueue(Generic[K]):
             return None
 
     def done(self, key: K) -> None:
-        """End the work on a key; if it was added meanwhile, it waits again."""
+        """End the work on a key; if it was added in the meantime, queue it again."""
         with self._changed:
             if key in self._processing:
                 self._processing.discard(key)
@@ -130,13 +130,13 @@ class WorkQueue(Generic[K]):
                 self._changed.notify()
 
     def others_wait(self, key: K) -> bool:
-        """Return True if keys wait of a group that has none in work, for the worker of a long piece of work."""
+        """Return True if keys of an idle group wait, so that a long-running worker can yield."""
         with self._changed:
             self._promote()
             return self._ready.others_wait(key)
 
     def shut_down(self) -> None:
-        """Accept and hand out nothing more: every `get` gives None at once. Keys under way can finish."""
+        """Stop accepting and handing out keys: `get` returns None at once. Keys in progress can finish."""
         with self._changed:
             self._down = True
             self._changed.notify_all()
@@ -150,10 +150,10 @@ class WorkQueue(Generic[K]):
             self._changed.notify()
 
     def _promote(self) -> float | None:
-        """Add the delayed keys that are due, and return the time of the next one.
+        """Add all due delayed keys, and return the time of the next one.
 
-        An earlier time for a key is a second entry of the heap, as nothing can be taken out of its middle. `_due` has
-        the time that counts, and other entries are skipped when they come up.
+        An earlier time for a key is a second heap entry, because entries cannot be removed from the middle. `_due` has
+        the valid time, and other entries are skipped.
         """
         now = self._monotonic_s()
         while self._heap:
@@ -168,34 +168,34 @@ class WorkQueue(Generic[K]):
 
 
 class GroupQueue(Generic[K]):
-    """Keys that wait, in turns of their groups, `group_of` a key. Not thread safe.
+    """Queued keys, taken in turns of their groups (`group_of`). Not thread-safe.
 
-    A group with no key in work goes before one that has some, and of equal ones the one that has waited longest. Every
-    step costs the same, however many keys and groups wait.
+    Groups without keys in progress come first, then the group that has waited longest. Every step has constant cost,
+    regardless of the number of keys and groups.
     """
 
     def __init__(self, group_of: Callable[[K], Hashable]) -> None:
         self._group_of = group_of
         self._idle: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
-        """Keys of groups of which nothing is in work: those that go first, then the rest, each in order of arrival."""
+        """Keys of idle groups: first the priority keys, then the rest, each in order of arrival."""
         self._busy: OrderedDict[Hashable, tuple[deque[K], deque[K]]] = OrderedDict()
-        """Keys of groups of which something is in work."""
+        """Keys of groups with keys in progress."""
         self._in_work: Counter[Hashable] = Counter()
         self._length = 0
 
     def __len__(self) -> int:
-        """Count the keys that wait."""
+        """Count the queued keys."""
         return self._length
 
     def add(self, key: K, *, first: bool = False) -> None:
-        """Add a key behind those of its group; with `first` only behind those that were added so, too."""
+        """Add a key after the others of its group; with `first`, only after other keys that were added with `first`."""
         group = self._group_of(key)
         groups = self._busy if group in self._in_work else self._idle
         groups.setdefault(group, (deque(), deque()))[0 if first else 1].append(key)
         self._length += 1
 
     def take(self) -> K:
-        """Take the next key, which is in work from now on. Raises KeyError if none waits."""
+        """Take the next key, which is then in progress. Raises KeyError if there is none."""
         group, keys = (self._idle or self._busy).popitem(last=False)
         key = (keys[0] or keys[1]).popleft()
         self._length -= 1
@@ -205,7 +205,7 @@ class GroupQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """Note that the key is not in work any more."""
+        """Mark the key as no longer in progress."""
         group = self._group_of(key)
         self._in_work[group] -= 1
         if self._in_work[group] > 0:
@@ -215,5 +215,5 @@ class GroupQueue(Generic[K]):
             self._idle[group] = keys
 
     def others_wait(self, key: K) -> bool:
-        """Return True if keys wait of a group that has none in work."""
+        """Return True if keys of an idle group wait."""
         return len(self._idle) > (self._group_of(key) in self._idle)
