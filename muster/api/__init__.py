@@ -5,6 +5,6 @@ this level: `base` (the Struct base, resource descriptors), `names` (labels and 
 of every user-supplied number). Also `fields` (errors with the path of a field), `merge_diff` (the merge patch between
 two objects), `unchecked` (JSON of unknown shape) and `grammar` (numbers and lists in sentences).
 
-Promises data and pure functions of data: decoding drops unknown fields, nothing does I/O or reads a clock. Imports
-nothing else of Muster. Start with `base`, then `volcano/batch`.
+Contains only data and pure functions of data: decoding drops unknown fields, and nothing does I/O or reads a clock.
+Imports no other part of Muster. Start with `base`, then `volcano/batch`.
 """

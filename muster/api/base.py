@@ -19,10 +19,10 @@ class Wire(Struct, rename="camel", omit_defaults=True, kw_only=True, gc=False):
 
 
 def prepare() -> None:
-    """Make all wire types ready, before there are threads.
+    """Prepare all wire types, before any threads exist.
 
-    msgspec learns a Struct's fields when it first decodes one. Two threads that do so at once can meet a half-learnt
-    type, which ends the process with a segmentation fault.
+    msgspec inspects a Struct's fields when it first decodes one. If two threads do so at the same time, one can see an
+    incomplete type, which crashes the process with a segmentation fault.
     """
     waiting = [Wire]
     while waiting:
@@ -43,7 +43,7 @@ class Resource(Generic[T]):
     namespaced: bool = True
 
     def __post_init__(self) -> None:
-        """Make the type ready while it is imported; see `prepare`."""
+        """Prepare the type during its import; see `prepare`."""
         Decoder(self.type)
 
     @property

@@ -1,4 +1,4 @@
-"""Errors of fields: path, offending value, and what would be right. Validations gather all of them."""
+"""Errors of fields: path, invalid value, and valid values. Validations collect all of them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 Reason = Literal["Invalid", "Required", "Duplicate", "NotFound", "NotSupported", "Forbidden"]
-"""The kind of error, in the API server's words."""
+"""The kind of error, as named by the API server."""
 
 _PHRASES: dict[Reason, str] = {
     "Invalid": "Invalid value",
@@ -20,15 +20,15 @@ _SHOWN_CHARS = 200
 
 
 def brief(text: str) -> str:
-    """Return a text of a user's as messages show it: cut if it is very long."""
+    """Return a user's text for a message, truncated if it is very long."""
     return f"{text[:_SHOWN_CHARS]}…" if len(text) > _SHOWN_CHARS else text
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field that is refused; `message` says what would be right, as a sentence without a full stop.
+    """One refused field; `message` describes the valid values, as a sentence without a full stop.
 
-    ValueError without a message: its user could not mend the field.
+    ValueError without a message, because the user could not fix the field.
     """
 
     path: str
@@ -42,7 +42,7 @@ class FieldError:
 
     @property
     def cause(self) -> str:
-        """The message as kubectl shows it behind the field's path."""
+        """The message as kubectl shows it after the field's path."""
         if self.reason in {"Required", "Forbidden"}:
             return f"{_PHRASES[self.reason]}: {self.message}"
         shown = brief(msgspec.json.encode(self.value, enc_hook=repr).decode())
@@ -73,7 +73,7 @@ class Findings:
         self.warnings += other.warnings
 
     def since(self, before: "Findings") -> "Findings":
-        """Return those that were not found before: an update is refused for what it makes wrong, and nothing else."""
+        """Return the new findings, because an update is only refused for errors that it adds."""
         errors, warnings = set(map(str, before.errors)), set(before.warnings)
         return Findings(
             [error for error in self.errors if str(error) not in errors],

@@ -9,7 +9,7 @@ def listed(names: Sequence[str], most: int = 3, more: str = "more") -> str:
 
 
 def some(examples: Sequence[str], count: int, more: str = "more") -> str:
-    """Return examples of so many: `a, b and 7 more`."""
+    """Return examples and the number of others: `a, b and 7 more`."""
     return ", ".join(examples) + (f" and {count - len(examples)} {more}" if count > len(examples) else "")
 
 

@@ -1,7 +1,7 @@
 """Upper bounds for every user-supplied number, in one table.
 
-Admission refuses amounts over the limit. Where it was bypassed, they are ignored, or the object alone is excluded:
-docs/admission.md says which, with the fields of each limit. The reason for a number stands below it.
+Admission refuses amounts over the limit. If it was bypassed, such amounts are ignored, or only the object is excluded:
+docs/admission.md describes this and the fields of each limit. The reason for each number is below it.
 """
 
 from typing import Final, NamedTuple
@@ -10,7 +10,7 @@ from muster.api.fields import FieldError
 
 
 class Limit(NamedTuple):
-    """The upper bound of one amount. Errors have its name."""
+    """The upper bound of one amount; errors contain its name."""
 
     name: str
     value: int
@@ -130,13 +130,13 @@ LIMITS: Final = tuple(each for each in list(globals().values()) if isinstance(ea
 
 
 class LimitError(ValueError):
-    """An object cannot be evaluated, as an amount in it is over its limit; the message is for its owner."""
+    """An object cannot be evaluated because an amount exceeds its limit; the message is for the owner."""
 
 
 def whole_number(text: str | None, most: int | None = None) -> int | None:
-    """Return the number that a label or annotation holds: decimal digits, within the limit, and at most `most`.
+    """Return the number in a label or annotation: decimal digits within the limit, and at most `most`.
 
-    None for anything else. Python itself refuses to read numbers of very many digits.
+    None for anything else. Python itself refuses to parse numbers with very many digits.
     """
     if not text or len(text) > DIGITS.value or not (text.isascii() and text.isdecimal()):
         return None

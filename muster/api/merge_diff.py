@@ -1,7 +1,7 @@
-"""Merge patches (RFC 7386) made of the difference between two objects.
+"""Merge patches (RFC 7386) from the difference between two objects.
 
-A patch with nothing but differences leaves other fields to their writers, and an empty one need not be sent. Pure, so
-that decisions can make patches that the edges send.
+A minimal patch leaves other fields to their writers, and an empty one need not be sent. Pure, so that pure code can
+compute patches which other code sends.
 """
 
 from collections.abc import Mapping
@@ -13,8 +13,8 @@ from msgspec import to_builtins
 def difference(old: Any, new: Any) -> dict[str, Any]:
     """Return the JSON merge patch from one Struct or mapping to the other; empty if they are equal.
 
-    Members that `new` lacks are removed (null), also fields that a Struct leaves out as they have their default again.
-    Lists are replaced as a whole, as a merge patch has no parts of them.
+    Members missing in `new` are removed (null), including fields that a Struct omits because they have their default
+    again. Lists are replaced as a whole, because merge patches cannot change parts of them.
     """
     return _merge(to_builtins(old), to_builtins(new))
 

@@ -1,6 +1,6 @@
-"""JSON whose shape was not checked yet: a value of another shape counts as missing.
+"""Access to unvalidated JSON: a value of the wrong type counts as missing.
 
-The API server refuses such a value next, and names every wrong field.
+The API server refuses such values afterwards and names every wrong field.
 """
 
 from collections.abc import Collection
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """Return a JSON object as it is, anything else as an empty one."""
+    """Return a JSON object unchanged, and an empty object for anything else."""
     return value if isinstance(value, dict) else {}
 
 

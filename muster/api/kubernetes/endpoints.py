@@ -1,4 +1,4 @@
-"""Host names of pods in rank order, made one by one on access: there may be thousands."""
+"""Host names of pods in rank order, generated on access, because there may be thousands."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class NumberedNames(Sequence[str]):
 
     @property
     def characters(self) -> int:
-        """The length of all names together, without making one."""
+        """The total length of all names, without generating them."""
         end = self.start + self.size
         digits, low, length = 0, 0, 1
         while low < end:
@@ -65,4 +65,4 @@ class Joined(Sequence[str]):
 
 
 Endpoints = NumberedNames | Joined | tuple[str, ...]
-"""A sequence of host names; equal to another that was made in the same way."""
+"""A sequence of host names; equal to others with the same parameters."""

@@ -10,7 +10,7 @@ from muster.api.kubernetes.core import Pod
 from muster.api.kubernetes.meta import ObjectMeta, format_time, parse_time, readable_time
 
 STARTING = frozenset({"", "ContainerCreating", "PodInitializing"})
-"""Reasons for which every container waits for a while, and which are no problem."""
+"""Reasons for which every container waits for a while, which are not problems."""
 DISRUPTED = "DisruptionTarget"
 """The condition of a pod that is evicted or deleted otherwise; it is set before the deletion."""
 
@@ -73,7 +73,10 @@ def told_to_go(pod: Pod) -> bool:
 
 
 def refused(pod: Pod) -> bool:
-    """Return True if kubelet refused the pod before any container ran, as it would refuse another one right after."""
+    """Return True if the kubelet refused the pod before any container ran.
+
+    It would also refuse an immediate replacement.
+    """
     statuses = (*pod.status.init_container_statuses, *pod.status.container_statuses)
     ran = any(status.state.terminated or status.restart_count for status in statuses)
     return pod.status.phase == "Failed" and bool(pod.status.reason) and not ran

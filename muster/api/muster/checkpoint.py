@@ -1,7 +1,7 @@
-"""Reports of a run on its checkpoints, on its pods or its PodGroup: `muster.dev/checkpoint` and `evict-ready`. Pure.
+"""Checkpoint reports of a run, in annotations of its pods or PodGroup (`muster.dev/checkpoint`, `evict-ready`). Pure.
 
-A user who may write a pod can claim anything, so a text is read within limits. A time is believed only for the gang
-itself, between its start and now. A lie gains nothing: a gang that claims to have saved is evicted sooner.
+A user who may write a pod can claim anything, so texts are read within limits. A time only counts for the gang itself,
+and must lie between its start and now. A false claim gains nothing: a gang that claims to have saved is evicted sooner.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,12 +16,12 @@ _KEYS = frozenset({names.EVICT_NOTICE, names.EVICT_AT, names.EVICT_READY, names.
 
 
 class Checkpoint(Struct, frozen=True, gc=False):
-    """A checkpoint that a run says it has saved."""
+    """A checkpoint that a run reports to have saved."""
 
     at: float
     """Time of its end, in seconds since the epoch."""
     step: int | None = None
-    """Its number, as the run counts; None if it does not say."""
+    """Its number, as counted by the run; None if not reported."""
 
     @property
     def text(self) -> str:
@@ -37,14 +37,14 @@ class NoticeAnswer(Struct, frozen=True, gc=False):
     evict_at: str = ""
     """The notice that Muster has written; empty without one."""
     ready: bool = False
-    """It has nothing left to save."""
+    """True if it has nothing left to save."""
     checkpoint: Checkpoint | None = None
 
 
 def checkpoint_of(text: str | None) -> Checkpoint | None:
-    """Return the checkpoint of a text like `step=1200,at=2026-11-26T05:00:00Z`; None if it is no such text.
+    """Return the checkpoint in a text like `step=1200,at=2026-11-26T05:00:00Z`; None if the text is invalid.
 
-    The step may be missing. Other parts make the text unreadable, so that they can get a meaning later.
+    The step may be missing. Other parts make the text invalid, so that they can be defined later.
     """
     if not text or len(text) > CHECKPOINT_CHARS.value:
         return None
@@ -57,7 +57,7 @@ def checkpoint_of(text: str | None) -> Checkpoint | None:
 
 
 def answer_of(annotations: Mapping[str, str]) -> NoticeAnswer | None:
-    """Return what the annotations of a pod or a PodGroup say; None if they say nothing."""
+    """Return the report in the annotations of a pod or PodGroup; None if there is none."""
     if _KEYS.isdisjoint(annotations):
         return None
     return NoticeAnswer(

@@ -1,9 +1,10 @@
-"""The planner's configuration, as the leading extender publishes it and commands read it.
+"""The planner's configuration, which the leading extender publishes and commands read.
 
-That is the scheduler configuration, and of the extender's settings timing and the list of what makes a node suspect.
-It is also what its process remembers from one cycle to the next (extender.planner.memory).
+It contains the scheduler configuration, the timing, the rules for suspect nodes, and the memory that the process keeps
+between cycles (extender.planner.memory).
 
-It is a ConfigMap, and not part of a Queue or Lease: only those read it who may read the chart's own configuration.
+It is a ConfigMap, not part of a Queue or Lease, so that only users who may read the chart's own configuration can read
+it.
 """
 
 import hashlib
@@ -17,18 +18,18 @@ from muster.api.base import Resource
 from muster.api.kubernetes.meta import Object
 
 NAME: Final = "muster-planner"
-"""Of the default node pool's."""
+"""Name for the default node pool."""
 AVOIDED: Final = "avoided.json"
-"""Key of the nodes that gangs leave out, which an extender keeps for the next one (extender.publish)."""
+"""Key of the nodes that gangs avoid, which an extender stores for its successor (extender.publish)."""
 TIMING: Final = "timing.json"
 """Key of the times and limits that cycles depend on."""
 MEMORY: Final = "memory.json"
-"""Key of what the planner's process remembers for some seconds."""
+"""Key of the short-term memory of the planner's process."""
 _TEXT, _SEEN, _REFUSED, _SUSPECTS = "config.yaml", "seen", "refused", "suspects.json"
 
 
 class Suspects(Struct, frozen=True):
-    """Rules by which a node is suspect (docs/faults.md): the whole list, with what the settings add and take away."""
+    """Rules that make a node suspect (docs/faults.md): the complete list, including changes by settings."""
 
     conditions: tuple[str, ...] = ()
     """Each as type=status."""
@@ -43,7 +44,7 @@ class PublishedConfig(Object):
 
     @property
     def text(self) -> str | None:
-        """The file as it is used, empty for the defaults; None if none was published yet."""
+        """The active file, empty for the defaults; None if none was published yet."""
         return (self.data or {}).get(_TEXT)
 
     @property
@@ -70,11 +71,11 @@ def name_for(pool: str) -> str:
 
 
 def digest(text: str) -> str:
-    """Return what stands for a whole file."""
+    """Return the digest of a file."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def published(used: str, seen: str, refused: str, suspects: Suspects) -> dict[str, str]:
-    """Return the data: the text that is used, what became of the one that was seen last, and the list of suspects."""
+    """Return the data: the active text, the result of the last seen text, and the rules for suspect nodes."""
     told = msgspec.json.encode(suspects).decode()
     return {_TEXT: used, _SEEN: digest(seen), _REFUSED: refused, _SUSPECTS: told}

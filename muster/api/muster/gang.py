@@ -22,7 +22,7 @@ _NOTED_PARTS = 3
 
 
 class Slot(NamedTuple):
-    """A slot of a gang, taken by one pod: a pod set, and a rank in it, which counts from 0."""
+    """A slot of a gang, for one pod: a pod set, and a rank in it, counted from 0."""
 
     pod_set: str
     rank: int
@@ -41,7 +41,7 @@ def named_gang(meta: ObjectMeta) -> str | None:
 def native_gang(name: str) -> str:
     """Return the name of the gang of the native PodGroup of this name, and of its Placement.
 
-    It is another than that of a PodGroup of the same name that is no native one.
+    It differs from the name for a Volcano PodGroup of the same name.
     """
     gang = f"{_NATIVE}{name}"
     if len(gang) <= _MOST_NAME_CHARS:
@@ -58,8 +58,8 @@ def group_name_for_owner(uid: str) -> str:
 def workload_note(owner: ObjectMeta, makers: Container[str]) -> dict[str, str]:
     """Return the annotation of a PodGroup with the workload that made the gang's owner: a ReplicaSet's Deployment.
 
-    Events about the gang go there, too. `makers` are the kinds for which there is no note: what makes workloads by the
-    clock or in steps hears of them itself.
+    Events about the gang are also sent there. `makers` are kinds without this annotation, because owners such as
+    CronJobs and JobFlows observe their workloads themselves.
     """
     above = owner.controller
     if above is None or above.kind in makers:
@@ -68,7 +68,7 @@ def workload_note(owner: ObjectMeta, makers: Container[str]) -> dict[str, str]:
 
 
 def workload_above(group: ObjectMeta) -> OwnerReference | None:
-    """Return the workload that made the owner of a PodGroup, as its annotation says; None without one."""
+    """Return the workload that created the owner of a PodGroup, from its annotation; None without one."""
     parts = group.annotations.get(names.WORKLOAD, "").rsplit("/", 3)
     if len(parts) <= _NOTED_PARTS or not all(parts):
         return None
@@ -78,19 +78,19 @@ def workload_above(group: ObjectMeta) -> OwnerReference | None:
 def later_tasks(meta: ObjectMeta) -> frozenset[str]:
     """Return the tasks that a PodGroup does not count yet, because they wait for others (`dependsOn`).
 
-    No placement is planned for them; their pods are placed as they come. A task leaves the list when it has started.
+    They get no planned placement; their pods are placed as they arrive. A task leaves the list when it has started.
     """
     return frozenset(filter(None, meta.annotations.get(names.LATER_TASKS, "").split(",")))
 
 
 def gated(pod: Pod) -> bool:
-    """Return True if the pod still has a gate of Muster's, as its gang has no placement."""
+    """Return True if the pod still has a Muster gate because its gang has no placement."""
     gates = pod.spec.scheduling_gates
     return bool(gates) and any(gate.name in names.GATES for gate in gates)
 
 
 def other_gates(spec: PodSpec) -> tuple[str, ...]:
-    """Return the scheduling gates that are not Muster's, and that others lift."""
+    """Return the scheduling gates of other controllers."""
     gates = spec.scheduling_gates
     return tuple(gate.name for gate in gates if gate.name not in names.GATES) if gates else ()
 

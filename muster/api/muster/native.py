@@ -1,8 +1,8 @@
-"""A native PodGroup (scheduling.k8s.io) as the gang that Muster plans, and what Muster says of it on the wire. Pure.
+"""Conversion of native PodGroups (scheduling.k8s.io) to the gangs that Muster plans, and back to conditions. Pure.
 
-Nothing is mirrored: the planner works on a PodGroup of Volcano's shape, which `as_group` makes of the native one, and
-writers turn to the native one (`native_name`, `reference`). Its phase and reasons are conditions of the native status,
-so that a planner which starts reads them as the last one wrote them: `conditions_of` and `status_of` are inverse.
+No objects are mirrored: the planner works on a PodGroup in Volcano's form, which `as_group` derives from the native
+one, and writers address the native one (`native_name`, `reference`). Phase and reasons are stored as conditions of the
+native status, so that a new planner can read them: `conditions_of` and `status_of` are inverse.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,8 +28,8 @@ from muster.api.volcano.scheduling import (
 )
 
 PHASE: Final = f"{names.DOMAIN}/Phase"
-"""Condition of a native PodGroup: its reason is the phase of the gang. Its message has the counts of its pods, and
-where it is planned: queue and node pool, each if it is not the default one."""
+"""Condition of a native PodGroup whose reason is the phase of the gang. Its message contains the pod counts, and the
+queue and node pool if they are not the default ones."""
 _PREFIX: Final = f"{names.DOMAIN}/"
 _KINDS: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
 _OURS: Final = frozenset({PHASE, *(f"{_PREFIX}{kind}" for kind in _KINDS)})
@@ -37,21 +37,22 @@ _PHASES: Final[dict[str, PodGroupPhase]] = {phase: phase for phase in get_args(P
 MARKS: Final = frozenset(
     {names.PLACEMENT, names.LATER_TASKS, names.INDEPENDENT, names.WORKLOAD, names.NATIVE_GROUP, names.INDIVISIBLE}
 )
-"""Annotations that Muster writes on PodGroups and on gangs: on a native one they are a user's, and say nothing."""
+"""Annotations that Muster writes on PodGroups and gangs; on a native PodGroup users may have written them, so they are
+ignored."""
 
 
 def is_native(group: Object) -> bool:
-    """Return True for a gang that `as_group` has made of a native PodGroup."""
+    """Return True for a gang that `as_group` has derived from a native PodGroup."""
     return group.api_version == scheduling.NATIVE_POD_GROUPS.api_version
 
 
 def native_name(group: PodGroup) -> str:
-    """Return the name of the native PodGroup that a gang was made of."""
+    """Return the name of a gang's native PodGroup."""
     return group.metadata.annotations[names.NATIVE_GROUP]
 
 
 def reference(group: PodGroup) -> OwnerReference:
-    """Return a reference to the PodGroup of a gang, as that stands in the cluster."""
+    """Return a reference to the PodGroup of a gang as it exists in the cluster."""
     native = is_native(group)
     kind = scheduling.NATIVE_POD_GROUPS if native else POD_GROUPS
     name = native_name(group) if native else group.metadata.name
@@ -75,8 +76,8 @@ def queue_of(native: Object) -> str:
 def as_group(native: scheduling.NativePodGroup, queue: str) -> PodGroup:
     """Return the gang of a native PodGroup in this queue.
 
-    The policy `basic` is no gang: each pod starts by itself. A group that may only be disrupted as a whole has no pods
-    that go alone, also above its minimum.
+    The policy `basic` means no gang: each pod starts alone. Pods of a group that may only be disrupted as a whole are
+    never evicted alone, even above the minimum.
     """
     spec, meta = native.spec, native.metadata
     annotations = {key: value for key, value in meta.annotations.items() if key not in MARKS}
@@ -102,9 +103,9 @@ def as_group(native: scheduling.NativePodGroup, queue: str) -> PodGroup:
 
 
 def binds_parts(composite: scheduling.CompositePodGroupSpec) -> bool:
-    """Return True if the parts of a group of groups start, or end, or have to be near, together.
+    """Return True if the parts of a composite group must start, end or be placed together.
 
-    One that needs a single part to start says nothing that a basic one does not say, for kube-scheduler, too.
+    For kube-scheduler as well, a group that needs a single part is equivalent to a basic one.
     """
     policy, constraints, mode = composite.scheduling_policy, composite.scheduling_constraints, composite.disruption_mode
     alone = policy.gang.min_group_count <= 1 if policy.gang is not None else policy.basic is not None
@@ -113,7 +114,7 @@ def binds_parts(composite: scheduling.CompositePodGroupSpec) -> bool:
 
 
 def status_of(native: scheduling.NativePodGroup) -> PodGroupStatus:
-    """Return the status of the gang that Muster has written into conditions; conditions of others say nothing here."""
+    """Return the gang's status from Muster's conditions; other conditions are ignored."""
     found = {each.type: each for each in native.status.conditions}
     status = PodGroupStatus()
     told = found.get(PHASE)
@@ -140,19 +141,19 @@ def status_of(native: scheduling.NativePodGroup) -> PodGroupStatus:
 
 
 def holds(status: PodGroupStatus) -> PodGroupStatus:
-    """Return the part of a gang's status that a native PodGroup can hold: what is written is read so again."""
+    """Return the part of a gang's status that a native PodGroup can store, as it will be read again."""
     by_kind = {each.type: replace(each, transition_id="") for each in status.conditions}
     return replace(status, conditions=[by_kind[kind] for kind in _KINDS if kind in by_kind], ending="")
 
 
 def pool_told(native: scheduling.NativePodGroup) -> str:
-    """Return the node pool whose pair has written the phase; that of the default pool has none."""
+    """Return the node pool whose pair has written the phase; "" for the default pool."""
     told = next((each for each in native.status.conditions if each.type == PHASE), None)
     return _words_of(told).get("pool", DEFAULT_POOL) if told is not None else DEFAULT_POOL
 
 
 def counted_in(native: scheduling.NativePodGroup) -> str:
-    """Return the queue in whose status the group is one of the gangs; empty while it is no gang of Muster's.
+    """Return the queue whose status counts the group; empty while it is not a Muster gang.
 
     While it waits that is the queue that it names itself, else the one that stands with its phase, which only the
     planner finds out.
@@ -175,9 +176,9 @@ def held_queue(native: scheduling.NativePodGroup) -> str:
 def conditions_of(
     status: PodGroupStatus, known: Sequence[Condition], now: float, *, pool: str = DEFAULT_POOL, queue: str = ""
 ) -> list[Condition]:
-    """Return the conditions of a native PodGroup that say this; `known` are its conditions now, `now` in seconds.
+    """Return the conditions of a native PodGroup for this status; `known` are the current ones, `now` is in seconds.
 
-    Conditions of others stay. PodGroupInitiallyScheduled, once True, stays so, as the API has it.
+    Other conditions are kept. PodGroupInitiallyScheduled, once True, stays True, as the API requires.
     """
     before = {each.type: each for each in known}
     moment = format_time(now)

@@ -1,8 +1,8 @@
-"""Faults of nodes: what others have found out about a node, as the rules of a cluster read it. Pure.
+"""Node faults that other programs report, as interpreted by the rules of a cluster. Pure.
 
-Muster detects nothing itself. It reads conditions and taints that node-problem-detector, NVSentinel, the node
-monitoring agent of EKS and Kubernetes write (docs/faults.md names the source of each). A *suspect* node may still run
-what is there, and gets nothing new; one that is *not ready* has a kubelet that does not answer.
+Muster does not detect faults itself. It reads conditions and taints that node-problem-detector, NVSentinel, the node
+monitoring agent of EKS and Kubernetes write (docs/faults.md names the source of each). A *suspect* node may keep its
+pods but gets no new ones; the kubelet of a node that is *not ready* does not respond.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from muster.api.muster.configuration import Suspects
 
 FaultKind = Literal["suspect", "not-ready"]
 OUT_OF_SERVICE: Final = "node.kubernetes.io/out-of-service"
-"""Taint of an administrator: the machine is off, nothing runs there any more (Kubernetes' non-graceful shutdown)."""
+"""Taint set by an administrator: the machine is off, and no pods run there (Kubernetes' non-graceful shutdown)."""
 CONDITIONS: Final = (
     # node-problem-detector: config/kernel-monitor.json, readonly-monitor.json
     *("KernelDeadlock=True", "ReadonlyFilesystem=True", "XfsShutdown=True"),
@@ -43,7 +43,7 @@ TAINTS: Final = (
 
 
 class FaultRules(NamedTuple):
-    """Rules by which a node is suspect."""
+    """Rules that make a node suspect."""
 
     conditions: frozenset[tuple[str, str]]
     """Type and status."""
@@ -52,7 +52,7 @@ class FaultRules(NamedTuple):
 
     @property
     def told(self) -> Suspects:
-        """The same as commands and people read it, in alphabetical order."""
+        """The same rules as text for users, in alphabetical order."""
         return Suspects(tuple(sorted("=".join(pair) for pair in self.conditions)), tuple(sorted(self.taints)))
 
 
@@ -61,13 +61,13 @@ class Fault(NamedTuple):
 
     kind: FaultKind
     cause: str
-    """In words: the condition or taint, as it stands in the Node."""
+    """The condition or taint in the Node, as text."""
     since: float | None
-    """Time since when it is not ready, in seconds since the epoch; None if unknown."""
+    """Time since when the node is not ready, in seconds since the epoch; None if unknown."""
 
 
 def is_dead(fault: Fault | None) -> bool:
-    """Return True for a node that is gone (None), or whose kubelet does not end pods any more."""
+    """Return True for a deleted node (None), or one whose kubelet no longer ends pods."""
     return fault is None or fault.kind == "not-ready" or fault.cause == f"taint {OUT_OF_SERVICE}"
 
 
@@ -78,7 +78,7 @@ def rules_of(conditions: Iterable[str], taints: Iterable[str]) -> FaultRules:
 
 
 def changed(known: Iterable[str], more: Sequence[str]) -> list[str]:
-    """Return a list with more entries, and without those that `more` names with a minus before them."""
+    """Return a list with the entries of `more` added, or removed if they have a leading minus."""
     without = {text.removeprefix("-") for text in more if text.startswith("-")}
     return [text for text in (*known, *more) if text not in without and not text.startswith("-")]
 
@@ -87,13 +87,13 @@ DEFAULT_RULES: Final = rules_of(CONDITIONS, TAINTS)
 
 
 def rules_in(told: Mapping[str, Suspects], pool: str) -> FaultRules:
-    """Return the rules of a node pool, of those that extenders publish by pool; by default the ones of this version."""
+    """Return the rules of a node pool from those that extenders publish; by default the built-in ones."""
     suspects = told.get(pool)
     return rules_of(suspects.conditions, suspects.taints) if suspects else DEFAULT_RULES
 
 
 def suspect(node: core.Node, rules: FaultRules) -> str:
-    """Return the first condition or taint for which the rules suspect a node, in words; empty if there is none."""
+    """Return the first condition or taint that makes a node suspect, as text; empty if there is none."""
     for taint in node.spec.taints:
         if taint.key in rules.taints:
             return f"taint {taint.key}"
@@ -104,7 +104,7 @@ def suspect(node: core.Node, rules: FaultRules) -> str:
 
 
 def fault_of(node: core.Node, rules: FaultRules) -> Fault | None:
-    """Return what is wrong with a node; None for a healthy one, and for one whose kubelet has said nothing yet."""
+    """Return the fault of a node; None for a healthy node, and for one whose kubelet has not reported yet."""
     cause = suspect(node, rules)
     if cause:
         return Fault("suspect", cause, None)

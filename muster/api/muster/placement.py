@@ -1,8 +1,8 @@
 """muster.dev/v1alpha1: Placement, the node of each member of a gang; and its short form for a gang of one pod.
 
-Most gangs are of one pod, and each write costs the API server more than its planning costs Muster. So an annotation of
-the PodGroup takes the place of a `Placement`, in the same write as the phase that follows from it. It does so as long
-as there is no more to report. Room that is kept, victims, or a placement that was given up make an object.
+Most gangs have one pod, and each write costs the API server more than planning costs Muster. So an annotation of the
+PodGroup replaces the `Placement`, in the same write as the resulting phase, as long as there is no more to store.
+Reserved capacity, victims, or an abandoned placement need an object.
 """
 
 import re
@@ -43,9 +43,10 @@ class PodSetPlacement(Wire):
     runs: list[NodeRun] = field(default_factory=list)
     """Nodes in rank order."""
     gpus: list[str] = field(default_factory=list)
-    """For pods that share GPUs: the devices of each rank on its node, as "0" or "0,3"; empty for a rank without any."""
+    """For pods that share GPUs: the devices of each rank on its node, such as "0" or "0,3"; empty for a rank without
+    devices."""
     held: bool = False
-    """Its pods are created gated; their gates are lifted when the pods that they follow have arrived."""
+    """The pods are created gated; their gates are removed when the pods that they follow have arrived."""
 
 
 class Victim(Wire):
@@ -62,7 +63,7 @@ class Victim(Wire):
 
 
 class SpareSeats(Wire):
-    """Room on a node that is kept for members that the gang loses."""
+    """Spare slots on a node, for members that the gang may lose."""
 
     pod_set: str = ""
     """The pod set whose members fit there."""
@@ -93,9 +94,9 @@ class Notice(Wire):
     namespace: str = ""
     """Its namespace; the placement's if left out."""
     told_at: str = ""
-    """Time from which on a checkpoint of the gang is its answer (RFC 3339)."""
+    """Time since when a checkpoint of the gang counts as its answer (RFC 3339)."""
     evict_at: str = ""
-    """Time at which it is evicted if it has not answered (RFC 3339)."""
+    """Time at which the gang is evicted if it has not answered (RFC 3339)."""
 
 
 class PlacementSpec(Wire):
@@ -104,38 +105,39 @@ class PlacementSpec(Wire):
     pod_group_uid: str = field(default="", name="podGroupUID")
     """UID of the PodGroup of the placement."""
     epoch: Annotated[int, Meta(ge=1, le=EPOCH.value)] = 1
-    """Counts the placements of the gang; it never decreases, and stale writes are refused by it."""
+    """Number of the gang's placement; it never decreases, so stale writes can be refused."""
     deadline: str = ""
-    """Time at which the placement is given up if the gang is not bound (RFC 3339)."""
+    """Time at which the placement is abandoned if the gang is not bound (RFC 3339)."""
     pod_sets: list[PodSetPlacement] = field(default_factory=list)
     """The nodes of each pod set."""
     spares: list[SpareSeats] = field(default_factory=list)
-    """Room that is kept for members that the gang loses; no pod of it is there."""
+    """Spare slots for members that the gang may lose; none of its pods is there."""
     borrows: list[Loan] = field(default_factory=list)
-    """Spares of other gangs that members of this one use."""
+    """Spare slots of other gangs that members of this gang use."""
     victims: list[Victim] = field(default_factory=list)
-    """Pods that are evicted for this placement, or moved with it; its members wait gated until the room is there."""
+    """Pods that are evicted for this placement, or moved with it; the gang's members stay gated until the capacity is
+    free."""
     victims_reason: str = ""
-    """Reason of the evictions, in words for the owners of the pods."""
+    """Reason of the evictions, as text for the owners of the pods."""
     victims_why: Reason | None = None
     """The same reason as data: a code with parameters."""
     notices: list[Notice] = field(default_factory=list)
-    """Gangs of victims that get a notice before their eviction. The others are evicted last, when these may be, too."""
+    """Gangs of victims that get a notice before their eviction. Other victims are evicted last, together with these."""
 
 
 class AvoidedNode(Wire):
-    """A node that refused a member of the gang a short time ago, or on which one failed."""
+    """A node that recently refused a member of the gang, or on which a member failed."""
 
     node: str = ""
     """Name of the node."""
     until: str = ""
-    """Time until which placements of this gang leave the node out (RFC 3339)."""
+    """Time until which placements of this gang avoid the node (RFC 3339)."""
     cause: str = ""
-    """Member that failed there, in words; empty for a node that refused one."""
+    """Description of the member that failed there; empty if the node refused a member."""
     failures: NonNegative = 0
-    """Number of members that failed there, one after the other; each time the node is left out for longer."""
+    """Number of successive failures there; each one lengthens the time for which the node is avoided."""
     failed_at: str = ""
-    """Time when the last failure was counted (RFC 3339): pods that are older count no more."""
+    """Time when the last failure was counted (RFC 3339); older pods no longer count."""
 
 
 class StartedWith(Wire):
@@ -153,18 +155,20 @@ class PlacementStatus(Wire):
     phase: PlacementPhase = "Planned"
     """Planned, Binding, Bound, Abandoned or Reserved.
 
-    Reserved: the gang waits, and its nodes are kept from gangs that would delay it there.
+    Reserved: the gang waits, and gangs that would delay it do not get its nodes.
     """
     bound: NonNegative = 0
     """Pods that are bound."""
     planned: NonNegative = 0
     """Pods that have a node in the plan."""
     started: bool = False
-    """True once the gang was whole; from then on members are placed as they come, until the last has ended."""
+    """True once enough members have started together; after that, members are placed as they arrive, until the last one
+    has ended."""
     started_at: str = ""
-    """Time when it was whole, to the next full second (RFC 3339)."""
+    """Time of this start, rounded up to the next full second (RFC 3339)."""
     started_with: StartedWith | None = None
-    """Minimum that the gang must keep to continue. A minimum that is raised later counts once it has been reached."""
+    """Minimum that the gang must keep to continue. If the minimum is raised later, it counts once it has been
+    reached."""
     message: str = ""
     """Reason why it was abandoned or waits."""
     why: Reason | None = None
@@ -172,19 +176,21 @@ class PlacementStatus(Wire):
     expected_at: str = ""
     """Expected start of the gang on the nodes that are reserved for it (RFC 3339); empty if unknown."""
     reserved_at: str = ""
-    """Time since when nodes are reserved for the gang (RFC 3339), which other queues leave free for a while only."""
+    """Time since when nodes are reserved for the gang (RFC 3339); other queues obey the reservation for a limited
+    time."""
     avoided: list[AvoidedNode] = field(default_factory=list)
-    """Nodes that the next placements leave out for a while; those where members failed stay listed for a day more."""
+    """Nodes that the next placements avoid for a while; nodes where members failed stay listed for another day."""
     attempts: NonNegative = 0
-    """Placements in a row that were given up because the gang's pods were not created in time."""
+    """Number of successive placements that were abandoned because the gang's pods were not created in time."""
     not_before: str = ""
     """Time before which no placement is tried (RFC 3339), unless the gang's pods exist by then."""
     evictions_in_vain: NonNegative = 0
-    """Placements in a row that were given up because pods could not be evicted for them."""
+    """Number of successive placements that were abandoned because pods could not be evicted for them."""
     no_evictions_before: str = ""
     """Time before which no pod is evicted for the gang (RFC 3339)."""
     made_room: Annotated[list[str], Meta(max_length=16)] = field(default_factory=list)
-    """PodGroups that lost pods to this gang the last time that some did, as namespace/name; the first of many."""
+    """PodGroups that lost pods to this gang in its last preemption, as namespace/name; only the first ones if there are
+    many."""
 
 
 class Placement(Object):
@@ -197,12 +203,12 @@ class Placement(Object):
 
 
 def victims_reason(placement: Placement) -> Reason:
-    """Return the reason for which the victims of a placement go."""
+    """Return the reason why the victims of a placement are evicted."""
     return stored(placement.spec.victims_why, placement.spec.victims_reason)
 
 
 def own_victims(placement: Placement) -> list[Victim]:
-    """Return the victims that are members of the gang itself: it is moved, or repaired."""
+    """Return the victims that are members of the gang itself, which is moved or repaired."""
     name = placement.metadata.name
     return [victim for victim in placement.spec.victims if victim.gang == name and not victim.namespace]
 
@@ -253,9 +259,9 @@ def devices_of(placement: Placement, slot: Slot) -> tuple[int, ...]:
 
 
 def slots_of(placement: Placement) -> Iterator[tuple[Slot, str]]:
-    """Yield every slot that has a node, with the node: pod sets as they are written, ranks in order.
+    """Yield every slot with a node, and the node: pod sets in stored order, ranks ascending.
 
-    No more than the limit of pods per gang: larger counts, which users may write, cost nothing.
+    Stops at the limit of pods per gang, so that large counts, which users may write, cost nothing.
     """
     left = PODS.value
     for pod_set in placement.spec.pod_sets:
@@ -268,7 +274,7 @@ def slots_of(placement: Placement) -> Iterator[tuple[Slot, str]]:
 
 
 def runs_of(nodes: Mapping[int, str]) -> list[NodeRun]:
-    """Fold nodes by rank into runs, in as many steps as there are nodes; "" is no node."""
+    """Convert nodes by rank into runs, in linear time; "" means no node."""
     runs: list[NodeRun] = []
     next_rank = 0
     for rank in sorted(rank for rank, node in nodes.items() if node):
@@ -319,7 +325,7 @@ class PlacementContent(Wire):
         return cls() if placement is None else cls(spec=placement.spec, status=placement.status)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the content as users read it: defaults are left out, but for epoch and phase."""
+        """Return the content for users, without defaults except epoch and phase."""
         content: dict[str, Any] = msgspec.to_builtins(self)
         content["spec"]["epoch"], content["status"]["phase"] = self.spec.epoch, self.status.phase
         return content
@@ -333,9 +339,9 @@ _DECODER = msgspec.json.Decoder(PlacementContent)
 
 
 def noted(group: PodGroup) -> Placement | None:
-    """Return the placement that is noted in the PodGroup; None if there is none, or it cannot be read.
+    """Return the placement in the PodGroup's annotation; None if there is none, or it cannot be read.
 
-    Its kind, UID and version are the PodGroup's, as changes of it are written there.
+    Its kind, UID and version are the PodGroup's, because changes are written there.
     """
     text = group.metadata.annotations.get(names.PLACEMENT)
     if not text:
@@ -360,11 +366,11 @@ def noted(group: PodGroup) -> Placement | None:
 
 
 def current(group: PodGroup, placement: Placement | None) -> Placement | None:
-    """Return the later one of a gang's Placement and its note; none of another PodGroup of the same name."""
+    """Return the later of a gang's Placement and its annotation; ignore those of another PodGroup of the same name."""
     known = [each for each in (placement, noted(group)) if each and each.spec.pod_group_uid == group.metadata.uid]
     return max(known, key=lambda each: each.spec.epoch, default=None)
 
 
 def is_noted(placement: Placement) -> bool:
-    """Return True if the placement is noted in a PodGroup, and no object of its own."""
+    """Return True if the placement is stored in a PodGroup's annotation, not as an object."""
     return placement.kind == POD_GROUPS.kind

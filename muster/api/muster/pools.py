@@ -1,8 +1,8 @@
 """Node pools: disjoint parts of the nodes of a cluster, each planned by a pair of kube-scheduler and extender. Pure.
 
-The name of a pool is the value of one label, on nodes, on root queues, and on PodGroups and Placements. The default
-pool has no name, and what lacks the label is in it: a cluster without pools is all of it. The profile of its
-kube-scheduler carries the name, so the scheduler of a pod, which cannot change, says which pair places it.
+The name of a pool is the value of a label on nodes, root queues, PodGroups and Placements. The default pool has no name
+and contains all objects without the label, so a cluster without pools has only this pool. The profile of the pool's
+kube-scheduler contains the name, so a pod's scheduler, which cannot change, determines which pair places it.
 """
 
 import re
@@ -13,14 +13,14 @@ from muster.api.kubernetes.meta import ObjectMeta
 
 DEFAULT_POOL: Final = ""
 LONGEST_NAME: Final = 40
-"""Letters of a pool's name, which is a part of the names of its Deployment, its Lease and its pods."""
+"""Maximum length of a pool's name, which is part of the names of its Deployment, Lease and pods."""
 PREFIX: Final = f"{names.SCHEDULER}-"
-"""Of the schedulers of all pools but the default one."""
+"""Prefix of the schedulers of all pools except the default one."""
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 def is_pool_name(name: str) -> bool:
-    """Return True if a pool can be called so: lower-case letters, digits and `-`, at most 40."""
+    """Return True for a valid pool name: lower-case letters, digits and `-`, at most 40 characters."""
     return len(name) <= LONGEST_NAME and _NAME.fullmatch(name) is not None
 
 
@@ -30,7 +30,7 @@ def scheduler_of_pool(pool: str) -> str:
 
 
 def pool_of_scheduler(scheduler: str) -> str | None:
-    """Return the pool whose pair places the pods of this scheduler; None if it is none of Muster's."""
+    """Return the pool whose pair places the pods of this scheduler; None if it is not Muster's."""
     if scheduler in names.SCHEDULERS:
         return DEFAULT_POOL
     return scheduler.removeprefix(PREFIX) if is_musters(scheduler) else None
@@ -42,30 +42,30 @@ def is_musters(scheduler: str) -> bool:
 
 
 def in_pool(scheduler: str, pool: str) -> str:
-    """Return the name by which pods of the pool know this scheduler of Muster's: `volcano` stays in the default one."""
+    """Return the name of this Muster scheduler for pods of the pool; `volcano` only exists in the default pool."""
     return scheduler if pool_of_scheduler(scheduler) == pool else scheduler_of_pool(pool)
 
 
 def pool_of(meta: ObjectMeta) -> str:
-    """Return the pool that an object's own label names."""
+    """Return the pool in an object's own label."""
     return meta.labels.get(names.NODE_POOL, DEFAULT_POOL)
 
 
 def labels_of(pool: str) -> dict[str, str]:
-    """Return the labels of an object of the pool: none for the default one."""
+    """Return the labels of an object of the pool; none for the default pool."""
     return {names.NODE_POOL: pool} if pool else {}
 
 
 def selector_of(pool: str) -> str:
-    """Return the label selector of the pool's own objects; every object matches that of one pool at most."""
+    """Return the label selector of the pool's objects; every object matches at most one pool."""
     return f"{names.NODE_POOL}={pool}" if pool else f"!{names.NODE_POOL}"
 
 
 def lease_of(pool: str) -> str:
-    """Return the name of the Lease of the pool's pair, by which one kube-scheduler of it leads."""
+    """Return the name of the Lease by which one kube-scheduler of the pool leads."""
     return f"{names.SCHEDULER_LEASE}-{pool}" if pool else names.SCHEDULER_LEASE
 
 
 def words(pool: str) -> str:
-    """Return the pool as a sentence names it."""
+    """Return the pool's name for a sentence."""
     return f"node pool {pool!r}" if pool else "the default node pool"

@@ -1,7 +1,7 @@
-"""Reasons as data: a code with parameters. Code reads these; people get the sentence that the table has for the code.
+"""Reasons as data: a code with parameters. Code reads these; users get the sentence from the table of codes.
 
-A sentence is entered into the table where it is defined (`Sentence`, `constant`, `worded`). A stored reason is kept
-beside its message, and `stored` takes it only if it still makes that message.
+A sentence is entered into the table where it is defined (`Sentence`, `constant`, `worded`). A reason is stored next to
+its message, and `stored` only accepts it if it still produces that message.
 """
 
 from collections.abc import Callable
@@ -14,16 +14,16 @@ from msgspec.structs import replace
 
 P = ParamSpec("P")
 _SENTENCES: dict[str, Callable[..., str]] = {}
-"""Code → the function that makes the sentence of the parameters."""
+"""Code → the function that builds the sentence from the parameters."""
 
 
 class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
-    """A reason; `str` makes its sentence."""
+    """A reason; `str` returns its sentence."""
 
     code: str = ""
     """Name of the reason, which stays the same from version to version."""
     params: dict[str, Any] = field(default_factory=dict)
-    """Counts, names and amounts of the sentence, and reasons within it."""
+    """Counts, names and amounts in the sentence, and nested reasons."""
 
     def __str__(self) -> str:
         """Return the sentence, without a full stop."""
@@ -34,7 +34,7 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
         return _SENTENCES[self.code](**self.params)
 
     def __bool__(self) -> bool:
-        """Return False for no reason at all."""
+        """Return False for the empty reason."""
         return bool(self.code)
 
     def __hash__(self) -> int:
@@ -56,14 +56,14 @@ class Reason(Struct, frozen=True, kw_only=True, omit_defaults=True, dict=True):
 
 
 class Sentence:
-    """A text with blanks, which makes a reason of what fills them."""
+    """A text with placeholders, which creates a reason from their values."""
 
     def __init__(self, code: str, text: str) -> None:
         self.code, self.text = code, text
         _enter(code, text.format)
 
     def __call__(self, **params: Any) -> Reason:
-        """Return the reason with these parameters, each named like its blank."""
+        """Return the reason with these parameters, named like the placeholders."""
         return Reason(code=self.code, params=params)
 
 
@@ -74,7 +74,7 @@ def constant(code: str, text: str) -> Reason:
 
 
 def worded(code: str) -> Callable[[Callable[P, str]], Callable[P, Reason]]:
-    """Enter a function that makes a sentence of its arguments; it makes a reason of them from then on."""
+    """Register a function that builds a sentence from its arguments; return a function that creates such reasons."""
 
     def enter(words: Callable[P, str]) -> Callable[P, Reason]:
         _enter(code, words)
@@ -98,7 +98,7 @@ def _enter(code: str, words: Callable[..., str]) -> None:
 NOTHING = constant("", "")
 """No reason."""
 quoted = Sentence("quoted", "{text}")
-"""A message without data, which no code reads: of another program, or of an older version."""
+"""A message without data, from another program or an older version."""
 
 
 @worded("also")
@@ -107,14 +107,14 @@ def _also(first: Reason, more: Reason) -> str:
 
 
 def reason_of(words: Reason | str) -> Reason:
-    """Return the reason of what a plugin says, which may be only words."""
+    """Return the reason for a plugin's answer, which may be plain text."""
     return (quoted(text=words) if words else NOTHING) if isinstance(words, str) else words
 
 
 def stored(data: Reason | None, message: str) -> Reason:
-    """Return the reason that is stored with a message; a quotation if there is none, or it does not make the message.
+    """Return the reason stored with a message; a quotation if there is none, or if it does not match the message.
 
-    Another version, which does not know the data, or knows them otherwise, may have written the message.
+    Another version, which does not know or interprets the data differently, may have written the message.
     """
     if data is not None:
         try:

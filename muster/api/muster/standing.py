@@ -1,7 +1,7 @@
-"""Queue position of a waiting gang, as roughly as it is written: its place, and its expected start.
+"""Queue position and expected start of a waiting gang, rounded as they are written.
 
-Both change whenever another gang moves, and each change is a write of a PodGroup. So a place is exact up to ten, then
-it is the first of ten, later of a hundred. One start moves a hundred gangs, and changes what is said of twenty.
+Both change whenever another gang moves, and each change costs a write of a PodGroup. So positions are exact up to ten,
+and then rounded to tens and hundreds. If one start moves a hundred gangs, only twenty writes change.
 """
 
 from math import ceil
@@ -9,17 +9,17 @@ from math import ceil
 from muster.api.kubernetes.meta import format_time, readable_time
 
 EXACT = 10
-"""The last place that is shown exactly."""
+"""The last position that is shown exactly."""
 MINUTE_S = 60
 
 
 def rough_place(place: int) -> int:
-    """Return the first of the places that are shown as one: 7 of 7, 21 of 24, 101 of 150; 0 stays 0."""
+    """Return the first position of the range that contains a position: 7 for 7, 21 for 24, 101 for 150; 0 stays 0."""
     return 0 if place < 1 else (place - 1) // _step(place) * _step(place) + 1
 
 
 def place_words(place: int, waiting: int = 0) -> str:
-    """Return a rough place as text: `7`, `21-30`, and `21-24` where no more than 24 are `waiting`; 0: not known."""
+    """Return a rounded position as text: `7`, `21-30`, or `21-24` if only 24 are `waiting`; 0 means unknown."""
     last = place + _step(place) - 1
     last = min(last, max(waiting, place)) if waiting else last
     return str(place) if last == place else f"{place}-{last}"
@@ -35,5 +35,5 @@ def rough_start(moment: str) -> str | None:
 
 
 def _step(place: int) -> int:
-    """Return the number of places that are shown as one."""
+    """Return the size of the range of positions that are shown together."""
     return 1 if place <= EXACT else int(10 ** (len(str(place - 1)) - 1))

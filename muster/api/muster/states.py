@@ -1,6 +1,6 @@
-"""The state of a gang: one function of the same facts for all who show it, and the PodGroup's phase by a table. Pure.
+"""The state of a gang, computed from facts by one function for all users; a table gives the PodGroup's phase. Pure.
 
-The planner takes the facts from the members that it knows. Everybody else reads them from the gang's objects.
+The planner takes the facts from its known members. All other code reads them from the gang's objects.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,35 +17,36 @@ State = Literal[
     "Waiting", "Reserved", "Starting", "Running", "Degraded", "Suspended",
     "Completed", "Failed", "Terminated", "Deleted", "Gone",
 ]  # fmt: skip
-"""Degraded: fewer members run than the gang needs. Deleted: before its end; Gone: so are all of its objects."""
+"""Degraded: fewer members run than the gang needs. Deleted: deleted before its end. Gone: all its objects are
+deleted."""
 Members = Literal["", "whole", "short", "over"]
-"""Too few members have nodes; as many as the gang needs; too few again; all have ended."""
+"""Too few members have nodes; enough members have nodes; too few again; all have ended."""
 
 WAITING = frozenset({"Waiting", "Reserved"})
 """States of gangs that wait for their start."""
 ENDED = frozenset({"Completed", "Failed", "Terminated", "Deleted", "Gone"})
-"""States of gangs that want no nodes any more."""
+"""States of gangs that no longer need nodes."""
 PLANNED: frozenset[PlacementPhase | Literal[""]] = frozenset({"Planned", "Binding", "Bound"})
-"""Phases of a placement in which the gang has its nodes, or is given them."""
+"""Phases of a placement in which the gang has or gets its nodes."""
 STOPPED: Mapping[Phase, State] = {
     "Completed": "Completed", "Failed": "Failed", "Terminated": "Terminated", "Aborted": "Suspended",
 }  # fmt: skip
-"""Phases of a Volcano Job in which its gang wants no nodes."""
+"""Phases of a Volcano Job in which its gang needs no nodes."""
 PHASES: Mapping[State, PodGroupPhase] = {
     "Waiting": "Pending", "Starting": "Running", "Running": "Running", "Degraded": "Unknown",
     "Completed": "Completed", "Failed": "Completed",
 }  # fmt: skip
-"""Phases that the planner writes; a gang that waits and is admitted is Inqueue. Volcano's phases know no plan."""
+"""Phases that the planner writes; an admitted waiting gang is Inqueue. Volcano has no phase for planned gangs."""
 _STOPS: Mapping[Phase, Phase] = {"Aborting": "Aborted", "Terminating": "Terminated"}
 _MEMBERS: Mapping[PodGroupPhase, Members] = {"Running": "whole", "Unknown": "short", "Completed": "over"}
 
 
 class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
-    """The facts that the state of a gang follows from."""
+    """The facts that determine the state of a gang."""
 
     members: Members = ""
     begun: bool = True
-    """False if no member has run yet, but for failed ones in whose place others are to run; as far as is known."""
+    """False if no member has run yet, except failed ones that will be replaced; as far as known."""
     failed: bool = False
     """Without success, once all members have ended."""
     waits: bool = False
@@ -55,7 +56,7 @@ class Facts(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
 
 
 def without_gang(job: Phase) -> State:
-    """Return the state of a Volcano Job without a PodGroup: it is new, suspended or over."""
+    """Return the state of a Volcano Job without a PodGroup: it is new, suspended or finished."""
     return STOPPED.get(_STOPS.get(job, job), "Waiting")
 
 
@@ -74,9 +75,9 @@ def state_of(facts: Facts) -> State:
 
 
 def facts_of(group: PodGroup, placement: Placement | None = None, pods: Iterable[Pod] | None = None) -> Facts:
-    """Return the facts that a gang's objects report; None are pods that may not be read.
+    """Return the facts from a gang's objects; None for pods that may not be read.
 
-    A gang that has ended has failed if its owner says so, or if none succeeded and some failed or all were evicted.
+    An ended gang counts as failed if its owner failed, or if no member succeeded and some failed or all were evicted.
     """
     status, waits = group.status, bool(group.why_waiting)
     told: PlacementPhase | Literal[""] = "Reserved" if waits and status.expected_start else ""
@@ -92,5 +93,8 @@ def facts_of(group: PodGroup, placement: Placement | None = None, pods: Iterable
 
 
 def _begun(phases: set[str]) -> bool:
-    """Return True if a member runs or has succeeded, or all have ended: those that failed may be of an earlier try."""
+    """Return True if a member runs or has succeeded, or all have ended.
+
+    Failed members may be from an earlier attempt.
+    """
     return bool(phases & {"Running", "Succeeded"}) or phases == {"Failed"}

@@ -1,6 +1,6 @@
 """Usage of queues by period, as the recorder publishes it in the ConfigMap `muster-usage`. Pure.
 
-Nothing read is trusted: of a document that is too long, or no usage, nothing counts, and the reason is said.
+Input is not trusted: a document that is too long or invalid is ignored, and the reason is reported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,9 +15,9 @@ MOST_CHARS: Final = 900_000
 RESOURCES_KEPT: Final = 16
 """Resources of a queue that are counted besides those of its budgets: users may invent any number of names."""
 AHEAD_S: Final = 600.0
-"""Longest time in the future that is believed, in seconds: clocks differ less."""
+"""Maximum accepted time in the future, in seconds; clocks differ less."""
 AGAIN_S: Final = 300.0
-"""It is published so often at least."""
+"""Maximum interval between publications."""
 Period = Literal["month", "week", "day"]
 PERIODS: Final[tuple[Period, ...]] = get_args(Period)
 """Periods of budgets."""
@@ -57,7 +57,7 @@ _NOTHING: Final = PeriodUsage()
 
 
 class QueueUsage(msgspec.Struct, frozen=True):
-    """Usage of one queue's gangs, without queues below it."""
+    """Usage of one queue's gangs, without descendant queues."""
 
     month: str = ""
     """In UTC, e.g. 2026-11."""
@@ -67,7 +67,7 @@ class QueueUsage(msgspec.Struct, frozen=True):
     day: PeriodUsage = _NOTHING
 
     def within(self, period: Period, name: str) -> Mapping[str, float]:
-        """Return what was held in the period of this name; nothing where another one was counted."""
+        """Return the amounts held in the period of this name; empty if another period was counted."""
         if period == "month":
             return self.seconds if self.month == name else {}
         told = self.week if period == "week" else self.day
@@ -94,7 +94,7 @@ _USAGE: Final = msgspec.json.Decoder(PublishedUsage)
 
 
 def silent_s(usage: PublishedUsage, now: float) -> float:
-    """Return for how long nothing was published that should have been; 0 while it is."""
+    """Return for how long a due publication has been missing; 0 if none is missing."""
     since = now - usage.until
     return since if since > 2 * AGAIN_S else 0.0
 
