@@ -1,4 +1,4 @@
-"""The controller as a whole: caches, which a standby has too, and handlers and workers, which run in the leader."""
+"""The whole controller: caches, which a standby also has, and handlers and workers, which run in the leader."""
 
 import threading
 import time
@@ -31,10 +31,9 @@ from muster.runtime.train_job import Target
 class Controller:
     """All controllers for one API server; `workers` threads share the Jobs.
 
-    `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods; `shipped`
-    are the objects of the installation, `authorities` the certificates that trainers trust when they report. TrainJobs
-    get a NetworkPolicy with `network_policies`, unless they say otherwise. With `native_groups` gangs are published as
-    Kubernetes' own PodGroups, too.
+    `at_once` limits the concurrent calls for pods, and `gather_s` delays passes after pod events. `shipped` are the
+    objects of the installation, and `authorities` are the certificates that trainers trust. With `network_policies`,
+    TrainJobs get a NetworkPolicy by default. With `native_groups`, gangs are also published as native PodGroups.
     """
 
     def __init__(
@@ -101,14 +100,14 @@ class Controller:
                 reflector.mirror.refused.append(self._left_out)
 
     def start(self) -> None:
-        """Start the caches, also of a standby, so that it takes over at once."""
+        """Start the caches, even in a standby, so that it can take over at once."""
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()
         self.train_jobs.watched.start()
 
     def not_ready(self) -> str | None:
-        """Return a sentence while a kind was never read, or cannot be read any more; None otherwise."""
+        """Return a sentence while a kind was never read, or is no longer readable; otherwise None."""
         unfilled = [] if self.train_jobs.watched.synced else ["kinds that plugins watch"]
         return not_ready(self.reflectors, *unfilled)
 
@@ -123,13 +122,13 @@ class Controller:
         return all(reflector.wait_synced(max(0.0, end - time.monotonic())) for reflector in self.reflectors.values())
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Start the workers, first on every object; `may_act` is called before each pass."""
+        """Start the workers, initially for every object; `may_act` is called before each pass."""
         self.take_over(may_act)
         for worker in self.workers:
             worker.start()
 
     def take_over(self, may_act: Callable[[], bool]) -> None:
-        """Fill the queues as `lead` does, without its threads."""
+        """Fill the queues like `lead`, but without its threads."""
         for worker in self.workers:
             worker.may_act = may_act
         self._leading.set()
@@ -141,7 +140,7 @@ class Controller:
             controller.replay()
 
     def stop(self) -> None:
-        """End the workers, then the caches that they read."""
+        """Stop the workers, then the caches that they read."""
         self._leading.clear()
         for worker in self.workers:
             worker.queue.shut_down()
@@ -154,7 +153,7 @@ class Controller:
         self._recorder.stop()
 
     def _when_leading(self, handler: Handler[Any]) -> Handler[Any]:
-        """Wrap a handler for a leader only: a standby keeps caches, but no queues."""
+        """Wrap a handler so that it only runs in the leader: a standby has caches but no queues."""
 
         def handle(old: Any, new: Any) -> None:
             if self._leading.is_set():

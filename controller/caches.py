@@ -1,8 +1,8 @@
-"""The caches that several controllers read, with their indexes, and objects as this process wrote them last.
+"""Caches that several controllers share, with their indexes, and the objects that this process wrote last.
 
-A pass right after a write must not decide on the state before it. A whole pod is some 10 KiB, and there may be 50,000.
-Of its variables, commands, volumes and affinity nothing is read but the names of the Secret and the ConfigMap that
-`controller.gangs.rendezvous` makes.
+A pass right after a write must not use the previous state. A complete pod takes about 10 KiB, and there may be 50,000.
+Of variables, commands, volumes and affinity, only the names of the Secret and the ConfigMap that
+`controller.gangs.rendezvous` creates are read.
 """
 
 import threading
@@ -39,27 +39,27 @@ from muster.workloads.table import gang_of, group_name
 T = TypeVar("T", bound=Object)
 V = TypeVar("V")
 _MOST_SHARED_BYTES = 4096
-"""The values that are remembered come to 16 MiB at most, as text."""
+"""Limit of the shared values: at most 16 MiB as text."""
 JOB_INDEX: Final = "job"
 """Index of the pod store: the Job that the pod belongs to (`JobRef.entry`)."""
 GROUP_INDEX: Final = "group"
-"""Index of the pod store: `namespace/name` of the PodGroup that the controller of gangs makes for the pod."""
+"""Index of the pod store: `namespace/name` of the PodGroup that the controller creates for the pod."""
 NAMED_INDEX: Final = "named"
-"""Index of the pod store: the same of a PodGroup that a pod without a node names, and no controller makes for it."""
+"""Index of the pod store: the same for a PodGroup that an unbound pod names and that Muster does not create."""
 ENDED_INDEX: Final = "ended"
 """Index of the pod store: the same and the phase, of pods that have ended and still exist."""
 NATIVE_INDEX: Final = "native gang"
-"""Index of the pod store: the same of pods of a Job that are in its native PodGroup in place of that one."""
+"""Index of the pod store: the same for pods of a Job that are in its native PodGroup instead."""
 CRON_INDEX: Final = "cron-job"
 """Index of the store of Jobs: `namespace/name` of the CronJob that controls them."""
 TEMPLATE_INDEX: Final = "job-template"
-"""Index of the store of Jobs: `namespace/name` of the JobTemplate that a JobFlow has made the Job of."""
+"""Index of the store of Jobs: `namespace/name` of the JobTemplate from which a JobFlow has created the Job."""
 QUEUE_INDEX: Final = "queue"
 """Index of the stores of PodGroups, Volcano's and native ones: the queue's name."""
 
 
 class SharedCaches:
-    """The caches that several controllers read; each has those of its own beside them."""
+    """The shared caches of the controllers, which also have their own."""
 
     def __init__(self, client: Client) -> None:
         self.jobs = packed(client, JOBS, {TEMPLATE_INDEX: template_keys, CRON_INDEX: cron_keys})
@@ -87,7 +87,7 @@ class SharedCaches:
 
 
 def packed(client: Client, resource: Resource[T], indexes: Mapping[str, Indexer[T]] | None = None) -> Reflector[T]:
-    """Return a cache of objects with templates, which are kept as texts, within a budget."""
+    """Return a cache of objects with templates, which are stored as text, within a budget."""
     return Reflector(client, resource, store=ObjectStore(indexes, packed=resource.type), budget=MemoryLimit(resource))
 
 
@@ -98,13 +98,13 @@ def job_keys(pod: Pod) -> list[str]:
 
 
 def group_keys(pod: Pod) -> list[str]:
-    """Index a pod by the PodGroup that is made for it."""
+    """Index a pod by the PodGroup that Muster creates for it."""
     name = group_to_make(pod)
     return [f"{pod.metadata.namespace}/{name}"] if name else []
 
 
 def named_keys(pod: Pod) -> list[str]:
-    """Index a pod by the PodGroup that it waits for, and that Muster does not make."""
+    """Index a pod by the PodGroup that it waits for and that Muster does not create."""
     meta, name = pod.metadata, named_gang(pod.metadata)
     waits = name and not pod.spec.node_name and is_musters(pod.spec.scheduler_name) and not meta.deletion_timestamp
     return [f"{meta.namespace}/{name}"] if waits and not job_of_pod(meta) and group_to_make(pod) is None else []
@@ -118,7 +118,7 @@ def ended_keys(pod: Pod) -> list[str]:
 
 
 def native_keys(pod: Pod) -> list[str]:
-    """Index a pod of a Job by the PodGroup in whose place it has a native one."""
+    """Index a pod of a Job by the PodGroup that its native PodGroup replaces."""
     meta = pod.metadata
     own, gang = group_name(meta), gang_of(pod)
     gone = pod.finished or meta.deletion_timestamp
@@ -145,7 +145,7 @@ def queue_names(group: PodGroup) -> list[str]:
 
 
 def native_queue_names(native: NativePodGroup) -> list[str]:
-    """Index a native PodGroup by its queue; not those that are no gangs of Muster's, as Muster's own published ones."""
+    """Index a native PodGroup by its queue, except for PodGroups that Muster itself publishes or does not manage."""
     queue = counted_in(native)
     return [queue] if queue else []
 
@@ -156,7 +156,7 @@ _LATEST_S = 600.0
 
 
 class OwnWrites(Generic[T]):
-    """Objects of one kind by key until a cache shows them, created ones for `kept_s` at most. Thread safe."""
+    """Objects of one kind by key until a cache contains them; new objects for at most `kept_s`. Thread-safe."""
 
     def __init__(self, monotonic_s: Callable[[], float], kept_s: float = 0.0) -> None:
         self._monotonic_s = monotonic_s
@@ -175,7 +175,7 @@ class OwnWrites(Generic[T]):
                     del self._written[old]
 
     def newest(self, key: str, cached: T | None) -> T | None:
-        """Return the newer of the cached object and the one written last."""
+        """Return the newer of the cached object and the last written one."""
         with self._lock:
             until_s, written = self._written.get(key, (0.0, None))
             if written is None:
@@ -187,11 +187,11 @@ class OwnWrites(Generic[T]):
             return cached
 
     def unseen(self, key: str) -> bool:
-        """Return True while a created object counts that no cache has shown."""
+        """Return True while a created object is not in any cache yet."""
         return self._monotonic_s() < self._written.get(key, (0.0, None))[0]
 
     def seen(self, old: T | None, new: T | None) -> None:
-        """Drop the note of an object that a cache shows, or that is gone."""
+        """Drop the record of an object that a cache contains, or that was deleted."""
         shown = new or old
         if shown is None:
             return
@@ -204,7 +204,7 @@ class OwnWrites(Generic[T]):
                 del self._written[shown.metadata.key]
 
     def drop(self, key: str) -> None:
-        """Drop the note of an object that was deleted."""
+        """Drop the record of a deleted object."""
         with self._lock:
             self._written.pop(key, None)
 
@@ -214,7 +214,7 @@ def _version(obj: Object) -> int:
 
 
 def kept(pod: Pod) -> Pod:
-    """Return a pod without the fields that only its node needs."""
+    """Return a pod without the fields that only its node uses."""
     spec = structs.replace(
         pod.spec,
         containers=_shared([_kept(container) for container in pod.spec.containers], list[Container]),
@@ -247,7 +247,7 @@ def _kept_volumes(spec: PodSpec) -> list[dict[str, Any]]:
 
 
 def _shared(value: V, kind: type[V]) -> V:
-    """Return an equal value that pods share, so it must not be changed; one of unusual size is not shared."""
+    """Return an equal shared value, which must not be changed; unusually large values are not shared."""
     text = msgspec.json.encode(value)
     return cast("V", _decoded(text, cast("Hashable", kind))) if len(text) <= _MOST_SHARED_BYTES else value
 

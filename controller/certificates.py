@@ -1,9 +1,9 @@
-"""The keeper of one Secret of certificates, and of the caBundles that trust them, as `certs.rotation` decides.
+"""The controller of one Secret of certificates and of the caBundles that trust them; `certs.rotation` decides.
 
-Each pass decides by the caches alone, and each write names the version that was read. So others may write, the process
-may be killed at any instruction, and of two processes that act at once one reads again.
+Each pass only uses the caches, and each write names the version that was read. So other clients may write, the process
+may be killed at any time, and if two processes act at once, one of them reads again.
 
-Promises that nothing of a key is ever logged or shown, and that a Secret of another issuer is never written.
+Keys are never logged or shown, and a Secret of another issuer is never written.
 """
 
 import time
@@ -41,7 +41,7 @@ log = structlog.get_logger(__name__)
 _KEY = "certificates"
 _SOON_S = 1.0
 _FIRST_S = 5.0
-"""Time for which the start waits for the caches of certificates, which are small, before it continues without them."""
+"""Time that the startup waits for the (small) caches of certificates before it continues without them."""
 _Configuration = tuple[Resource[WebhookConfiguration], WebhookConfiguration]
 _Bundles = Mapping[str, list[tuple[Certificate, ...]]]
 """The caBundles of the webhooks, by the name of their configuration."""
@@ -65,7 +65,7 @@ STEPS = Counter("muster_certificate_steps_total", "Steps taken, by kind.", ["ste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateOptions:
-    """The Secret to look after, and how."""
+    """The Secret to manage, and its settings."""
 
     secret: str
     issuer: Literal["own", "external"]
@@ -98,15 +98,15 @@ class Keeper(KeyController):
         self._told: list[str] = []
 
     def start(self) -> None:
-        """Start the caches; a standby has them too, and reports when certificates end."""
+        """Start the caches; a standby also has them, and reports when certificates expire."""
         self._recorder.start()
         for reflector in self.reflectors.values():
             reflector.start()
 
     def make_first(self) -> None:
-        """Make the Secret where there is none, in any replica: the pods of the webhook cannot start without it.
+        """Create a missing Secret, in any replica, because the webhook's pods cannot start without it.
 
-        The leader does the rest. Of several replicas one makes it, as the API server takes a name only once.
+        The leader does the rest. Only one of several replicas succeeds, because names are unique in the API server.
         """
         if self._options.issuer != "own":
             return
@@ -120,20 +120,20 @@ class Keeper(KeyController):
                 log.info("the first certificates are left to the leader", why=str(error))
 
     def lead(self, may_act: Callable[[], bool]) -> None:
-        """Start to write; `may_act` is asked before each pass."""
+        """Start to write; `may_act` is called before each pass."""
         self.worker.may_act = may_act
         self.worker.queue.add(_KEY)
         self.worker.start()
 
     def stop(self) -> None:
-        """End the worker, then the caches."""
+        """Stop the worker, then the caches."""
         self.worker.stop()
         for reflector in self.reflectors.values():
             reflector.stop()
         self._recorder.stop()
 
     def process(self, _key: str) -> None:
-        """Run one pass: the caBundles first, as they follow what the Secret says already; then the Secret."""
+        """Run one pass: first the caBundles, which follow the current Secret; then the Secret."""
         if waiting := [reflector for reflector in self.reflectors.values() if not reflector.synced]:
             many = f"{len(waiting)} of {len(self.reflectors)}"
             raise Retry(f"{many} caches are not in sync: may it list and watch them?")
@@ -158,11 +158,11 @@ class Keeper(KeyController):
         self.worker.queue.add_after(_KEY, rotation.next_pass_s(content, at))
 
     def _found(self) -> list[_Configuration]:
-        """Return the webhook configurations that there are now."""
+        """Return the existing webhook configurations."""
         return [(kind, found) for kind, each in self._configurations for found in each.store.list()]
 
     def _cache(self, kind: Resource[Any], name: str, namespace: str | None = None) -> Reflector[Any]:
-        """Return a cache of one object, by its name: it needs no right to see others."""
+        """Return a cache of one object by name, which needs no right to read others."""
         selector = f"metadata.name={name}"
         reflector: Reflector[Any] = Reflector(self._client, kind, namespace=namespace, field_selector=selector)
         reflector.add_handler(self._changed)
@@ -181,7 +181,7 @@ class Keeper(KeyController):
         return read(secret.data or {}, meta.labels, meta.annotations, self._leaves)
 
     def _see(self, content: Content | None, bundles: _Bundles) -> Situation:
-        """Note what is there now; return for how long this process has seen it."""
+        """Record the current state; return for how long this process has seen it."""
         now_s = self._kit.monotonic_s()
         held = [{each.fingerprint for each in bundle} for webhooks in bundles.values() for bundle in webhooks]
         leaves = [pair.certificate.fingerprint for pair in content.leaves.values()] if content else []
@@ -197,7 +197,10 @@ class Keeper(KeyController):
     def _trust(
         self, kind: Resource[WebhookConfiguration], found: WebhookConfiguration, content: Content, at: Situation
     ) -> bool | APIError:
-        """Write the caBundles of a webhook configuration; True if it had others. Renewal continues after a failure."""
+        """Write the caBundles of a webhook configuration; return True if they changed.
+
+        Renewal continues after a failure.
+        """
         changed = []
         for webhook in found.webhooks or ():
             present = _bundle_of(webhook)
@@ -231,7 +234,7 @@ class Keeper(KeyController):
         return True
 
     def _store(self, secret: CertificateSecret | None, content: Content) -> CertificateSecret:
-        """Create or patch the Secret as it was read; raise Conflict if it is another one by now."""
+        """Create the Secret, or patch the version that was read; raise Conflict if it has changed."""
         data = {name: b64encode(value).decode() if value else None for name, value in data_of(content).items()}
         metadata: dict[str, Any] = {"labels": {names.MANAGED_BY: names.MANAGER}, "annotations": annotations_of(content)}
         if secret:
@@ -248,7 +251,7 @@ class Keeper(KeyController):
     def _complain(
         self, secret: CertificateSecret | None, content: Content | None, bundles: _Bundles, now_s: float
     ) -> None:
-        """Report problems, each once as long as it lasts."""
+        """Report problems, each only once while it lasts."""
         own = self._options.issuer == "own"
         found = problems(content, bundles, now_s=now_s, leaves=self._leaves, managed=own)
         PROBLEMS.set(len(found))
@@ -272,12 +275,12 @@ def _bundle_of(webhook: Any) -> tuple[Certificate, ...]:
 
 
 def _given(values: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the values without those that would remove something."""
+    """Return the values without removals."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def measure(content: Content | None) -> None:
-    """Measure the Secret, in every replica; a certificate that is not there any more has no metric any more."""
+    """Update the metrics of the Secret, in every replica; metrics of removed certificates are removed."""
     EXPIRES.clear()
     DUE.clear()
     for name, certificate in all_pairs(content or Content()):

@@ -1,4 +1,4 @@
-"""The kit that controllers are made of: a worker over keys, caches, handlers, own writes, Events and clocks."""
+"""Building blocks of controllers: a worker over keys, caches, handlers, own writes, Events and clocks."""
 
 import time
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ T = TypeVar("T", bound=Object)
 
 @dataclass(frozen=True, slots=True)
 class Kit:
-    """The API server, Events and clocks, the same for all controllers of a process."""
+    """The API server, Events and clocks, shared by all controllers of a process."""
 
     client: Client
     recorder: EventWriter
@@ -33,7 +33,7 @@ class Handled(Protocol):
     """A cache that calls handlers with its changes."""
 
     def add_handler(self, handler: Handler[Any]) -> None:
-        """Have the handler called with each change."""
+        """Register the handler, which is called with each change."""
 
 
 class KeyController(ABC):
@@ -43,20 +43,20 @@ class KeyController(ABC):
         self._kit, self._client, self._recorder, self._wall_s = kit, kit.client, kit.recorder, kit.wall_s
         self.worker = Worker(name, self.process, threads=threads, monotonic_s=kit.monotonic_s)
         self.reflectors: dict[str, Reflector[Any]] = {}
-        """Its caches beside those of all controllers, by the names by which a process reports them."""
+        """Its own caches, by the names that a process reports."""
         self.handlers: list[tuple[Handled, Handler[Any]]] = []
-        """Handlers of changes in these caches and in those of all controllers; called while the process leads."""
+        """Handlers of changes in its own and the shared caches; called while the process leads."""
 
     @abstractmethod
     def process(self, key: str) -> None:
         """Run one pass over one key."""
 
     def replay(self) -> None:  # noqa: B027 - most have none
-        """Queue keys to which no object of a cache leads, when this process becomes the leader."""
+        """When this process becomes the leader, queue keys that no cached object causes."""
 
 
 class KindController(KeyController, Generic[T]):
-    """The controller of one kind, with the kind's cache and the objects that it wrote last."""
+    """The controller of one kind, with the kind's cache and its last written objects."""
 
     def __init__(self, kit: Kit, name: str, resource: Resource[T], cache: Reflector[T], *, threads: int = 1) -> None:
         super().__init__(kit, name, threads=threads)
@@ -66,7 +66,7 @@ class KindController(KeyController, Generic[T]):
         self.handlers.append((cache, self._seen))
 
     def newest(self, key: str) -> T | None:
-        """Return the object as it is, or None if it is gone."""
+        """Return the current object, or None if it was deleted."""
         return self._written.newest(key, self.cache.store.get(key))
 
     def patched(self, obj: T, patch: Mapping[str, Any]) -> T:
@@ -78,12 +78,12 @@ class KindController(KeyController, Generic[T]):
         return written
 
     def _asked(self, obj: T) -> tuple[object, ...]:
-        """Return the fields of an object that a pass depends on."""
+        """Return the fields of an object that affect a pass."""
         meta = obj.metadata
         return meta.uid, meta.generation, meta.deletion_timestamp
 
     def _seen(self, old: T | None, new: T | None) -> None:
-        """Queue an object that is gone, or of which a field has changed that a pass depends on."""
+        """Queue a deleted object, or one in which a field that affects a pass has changed."""
         self._written.seen(old, new)
         changed = new or old
         if changed and (old is None or new is None or self._asked(old) != self._asked(new)):

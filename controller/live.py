@@ -1,4 +1,4 @@
-"""Single objects at the API server itself, past the caches: find or make one, or delete exactly one, by its UID."""
+"""Direct access to single objects in the API server: find or create one, or delete exactly one by UID."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -23,7 +23,7 @@ def find(client: Client, resource: Resource[T], name: str, namespace: str | None
 
 
 def find_or_make(client: Client, resource: Resource[T], wanted: Any) -> tuple[T, bool]:
-    """Create an object, given as JSON or as a Struct; return it, or the one that has its name. True if it is new."""
+    """Create an object from JSON or a Struct; return it or the existing one, and True if it is new."""
     meta = convert(wanted["metadata"], ObjectMeta) if isinstance(wanted, Mapping) else wanted.metadata
     try:
         return client.create(resource, wanted), True
@@ -32,7 +32,7 @@ def find_or_make(client: Client, resource: Resource[T], wanted: Any) -> tuple[T,
 
 
 def controller_of(client: Client, meta: ObjectMeta, resource: Resource[Any] | None) -> Object | None:
-    """Return the controller of an object, which is of this kind; None if it is gone, or another one has its name."""
+    """Return the controller, of this kind, of an object; None if it was deleted or replaced."""
     ref = meta.controller
     found: Object | None = find(client, resource, ref.name, meta.namespace) if ref and resource else None
     return found if found and ref and found.metadata.uid == ref.uid else None
@@ -45,7 +45,7 @@ def exists(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
 
 
 def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
-    """Delete the object with this UID; False if it was gone already, or another one has its name."""
+    """Delete the object with this UID; return False if it was already deleted or replaced."""
     try:
         client.delete(resource, meta.name, meta.namespace or None, uid=meta.uid)
     except NotFound:
@@ -58,7 +58,7 @@ def delete(client: Client, resource: Resource[Any], meta: ObjectMeta) -> bool:
 
 
 def write_status(client: Client, resource: Resource[Known], known: Known, patch: Mapping[str, Any]) -> Known:
-    """Write this merge patch of the status; return the object. Conflict if it has changed, or is another one."""
+    """Write this merge patch of the status; return the object. Conflict if it has changed or was replaced."""
     meta = known.metadata
     body = {"metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid}, "status": patch}
     return client.merge_patch(resource, meta.name, body, meta.namespace, subresource="status")

@@ -1,4 +1,4 @@
-"""The life of the controller process, which ends with code 0 when asked to, and with 1 when it loses its lease."""
+"""The controller process, which exits with code 0 on request, and with 1 when it loses its lease."""
 
 import os
 import signal
@@ -132,7 +132,7 @@ class ControllerProcess:
         return self._end()
 
     def _synced(self) -> bool:
-        """Wait for the caches; False if a signal ends it meanwhile."""
+        """Wait for the caches; return False if a signal arrives first."""
         seconds = count(1)
         while not self._controller.wait_synced(1.0):
             if not self._news.empty():
@@ -159,7 +159,7 @@ def _report_server(client: Client, options: ControllerOptions) -> ReportServer |
 
 
 def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
-    """Return the options of settings without problems; None without a Secret: certificates come from elsewhere."""
+    """Return the options from valid settings; None without a Secret, because certificates then come from elsewhere."""
     if not settings.cert_secret:
         return None
     wanted = [
@@ -188,7 +188,7 @@ def certificates_of(settings: ControllerSettings) -> CertificateOptions | None:
 
 
 def _normal(name: str) -> str:
-    """Return an address as certificates give it back."""
+    """Return an address in the form used in certificates."""
     try:
         return str(ip_address(name))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The controller of CronJobs: Jobs of the past go, the one that is due is made, and the status says so."""
+"""The controller of CronJobs: it deletes old Jobs, creates the due one, and writes the status."""
 
 from contextlib import suppress
 from datetime import datetime
@@ -16,13 +16,13 @@ from muster.kube.errors import NotFound, Refused
 from muster.volcano.schedule import ScheduleError, read, zone_of
 
 BLOCKED_S = 30.0
-"""Time until a Job that the API server has refused is tried again."""
+"""Time until a refused Job is retried."""
 MARGIN_S = 0.1
-"""Added to the time of the next pass, so that its clock has reached it."""
+"""Added to the time of the next pass, so that the clock has certainly reached it."""
 LONGEST_S = 3600.0
-"""A pass at least this often, as the clock may be set."""
+"""Maximum interval between passes, because the clock may be changed."""
 BELIEVED_S = 30.0
-"""Time for which a Job that was made counts while no cache shows it."""
+"""Time for which a created Job counts while no cache contains it."""
 
 
 class CronJobs(KindController[CronJob]):
@@ -35,7 +35,7 @@ class CronJobs(KindController[CronJob]):
         self.handlers.append((caches.jobs, self._job_seen))
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Queue the CronJob of a Job that has come, gone, or entered another phase."""
+        """Queue the CronJob of a Job that was created or deleted, or whose phase has changed."""
         self._made.seen(old, new)
         for job in (old, new):
             key = controller_key(job.metadata, CRON_JOBS) if job else None
@@ -43,7 +43,7 @@ class CronJobs(KindController[CronJob]):
                 self.worker.queue.add(key)
 
     def process(self, key: str) -> None:
-        """Run one pass. A CronJob that is suspended or being deleted makes no Jobs."""
+        """Run one pass. A suspended or terminating CronJob creates no Jobs."""
         cron_job = self.newest(key)
         if cron_job is None or cron_job.metadata.deletion_timestamp:
             return
@@ -71,7 +71,7 @@ class CronJobs(KindController[CronJob]):
         self.worker.queue.add_after(cron_job.metadata.key, min(LONGEST_S, next_s - now_s) + MARGIN_S)
 
     def _make(self, cron_job: CronJob, jobs: list[Job], time_s: float) -> bool:
-        """Make the Job of that time, as the policy says; False if that is to be tried again."""
+        """Create the Job of that time according to the policy; return False if this must be retried."""
         policy = cron_job.spec.concurrency_policy
         local = datetime.fromtimestamp(time_s, zone_of(cron_job.spec.time_zone)).isoformat()
         manifest = job_manifest(cron_job, time_s, local)
@@ -104,7 +104,7 @@ class CronJobs(KindController[CronJob]):
         return True
 
     def _jobs_of(self, cron_job: CronJob) -> list[Job]:
-        """Return the Jobs that exist, those that no cache shows yet too."""
+        """Return the existing Jobs, including those that no cache contains yet."""
         meta = cron_job.metadata
         cached = {job.metadata.key: job for job in self._jobs.by_index(CRON_INDEX, meta.key)}
         known = {*cached, *(f"{meta.namespace}/{each.name}" for each in cron_job.status.active)}

@@ -1,7 +1,7 @@
-"""Which Job of a CronJob is due, which go, and its status. No I/O, no clock.
+"""Decisions about a CronJob: the due Job, the Jobs to delete, and the status. No I/O, no clock.
 
-Of times that were missed the latest is made up for, unless it is longer ago than `startingDeadlineSeconds`. While a Job
-is forbidden by one that runs its time stays due.
+If times were missed, only the latest one is made up for, unless it is longer ago than `startingDeadlineSeconds`. While
+a running Job forbids the next one, that time stays due.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def active(jobs: Sequence[Job]) -> list[Job]:
 
 
 def outdated(cron_job: CronJob, jobs: Sequence[Job]) -> list[Job]:
-    """Return the oldest Jobs that have ended, beyond those that are kept."""
+    """Return the oldest ended Jobs beyond the history limits."""
     spec = cron_job.spec
     won = [job for job in jobs if job.status.state.phase == "Completed"]
     lost = [job for job in jobs if job.status.state.phase in FINISHED - {"Completed"}]
@@ -59,7 +59,7 @@ def _oldest(jobs: list[Job], kept: int) -> list[Job]:
 
 
 def status_of(cron_job: CronJob, jobs: Sequence[Job], made_for_s: float | None = None) -> CronJobStatus:
-    """Return the status, after a Job was made for that time."""
+    """Return the status after the Job of that time was created."""
     ends = [job.status.state.last_transition_time for job in jobs if job.status.state.phase == "Completed"]
     known = cron_job.status.last_successful_time
     latest = max((end for end in (known, *ends) if end), key=lambda end: readable_time(end) or 0.0, default=None)

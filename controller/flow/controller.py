@@ -1,4 +1,4 @@
-"""The controller of JobFlows, which makes their Jobs one after the other, and of the lists of Jobs in JobTemplates."""
+"""The controllers of JobFlows, which creates their Jobs, and of the lists of Jobs in JobTemplates."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -31,14 +31,14 @@ from muster.volcano.flows import check_steps
 
 log = structlog.get_logger(__name__)
 BELIEVED_S = 30.0
-"""Time for which a Job that was made counts while no cache shows it."""
+"""Time for which a created Job counts while no cache contains it."""
 BLOCKED_S = 10.0
-"""Time until a JobFlow whose next Job cannot be made is tried again."""
+"""Time until a JobFlow whose next Job cannot be created is retried."""
 _SHOWN = 3
-"""Errors of a JobFlow that its event names."""
+"""Maximum number of errors in an event of a JobFlow."""
 FIRST_S = 2.0
-"""Age from which a JobFlow without Jobs gets a status. A client may still update what it has just created: any write
-before, also of the status, would make that a conflict. Times of creation are cut to a second."""
+"""Age from which a JobFlow without Jobs gets a status. A client may still update its new object, and an earlier write,
+even of the status, would cause a conflict. Creation times have whole seconds."""
 JOBS_S = 0.1
 """Delay of the pass after a change of a Job, so that one pass handles the changes of all Jobs of a JobFlow."""
 LISTS_S = 1.0
@@ -48,7 +48,7 @@ STEP_INDEX = "step"
 
 
 def _steps(job_flow: JobFlow) -> list[str]:
-    """Index a JobFlow by its JobTemplates; not one over the limit, whose names would fill memory beside the budget."""
+    """Index a JobFlow by its JobTemplates, unless it exceeds the limit, because its names are not in the budget."""
     flows = job_flow.spec.flows
     return list({f"{job_flow.metadata.namespace}/{flow.name}" for flow in flows}) if len(flows) <= STEPS.value else []
 
@@ -78,7 +78,7 @@ class JobTemplates(KindController[JobTemplate]):
             self.worker.queue.add_after(changed.metadata.key, LISTS_S)
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Queue the JobTemplate of a Job that came or went, if it has one."""
+        """Queue the JobTemplate of a created or deleted Job, if it has one."""
         if old is None or new is None:
             for each in template_keys(new or old or Job()):
                 self.worker.queue.add_after(each, LISTS_S)
@@ -103,10 +103,10 @@ class JobFlows(KindController[JobFlow]):
         self.handlers += [(templates, self._template_seen), (caches.jobs, self._job_seen)]
         self._made = OwnWrites[Job](kit.monotonic_s, BELIEVED_S)
         self._ended: dict[str, dict[str, Job]] = {}
-        """Jobs that had ended when they went, by the key of their JobFlow and name, until its status has them."""
+        """Jobs that had ended before their deletion, by JobFlow key and name, until the status contains them."""
 
     def _job_seen(self, old: Job | None, new: Job | None) -> None:
-        """Queue the JobFlow of a Job that has changed, if it has one."""
+        """Queue the JobFlow of a changed Job, if it has one."""
         self._made.seen(old, new)
         for job in (old, new):
             key = controller_key(job.metadata, JOB_FLOWS) if job else None
@@ -126,7 +126,7 @@ class JobFlows(KindController[JobFlow]):
         return any(job_name(job_flow, flow.name) == job.metadata.name for flow in flows)
 
     def needs(self, job: Job) -> bool:
-        """Return True while a Job's JobFlow has not noted its end: the Job would be run again without it."""
+        """Return True while a Job's JobFlow has not recorded its end; without the Job, the step would run again."""
         key = controller_key(job.metadata, JOB_FLOWS)
         job_flow = self.cache.store.get(key) if key else None
         return job_flow is not None and is_forgotten(job_flow, job)
@@ -138,11 +138,11 @@ class JobFlows(KindController[JobFlow]):
                     self.worker.queue.add(job_flow.metadata.key)
 
     def _asked(self, obj: JobFlow) -> tuple[object, ...]:
-        """Return the phase, too, for the deletion of Jobs at the end."""
+        """Include the phase, which decides the deletion of Jobs at the end."""
         return *super()._asked(obj), obj.status.state.phase
 
     def process(self, key: str) -> None:
-        """Run one pass. A JobFlow that is being deleted makes no Jobs; those that it has go with it."""
+        """Run one pass. A terminating JobFlow creates no Jobs; its existing Jobs are deleted with it."""
         job_flow = self.newest(key)
         if job_flow is None:
             self._ended.pop(key, None)
@@ -182,7 +182,7 @@ class JobFlows(KindController[JobFlow]):
         return not (jobs or job_flow.status.state.phase) and self._wall_s() - created < FIRST_S
 
     def _jobs_of(self, job_flow: JobFlow) -> tuple[dict[str, Job], dict[str, Job]]:
-        """Return the Jobs of the steps that exist; and those of others that have their names."""
+        """Return the existing Jobs of the steps, and other owners' Jobs with their names."""
         own: dict[str, Job] = {}
         foreign: dict[str, Job] = {}
         for flow in job_flow.spec.flows:
@@ -205,7 +205,7 @@ class JobFlows(KindController[JobFlow]):
         return written
 
     def _make_due(self, job_flow: JobFlow, flows: Sequence[Flow], foreign: Mapping[str, Job]) -> Sequence[str]:
-        """Make Jobs; return the first reasons why some are not made. JobFlows of other namespaces take turns."""
+        """Create Jobs; return the first reasons for failures. JobFlows of other namespaces take turns."""
         key, refusals, made = job_flow.metadata.key, list[str](), False
         for flow in flows:
             if made and self.worker.queue.others_wait(key):
@@ -221,7 +221,7 @@ class JobFlows(KindController[JobFlow]):
         return refusals[:_SHOWN]
 
     def _make(self, job_flow: JobFlow, flow: Flow, foreign: Job | None) -> str:
-        """Make the Job of a step; return why that cannot be done for now."""
+        """Create the Job of a step; return the reason if this is not possible now."""
         meta = job_flow.metadata
         name = job_name(job_flow, flow.name)
         template = self._templates.get(f"{meta.namespace}/{flow.name}")
@@ -245,7 +245,7 @@ class JobFlows(KindController[JobFlow]):
         return ""
 
     def _delete(self, jobs: dict[str, Job]) -> None:
-        """Delete Jobs that are completed."""
+        """Delete completed Jobs."""
         for job in jobs.values():
             if not job.metadata.deletion_timestamp:
                 delete(self._client, JOBS, job.metadata)

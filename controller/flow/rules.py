@@ -1,13 +1,12 @@
-"""Decisions about a JobFlow: which Jobs are due, how each is made of its JobTemplate, and the status. No I/O, no clock.
+"""Decisions about a JobFlow: the due Jobs, their creation from JobTemplates, and the status. No I/O, no clock.
 
-A Job that has ended counts when it is gone, too, as the status of the JobFlow remembers it. One with a short time to
-live would be run again and again otherwise. One that was deleted before its end is made again.
+An ended Job also counts after its deletion, because the status of the JobFlow records it; otherwise a Job with a short
+time to live would run repeatedly. A Job that was deleted before its end is created again.
 
-A step's patch is merged as Kubernetes merges a strategic merge patch. That is tasks by name, volumes by mount path, and
-in pod templates the lists that have a key by that key. Fields that are left out stay.
+A step's patch is merged like a strategic merge patch: tasks by name, volumes by mount path, and keyed lists in pod
+templates by their key. Omitted fields stay unchanged.
 
-The status stays small for all Jobs: histories are cut, and counts of tasks are left out when there are too
-many.
+The status stays small: histories are truncated, and counts of tasks are omitted when there are too many.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +38,7 @@ from muster.volcano.tasks import minimum
 from muster.workloads.adapter import Owner
 
 Jobs = Mapping[str, Job]
-"""The Jobs of a JobFlow that exist, or were seen to end and are gone, by step."""
+"""The Jobs of a JobFlow by step: existing ones, and deleted ones whose end was seen."""
 _LOST = frozenset({"Failed", "Terminated"})
 _BEGUN = frozenset({"Running", "Restarting", "Completing", "Completed", "Terminating"})
 _ONE_IS_ENOUGH = frozenset({"Failed", "Unknown"})
@@ -57,9 +56,9 @@ _LISTS: Final[Mapping[Phase, _Field]] = {
     "Failed": "failed_jobs",
 }
 LATEST: Final = 8
-"""Phases of a Job that its history has."""
+"""Maximum number of phases in a Job's history."""
 MOST_TASKS: Final = 2_048
-"""Tasks whose pods are counted in one status; with names of the longest it takes half a MiB."""
+"""Maximum number of tasks counted in one status; with the longest names it takes half a MiB."""
 JSON = dict[str, Any]
 _MAX_LABEL: Final = 63
 _KEYS: Final = {
@@ -71,11 +70,11 @@ _KEYS: Final = {
     "hostAliases": "ip",
     "topologySpreadConstraints": "topologyKey",
 }
-"""Lists of a pod template whose elements are merged by a key, as the types of Kubernetes say; others are replaced."""
+"""Lists of a pod template that are merged by a key, as in Kubernetes' types; other lists are replaced."""
 
 
 def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
-    """Return the phase of the Job of each step that was made and need not be made again."""
+    """Return the Job phase of each step whose Job was created and need not be created again."""
     past = {each.name: each.state for each in job_flow.status.job_status_list if each.state in FINISHED}
     found: dict[str, Phase] = {}
     for flow in job_flow.spec.flows:
@@ -88,7 +87,7 @@ def phases(job_flow: JobFlow, jobs: Jobs) -> dict[str, Phase]:
 
 
 def is_forgotten(job_flow: JobFlow, job: Job) -> bool:
-    """Return True if the step of this Job would be run again if the Job, which has ended, were gone."""
+    """Return True if the step would run again if this ended Job were deleted."""
     meta, status = job_flow.metadata, job_flow.status
     mine = job.metadata.controller
     if mine is None or mine.uid != meta.uid or meta.deletion_timestamp:
@@ -111,7 +110,7 @@ def phase(job_flow: JobFlow, jobs: Jobs) -> FlowPhase:
 
 
 def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
-    """Return the steps whose Jobs are to be made now; none when one has failed, or all is over."""
+    """Return the steps whose Jobs must be created now; none if one has failed, or all have ended."""
     if phase(job_flow, jobs) not in {"Running", "Pending"}:
         return []
     known = phases(job_flow, jobs)
@@ -123,7 +122,7 @@ def due(job_flow: JobFlow, jobs: Jobs) -> list[Flow]:
 
 
 def _is_met(flow: Flow, state: Phase | None, job: Job | None) -> bool:
-    """Return True for a step that is not waited for: it is completed, or its tasks are as far as the probe asks."""
+    """Return True for a step that others need not wait for: it is completed, or its tasks satisfy the probe."""
     probe = flow.depends_on.probe if flow.depends_on else None
     return state == "Completed" or bool(job and probe and _reached(job, probe.task_status_list))
 
@@ -201,7 +200,7 @@ def _conditions(jobs: Jobs) -> dict[str, FlowCondition]:
 
 
 def job_manifest(job_flow: JobFlow, flow: Flow, template: JobTemplate) -> JSON:
-    """Return the Job, owned by the JobFlow. Marks that are too long for a label are annotations only."""
+    """Return the Job, owned by the JobFlow. Values that are too long for a label are only annotations."""
     meta = job_flow.metadata
     marks = {MADE_OF: f"{meta.namespace}.{flow.name}", MADE_FOR: f"{meta.namespace}.{meta.name}"}
     metadata = {
@@ -250,7 +249,7 @@ def merged(base: Mapping[str, Any], patch: Mapping[str, Any]) -> JSON:
 
 
 def _by_key(base: Sequence[JSON], patch: Sequence[JSON], key: str, merge: Any) -> list[JSON]:
-    """Return `base` with elements of the same key merged in their place, and new ones at the end."""
+    """Return `base` with equal-key elements merged in place, and new ones appended."""
     result = list(base)
     places = {each.get(key): index for index, each in enumerate(result)}
     for each in patch:

@@ -1,6 +1,6 @@
-"""Gangs of pods that are not a Volcano Job's: their PodGroups, Services, and the keys and hostfiles of MPI.
+"""Gangs of pods outside Volcano Jobs: their PodGroups and Services, and keys and hostfiles for MPI.
 
-`podgroups` creates, changes and ends the PodGroup of pods, as `muster.workloads.podgroup` describes it,
-`rendezvous` makes the objects by which shaped pods find each other. Must not import the controllers of Jobs and
-TrainJobs. Start with `podgroups.PodGroups.process`.
+`podgroups` creates, changes and ends the PodGroups that `muster.workloads.podgroup` describes. `rendezvous` creates the
+objects by which shaped pods find each other. Must not import the controllers of Jobs and TrainJobs. Start with
+`podgroups.PodGroups.process`.
 """

@@ -1,10 +1,11 @@
-"""Gangs of Muster's as Kubernetes' own PodGroups, where the API server serves these (docs/native-podgroups.md).
+"""Publication of gangs as native PodGroups, if the API server serves the kind (docs/native-podgroups.md).
 
-kube-scheduler's preemption in the cluster's other profiles goes by them: with `disruptionMode.all` the pods of a gang
-end together or not at all. It finds the group by `spec.schedulingGroup` of a pod, which cannot change. So pods get it
-when they are created, from admission or, if they are a Volcano Job's, from this process (`NativeGroupWorker.joins`).
+kube-scheduler's preemption in the cluster's other profiles respects them: with `disruptionMode.all`, all pods of a gang
+are evicted or none. It finds the group by a pod's `spec.schedulingGroup`, which is immutable. So pods get this field at
+their creation, from admission or, for Volcano Jobs, from this process (`NativeGroupWorker.joins`).
 
-The native PodGroup has the name of ours and belongs to it, so it goes with it. The planner does not read it.
+The native PodGroup has the name of Muster's PodGroup, which owns it, so both are deleted together. The planner does not
+read it.
 """
 
 import structlog
@@ -23,7 +24,7 @@ from muster.volcano.native import is_gang, native_of
 
 log = structlog.get_logger(__name__)
 REFUSED_S = 300.0
-"""Time until a native PodGroup that was refused is tried again: its PriorityClass may have come back."""
+"""Time until a refused native PodGroup is retried, because its PriorityClass may exist again."""
 _CHECK = ""
 """Work-queue key for the periodic check that the API server serves this kind."""
 
@@ -39,26 +40,26 @@ class NativeGroupWorker(KeyController):
         self.handlers += [(caches.groups, self._group_seen), (caches.natives, self._native_seen)]
 
     def joins(self, group: PodGroup) -> bool:
-        """Return True if the gang is published, so that its new pods are to name the native PodGroup."""
+        """Return True if the gang is published, so its new pods must name the native PodGroup."""
         return is_gang(group) and self._served()
 
     def replay(self) -> None:
-        """Have a new leader check at once whether the kind is served."""
+        """Make a new leader check at once whether the kind is served."""
         self._was_served = False
         self.worker.queue.add(_CHECK)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queue a PodGroup of which something is published that has changed."""
+        """Queue a PodGroup whose published fields have changed."""
         if self._was_served and new and is_gang(new) and (old is None or _shown(old) != _shown(new)):
             self.worker.queue.add(new.metadata.key)
 
     def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Queue the gang of a published PodGroup that is gone: it is published again if the gang is there."""
+        """Queue the gang of a deleted published PodGroup, which is published again if the gang exists."""
         if old and new is None and old.metadata.labels.get(names.MANAGED_BY) == names.MANAGER:
             self.worker.queue.add(old.metadata.key)
 
     def process(self, key: str) -> None:
-        """Run one pass over one gang; or check if the kind is served, after which all gangs are published."""
+        """Run one pass over one gang, or check whether the kind is served, and then publish all gangs."""
         if key == _CHECK:
             self._check_served()
             return
@@ -74,7 +75,7 @@ class NativeGroupWorker(KeyController):
             log.info("gang not published", group=key, why="the API server does not know the kind or the namespace")
 
     def _elsewhere(self, key: str) -> bool:
-        """Return True if pods of the gang name another native PodGroup, as pods of a Job that Kubernetes grouped do."""
+        """Return True if pods of the gang name another native PodGroup, such as Kubernetes' own for a Job."""
         others = (pod.spec.scheduling_group for pod in self._pods.by_index(GROUP_INDEX, key))
         return any(other and other.pod_group_name != key.partition("/")[2] for other in others)
 
@@ -89,7 +90,7 @@ class NativeGroupWorker(KeyController):
         self.worker.queue.add_after(_CHECK, FRESH_S)
 
     def _publish(self, key: str, group: PodGroup) -> None:
-        """Make the native PodGroup, or bring its minimum and its condition up to date."""
+        """Create the native PodGroup, or update its minimum and its condition."""
         wanted = native_of(group)
         known = self._natives.get(key) or find_or_make(self._client, NATIVE_POD_GROUPS, wanted)[0]
         meta = known.metadata
@@ -103,7 +104,7 @@ class NativeGroupWorker(KeyController):
             self._tell(known)
 
     def _tell(self, known: NativePodGroup) -> None:
-        """Write the condition that the gang has had its nodes, which stays; others in the status stay, too."""
+        """Write the permanent condition that the gang has received its nodes; keep other conditions."""
         condition = {
             "type": INITIALLY_SCHEDULED,
             "status": "True",
@@ -121,7 +122,7 @@ class NativeGroupWorker(KeyController):
 
 
 def _shown(group: PodGroup) -> tuple[int, bool]:
-    """Return the facts of a gang that its native PodGroup shows, as far as they change."""
+    """Return the mutable facts of a gang that its native PodGroup shows."""
     return group.spec.min_member, group.status.phase == "Running"
 
 

@@ -1,7 +1,7 @@
-"""PodGroups for pods of Muster's schedulers that have none, one per owner.
+"""PodGroups for pods of Muster's schedulers without a PodGroup, one per owner.
 
-Owners are not watched: every change of a gang (scaling, an update of the template, the end) shows in the pods. When
-the pods change, the owner is read, and the PodGroup created, changed, completed or deleted.
+Owners are not watched, because every change of a gang (scaling, a template update, the end) affects its pods. When the
+pods change, the owner is read, and the PodGroup is created, changed, completed or deleted.
 """
 
 from contextlib import suppress
@@ -31,14 +31,14 @@ END_S = 5.0
 """Time between two checks of a Job whose pods have all finished, until it has ended too."""
 
 MISSING_S = 10.0
-"""Age of a pod from which it is reported that the PodGroup that it names does not exist: it may come a moment later."""
+"""Age of a pod from which its missing PodGroup is reported, because the PodGroup may be created slightly later."""
 REFUSED_S = 5.0
-"""Time until a PodGroup that was refused is tried again."""
+"""Time until a refused PodGroup is retried."""
 
 _BEFORE_THE_REASON = "denied the request: "  # in front of it the API server names the webhook
 
 Fit = tuple[str, int, int, str]
-"""The state that a PodGroup fits: its UID, the number of its pods and of those that have succeeded, and the newest."""
+"""The state for which a PodGroup is up to date: UID, number of pods and of succeeded pods, and the newest pod."""
 
 
 class PodGroups(KeyController):
@@ -51,7 +51,7 @@ class PodGroups(KeyController):
         self.handlers += [(caches.pods, self._pod_seen), (caches.groups, self._group_seen)]
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """Queue the gang of a pod that has changed."""
+        """Queue the gang of a changed pod."""
         pod = new or old
         if pod is None or not is_musters(pod.spec.scheduler_name) or job_of_pod(pod.metadata):
             return
@@ -65,7 +65,7 @@ class PodGroups(KeyController):
             self.worker.queue.add_after(key, AGAIN_S)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queue a PodGroup that has changed; one that is deleted under living pods is created again."""
+        """Queue a changed PodGroup; one that was deleted while its pods exist is re-created."""
         group = new or old
         if group is None or job_of(group.metadata):
             return
@@ -88,7 +88,7 @@ class PodGroups(KeyController):
             self._end(key)
 
     def _ensure(self, key: str, pods: list[Pod]) -> None:
-        """Make the PodGroup, and the annotation of pods that do not name it yet."""
+        """Create the PodGroup, and annotate pods that do not name it yet."""
         pods = self._without_native(key, pods)
         if not pods:
             return
@@ -120,10 +120,10 @@ class PodGroups(KeyController):
                 self._name(pod, key.partition("/")[2])
 
     def _without_native(self, key: str, pods: list[Pod]) -> list[Pod]:
-        """Send new pods of a Job that has a native PodGroup into its gang; return the others.
+        """Add new pods of a Job with a native PodGroup to its gang; return the other pods.
 
-        While the gate of native PodGroups is off, a pod of such a Job is made without its group, which it cannot get
-        later. In a PodGroup of its own it and the others would wait for each other as soon as the gate is on again.
+        While the gate of native PodGroups is off, a pod of such a Job is created without its group, which it cannot get
+        later. In a separate PodGroup, this pod and the others would wait for each other once the gate is on again.
         """
         native = next((gang_of(pod) for pod in self._pods.by_index(NATIVE_INDEX, key)), None)
         if native is None:
@@ -134,13 +134,13 @@ class PodGroups(KeyController):
         return [pod for pod in pods if pod not in new]
 
     def _name(self, pod: Pod, group: str) -> None:
-        """Write the annotation by which the pod is in this gang; it counts before the label that has one."""
+        """Write the annotation that makes the pod a member of this gang; it takes precedence over the label."""
         patch = {"metadata": {"uid": pod.metadata.uid, "annotations": {names.GROUP_NAME: group}}}
         with suppress(NotFound):
             self._client.merge_patch(PODS, pod.metadata.name, patch, pod.metadata.namespace)
 
     def _update(self, group: PodGroup, wanted: PodGroup, pod: Pod, owner: Object | None) -> None:
-        """Bring the group up to date. If its queue may not change, the rest is written, and the refusal raised."""
+        """Update the group. If its queue may not change, write the other fields and raise the refusal."""
         if group.spec.queue != wanted.spec.queue == names.DEFAULT_QUEUE and self._stays(pod, owner):
             wanted = in_the_queue_of(group, wanted)
         patch = update(group, wanted)
@@ -163,14 +163,14 @@ class PodGroups(KeyController):
             return find_or_make(self._client, POD_GROUPS, wanted)[0]  # the name has the owner's UID
 
     def _stays(self, pod: Pod, owner: Object | None) -> bool:
-        """Return True if pod and owner name no queue, or admission has moved the group to that of the namespace."""
+        """Return True if pod and owner name no queue, or admission has moved the group to the namespace's queue."""
         if not queue_of(pod, owner):
             return True
         namespace = self._client.get(NAMESPACES, pod.metadata.namespace)
         return names.VOLCANO_QUEUE in namespace.metadata.annotations
 
     def _refused(self, key: str, owner: Object, error: APIError, group: PodGroup | None) -> None:
-        """Send an event to the owner, and try again: a queue may be opened, a quota may become free."""
+        """Send an event to the owner, and retry, because a queue may be opened or a quota may become free."""
         why = error.message.rpartition(_BEFORE_THE_REASON)[2]
         name = key.partition("/")[2]
         label = f"label {names.QUEUE} or annotation {names.VOLCANO_QUEUE}"
@@ -186,7 +186,7 @@ class PodGroups(KeyController):
         self.worker.queue.add_after(key, REFUSED_S)
 
     def _end(self, key: str) -> None:
-        """Complete the PodGroup of a gang without pods with its owner, or delete it while the owner wants no pods."""
+        """For a gang without pods, complete its PodGroup with the owner, or delete it while the owner wants no pods."""
         group = self._groups.get(key)
         self._fits.pop(key, None)
         if group is None:
@@ -237,12 +237,15 @@ class PodGroups(KeyController):
         return controller_of(self._client, group.metadata, kind.resource), kind.world.rules
 
     def _owner(self, meta: ObjectMeta) -> Object | None:
-        """Return an object's controller with inherited labels and annotations; None if it is gone, or has no gang."""
+        """Return an object's controller with inherited labels and annotations.
+
+        None if it was deleted or has no gang.
+        """
         kind = row_of(meta.controller)
         owner = controller_of(self._client, meta, kind.resource) if kind and kind.gang else None
         return inherited(owner, self._owner(owner.metadata)) if owner else None
 
 
 def _is_of_plain_pods(group: ObjectMeta) -> bool:
-    """Return True for a PodGroup that was made for plain pods: they are its owners together, so none is named."""
+    """Return True for a PodGroup that was created for plain pods, which own it jointly."""
     return group.controller is None and group.name == f"{PLAIN_PREFIX}{group.labels.get(names.KUEUE_GROUP)}"

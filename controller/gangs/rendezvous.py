@@ -1,6 +1,7 @@
-"""Objects by which shaped pods find each other: a headless Service, and for MPI ssh keys and the hostfile.
+"""Objects by which shaped pods find each other: a headless Service, and ssh keys and a hostfile for MPI.
 
-Pods that the webhook shapes name them, and wait until they exist. Each is made with the first pod of a workload.
+Pods that the webhook has shaped refer to them and wait until they exist. They are created with the first pod of a
+workload.
 """
 
 from collections.abc import Mapping
@@ -33,7 +34,7 @@ _BY_LABEL = {kind.ranks.name_label: kind.resource for kind in KINDS if kind.rank
 _MAX_KNOWN = 10_000
 
 _Claim = tuple[str, ...]
-"""The owner that a pod claims, and its hostfile: a workload that is scaled has another one."""
+"""The owner that a pod claims, and its hostfile, which differs after scaling."""
 
 
 class Rendezvous(KeyController):
@@ -70,7 +71,7 @@ class Rendezvous(KeyController):
         self._done[_claim(pod)] = None
 
     def _serve(self, pod: Pod) -> None:
-        """Make the Service of a workload, unless its own owner's controller does (a Job of a JobSet)."""
+        """Create the Service of a workload, unless its owner's controller does (a Job of a JobSet)."""
         rules, workload = gang_rules(pod.metadata.controller), self._controller(pod)
         if rules is None or rules.service is None or workload is None:
             return
@@ -83,7 +84,7 @@ class Rendezvous(KeyController):
             self._complain(workload, f"Service {workload.metadata.name} is refused: {error}")
 
     def _make_keys(self, pod: Pod) -> None:
-        """Make the Secret that the pod mounts, if it is the workload's and not one that the user names."""
+        """Create the Secret that the pod mounts, unless the user has named their own."""
         workload = self._workload(pod)
         if workload is None or mounted_keys(pod) != secret_name(workload.metadata.name):
             return
@@ -92,7 +93,7 @@ class Rendezvous(KeyController):
         self._make(SECRETS, workload, complete(ssh_secret(owner, "ecdsa" if wanted == "ecdsa" else "ed25519")))
 
     def _make_hostfile(self, pod: Pod) -> None:
-        """Make the ConfigMap with the hostfile that the pod mounts, unless the user names one."""
+        """Create the ConfigMap with the hostfile that the pod mounts, unless the user has named one."""
         controller, workload = self._controller(pod), self._workload(pod)
         if controller is None or workload is None or names.FRAMEWORK not in pod.metadata.labels:
             return
@@ -116,7 +117,7 @@ class Rendezvous(KeyController):
         self._recorder.event(workload, "Warning", "ConfigMapError", message)
 
     def _make(self, resource: Resource[Any], workload: Object, manifest: Mapping[str, Any]) -> None:
-        """Make an object; wait for that of an earlier workload to be gone. A user may have made it, too."""
+        """Create an object; first wait until one of an earlier workload is deleted. Users may also have created it."""
         try:
             found, new = find_or_make(self._client, resource, manifest)
         except (BadRequest, Forbidden) as error:
@@ -138,7 +139,7 @@ class Rendezvous(KeyController):
         self._recorder.event(workload, "Warning", "ServiceError", message)
 
     def _workload(self, pod: Pod) -> Object | None:
-        """Return the highest owner that the pod names, after which the webhook names the Secret."""
+        """Return the topmost owner that the pod names, from which the webhook derives the Secret's name."""
         meta = pod.metadata
         for label, resource in _BY_LABEL.items():
             if label in meta.labels:
@@ -147,33 +148,33 @@ class Rendezvous(KeyController):
         return self._controller(pod)
 
     def _controller(self, pod: Pod) -> Object | None:
-        """Return the controller of the pod, if pods of its kind have ranks; None if it is gone."""
+        """Return the controller of the pod, if its kind gives pods ranks; None if it was deleted."""
         ref = pod.metadata.controller
         return controller_of(self._client, pod.metadata, CONTROLLERS.get((ref.api_version, ref.kind)) if ref else None)
 
 
 def needs_something(pod: Pod) -> bool:
-    """Return True if the shape of the pod refers to an object that this worker makes."""
+    """Return True if the pod refers to an object that this worker creates."""
     if names.FRAMEWORK not in pod.metadata.labels or pod.finished or pod.metadata.deletion_timestamp:
         return False
     return needs_service(pod) or bool(mounted_keys(pod)) or bool(mounted_hostfile(pod))
 
 
 def needs_service(pod: Pod) -> bool:
-    """Return True if the pod is found by a Service of its workload's name that this worker makes."""
+    """Return True if the pod needs a Service with its workload's name that this worker creates."""
     ref = pod.metadata.controller
     rules = gang_rules(ref)
     return rules is not None and rules.service is not None and ref is not None and pod.spec.subdomain == ref.name
 
 
 def mounted_keys(pod: Pod) -> str:
-    """Return the Secret with the keys that the pod mounts; "" if it mounts none."""
+    """Return the Secret with the keys that the pod mounts; "" if there is none."""
     volumes = [volume for volume in pod.spec.volumes if volume.get("name") == SSH_VOLUME]
     return str((volumes[0].get("secret") or {}).get("secretName") or "") if volumes else ""
 
 
 def mounted_hostfile(pod: Pod) -> str:
-    """Return the ConfigMap with the hostfile that the pod mounts; "" if an annotation has it, or it needs none."""
+    """Return the ConfigMap with the hostfile that the pod mounts; "" if it is in an annotation or not needed."""
     volumes = [volume for volume in pod.spec.volumes if volume.get("name") == HOSTFILE_VOLUME]
     return str((volumes[0].get("configMap") or {}).get("name") or "") if volumes else ""
 
@@ -184,7 +185,7 @@ def _owner(workload: Object) -> Owner:
 
 
 def _claim(pod: Pod) -> _Claim:
-    """Return the whole reference: a pod may claim an owner's UID in another namespace or under another name."""
+    """Return the complete reference, because a pod may claim an owner's UID with another namespace or name."""
     meta, ref = pod.metadata, pod.metadata.controller
     whose = (ref.api_version, ref.kind, ref.name, ref.uid) if ref else (meta.uid,)
     return (meta.namespace, *whose, mounted_hostfile(pod))

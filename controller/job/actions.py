@@ -1,8 +1,8 @@
-"""Actions on a Job, carried out: those that policies lead to, at once or after a timeout, and those of Commands.
+"""Execution of actions on a Job: those of policies, at once or after a timeout, and those of Commands.
 
-`Actions.handle` follows the steps of `controller.job.rules.policies`. The phase that an action enters is written first,
-with the version that makes the old pods outdated and a note of the target. Pods are deleted after that, by the work of
-the phase (`controller.job.reconcile`), in the same pass or in a later one.
+`Actions.handle` follows the steps of `controller.job.rules.policies`. The new phase is written first, with the version
+that makes the old pods outdated, and the target. Pods are deleted after that, by the work of the phase
+(`controller.job.reconcile`), in the same pass or in a later one.
 """
 
 from collections.abc import Iterable, Iterator
@@ -40,14 +40,17 @@ from_zero(RESTARTS, get_args(budget.Fault))
 
 
 class Actions:
-    """Requests → actions; keeps the timers, by the UID of the Job. `first_sight` comes first for each Job."""
+    """Turns requests into actions, and keeps the timers by the UID of the Job.
+
+    Call `first_sight` first for each Job.
+    """
 
     def __init__(self, context: Context) -> None:
         self._context = context
         self._timers: dict[str, dict[object, Timer]] = {}
 
     def first_sight(self, job: Job, snapshot: JobSnapshot) -> list[JobEvent]:
-        """Take over the timers of an earlier process; gives the evictions of the Job's pods that no process saw."""
+        """Take over the timers of an earlier process; yield evictions of the Job's pods that no process observed."""
         if job.metadata.uid in self._timers:
             return []
         client, namespace = self._context.client, job.metadata.namespace
@@ -61,11 +64,11 @@ class Actions:
         return evicted
 
     def noted(self, job: Job, status: JobStatus) -> JobStatus:
-        """Return the status with a note of the timers."""
+        """Return the status with the timers recorded."""
         return timers.noted(status, self._timers.get(job.metadata.uid, {}).values())
 
     def handle(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Job:
-        """Handle this request; return the Job, as it is if the request leads to a sync."""
+        """Handle this request; return the Job, which is unchanged if the request leads to a sync."""
         found = self._match(job, request, snapshot)
         if found.action == PolicyAction.SYNC_JOB:
             return job
@@ -74,7 +77,7 @@ class Actions:
         return self.carry_out(job, found.action, request, snapshot)
 
     def restart_more(self, job: Job, snapshot: JobSnapshot) -> Job:
-        """Note all further targets of this pass at the Job: one write, however many they are."""
+        """Record all further targets of this pass in the Job, in a single write."""
         if not snapshot.targets or job.status.state.phase != "Restarting":
             return job
         status = job.status
@@ -85,7 +88,7 @@ class Actions:
         return job
 
     def expire(self, job: Job, snapshot: JobSnapshot) -> Job:
-        """Carry out the timers that are due, and drop those whose event is over; return the Job."""
+        """Run the due timers, and drop those whose event no longer applies; return the Job."""
         now_s = self._context.wall_s()
         armed = self._timers.get(job.metadata.uid, {})
         for timer in [timer for timer in armed.values() if timer.to_check(now_s)]:
@@ -112,11 +115,11 @@ class Actions:
         return job
 
     def forget(self, job: Job) -> None:
-        """Drop the timers of a Job that is gone."""
+        """Drop the timers of a deleted Job."""
         self._timers.pop(job.metadata.uid, None)
 
     def _match(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Match:
-        """Return the action of an event that is still news; a sync for an event that this process has caused."""
+        """Return the action of a new event; a sync for an event that this process has caused itself."""
         if request.event in {events.TASK_COMPLETED, events.TASK_FAILED}:
             outcome = events.task_outcome(job, request.task, snapshot.pods)
             if outcome is None:
@@ -134,7 +137,7 @@ class Actions:
         return found
 
     def _handled(self, job: Job, request: JobEvent, action: str) -> bool:
-        """Return True if a restart has covered the pod of this event, or the Job is being stopped anyway."""
+        """Return True if a restart already covers the pod of this event, or the Job is being stopped."""
         deletion = self._context.expectations.deletion(request.pod_uid)
         if deletion and (action in policies.TARGETED or (deletion.ours and request.event == events.POD_EVICTED)):
             return True
@@ -142,7 +145,7 @@ class Actions:
         return cell.effect is PodEffect.KILL_SOFT and not cell.enter
 
     def _arm(self, job: Job, request: JobEvent, found: Match) -> Job:
-        """Start a timer, unless there is one, or a restart that is under way covers the event."""
+        """Start a timer, unless one exists or a restart in progress covers the event."""
         timer = Timer((request.since_s or self._context.wall_s()) + found.delay_s, request)
         armed = self._timers.setdefault(job.metadata.uid, {})
         covered = any(target.covers(request) for target in policies.restart_targets(job.status))
@@ -176,7 +179,7 @@ class Actions:
     def _entered(
         self, job: Job, cell: PolicyCell, action: str, request: JobEvent, target: RestartTarget, snapshot: JobSnapshot
     ) -> JobStatus:
-        """Return the status that the cell writes before any pod is deleted."""
+        """Return the status to write, according to the cell, before any pod is deleted."""
         status, now_s = job.status, self._context.wall_s()
         ran_s = now_s - (parse_time(status.state.last_transition_time) or now_s)
         if cell.enter:
@@ -196,7 +199,7 @@ class Actions:
         return status
 
     def _write(self, job: Job, status: JobStatus, snapshot: JobSnapshot) -> Job:
-        """Write the status with the counters as they are once its pods are being deleted; return the Job."""
+        """Write the status with the counters for the time when its pods are being deleted; return the Job."""
         if statuses.only_counters(job.status, status):
             return job
         to_delete = policies.pods_to_delete(structs.replace(job, status=status), snapshot.pods)
@@ -218,7 +221,7 @@ class Actions:
 
 
 def _why(request: JobEvent) -> str:
-    """Return the event in a sentence for the Job's status."""
+    """Return the event as a sentence for the Job's status."""
     if request.command:
         return f"asked for by Command {request.command}"
     if not request.pod:
@@ -229,7 +232,7 @@ def _why(request: JobEvent) -> str:
 
 
 KNOWN = tuple(action for action in PolicyAction if action not in policies.TARGETED)
-"""Actions of Commands: those on a part of a Job need an event that names the part."""
+"""Actions of Commands; actions on a part of a Job need an event that names the part."""
 
 
 NO_TARGET = f"its target must be a {JOBS.kind} of {JOBS.group}, or a {QUEUES.kind} of {QUEUES.group}"
@@ -241,14 +244,14 @@ def _meta(namespace: str, request: JobEvent) -> ObjectMeta:
 
 
 class CommandHandler:
-    """Commands, carried out and deleted."""
+    """Execution and deletion of Commands."""
 
     def __init__(self, context: Context, actions: Actions) -> None:
         self._context = context
         self._actions = actions
 
     def handle(self, job: Job, request: JobEvent, snapshot: JobSnapshot) -> Job:
-        """Carry out a Command, which is deleted at the end of the pass; return the Job."""
+        """Execute a Command, which is deleted at the end of the pass; return the Job."""
         event = self._context.recorder.event
         if request.job_uid and request.job_uid != job.metadata.uid:
             if self._uid(job.metadata.namespace, job.metadata.name) == request.job_uid:
@@ -265,9 +268,9 @@ class CommandHandler:
         return job
 
     def without_job(self, key: str, batch: Batch) -> None:
-        """Drop the Commands whose target is no Job, or one that is gone, with an Event of each Command.
+        """Drop the Commands whose target is not a Job or was deleted, with an Event for each.
 
-        Raise Retry if the Job exists and only the cache does not know it.
+        Raise Retry if the Job exists but is not in the cache yet.
         """
         namespace, _, name = key.partition("/")
         if name and batch.commands() and self._uid(namespace, name):
@@ -281,7 +284,7 @@ class CommandHandler:
 
     @contextmanager
     def deleted_at_the_end(self, job: Job, batch: Batch) -> Iterator[None]:
-        """Delete the Commands that this pass has carried out, after its work and also when that raises."""
+        """Delete the Commands that this pass has executed, after its work, even if that raises."""
         try:
             yield
         finally:

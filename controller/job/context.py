@@ -22,10 +22,9 @@ from muster.volcano.tasks import reference
 class Context:
     """Caches, effects and the time.
 
-    `job` gives the Job of a key as it is, or None if there is none. `requeue_after` asks for another pass after some
-    seconds. `others_wait` is true while other namespaces wait. `needed` is true while the end of a Job is not noted by
-    what has made it. `joins_native` is true if the pods of a gang are to name the native PodGroup as which it is
-    published.
+    `job` returns the current Job of a key, or None. `requeue_after` requests another pass after some seconds.
+    `others_wait` is true while other namespaces wait. `needed` is true while the creator of a Job has not recorded its
+    end. `joins_native` is true if the pods of a gang must name its published native PodGroup.
     """
 
     def __init__(
@@ -51,12 +50,12 @@ class Context:
         self.writer = JobStatusWriter(jobs.patched, queue.add_after, kit.monotonic_s)
 
     def pods(self, job: Job) -> list[Pod]:
-        """Return the Job's pods as they are."""
+        """Return the Job's current pods."""
         own = reference(job)
         return self.expectations.pods(own, self._pods.by_index(JOB_INDEX, own.entry))
 
     def forget(self, job: Job) -> None:
-        """Forget a Job that is gone."""
+        """Forget a deleted Job."""
         self.groups.forget(job)
         self.objects.forget(job)
         self.writer.forget(job)
@@ -65,18 +64,18 @@ class Context:
 
 
 class JobSnapshot:
-    """A Job's pods and PodGroup as one pass sees them, and the parts that the pass restarts."""
+    """A Job's pods and PodGroup in one pass, and the parts that the pass restarts."""
 
     def __init__(self, context: Context, job: Job) -> None:
         self._context = context
         self._job = job
         self.pods = context.pods(job)
         self.targets: dict[JobEvent, RestartTarget] = {}
-        """Further targets of the restart of a Job, by the request that led to them; not yet in its status."""
+        """Further restart targets of a Job, by the request that caused them; not in the status yet."""
 
     @cached_property
     def by_name(self) -> dict[str, Pod]:
-        """The pods by name: events and timers name pods."""
+        """The pods by name, because events and timers refer to names."""
         return {pod.metadata.name: pod for pod in self.pods}
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The controller of Volcano Jobs: changes of a Job's objects become events, and passes over the Job."""
+"""The controller of Volcano Jobs, which turns changes of a Job's objects into events and passes."""
 
 from collections.abc import Callable
 
@@ -16,14 +16,14 @@ from muster.kube.reflector import Reflector
 from muster.volcano.tasks import job_of, job_of_pod
 
 GATHER_S = 0.1
-"""Delay of the pass after an event of a pod, so that one pass handles the events of all pods of the Job. It also
-follows changes that are mostly this controller's own, such as a written phase or a created PodGroup."""
+"""Delay of the pass after a pod event, so that one pass handles the events of all pods of the Job. It also applies
+after changes that are mostly this controller's own, such as a new phase or PodGroup."""
 
 
 class Jobs(KindController[Job]):
     """The controller of Volcano Jobs.
 
-    `at_once` bounds the calls about pods in flight, `gather_s` is the delay of passes after events of pods. `Context`
+    `at_once` limits the concurrent calls for pods, and `gather_s` delays passes after pod events. `Context`
     has `needed` and `joins_native`.
     """
 

@@ -1,8 +1,8 @@
-"""Creation and deletion of pods, many at a time. A failing pod does not hold up the others.
+"""Creation and deletion of many pods at a time. A failing pod does not delay the others.
 
-Nor does one Job hold up another: they take turns. The failures of a pass are one event, however many pods they are
-about. A quota that has refused a few pods would refuse all pods of the same amounts, so the rest of these is not tried.
-Nor is any of them for a while, which is longer each time: a refusal costs the API server a call or two a minute.
+Jobs do not delay each other either: they take turns. All failures of a pass become one event. If a quota has refused a
+few pods, it would refuse all pods with the same amounts, so these are not tried for a while, which grows each time:
+refusals then cost the API server only one or two calls per minute.
 """
 
 import threading
@@ -37,9 +37,9 @@ from_zero(PODS_CREATED, ("gated", "pinned"))
 from_zero(PODS_DELETED, ("HalfDeleted", "Surplus", "Restart", "Completing", "Terminating", "Aborting", "Failed"))
 from_zero(POD_FAILURES, ("create", "delete"))
 AT_ONCE = 16
-"""Calls in flight for all Jobs together; more in flight are not more per second."""
+"""Concurrent calls for all Jobs together; more concurrency does not increase the rate."""
 OVER_QUOTA_AT_MOST = 3
-"""Refusals after which no more pods of the same amounts are tried, in all tasks."""
+"""Number of refusals after which pods with the same amounts are no longer tried, in all tasks."""
 FIRST_S, MAX_S = 1.0, 30.0
 """The pause after that; doubled each time."""
 
@@ -48,7 +48,7 @@ R = TypeVar("R")
 
 
 class Attempts:
-    """The creations of one Job's pods: the refused ones, and the pause before they are tried again. Thread safe."""
+    """Refused creations of one Job's pods, and the pause before the next attempt. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,27 +60,27 @@ class Attempts:
         self.failures: list[str] = []  # of the last pass that tried a pod
 
     def start(self, now_s: float) -> None:
-        """Start a pass; if the pause is over, all amounts are worth a call again."""
+        """Start a pass; if the pause is over, all amounts may be tried again."""
         self.untried, self.new = 0, False
         if now_s >= self.until_s:
             self._refused.clear()
 
     def begin(self, amounts: bytes) -> bool:
-        """Return True if another pod of these amounts is worth a call."""
+        """Return True if another pod with these amounts may be tried."""
         with self._lock:
             fits = self._refused[amounts] < OVER_QUOTA_AT_MOST
             self.untried += not fits
             return fits
 
     def refused(self, amounts: bytes) -> None:
-        """Count a refusal of a pod of these amounts by a quota."""
+        """Count a quota's refusal of a pod with these amounts."""
         with self._lock:
             self._refused[amounts] += 1
             self.new = True
 
 
 class Refusals:
-    """By UID of the Job; one pass over a Job at a time."""
+    """Refusals by the UID of the Job; only one pass over a Job runs at a time."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
@@ -88,7 +88,7 @@ class Refusals:
 
     @contextmanager
     def attempts(self, uid: str) -> Iterator[Attempts]:
-        """Keep the refusals of one pass over a Job, however it ends."""
+        """Store the refusals of one pass over a Job, regardless of how it ends."""
         attempts = self._jobs.get(uid) or Attempts()
         attempts.start(self._monotonic_s())
         try:
@@ -107,7 +107,7 @@ class Refusals:
 
 
 def _amounts(manifest: Manifest) -> bytes:
-    """Return the fields of a pod that quotas count it or select it by, as one comparable text."""
+    """Return the fields by which quotas count or select a pod, as one comparable text."""
     spec = manifest["spec"]
     started = [spec.get(kind) or [] for kind in ("initContainers", "containers")]
     counted = [[one.get("resources") for one in containers] for containers in started]
@@ -118,7 +118,7 @@ def _amounts(manifest: Manifest) -> bytes:
 
 
 class PodEffects:
-    """Calls that create and delete pods, `at_once` at a time, with a sentence for every one that failed."""
+    """Calls that create and delete pods, `at_once` at a time, with a sentence for each failure."""
 
     def __init__(
         self,
@@ -141,11 +141,11 @@ class PodEffects:
         self._refusals.forget(job.metadata.uid)
 
     def close(self) -> None:
-        """End the threads; calls that have not begun are dropped, and the next leader finds the pods missing."""
+        """Stop the threads; pending calls are dropped, and the next leader creates the missing pods."""
         self._pool.close()
 
     def create_pods(self, job: Job, batches: Iterable[Sequence[Manifest]]) -> list[str]:
-        """Create these pods, one batch after the other; a pod of the Job may exist, a foreign one is a failure."""
+        """Create these pods in batches; an existing pod of the Job is accepted, another owner's pod is a failure."""
         failures: list[str] = []
         with self._refusals.attempts(job.metadata.uid) as attempts:
             for batch in batches:
@@ -158,7 +158,7 @@ class PodEffects:
         return attempts.failures or sentences  # a pause keeps the message of the API server
 
     def delete_pods(self, job: Job, pods: Sequence[Pod], *, why: str, mark: bool) -> list[str]:
-        """Delete exactly these pods, by UID; with `mark`, if the Job continues, first mark each as deleted."""
+        """Delete exactly these pods, by UID; with `mark` (if the Job continues), first mark each as deleted."""
         failures = self._each(pods, lambda pod: self._delete(pod, why=why, mark=mark))
         return self._report(job, "delete", failures)
 
@@ -167,7 +167,7 @@ class PodEffects:
         return [act(item) for item in items] if alone else self._pool.each(items, act)
 
     def _report(self, job: Job, verb: str, failures: Iterable[str | None]) -> list[str]:
-        """Report the failures as one event, with the first and the number of the others; return their sentences."""
+        """Report the failures as one event with the first failure and the number of others; return their sentences."""
         sentences = [failure for failure in failures if failure]
         if sentences:
             POD_FAILURES.labels(verb).inc(len(sentences))
@@ -195,7 +195,7 @@ class PodEffects:
         return None
 
     def _adopt(self, job: Job, namespace: str, name: str) -> str | None:
-        """Adopt a pod that an earlier attempt has made; a sentence for a foreign pod that has taken the name."""
+        """Adopt a pod from an earlier attempt; return a sentence if another owner's pod has the name."""
         try:
             pod = find(self._client, PODS, name, namespace)
         except APIError as error:
@@ -224,7 +224,7 @@ class PodEffects:
         return None
 
     def _mark(self, meta: ObjectMeta) -> bool:
-        """Mark the pod as deleted on purpose; False if it is gone already."""
+        """Mark the pod as intentionally deleted; return False if it no longer exists."""
         patch = {"metadata": {"uid": meta.uid, "annotations": {names.OUT_OF_SYNC: "true"}}}
         try:
             self._client.merge_patch(PODS, meta.name, patch, meta.namespace)

@@ -1,7 +1,7 @@
-"""Writes of this process that its caches do not show yet.
+"""Writes of this process that its caches do not contain yet.
 
-Without them a pass would create pods twice, or take a deleted PodGroup for a living one. A deletion stays noted for
-some minutes: the event of a pod's end may come late, and must not be taken for an eviction.
+Without them, a pass would create pods twice, or use a deleted PodGroup. Deletions are remembered for some minutes,
+because the event of a pod's end may be late and must not count as an eviction.
 """
 
 import threading
@@ -18,22 +18,22 @@ from muster.api.volcano.scheduling import PodGroup
 from muster.volcano.tasks import JobRef, job_of_pod, reference
 
 KEPT_S = 30.0
-"""Time for which a created object counts that no cache shows."""
+"""Time for which a created object counts while no cache contains it."""
 REMEMBERED_S = 300.0
-"""Time for which deletions are remembered: longer than pods take to end, and watches to come back."""
+"""Time for which deletions are remembered; longer than the end of pods and the recovery of watches take."""
 
 _SWEPT_AT_ONCE = 2
 
 
 class Deletion(NamedTuple):
-    """The deletion of an object; `ours` unless it was gone before this process deleted it."""
+    """The deletion of an object; `ours` unless it no longer existed when this process deleted it."""
 
     until: float
     ours: bool
 
 
 class Expectations:
-    """Pods and PodGroups created, and objects deleted. Thread safe."""
+    """Created pods and PodGroups, and deleted objects. Thread-safe."""
 
     def __init__(self, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
@@ -43,12 +43,12 @@ class Expectations:
         self.groups = OwnWrites[PodGroup](monotonic_s, KEPT_S)
 
     def pod_created(self, job: JobRef, pod: Pod) -> None:
-        """Note a pod that was created, or found where it should be created."""
+        """Record a pod that was created, or already existed."""
         with self._lock:
             self._pods.setdefault(job, {})[pod.metadata.name] = (self._monotonic_s() + KEPT_S, pod)
 
     def deleted(self, uid: str, *, ours: bool = True) -> None:
-        """Note the accepted deletion of the object with this UID; not `ours`: it was gone already."""
+        """Record the accepted deletion of the object with this UID; not `ours` if it no longer existed."""
         with self._lock:
             now = self._monotonic_s()
             self._deleted.pop(uid, None)
@@ -58,12 +58,12 @@ class Expectations:
                     del self._deleted[old]
 
     def deletion(self, uid: str) -> Deletion | None:
-        """Return the deletion of the object with this UID, if it was in the last minutes."""
+        """Return the deletion of the object with this UID, if recent."""
         found = self._deleted.get(uid)
         return found if found and self._monotonic_s() < found.until else None
 
     def pods(self, job: JobRef, cached: Iterable[Pod]) -> list[Pod]:
-        """Return the Job's pods as they are: the cached ones and those created; those deleted are terminating."""
+        """Return the Job's current pods: cached and created ones; deleted ones count as terminating."""
         with self._lock:
             now = self._monotonic_s()
             known = {pod.metadata.name: pod for pod in cached}
@@ -78,17 +78,17 @@ class Expectations:
             return [_terminating(pod) if pod.metadata.uid in self._deleted else pod for pod in known.values()]
 
     def satisfied(self, job: JobRef, group_key: str = "") -> bool:
-        """Return True if the caches show all pods that were created for the Job, and its PodGroup."""
+        """Return True if the caches contain all pods created for the Job, and its PodGroup."""
         return job not in self._pods and not self.groups.unseen(group_key)
 
     def group(self, key: str, cached: PodGroup | None) -> PodGroup | None:
-        """Return the PodGroup as it is, or None if it does not exist or is being deleted."""
+        """Return the current PodGroup, or None if it does not exist or is being deleted."""
         found = self.groups.newest(key, cached)
         gone = found is None or found.metadata.deletion_timestamp or found.metadata.uid in self._deleted
         return None if gone else found
 
     def pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """Drop the note of a pod that a cache shows."""
+        """Drop the record of a pod that a cache contains."""
         pod = new or old
         if pod is None:
             return
@@ -101,7 +101,7 @@ class Expectations:
                     del self._pods[job]
 
     def forget(self, job: Job, group_key: str) -> None:
-        """Forget a Job that is gone."""
+        """Forget a deleted Job."""
         with self._lock:
             self._pods.pop(reference(job), None)
         self.groups.drop(group_key)

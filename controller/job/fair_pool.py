@@ -1,8 +1,8 @@
-"""A few threads for the calls of many Jobs: a batch that is nearly done is finished first, and no batch starves.
+"""A small thread pool for the calls of many Jobs: nearly complete batches come first, and no batch starves.
 
-A gang starts when its last pod is there. Made one after the other, the first of three starts after a third of the time,
-and the last no later than in turns. So three calls of four are for the batch with the fewest left, the fourth for the
-one that has waited longest.
+A gang starts when its last pod exists. If gangs are created one after the other, the first of three starts after a
+third of the time, and the last one no later than when they alternate. So three of four calls are for the batch with the
+fewest remaining items, and the fourth is for the one that has waited longest.
 """
 
 import threading
@@ -26,11 +26,11 @@ class FairPool:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
         self._lock = threading.Lock()
         self._turns: deque[_Batch] = deque()
-        """Batches with something left; the one that has waited longest for a call comes first."""
+        """Unfinished batches; the one that has waited longest for a call comes first."""
         self._calls = 0
 
     def each(self, items: Sequence[T], act: Callable[[T], R]) -> list[R]:
-        """Return the results of `act` for the items, in order. Raise CancelledError if the pool is closed meanwhile."""
+        """Return the results of `act` for the items, in order. Raise CancelledError if the pool is closed."""
         futures: list[Future[R]] = [Future() for _ in items]
         if futures:
             with self._lock:
@@ -43,7 +43,7 @@ class FairPool:
         return [future.result() for future in futures]
 
     def close(self) -> None:
-        """End the threads after the calls under way; those that have not begun are cancelled."""
+        """Stop the threads after their current calls; pending calls are cancelled."""
         self._pool.shutdown(wait=False)
         self._cancel()
 
@@ -54,7 +54,7 @@ class FairPool:
                     future.cancel()
 
     def _next(self) -> None:
-        """Make one call of the batch whose turn it is, which then stands behind all the others."""
+        """Make one call of the next batch, which then moves to the end of the queue."""
         with self._lock:
             self._calls += 1
             longest = self._calls % _LONGEST_WAITING_EVERY == 0

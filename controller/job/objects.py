@@ -1,7 +1,7 @@
-"""Objects of a Job beside its pods: its PodGroup, objects of plugins, and claims.
+"""Objects of a Job other than pods: its PodGroup, objects of plugins, and claims.
 
-Those of plugins exist while it runs, claims as long as the Job itself, so that pods that come back after a restart find
-the same names and keys. The PodGroup is deleted with the pods when the Job is killed.
+Objects of plugins exist while the Job runs, and claims as long as the Job, so that pods find the same names and keys
+after a restart. The PodGroup is deleted with the pods when the Job is killed.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,7 +31,7 @@ from muster.volcano.tasks import job_of, owner_of, reference
 
 
 class ObjectError(Exception):
-    """An object that the pods need cannot be had for now; `reason` is the event's: PVCError or PluginError."""
+    """A required object cannot be created now; `reason` is the event's: PVCError or PluginError."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class JobObjects:
         self._synced_generation: dict[str, int] = {}  # UID of a Job → its generation that the objects fit
 
     def ensure(self, job: Job, plugins: Sequence[JobPlugin]) -> None:
-        """Create or update the objects. Raise ObjectError if one cannot be had for now, PluginError if never."""
+        """Create or update the objects. Raise ObjectError for a temporary failure, PluginError for a permanent one."""
         if self._synced_generation.get(job.metadata.uid) == job.metadata.generation:
             return
         for claim in claims(job):
@@ -57,7 +57,7 @@ class JobObjects:
         self._synced_generation[job.metadata.uid] = job.metadata.generation
 
     def delete(self, job: Job, plugins: Sequence[JobPlugin]) -> None:
-        """Delete the objects that are the Job's."""
+        """Delete the objects of the Job."""
         self.forget(job)
         for plugin in plugins:
             for owned in plugin.objects(job):
@@ -67,7 +67,7 @@ class JobObjects:
                     delete(self._client, owned.resource, found.metadata)
 
     def forget(self, job: Job) -> None:
-        """Have the objects of the Job checked again, if it continues."""
+        """Make the next pass check the Job's objects again, if the Job continues."""
         self._synced_generation.pop(job.metadata.uid, None)
 
     def _ensure(self, job: Job, owned: Owned, reason: str, *, change: bool) -> None:
@@ -83,7 +83,7 @@ class JobObjects:
             raise ObjectError(reason, f"{why}; delete it, or give the Job another name")
 
     def _made(self, job: Job, owned: Owned, *, change: bool) -> Object | None:
-        """Make or change the object; return a foreign one that has its name."""
+        """Create or update the object; return another owner's object with the same name."""
         resource = owned.resource
         name, namespace = owned.manifest["metadata"]["name"], job.metadata.namespace
         of_job = {"namespace": namespace, "ownerReferences": [to_builtins(owner_of(job))]}
@@ -107,7 +107,7 @@ class JobObjects:
 
 
 class Groups:
-    """Creates, updates and deletes the PodGroups of Jobs, and finds them where a cache is late."""
+    """Creates, updates, deletes and finds the PodGroups of Jobs, even if a cache is behind."""
 
     def __init__(
         self,
@@ -121,10 +121,10 @@ class Groups:
         self._priorities = priorities
         self._expectations = expectations
         self._fits: dict[str, tuple[str, int, frozenset[str]]] = {}
-        """Key of a PodGroup → its UID, and the generation and later tasks of the Job that it was made for."""
+        """Key of a PodGroup → its UID, and the Job's generation and later tasks for which it was created."""
 
     def find(self, job: Job) -> PodGroup | None:
-        """Return the Job's PodGroup as it is."""
+        """Return the Job's current PodGroup."""
         key = group_key(job)
         cached = self._groups.get(key)
         return self._expectations.group(key, cached if cached and _is_of(cached, job) else None)
@@ -141,7 +141,7 @@ class Groups:
         return group
 
     def delete(self, job: Job) -> None:
-        """Delete the Job's PodGroup: the pods that come after a kill are another gang."""
+        """Delete the Job's PodGroup, because the pods after a kill form another gang."""
         found = self.find(job)
         self._fits.pop(group_key(job), None)
         if found is None:
@@ -150,12 +150,12 @@ class Groups:
         self._expectations.deleted(found.metadata.uid)
 
     def keeps_nodes(self, job: Job) -> bool:
-        """Return True if the planner keeps nodes for members that it has evicted: the new pods are the same gang."""
+        """Return True if the planner holds nodes for evicted members, so the new pods belong to the same gang."""
         group = self.find(job)
         return group is not None and keeps_nodes(self.placement(group), group.metadata)
 
     def placement(self, group: PodGroup) -> Placement | None:
-        """Return the gang's placement, noted in its PodGroup or read live, if pods can be born pinned by it."""
+        """Return the gang's placement, from its PodGroup or read live, if pods can be created pinned by it."""
         note = noted(group)
         if usable(note, group.metadata.uid):
             return note
@@ -187,5 +187,5 @@ class Groups:
 
 
 def _is_of(group: PodGroup, job: Job) -> bool:
-    """Return True if the PodGroup is the Job's: users can make PodGroups of that name, too."""
+    """Return True if the PodGroup belongs to the Job, because users can also create PodGroups with this name."""
     return job_of(group.metadata) == reference(job)

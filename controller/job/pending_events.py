@@ -1,7 +1,7 @@
 """The events of each Job since its last pass.
 
-A pass takes all pending requests as one `Batch` and strikes off those that it has handled. The rest is put back when
-the pass ends or fails, before the requests that have come meanwhile. No request is lost, and their order stays.
+A pass takes all pending requests as one `Batch` and removes the handled ones. The rest is put back when the pass ends
+or fails, before requests that have arrived in the meantime. No request is lost, and the order is kept.
 """
 
 import threading
@@ -39,22 +39,22 @@ class Batch:
         return [request for request in self._waiting if request.command]
 
     def carried_out(self) -> Iterator[JobEvent]:
-        """Return the Commands that the pass has carried out; one counts as deleted when the loop takes the next one."""
+        """Return the Commands that the pass has executed; one counts as deleted when the loop takes the next one."""
         while self._carried_out:
             yield self._carried_out[0]
             self._carried_out.popleft()
 
     def drop(self) -> None:
-        """Drop all requests that wait, as their Job is gone."""
+        """Drop all pending requests of a deleted Job."""
         self._waiting.clear()
 
     def left(self) -> list[JobEvent]:
-        """Return the requests of the next pass: Commands that are to be deleted, then those that wait."""
+        """Return the requests of the next pass: Commands to delete, then pending requests."""
         return [*self._carried_out, *self._waiting]
 
 
 class PendingEvents:
-    """Requests by the key of their Job, each once, in order of arrival, without syncs. Thread safe."""
+    """Requests by Job key, without duplicates and syncs, in order of arrival. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -68,18 +68,18 @@ class PendingEvents:
                 self._requests.setdefault(key, {})[request] = None
 
     def put_gone(self, job: Job) -> None:
-        """Keep a Job that is gone, as its name may be another Job's by the next pass."""
+        """Keep a deleted Job, because another Job may have its name by the next pass."""
         with self._lock:
             self._gone.setdefault(job.metadata.key, []).append(job)
 
     def take_gone(self, key: str) -> list[Job]:
-        """Hand over the Jobs of this key that are gone."""
+        """Return the deleted Jobs with this key."""
         with self._lock:
             return self._gone.pop(key, [])
 
     @contextmanager
     def batch(self, key: str, unwritten: Iterable[JobEvent] = ()) -> Iterator[Batch]:
-        """Take all requests of the Job for one pass, Commands last; `unwritten` ones are put back first at its end."""
+        """Take all requests of the Job for one pass, Commands last; `unwritten` requests are put back first."""
         with self._lock:
             requests = sorted(self._requests.pop(key, ()), key=lambda request: request.command_order)
         batch = Batch(requests)

@@ -1,4 +1,4 @@
-"""From a Job to its pods: claims, objects of plugins and PodGroup, then the pods themselves."""
+"""Creation of a Job's objects: claims, objects of plugins and the PodGroup, then the pods."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from muster.volcano.pods import complete_pod, in_native_group, pinned_or_gated
 from muster.volcano.tasks import PodSlot
 
 PODS_A_TURN = 64
-"""Pods of a Job that are made before it looks whether Jobs of other namespaces wait."""
+"""Number of pods to create before the pass checks whether Jobs of other namespaces wait."""
 
 
 class Prepared(NamedTuple):
@@ -32,12 +32,12 @@ class Prepared(NamedTuple):
 
     @property
     def may_create(self) -> bool:
-        """True if pods may be created: all they need exists, and the gang is admitted."""
+        """True if pods may be created: all required objects exist, and the gang is admitted."""
         return not self.failures and self.group is not None and self.group.status.phase not in {"", "Pending"}
 
 
 class Provisioner:
-    """Maker of pods and of the objects that they need. Every failure is returned, and is an event of the Job."""
+    """Creates pods and the objects that they need. Every failure is returned and reported as an event of the Job."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -65,7 +65,7 @@ class Provisioner:
     def create(
         self, job: Job, group: PodGroup, slots: Sequence[PodSlot], plugins: Sequence[JobPlugin]
     ) -> list[Failure]:
-        """Create the pods of these slots: pinned where the gang's placement has a node for them, else gated."""
+        """Create the pods of these slots: pinned if the gang's placement has a node for them, otherwise gated."""
         if not slots:
             return []
         try:
@@ -85,7 +85,7 @@ class Provisioner:
     def _batches(
         self, job: Job, slots: Sequence[PodSlot], plugins: Sequence[JobPlugin], placement: Placement | None, native: str
     ) -> Iterator[list[Manifest]]:
-        """Return the manifests in batches, which end early when Jobs of other namespaces wait."""
+        """Yield the manifests in batches; stop early if Jobs of other namespaces wait."""
         key = job.metadata.key
         for start in range(0, len(slots), PODS_A_TURN):
             if start and self._context.others_wait(key):
@@ -96,7 +96,7 @@ class Provisioner:
             yield [in_native_group(each, native) if native else each for each in pods]
 
     def delete_group(self, job: Job) -> list[Failure]:
-        """Delete the PodGroup: a Job that is killed or has ended takes nothing of its queue."""
+        """Delete the PodGroup, because a killed or ended Job must not count in its queue."""
         try:
             self._context.groups.delete(job)
         except APIError as error:
@@ -104,7 +104,7 @@ class Provisioner:
         return []
 
     def restart_group(self, job: Job) -> list[Failure]:
-        """Delete the PodGroup of a Job that restarts, as another gang follows; not where nodes are kept for it."""
+        """Delete the PodGroup of a restarting Job, unless nodes are held for its gang."""
         try:
             return [] if self._context.groups.keeps_nodes(job) else self.delete_group(job)
         except APIError as error:

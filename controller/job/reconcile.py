@@ -1,7 +1,7 @@
-"""One pass over a Job: handle its events, then do the work of the phase that it is in.
+"""One pass over a Job: handle its events, then do the work of its phase.
 
-The two halves meet only in the Job's status. An action writes the phase that it enters and the targets of a restart.
-The work of a phase deletes and creates pods by that, in this pass, the next one after a failure, or another process.
+The two halves only share the Job's status. An action writes the new phase and the targets of a restart. The work of the
+phase then deletes and creates pods accordingly, in this pass, in the next one after a failure, or in another process.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ from muster.volcano.tasks import queue_of, reference
 
 log = structlog.get_logger(__name__)
 NEEDED_S = 60.0
-"""The longest that a Job whose time is over stays, until what has made it has noted its end."""
+"""Maximum delay of the deletion of an expired Job until its creator has recorded its end."""
 _HALF_DELETED_S = 5.0
 
 
@@ -47,13 +47,13 @@ class Reconciler:
         self._commands = CommandHandler(context, self._actions)
         self._provisioner = Provisioner(context)
         self._reported: dict[str, str] = {}
-        """UID of a Job → the obstacle of its last event; a new process sends one event more."""
+        """UID of a Job → the obstacle in its last event; after a restart, one event is repeated."""
 
     def process(self, key: str) -> None:
-        """Run one pass over the Job. Events that it does not get done with stay pending, also when it raises.
+        """Run one pass over the Job. Unhandled events stay pending, even if the pass raises.
 
-        Order matters. The pods are read before their events are taken: the event of a pod that is gone by then has
-        come. Actions write a phase before its work begins, and Commands are deleted last, so another process can
+        The order matters. The pods are read before their events are taken, so the events of pods deleted by then have
+        arrived. Actions write a phase before its work begins, and Commands are deleted last, so another process can
         continue.
         """
         for gone in self._pending_events.take_gone(key):
@@ -80,7 +80,7 @@ class Reconciler:
                 self._work(job, snapshot.pods)
 
     def _expired(self, job: Job) -> bool:
-        """Delete a Job, with its pods first, when `ttlSecondsAfterFinished` are over; until then ask for a pass."""
+        """Delete a Job, after its pods, when `ttlSecondsAfterFinished` have passed; until then request a pass."""
         due_s = expires_s(job)
         if due_s is None:
             return False
@@ -100,7 +100,7 @@ class Reconciler:
         return True
 
     def _entered(self, job: Job) -> Job:
-        """Enter Pending for a Job without a phase before anything else happens to it: clients see every phase."""
+        """Set the phase Pending first for a new Job, so that clients see every phase."""
         if job.status.state.phase:
             return job
         why = statuses.queued(queue_of(job.spec))
@@ -118,7 +118,7 @@ class Reconciler:
             self._context.requeue_after(job.metadata.key, KEPT_S + 1)
 
     def _complete_deletions(self, job: Job, pods: Sequence[Pod]) -> None:
-        """Complete deletions that were cut short; most pods that look so are gone in a moment."""
+        """Complete interrupted deletions; most pods in this state disappear soon by themselves."""
         now_s = self._context.wall_s()
         for one in half_deleted(pods):
             overdue_s = now_s - (parse_time(one.metadata.deletion_timestamp) or now_s)
@@ -127,7 +127,7 @@ class Reconciler:
             self._context.requeue_after(job.metadata.key, _HALF_DELETED_S)
 
     def _sync(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Create missing pods and delete surplus ones. A failure does not hold up the phase."""
+        """Create missing pods and delete surplus ones. A failure does not block the phase."""
         over = over_limits(job)
         if over is not None:
             self._context.recorder.event(job, "Warning", over.reason, over.message)
@@ -155,11 +155,10 @@ class Reconciler:
         return Work(status, after, failures, waiting, decision.delete, kind)
 
     def _restart(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Delete the pods of the noted targets; those of the whole Job with their PodGroup, as another gang follows.
+        """Delete the pods of the recorded targets; if the whole Job restarts, also delete its PodGroup.
 
-        It stays where the planner has evicted members to have them come again on nodes that it keeps: a repair, a move.
-
-        The objects of plugins stay, so that pods find the same names and keys; they are checked once more.
+        The PodGroup stays if the planner has evicted members and holds nodes for them (a repair or a move). The objects
+        of plugins stay, so that pods find the same names and keys, and are checked again.
         """
         whole = is_whole(restart_targets(job.status))
         to_delete = pods_to_delete(job, pods)
@@ -170,7 +169,7 @@ class Reconciler:
         return Work(job.status, self._context.pods(job) if to_delete else pods, failures)
 
     def _stop(self, job: Job, pods: Sequence[Pod]) -> Work:
-        """Delete the pods that have not finished, then the PodGroup, then the objects of plugins that no pod needs."""
+        """Delete the unfinished pods, then the PodGroup, then the unneeded objects of plugins."""
         to_delete = pods_to_delete(job, pods)
         failures = self._delete(job, to_delete, job.status.state.phase, mark=False)
         after = self._context.pods(job) if to_delete else pods
@@ -189,7 +188,7 @@ class Reconciler:
         return [Failure("FailedDelete", failure) for failure in failures]
 
     def _conclude(self, job: Job, work: Work) -> None:
-        """Write the outcome of the work; raises Retry for failures that are worth another try."""
+        """Write the outcome of the work; raises Retry for transient failures."""
         status, unschedulable = concluded(job, work, self._context.wall_s())
         self._context.writer.write(job, self._actions.noted(job, status))
         self._report_obstacle(job, unschedulable, work.obstacle)
@@ -198,9 +197,9 @@ class Reconciler:
             raise Retry(and_more(left[0], len(left)))
 
     def _report_obstacle(self, job: Job, why: str | None, kind: str) -> None:
-        """Send an event about what keeps the gang from being placed: once, however many passes find this kind of it.
+        """Send an event about the obstacle to the gang's placement, once per kind of obstacle.
 
-        The words of one kind have numbers, which change whenever another gang moves.
+        Messages of the same kind contain numbers, which change whenever another gang moves.
         """
         if why is None:
             self._reported.pop(job.metadata.uid, None)

@@ -1,4 +1,4 @@
-"""Writes of a Job's status: changed fields only; mere counters when they have come to rest, or after some seconds."""
+"""Writes of a Job's status: only changed fields, and counters when they are stable or after some seconds."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -16,13 +16,14 @@ REST_S = 0.5
 REST_PER_POD_S = 0.01
 """Added to `REST_S` for each pod: counters of many pods change all the time."""
 WORDS_S = 5.0
-"""The same for another message under the same reason: that of a waiting gang changes whenever another gang moves."""
+"""The same for a new message with the same reason, because a waiting gang's message changes whenever another gang
+moves."""
 MAX_S = 10.0
-"""Counters that never rest are written this often."""
+"""Counters that keep changing are written at this interval."""
 
 
 class Held(NamedTuple):
-    """Counters that wait to be written: when the first of them came, and when these did."""
+    """Pending counters: the time of the first change and of the last one."""
 
     first_s: float
     latest_s: float
@@ -30,7 +31,7 @@ class Held(NamedTuple):
 
 
 class JobStatusWriter:
-    """The one place that writes Jobs. `patched` writes a merge patch of a status.
+    """The only writer of Jobs. `patched` writes a merge patch of a status.
 
     `requeue_after` asks for another pass over a key after a delay in seconds.
     """
@@ -47,7 +48,7 @@ class JobStatusWriter:
         self._held: dict[str, Held] = {}
 
     def write(self, job: Job, status: JobStatus) -> Job:
-        """Write the Job's status if it differs, mere counters later; return the Job. Conflict if it has changed."""
+        """Write the Job's status if it differs, counters possibly later; return the Job. Conflict if it has changed."""
         meta = job.metadata
         patch = difference(job.status, status)
         if not patch:
@@ -71,7 +72,7 @@ class JobStatusWriter:
         self._held.pop(job.metadata.uid, None)
 
     def _hold(self, uid: str, status: JobStatus, rest_s: float) -> float:
-        """Return seconds that these counters still have to wait."""
+        """Return the seconds until these counters may be written."""
         now_s = self._monotonic_s()
         held = self._held.get(uid, Held(now_s, now_s, status))
         if held.status != status:

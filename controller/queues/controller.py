@@ -1,4 +1,4 @@
-"""The worker over queues: `root` and `default` always exist; every queue has a parent, a state and counters."""
+"""The worker over queues: ensures that `root` and `default` exist, and maintains parent, state and counters."""
 
 import threading
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def parent_names(queue: Queue) -> list[str]:
 
 
 def _only_counted(old: Queue | None, new: Queue | None) -> bool:
-    """Return True if only counters have changed, most likely by this controller: no reason to count at once again."""
+    """Return True if only counters have changed, most likely by this controller, so no new count is needed."""
     if old is None or new is None:
         return False
     before, after = old.metadata, new.metadata
@@ -69,7 +69,7 @@ class QueueController(KindController[Queue]):
         ]
 
     def _seen(self, old: Queue | None, new: Queue | None) -> None:
-        """Queue a pass over a queue that has changed, and over those above and below it."""
+        """Queue passes over a changed queue, its ancestors and its descendants."""
         self._written.seen(old, new)
         for queue in (old, new):
             if queue:
@@ -83,7 +83,7 @@ class QueueController(KindController[Queue]):
             self._requeue_with_parents(new.spec.parent)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Have the queues of a PodGroup counted if its queue or phase has changed."""
+        """Recount the queues of a PodGroup if its queue or phase has changed."""
         if old and new and (old.status.phase, old.spec.queue) == (new.status.phase, new.spec.queue):
             return
         for group in (old, new):
@@ -94,7 +94,7 @@ class QueueController(KindController[Queue]):
                 self._requeue_with_parents(queue)
 
     def _native_seen(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Have the queues of a native PodGroup counted in the same way, while it is a gang of Muster's."""
+        """Recount the queues of a native PodGroup in the same way, while it is a Muster gang."""
         before, after = (
             [(queue, status_of(each).phase) for queue in native_queue_names(each)] if each else []
             for each in (old, new)
@@ -103,7 +103,7 @@ class QueueController(KindController[Queue]):
             self.worker.queue.add_after(queue, COUNT_EVERY_S)
 
     def _pod_seen(self, old: Pod | None, new: Pod | None) -> None:
-        """Have the pod's queue counted if the requests in it have changed."""
+        """Recount the pod's queue if its requests have changed."""
         pod = new or old
         queue = self._usage.pod_seen(pod, gone=new is None) if pod else None
         if queue:
@@ -118,7 +118,7 @@ class QueueController(KindController[Queue]):
             self.worker.queue.add(target.name)
 
     def not_ready(self) -> str | None:
-        """Return the queues that always exist and cannot be used yet, as a sentence; None when all can."""
+        """Return a sentence about required queues that cannot be used yet; None if all can."""
         known = {name: self._queues.get(name) for name in STANDING}
         missing = [name for name, queue in known.items() if queue is None or not queue.status.state]
         return f"not open yet: {', '.join(missing)}" if missing else None
@@ -156,7 +156,7 @@ class QueueController(KindController[Queue]):
         return [*(each.status for each in self._groups.by_index(QUEUE_INDEX, name)), *map(status_of, natives)]
 
     def _obey(self, command: Command, queue: Queue, parent: Queue | None, load: rules.Load) -> Queue:
-        """Carry out a Command and delete it; to do so twice does no harm."""
+        """Execute a Command and delete it; this is idempotent."""
         uid, meta = command.target.uid if command.target else "", queue.metadata
         wanted = rules.asked(command.action, queue, parent, busy=load.busy)
         if uid and uid != meta.uid:
@@ -172,7 +172,7 @@ class QueueController(KindController[Queue]):
         return queue
 
     def _write(self, queue: Queue, wanted: rules.WantedState, load: rules.Load) -> Queue:
-        """Write annotation and status where they differ; a queue that opens again keeps its mark until it is open."""
+        """Write annotation and status if they differ; a reopening queue keeps its mark until it is open."""
         if wanted.by_parent:
             queue = self._mark(queue, mark=True)
         queue = self.patched(queue, difference(queue.status, rules.status_of(queue, wanted.state, load)))
@@ -186,14 +186,14 @@ class QueueController(KindController[Queue]):
         return self._client.merge_patch(QUEUES, queue.metadata.name, patch)
 
     def _allocated(self, name: str, depth: int = 0) -> Vector:
-        """Return the requests of the pods in this queue and in those below it."""
+        """Return the requests of the pods in this queue and its descendants."""
         result = self._usage.of(name)
         for child in self._queues.by_index(PARENT_INDEX, name) if depth < _HIGHEST else ():
             result = add(result, self._allocated(child.metadata.name, depth + 1))
         return result
 
     def _requeue_with_parents(self, name: str) -> None:
-        """Have this queue and those above it counted."""
+        """Recount this queue and its ancestors."""
         for _ in range(_HIGHEST):
             self.worker.queue.add_after(name or names.ROOT_QUEUE, COUNT_EVERY_S)
             queue = self._queues.get(name)

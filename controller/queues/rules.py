@@ -28,20 +28,20 @@ SHUT = frozenset({"Closed", "Closing"})
 
 @dataclass(slots=True)
 class Load:
-    """The load of a queue: its gangs by phase, and the requests of the pods in it and in the queues below it."""
+    """The load of a queue: gangs by phase, and the requests of pods in it and its descendants."""
 
     gangs: Counter[str] = field(default_factory=Counter)
     allocated: Vector = field(default_factory=dict)
 
     @property
     def busy(self) -> bool:
-        """True if a gang is in the queue that has not completed."""
+        """True if the queue contains an uncompleted gang."""
         return any(count for phase, count in self.gangs.items() if phase != "completed")
 
 
 @dataclass(frozen=True, slots=True)
 class WantedState:
-    """The state that a queue should be in; `by_parent` if its parent closes it."""
+    """The desired state of a queue; `by_parent` if its parent closes it."""
 
     state: QueueState
     by_parent: bool
@@ -58,7 +58,7 @@ def by_parent(queue: Queue) -> bool:
 
 
 def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> WantedState:
-    """Return the state that the queue should be in without a Command."""
+    """Return the desired state of the queue without a Command."""
     state, marked = queue.status.state or "Open", by_parent(queue)
     shut_above = parent is not None and parent.status.state in SHUT
     if queue.metadata.name == names.ROOT_QUEUE:
@@ -71,7 +71,7 @@ def at_rest(queue: Queue, parent: Queue | None, *, busy: bool) -> WantedState:
 
 
 def asked(action: str, queue: Queue, parent: Queue | None, *, busy: bool) -> WantedState | str:
-    """Return the state that the queue should be in after a Command with this action, or why it is refused."""
+    """Return the desired state of the queue after a Command with this action, or why it is refused."""
     name = queue.metadata.name
     if action == names.CLOSE_QUEUE:
         if name == names.ROOT_QUEUE:
@@ -111,7 +111,7 @@ class RequestsByQueue:
         self._queues: dict[str, Vector] = {}
 
     def pod_seen(self, pod: Pod, *, gone: bool) -> str | None:
-        """Count a pod as it is now; return the queue whose sum has changed by it."""
+        """Count a pod in its current state; return the queue whose sum has changed."""
         counts = bool(pod.spec.node_name) and not pod.finished and not gone
         uid = pod.metadata.uid
         with self._lock:
@@ -150,7 +150,7 @@ class RequestsByQueue:
         return (group.spec.queue or names.DEFAULT_QUEUE) if group else queue
 
     def forget_others(self, present: Callable[[], set[str]]) -> None:
-        """Drop pods whose UID is not among those present; what is counted later stays."""
+        """Drop pods whose UIDs no longer exist; pods counted later are kept."""
         with self._lock:
             known = set(self._pods)
         for uid in known - present():

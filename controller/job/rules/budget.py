@@ -1,13 +1,13 @@
-"""Whose fault a restart is, and restart budgets: how often a gang is restarted in a sliding time. Pure.
+"""Causes of restarts, and restart budgets: how often a gang may restart in a sliding window. Pure.
 
-A fault is the infrastructure's, the user program's, or unknown, by the lists of docs/preemption.md:
+A fault is caused by the infrastructure or the user program, or is unknown, as listed in docs/preemption.md:
 
-* the infrastructure's: by kubelet, by kube-scheduler, or by the end of a node; these use up no budget;
-* the program's: an exit code that it chooses;
-* unknown: a signal, as a broken GPU and a broken pointer end alike.
+* infrastructure: caused by the kubelet, kube-scheduler, or the loss of a node; these use up no budget;
+* user program: an exit code that the program chooses;
+* unknown: a signal, because a broken GPU and an invalid pointer look alike.
 
-The restarts that count are noted in the Job's status with their times, so that another process continues the count.
-The one that is over the budget ends the Job: it enters Restarting as every restart does, and fails from there.
+Counted restarts are recorded in the Job's status with their times, so that another process continues the count. A
+restart beyond the budget ends the Job: it enters Restarting like every restart, and then fails.
 """
 
 from collections import Counter
@@ -32,35 +32,36 @@ Fault = Literal["infrastructure", "user", "unknown"]
 INFRASTRUCTURE_EVENTS = frozenset({POD_EVICTED, POD_PENDING, UNKNOWN})
 """A pod was evicted or lost its node, did not start in time, or the gang lost members."""
 INFRASTRUCTURE_REASONS = frozenset({"Evicted", "NodeLost", "NodeShutdown", "Preempting", "Shutdown", "Terminated"})
-"""Reasons of a pod that kubelet or the node controller ended; refusals of kubelet count too."""
+"""Reasons of a pod that the kubelet or the node controller has ended or refused."""
 USER_REASONS = frozenset({"ContainerCannotRun", "DeadlineExceeded", "Error", "OOMKilled", "StartError"})
-"""Reasons of a pod or of its container; `Error` is that of every exit code but 0, which then decides."""
+"""Reasons of a pod or its container; for `Error`, the exit code decides."""
 LAST_OF_USERS = 127
-"""Exit codes from 1 on that a program or its shell chooses; those above are signals (128 and the signal)."""
+"""Highest exit code that a program or its shell chooses; higher ones are signals (128 plus the signal)."""
 FOLLOWS_S = 600.0
-"""Time after the disruption of one pod in which others fail because of it: a collective operation times out so late."""
+"""Time after a pod's disruption during which other failures are attributed to it; timeouts of collective operations are
+this long."""
 _WORDS_CHARS = 64
 
 
 class Restarts(msgspec.Struct, omit_defaults=True):
-    """The note."""
+    """Record of counted restarts in the status."""
 
     past: list[tuple[float, str]] = []
-    """Restarts that count: time in seconds since the epoch, and cause; never more than the budget."""
+    """Counted restarts: time in seconds since the epoch, and cause; never more than the budget."""
     spent: str = ""
     """Why the Job fails; empty while it continues."""
 
 
 def budget_of(job: Job) -> RestartBudget | None:
-    """Return the budget of a Job; None without one that can be read."""
+    """Return the budget of a Job; None if it has no valid one."""
     return restart_budget(job.metadata.annotations)
 
 
 def charged(job: Job, status: JobStatus, request: JobEvent, fault: Fault, now_s: float) -> JobStatus:
-    """Return the status of a Job that is about to be restarted: the restart is counted, or the budget is spent.
+    """Return the status of a Job before a restart: the restart is counted, or the budget is spent.
 
-    A restart that the infrastructure has caused uses up neither the budget nor one of maxRetry. What a user asks for by
-    a Command does not count either, and lets a Job continue whose budget was spent.
+    A restart caused by the infrastructure uses up neither the budget nor maxRetry. A user's Command does not count
+    either, and lets a Job with a spent budget continue.
     """
     budget = budget_of(job)
     if budget is None:
@@ -79,7 +80,7 @@ def charged(job: Job, status: JobStatus, request: JobEvent, fault: Fault, now_s:
 
 
 def restarts_of(status: JobStatus) -> Restarts:
-    """Return the restarts that the status notes; none if the note cannot be read (it was edited)."""
+    """Return the restarts recorded in the status; none if the record is unreadable (because it was edited)."""
     try:
         return msgspec.json.decode(notes.note(status, notes.RESTARTS) or "{}", type=Restarts)
     except msgspec.DecodeError:
@@ -87,12 +88,12 @@ def restarts_of(status: JobStatus) -> Restarts:
 
 
 def spent(status: JobStatus) -> str:
-    """Return why a Job has no restart left by its budget; empty if it has, or has none."""
+    """Return why the budget of a Job is spent; empty if it is not, or if there is no budget."""
     return restarts_of(status).spent if notes.note(status, notes.RESTARTS) else ""
 
 
 def no_restart_left(job: Job) -> bool:
-    """Return True if the restart that is under way is the end of the Job."""
+    """Return True if the current restart ends the Job."""
     return job.status.retry_count >= max_retry(job.spec) or bool(spent(job.status))
 
 
@@ -116,10 +117,10 @@ def _words(budget: RestartBudget, past: list[tuple[float, str]]) -> str:
 def fault_of(
     request: JobEvent, pods: Sequence[Pod], now_s: float, infrastructure_codes: frozenset[int] = frozenset()
 ) -> Fault:
-    """Return the fault behind an event; `pods` are all of the Job as they are now.
+    """Return the cause of an event; `pods` are all current pods of the Job.
 
-    If one of them was disrupted a short time ago, the others mostly fail because of it: they lose their connections. A
-    pod that was disrupted long ago, and is left as it ended, excuses no failure.
+    If one of them was disrupted recently, the others usually fail because they lose their connections. A disruption
+    long ago explains no failure.
     """
     if request.refused or request.event in INFRASTRUCTURE_EVENTS:
         return "infrastructure"
@@ -135,7 +136,7 @@ def fault_of(
 
 
 def disrupted(pod: Pod) -> bool:
-    """Return True if something other than its program ended a pod, or is about to."""
+    """Return True if a cause other than its program ended a pod, or is about to end it."""
     told = any(each.type == DISRUPTED and each.status == "True" for each in pod.status.conditions)
     return told or (pod.status.phase == "Failed" and pod.status.reason in INFRASTRUCTURE_REASONS)
 
@@ -148,7 +149,10 @@ def _lately(pods: Iterable[Pod], now_s: float) -> bool:
 
 
 def infrastructure_codes(annotations: dict[str, str]) -> frozenset[int]:
-    """Return the exit codes that a Job calls infrastructure: `muster.dev/infrastructure-exit-codes: "75,85"`."""
+    """Return the exit codes that a Job attributes to the infrastructure: `muster.dev/infrastructure-exit-codes.
+
+    "75,85"`.
+    """
     text = annotations.get(names.INFRASTRUCTURE_EXIT_CODES, "")[: CHECKPOINT_CHARS.value]
     codes = (whole_number(each.strip(), 255) for each in text.split(","))
     return frozenset(code for code in codes if code)

@@ -1,7 +1,7 @@
 """Events of a Job: changes of its pods, its PodGroup and its Commands become requests.
 
-An object that is seen for the first time (`old` None) raises the event of its state; versions show if that was handled.
-A pod that is gone raises nothing: the counters in the Job's status show that it existed (`unseen_evictions`).
+A new object (`old` is None) raises the event of its state; versions show whether that event was already handled. A pod
+deleted unobserved raises no event, but the counters in the Job's status show that it existed (`unseen_evictions`).
 """
 
 from collections import Counter
@@ -32,11 +32,11 @@ _REASON_CHARS = 32
 
 @dataclass(frozen=True, slots=True)
 class JobEvent:
-    """One event of a Job, with the facts by which a later pass checks that it is still true.
+    """One event of a Job, with the facts by which a later pass checks whether it still applies.
 
-    `since_s` is the time of the event in seconds since the epoch, where an object's timestamp has it: timeouts count
-    from there. `refused` is kubelet's reason to refuse the pod before any of its containers ran, and `reason` that of
-    its end, or of the end of a container with an exit code.
+    `since_s` is the time of the event in seconds since the epoch, if an object's timestamp contains it; timeouts start
+    there. `refused` is the kubelet's reason for refusing the pod before any container ran, and `reason` is the reason
+    for its end, or for the end of a container with an exit code.
     """
 
     event: str = OUT_OF_SYNC
@@ -58,16 +58,16 @@ class JobEvent:
 
 
 SYNC = JobEvent()
-"""No event in particular: compare the pods that exist with those that are wanted."""
+"""No specific event: compare existing with wanted pods."""
 
 
 def task_of(pod: Pod) -> str:
-    """Return the task that the pod was made from."""
+    """Return the task of the pod."""
     return pod.metadata.annotations.get(names.TASK_SPEC, "")
 
 
 def version_of(pod: Pod) -> int:
-    """Return the Job's version that the pod was made for."""
+    """Return the Job's version for which the pod was created."""
     return whole_number(pod.metadata.annotations.get(names.JOB_VERSION)) or 0
 
 
@@ -77,7 +77,7 @@ def present(pods: Iterable[Pod]) -> list[Pod]:
 
 
 def pod_changed(old: Pod | None, new: Pod | None) -> JobEvent:
-    """Return the request to a pod's Job for this change; `new` None means that the pod is gone."""
+    """Return the request to a pod's Job for this change; `new` is None if the pod was deleted."""
     pod = new or old
     assert pod is not None, "a change has an old or a new side"  # noqa: S101 - says what handlers promise
     event = _deleted(pod) if new is None else _changed(old, new)
@@ -101,7 +101,7 @@ def pod_changed(old: Pod | None, new: Pod | None) -> JobEvent:
 
 
 def _deleted(pod: Pod) -> str:
-    """Return PodEvicted for a pod that had a node and did not succeed before its deletion began: its work is lost."""
+    """Return PodEvicted for a pod that had a node and did not succeed before its deletion, so its work is lost."""
     if not pod.spec.node_name or (pod.status.phase == "Succeeded" and not told_to_go(pod)):
         return OUT_OF_SYNC
     return POD_EVICTED
@@ -121,7 +121,7 @@ def _changed(old: Pod | None, new: Pod) -> str:
 
 
 def unseen_evictions(job: Job, pods: Iterable[Pod]) -> list[JobEvent]:
-    """Return evictions that no watch showed: a task has fewer pods, and fewer started ones, than at the last count."""
+    """Return evictions that no watch reported: a task has fewer pods and fewer started pods than last counted."""
     if job.status.state.phase not in {"Pending", "Running"}:
         return []
     there = {pod.metadata.name: pod for pod in pods}
@@ -173,14 +173,17 @@ def _restarts(pods: Iterable[Pod]) -> int:
 
 
 def _reason(pod: Pod) -> str:
-    """Return kubelet's reason for the end of a pod, else of its first container that failed; none for a bare code."""
+    """Return the kubelet's reason for the end of a pod, or of its first failed container.
+
+    "" if there is only a code.
+    """
     ended = (status.state.terminated for status in pod.deciding_statuses)
     reasons = (state.reason for state in ended if state and state.exit_code and state.reason != "Error")
     return (pod.status.reason or next(reasons, ""))[:_REASON_CHARS]
 
 
 def exit_codes(pod: Pod) -> tuple[int, ...]:
-    """Return exit codes other than 0 of all containers but sidecars, in order."""
+    """Return the non-zero exit codes of all containers except sidecars, in order."""
     ended = (status.state.terminated for status in pod.deciding_statuses)
     return tuple(state.exit_code for state in ended if state and state.exit_code)
 
@@ -201,7 +204,7 @@ def group_changed(old: PodGroup | None, new: PodGroup | None) -> JobEvent | None
 def command_issued(command: Command) -> tuple[str, JobEvent] | None:
     """Return the key of the Job that a Command is for and the request to it; None if it is for a queue.
 
-    The key of one whose target no controller acts on has no name: there is no such Job.
+    If no controller handles the target, the key has no name, because there is no such Job.
     """
     target, meta = command.target, command.metadata
     if is_queue(target):
@@ -218,7 +221,7 @@ def command_issued(command: Command) -> tuple[str, JobEvent] | None:
 
 
 def job_changed(old: Job | None, new: Job | None) -> bool:
-    """Return True if the change of the Job asks for a pass: its spec, its phase or its version is new."""
+    """Return True if the change of the Job requires a pass: its spec, phase or version is new."""
     if old is None or new is None:
         return True
     moved = old.status.state.phase != new.status.state.phase or old.status.version != new.status.version
@@ -226,7 +229,7 @@ def job_changed(old: Job | None, new: Job | None) -> bool:
 
 
 def pod_matters(old: Pod | None, new: Pod | None) -> bool:
-    """Return True if the Job's next pass could act on this change of a pod; a new annotation is no such change."""
+    """Return True if the Job's next pass could act on this change of a pod; a new annotation does not count."""
     if old is None or new is None:
         return True
     return old.status != new.status or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp

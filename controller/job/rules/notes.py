@@ -1,7 +1,7 @@
-"""The controller's notes in `status.controlledResources`, where Volcano has a free map; they outlive the process.
+"""The controller's notes in `status.controlledResources`, Volcano's free-form map; they survive restarts.
 
-A note is a text under a key of its own. Beside the notes stand the names of the plugins and claims that exist for the
-Job, as Volcano's clients read them.
+A note is a text under its own key. The map also contains the names of the existing plugins and claims of the Job, for
+Volcano's clients.
 """
 
 from collections.abc import Iterable
@@ -11,15 +11,15 @@ from msgspec import structs
 from muster.api.volcano.batch import JobStatus
 
 RESTART = "muster.dev/restart"
-"""The parts of the Job that are being restarted (`policies`)."""
+"""Key of the parts of the Job that are being restarted (`policies`)."""
 COMMANDS = "muster.dev/command"
-"""UIDs of the last Commands that were carried out."""
+"""Key of the UIDs of the last executed Commands."""
 TIMERS = "muster.dev/timers"
-"""Timers that follow from no object's timestamp (`timers`)."""
+"""Key of the timers that cannot be derived from timestamps (`timers`)."""
 BACK_OFF = "muster.dev/refused"
-"""The delay of new pods (`timers`)."""
+"""Key of the delay of new pods (`timers`)."""
 RESTARTS = "muster.dev/restarts"
-"""The restarts that count for the budget (`budget`)."""
+"""Key of the restarts that count towards the budget (`budget`)."""
 _KEYS = frozenset({RESTART, COMMANDS, TIMERS, BACK_OFF, RESTARTS})
 _PLUGIN = "plugin-"
 _CLAIM = "volume-pvc-"
@@ -32,7 +32,7 @@ def note(status: JobStatus, key: str) -> str:
 
 
 def noted(status: JobStatus, key: str, text: str) -> JobStatus:
-    """Return the status with this note; an empty text takes it away."""
+    """Return the status with this note; an empty text removes it."""
     if note(status, key) == text:
         return status
     others = {name: value for name, value in status.controlled_resources.items() if name != key}
@@ -46,7 +46,7 @@ def words(status: JobStatus, key: str) -> list[str]:
 
 
 def commanded(status: JobStatus, command_uid: str) -> JobStatus:
-    """Return the status with a note that this Command was carried out; the last few Commands are noted."""
+    """Return the status with a note that this Command was executed; only the last few Commands are kept."""
     return noted(status, COMMANDS, ",".join([*words(status, COMMANDS), command_uid][-_COMMANDS_NOTED:]))
 
 

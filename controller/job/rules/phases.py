@@ -1,4 +1,4 @@
-"""The phases of a Job and the rules of counters: pods by phase, and the phase of the Job that follows from them."""
+"""The phases of a Job: counts of pods by phase, and the resulting next phase."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,15 +13,15 @@ from muster.api.volcano.batch import FINISHED, Job, JobSpec, Phase
 from muster.volcano.tasks import max_retry, minimum, total_minimum, total_replicas
 
 SYNCED: frozenset[Phase] = frozenset({"", "Pending", "Running"})
-"""Phases whose work is to have the pods that the Job wants; the work of all others is to delete pods."""
+"""Phases in which the Job's pods are created; in all other phases pods are deleted."""
 STOPPED_PHASES = FINISHED | {"Aborted"}
-"""Phases in which nothing runs; Aborted is the only one that can be left, by ResumeJob."""
+"""Phases in which no pods run; only Aborted can be left, by ResumeJob."""
 DRAINING: dict[Phase, Phase] = {"Completing": "Completed", "Terminating": "Terminated", "Aborting": "Aborted"}
-"""Phases in which pods are stopped, and the one that follows when they are."""
+"""Phases in which pods are stopped, and the phase that follows."""
 MAX_RETRY = "MaxRetryReached"
-"""Reason of a Job that has failed as no restart was left."""
+"""Reason of a Job that failed because no restart was left."""
 SPENT = "RestartBudgetSpent"
-"""Reason of a Job that has failed as its budget had no restart left."""
+"""Reason of a Job that failed because its restart budget was spent."""
 _POD_PHASES = ("Pending", "Running", "Succeeded", "Failed")
 
 
@@ -54,13 +54,13 @@ def count(pods: Iterable[Pod]) -> Counts:
 
 
 def without(pods: Iterable[Pod], others: Iterable[Pod]) -> list[Pod]:
-    """Return these pods but for the others."""
+    """Return these pods without the others."""
     uids = {pod.metadata.uid for pod in others}
     return [pod for pod in pods if pod.metadata.uid not in uids]
 
 
 class Transition(NamedTuple):
-    """A phase that the counters lead to, with reason and message."""
+    """The phase that follows from the counters, with reason and message."""
 
     phase: Phase
     reason: str
@@ -80,7 +80,7 @@ def next_phase(
 ) -> Transition | None:
     """Return the phase that follows from the counters, or None if the Job stays where it is.
 
-    `spent` is why the budget of restarts has none left, empty if it has; `unplaced` see the function of this name.
+    `spent` explains why the restart budget is spent, or is empty; for `unplaced` see the function of this name.
     """
     if phase in {"", "Pending"}:
         return _started(spec, counts)
@@ -134,7 +134,7 @@ def _completion(spec: JobSpec, counts: Counts) -> Transition | None:
 
 
 def _elastic(spec: JobSpec, counts: Counts, unplaced: int) -> Transition | None:
-    """Return the end of an elastic world whose members have succeeded: what has no node yet would start alone."""
+    """Return the end of an elastic Job whose members have succeeded, because pods without a node would start alone."""
     others = counts.running + counts.failed + counts.unknown + counts.terminating + counts.pending - unplaced
     if others or counts.succeeded < max(spec.min_available, 1) or counts.succeeded == total_replicas(spec):
         return _completion(spec, counts)

@@ -1,4 +1,4 @@
-"""From an event to its effect on a Job: the policy, the action, the cell of the table, the pods that are deleted.
+"""The path from an event to its effect on a Job: policy, action, table cell, and pods to delete.
 
 The functions of this module run in their order. An example: task `worker` of a Running Job has the policy
 `{event: PodFailed, action: RestartTask}`, and a pod of it fails.
@@ -13,12 +13,12 @@ The functions of this module run in their order. An example: task `worker` of a 
 | pods → next phase | `phases.next_phase` | Pending once enough old pods are gone; Failed if no restart was left |
 
 In Pending the missing pods are created again (`sync.decide`). `controller.job.actions` writes the phase and the target
-before any pod is deleted, and `controller.job.reconcile` does the work of a phase by what the status says. A controller
-that dies in between leaves the intent in the status, and its successor continues.
+before any pod is deleted, and `controller.job.reconcile` does the work of a phase by what the status says. If the
+controller stops in between, the intent is in the status, and its successor continues.
 
 A restart of the whole Job raises `status.version`: pods of an older version are outdated, and their events are ignored.
 
-Differences from Volcano, each on purpose: AbortJob, TerminateJob and CompleteJob are honoured while Restarting;
+Intended differences from Volcano: AbortJob, TerminateJob and CompleteJob are honoured while Restarting;
 ResumeJob does not use up a retry; an unknown action is a sync in every phase.
 """
 
@@ -41,7 +41,7 @@ ANY = "*"
 
 
 class PolicyAction(StrEnum):
-    """Every action of policies and Commands."""
+    """All actions of policies and Commands."""
 
     SYNC_JOB = "SyncJob"
     RESTART_JOB = "RestartJob"
@@ -69,7 +69,10 @@ SYNC = Match(PolicyAction.SYNC_JOB)
 
 
 def match(job: Job, request: JobEvent) -> Match:
-    """Return the action for `request`; a sync for one of an older version of the Job, or another Job of its name."""
+    """Return the action for `request`.
+
+    A sync if it is for an older version of the Job, or another Job of the same name.
+    """
     if request.action:
         return Match(request.action)
     if request.event in INTERNAL:
@@ -86,7 +89,7 @@ def match(job: Job, request: JobEvent) -> Match:
 
 
 def _fits(policy: LifecyclePolicy, request: JobEvent) -> bool:
-    """Return True if the policy is for this event. A pod that is merely pending counts only after a timeout."""
+    """Return True if the policy matches this event. A pending pod only counts after a timeout."""
     wanted = policy.all_events
     named = request.event in wanted or (ANY in wanted and request.event != "")
     if named and (request.event != events.POD_PENDING or policy.timeout):
@@ -95,7 +98,7 @@ def _fits(policy: LifecyclePolicy, request: JobEvent) -> bool:
 
 
 class PodEffect(StrEnum):
-    """The pods that a cell of the table creates or deletes."""
+    """The effect of a cell: pods to create or delete."""
 
     SYNC = "sync"  # create those that are missing, delete the surplus
     KILL_ALL = "kill all"  # delete every pod
@@ -153,11 +156,11 @@ def step(phase: Phase, action: str) -> PolicyCell:
 
 WHOLE = "job"
 UNFINISHED = "unfinished"
-"""The whole Job but its finished pods: a Job that is resumed continues where it was."""
+"""The whole Job except its finished pods: a resumed Job continues where it was."""
 
 
 class RestartTarget(NamedTuple):
-    """The part of a Job that is restarted: all of it, or one task, partition or pod."""
+    """The part of a Job to restart: the whole Job, or one task, partition or pod."""
 
     kind: str = WHOLE
     name: str = ""
@@ -167,11 +170,11 @@ class RestartTarget(NamedTuple):
 
     @property
     def whole(self) -> bool:
-        """True if no part of the Job is spared but finished pods."""
+        """True if all parts of the Job except finished pods are restarted."""
         return self.kind in {WHOLE, UNFINISHED}
 
     def covers(self, request: JobEvent) -> bool:
-        """Return True if the live object has every wanted field, and lists with equal elements; it may have others."""
+        """Return True if the live object contains every wanted field, with equal lists; it may have other fields."""
         return self.whole or self in _parts(request.task, request.partition, request.pod_uid, request.pod)
 
 
@@ -187,7 +190,7 @@ def target_of(action: str, request: JobEvent) -> RestartTarget:
 
 
 def restarting(status: JobStatus, target: RestartTarget) -> JobStatus:
-    """Return the status with the target noted: the whole Job (in place of its parts), or one part more."""
+    """Return the status with the target recorded: the whole Job (replacing its parts), or an additional part."""
     noted = notes.words(status, notes.RESTART)
     if target.kind == WHOLE or (target.kind == UNFINISHED and WHOLE not in noted):
         noted = [str(target)]
@@ -197,15 +200,15 @@ def restarting(status: JobStatus, target: RestartTarget) -> JobStatus:
 
 
 def restart_targets(status: JobStatus) -> list[RestartTarget]:
-    """Return the targets that are being restarted, as the status notes them; empty if there are none."""
+    """Return the targets that are being restarted according to the status; empty if there are none."""
     split = (word.partition("/") for word in notes.words(status, notes.RESTART))
     return [RestartTarget(kind, name) for kind, _, name in split]
 
 
 def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
-    """Return the pods that the Job's phase and targets delete, without those that are being deleted already.
+    """Return the pods to delete for the Job's phase and targets, without those already being deleted.
 
-    A whole restart spares finished pods when no restart is left, since they say why the Job fails.
+    A restart of the whole Job keeps finished pods if no restart is left, because they show why the Job fails.
     """
     phase, targets = job.status.state.phase, restart_targets(job.status)
     if phase in SYNCED:
@@ -220,7 +223,7 @@ def pods_to_delete(job: Job, pods: Iterable[Pod]) -> list[Pod]:
 
 
 def is_whole(targets: Sequence[RestartTarget]) -> bool:
-    """Return True if the whole Job is restarted: without a target there is nothing to spare."""
+    """Return True if the whole Job is restarted, which is also the case without a target."""
     return not targets or any(target.whole for target in targets)
 
 

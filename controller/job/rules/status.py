@@ -1,4 +1,4 @@
-"""The status of a Job: its phase, its counters, and reason and message of its state. Pure: time is an argument."""
+"""The status of a Job: phase, counters, and reason and message of its state. Pure: time is an argument."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -31,14 +31,14 @@ from muster.api.volcano.scheduling import PodGroup, PodGroupCondition
 UNSCHEDULABLE = "Unschedulable"
 """Reason of a Job whose gang cannot be placed for now."""
 RECOVERABLE = REFUSED | {"FailedDelete"}
-"""Reasons that give way to another one when the failure is over."""
+"""Reasons that are replaced when the failure is over."""
 _RUNNING = frozenset({"", "MinAvailableReached", "Recovered"})
-"""Reasons of a Job that runs as it should; any other is a problem of its pods."""
+"""Reasons of a Job without problems; any other reason is a problem of its pods."""
 _SECOND_MS = 1000
 
 
 class Failure(NamedTuple):
-    """One thing that a pass could not do: reason and message; a `transient` one is tried again."""
+    """A failure of a pass: reason and message; a `transient` one is retried."""
 
     reason: str
     message: str
@@ -46,10 +46,10 @@ class Failure(NamedTuple):
 
 
 class Work(NamedTuple):
-    """The work of a pass for a phase: the Job's `pods` after it, and a `status` with the objects made for the Job.
+    """Result of the work for a phase: the Job's `pods`, and a `status` with the created objects.
 
-    `waiting` is why a pending Job waits (reason, message), and `obstacle` the kind of what keeps its gang from being
-    placed. `surplus` are pods beyond the wanted ones.
+    `waiting` is why a pending Job waits (reason, message), and `obstacle` is the kind of obstacle to its gang's
+    placement. `surplus` are pods that are not wanted.
     """
 
     status: JobStatus
@@ -61,10 +61,10 @@ class Work(NamedTuple):
 
 
 def concluded(job: Job, work: Work, now_s: float) -> tuple[JobStatus, str | None]:
-    """Return the status with the phase that follows from the pods, else with the reason why the Job stays where it is.
+    """Return the status with the phase that follows from the pods, or with the reason why the phase stays.
 
-    Also why the gang cannot be placed, if nothing else is in the way. A phase whose work is to delete pods stays as
-    long as that fails; surplus pods decide nothing.
+    It includes the reason why the gang cannot be placed, if there is no other obstacle. A phase that deletes pods stays
+    while the deletion fails; surplus pods do not affect the phase.
     """
     counts, phase, status = count(work.pods), job.status.state.phase, work.status
     held = bool(work.failures) and phase not in SYNCED
@@ -98,7 +98,7 @@ def and_more(sentence: str, count: int) -> str:
 
 
 def _with_refusals(transition: Transition, work: Work) -> str:
-    """Return the message of a transition; of a Job that has failed with the last failure and kubelet's reason."""
+    """Return the message of a transition; for a failed Job, with the last failure and the kubelet's reason."""
     if transition.phase != "Failed":
         return transition.message
     last_event = work.status.state.message if transition.reason == MAX_RETRY else ""
@@ -121,7 +121,7 @@ def moved(status: JobStatus, phase: Phase, reason: str, message: str, now_s: flo
 
 
 def explained(status: JobStatus, reason: str, message: str) -> JobStatus:
-    """Return the status with another reason and message for the phase it is in."""
+    """Return the status with another reason and message for the current phase."""
     return structs.replace(status, state=structs.replace(status.state, reason=reason, message=message))
 
 
@@ -151,7 +151,7 @@ def format_duration(seconds: float) -> str:
 
 
 def waiting(group: PodGroup, pods: Iterable[Pod]) -> tuple[str, str]:
-    """Return reason and message of a pending Job that waits; kubelet's problems come before pods without a node."""
+    """Return reason and message of a waiting pending Job; the kubelet's problems come before pods without a node."""
     pods = [*pods]
     why = unschedulable(group)
     if why is not None:
@@ -175,13 +175,13 @@ def queued(queue: str) -> tuple[str, str]:
 
 
 def unschedulable(group: PodGroup) -> str | None:
-    """Return the message of the PodGroup's newest condition if that keeps the gang from being placed, else None."""
+    """Return the message of the PodGroup's newest condition if it prevents the gang's placement, else None."""
     newest = _newest(group)
     return None if newest is None else newest.message or newest.reason
 
 
 def obstacle(group: PodGroup) -> str:
-    """Return the kind of that obstacle, which stays while its message has other numbers; "" if there is none."""
+    """Return the kind of this obstacle, which does not depend on numbers in its message; "" if there is none."""
     newest = _newest(group)
     return "" if newest is None else newest.reason or newest.message
 
@@ -193,9 +193,9 @@ def _newest(group: PodGroup) -> PodGroupCondition | None:
 
 
 def only_counters(old: JobStatus, new: JobStatus) -> bool:
-    """Return True if the two differ in counters, message and timers only, which may be written a little later.
+    """Return True if the two only differ in counters, message and timers, which may be written later.
 
-    Timers of evicted pods are written at once: another process would not find the pod.
+    Timers of evicted pods are written at once, because another process would not find the pod.
     """
     return _lasting(old) == _lasting(new) and _evictions(new) <= _evictions(old)
 

@@ -1,4 +1,4 @@
-"""The difference between the pods that a Job wants and those that exist."""
+"""The difference between the wanted and the existing pods of a Job."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from muster.volcano.tasks import PodSlot, minimum, slots, total_replicas
 
 
 class SyncDecision(NamedTuple):
-    """The slots whose pods are to be created, and the pods to delete."""
+    """The slots whose pods must be created, and the pods to delete."""
 
     create: list[PodSlot]
     delete: list[Pod]
@@ -53,12 +53,12 @@ def _of_another_class(job: Job, slot: PodSlot, pod: Pod) -> bool:
 
 
 def half_deleted(pods: Iterable[Pod]) -> list[Pod]:
-    """Return pods without grace left that still exist, as the connection broke between the two steps of a deletion."""
+    """Return existing pods whose grace period is over, because a deletion was interrupted between its two steps."""
     return [pod for pod in pods if pod.metadata.deletion_grace_period_seconds == 0 and not pod.metadata.finalizers]
 
 
 def over_limits(job: Job) -> Failure | None:
-    """Return the failure of a Job whose numbers are over their limits, as admission was bypassed."""
+    """Return the failure of a Job whose numbers exceed the limits because admission was bypassed."""
     for verb, value, limit in (("asks for", total_replicas(job.spec), PODS), ("has", len(job.spec.tasks), TASKS)):
         if value > limit.value:
             most = f"at most {limit.value} {limit.unit} are allowed"
@@ -78,7 +78,7 @@ def dependencies_ready(spec: JobSpec, task: TaskSpec, pods: Iterable[Pod]) -> bo
 
 
 def not_counted_yet(job: Job, pods: Sequence[Pod], group: PodGroup | None) -> frozenset[str]:
-    """Return the tasks that the gang's minimum leaves out until they start, as they wait for others."""
+    """Return the tasks that wait for others, which the gang's minimum excludes until they start."""
     waiting = {task.name: task for task in job.spec.tasks if task.depends_on and task.depends_on.name}
     if group is None:
         candidates = {name for name, task in waiting.items() if not dependencies_ready(job.spec, task, pods)}

@@ -1,11 +1,11 @@
 """Delays of a Job: actions that wait for a timeout, and new pods after refused ones. Pure: time is an argument.
 
 When a timer is due, everything is checked again: the Job, its version, the policy, and the event. After a restart of
-the controller timers are made from timestamps of objects; the others are noted in the Job's status.
+the controller, timers are derived from timestamps of objects; other timers are recorded in the Job's status.
 
-A pod that kubelet refuses (`OutOfcpu`, `NodeAffinity`, …) fails before any of its containers ran, and the next one
-mostly does so too. Its policy restarts it and uses up a retry at once; only the new pods come later, twice as late each
-time. So do those of a Job with a large maxRetry whose pods run and fail at once.
+A pod that the kubelet refuses (`OutOfcpu`, `NodeAffinity`, …) fails before any container ran, and usually the next one
+does too. The policy restarts it and uses up a retry at once; only the creation of new pods is delayed, with doubling
+delays. The same applies to a Job with a large maxRetry whose pods fail immediately.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,14 +25,15 @@ from muster.resources.delays import doubled_s
 CLOCKS_S = 60.0
 """Difference of clocks in seconds that is no sign of a clock that was set back."""
 MAX_NOTED = 100
-"""Timers noted per Job, the first that are due: the restarts of a hundred evicted pods cover those of more."""
+"""Maximum number of recorded timers per Job, those due first: restarts for a hundred evicted pods also cover further
+ones."""
 _ACTING = frozenset({"Pending", "Running", "Restarting"})
 _DEFAULTS = asdict(SYNC)
 
 
 @dataclass(frozen=True, slots=True)
 class Timer:
-    """At `due_s` (seconds since the epoch) the action of `request` is to be carried out."""
+    """The action of `request` must be carried out at `due_s` (seconds since the epoch)."""
 
     due_s: float
     request: JobEvent
@@ -49,7 +50,7 @@ class Timer:
 
 
 def noted(status: JobStatus, timers: Iterable[Timer]) -> JobStatus:
-    """Return the status with a note of the timers that follow from no object's timestamp."""
+    """Return the status with the timers that cannot be derived from timestamps."""
     lasting = sorted((timer for timer in timers if timer.request.since_s is None), key=lambda timer: timer.due_s)
     text = msgspec.json.encode([_entry(timer) for timer in lasting[:MAX_NOTED]]).decode() if lasting else ""
     return notes.noted(status, notes.TIMERS, text)
@@ -61,7 +62,7 @@ def _entry(timer: Timer) -> tuple[float, dict[str, object]]:
 
 
 def timers_of(status: JobStatus) -> list[Timer]:
-    """Return the timers that the status notes; none if the note cannot be read (it was edited)."""
+    """Return the timers recorded in the status; none if the record is unreadable (because it was edited)."""
     note = notes.note(status, notes.TIMERS)
     if not note:
         return []
@@ -74,7 +75,7 @@ def timers_of(status: JobStatus) -> list[Timer]:
 
 
 def expires_s(job: Job) -> float | None:
-    """Return the time at which the Job is to be deleted, in seconds since the epoch; None if never or not yet known."""
+    """Return when the Job must be deleted, in seconds since the epoch; None if never or not yet known."""
     state, ttl_s = job.status.state, job.spec.ttl_seconds_after_finished
     ended = parse_time(state.last_transition_time)
     if ttl_s is None or ended is None or state.phase not in STOPPED_PHASES or job.metadata.deletion_timestamp:
@@ -85,7 +86,7 @@ def expires_s(job: Job) -> float | None:
 
 
 def still_true(request: JobEvent, job: Job, pods: Mapping[str, Pod], group_phase: str) -> bool:
-    """Return True if the event still holds: a pod that is back after it failed or was evicted is no failure."""
+    """Return True if the event still applies; a replaced pod is no longer a failure."""
     if job.status.state.phase not in _ACTING:
         return False
     if request.event == UNKNOWN:
@@ -100,20 +101,20 @@ def still_true(request: JobEvent, job: Job, pods: Mapping[str, Pod], group_phase
 
 
 QUICK_S = 60.0
-"""A Job that ran for less before it was restarted got nowhere."""
+"""Run time below which a restarted Job has made no progress."""
 AT_ONCE = 3
-"""Number of restarts that are never delayed: Volcano's default for maxRetry."""
+"""Number of restarts without a delay: Volcano's default for maxRetry."""
 FIRST_QUICK_S, MAX_QUICK_S = 5.0, 40.0
 """Delays of new pods after quick restarts, which cost 0.4 CPU seconds for a gang of three. Shorter than `QUICK_S`,
 since the time between restarts includes a delay."""
 FIRST_S = 10.0
-"""Delay of new pods after the first refusal; as long as kubelet waits after the first crash of a container."""
+"""Delay of new pods after the first refusal, like the kubelet's delay after a container's first crash."""
 MAX_S = 300.0
-"""Kubelet's limit for crashes, too."""
+"""Maximum delay, as in the kubelet."""
 
 
 class BackOff(NamedTuple):
-    """Delayed restarts in a row, the time of the next pods (seconds since the epoch), and the last refused pod."""
+    """Number of successive delayed restarts, time of the next pods (seconds since the epoch), and last refused pod."""
 
     restarts: int
     until_s: float
@@ -134,7 +135,7 @@ class BackOff(NamedTuple):
 
 
 def back_off(status: JobStatus) -> BackOff | None:
-    """Return the delay in the status; None if there is none, or it was edited and cannot be read."""
+    """Return the delay in the status; None if there is none or it is unreadable."""
     try:
         return msgspec.json.decode(notes.note(status, notes.BACK_OFF), type=BackOff)
     except msgspec.DecodeError:
@@ -142,14 +143,14 @@ def back_off(status: JobStatus) -> BackOff | None:
 
 
 def left_s(status: JobStatus, now_s: float) -> float:
-    """Return seconds until pods may be made; 0 if they may now."""
+    """Return the seconds until pods may be created; 0 if they may now."""
     found = back_off(status)
     delay_s = found.until_s - now_s if found else 0.0
     return delay_s if 0 < delay_s <= MAX_S else 0.0  # more was never set: the clock was set back
 
 
 def restarted(status: JobStatus, request: JobEvent, now_s: float, ran_s: float) -> JobStatus:
-    """Return the status after a restart by `request` of a Job that was `ran_s` in its phase; new pods may wait."""
+    """Return the status after a restart by `request` of a Job that ran for `ran_s`; new pods may be delayed."""
     quick = not request.command and status.retry_count > AT_ONCE and ran_s < QUICK_S
     delayed = bool(request.refused) or quick
     if not delayed and left_s(status, now_s) > 0:
