@@ -21,7 +21,6 @@ from muster.api.merge_diff import difference
 from muster.api.volcano.batch import DependsOn, Job, JobState, JobStatus, TaskSpec
 from muster.api.volcano.scheduling import PodGroup, PodGroupCondition, PodGroupStatus
 
-
 GATE = SchedulingGate(name=names.GATE)
 
 
