@@ -27,7 +27,8 @@ count once in a queue above several of these, too (`limits.ClaimQueues`).
 
 In a queue an entry on a node counts no more of a resource than the node offers.
 
-A gang's entries count for the queue that its PodGroup names now, pods without a gang for the queue that they name.
+A gang's entries count for the queue that its PodGroup names now, or named when it was deleted. Pods without a gang
+count for the queue that they name.
 Within a cycle, the room that a gang gets is taken from the snapshot's arrays (`extender.planner.framework.statement`);
 it has entries when its placement is written.
 """
@@ -108,6 +109,8 @@ class Ledger:
         self.shared_users: dict[str, Counter[str]] = {}
         """Key of a shared claim to devices that has none yet → node → pods there that use it."""
         self.reserved = ReservedRooms()
+        self.left_behind: set[str] = set()
+        """Keys of gangs whose PodGroup is gone, and that still hold something: their queue is the last one they had."""
         self.assumed: dict[Hashable, None] = {}
         """Holders whose writes are not answered yet."""
         self._classes = classes
@@ -120,7 +123,7 @@ class Ledger:
         if known is not None:
             if known == entry:
                 return
-            self.close(holder)
+            self._take_off(holder)
         self.entries[holder] = entry
         if entry.kind is EntryKind.ASSUMED:
             self.assumed[holder] = None
@@ -128,9 +131,17 @@ class Ledger:
         if entry.gang is not None:
             self._by_gang.setdefault(entry.gang, set()).add(holder)
         self._count(entry, 1)
+        if known is not None and known.gang != entry.gang:
+            self._forget(known.gang)
 
     def close(self, holder: Hashable) -> LedgerEntry | None:
         """Close the holder's entry and return it; None if it has none."""
+        entry = self._take_off(holder)
+        if entry is not None:
+            self._forget(entry.gang)
+        return entry
+
+    def _take_off(self, holder: Hashable) -> LedgerEntry | None:
         entry = self.entries.pop(holder, None)
         if entry is not None:
             self.assumed.pop(holder, None)
@@ -139,6 +150,11 @@ class Ledger:
                 discard(self._by_gang, entry.gang, holder)
             self._count(entry, -1)
         return entry
+
+    def _forget(self, gang: str | None) -> None:
+        """Forget the queue of a gang without a PodGroup, if it holds nothing any more."""
+        if gang in self.left_behind and gang not in self._by_gang:
+            self.moved(gang, None)
 
     def holders_on(self, node: str) -> list[Hashable]:
         """Return the holders of the entries on a node, which may not be known: UIDs of pods, and others."""
@@ -175,10 +191,17 @@ class Ledger:
                 self._add(entry, 1)
 
     def moved(self, gang: str, queue: str | None, user: str = "") -> None:
-        """Move a gang's entries to this queue, and to this creator there; None: its PodGroup is gone."""
+        """Move a gang's entries to this queue, and to this creator there; None: its PodGroup is gone.
+
+        Then what it still holds stays where it is: a deleted PodGroup would free its queue for more.
+        """
         known = self.queues
         if queue is None and gang in known.queue_of:
             self.reserve(gang, {})
+        if queue is None and gang in self._by_gang:
+            self.left_behind.add(gang)
+            return
+        self.left_behind.discard(gang)
         if known.queue_of.get(gang) == queue and (queue is None or known.user_of.get(gang) == user):
             return
         users = [self.entries[holder] for holder in self._by_gang.get(gang, ())]
@@ -188,7 +211,8 @@ class Ledger:
         for entry in its:
             self._add_to_queue(entry, -1)
         if queue is None:
-            del known.queue_of[gang], known.user_of[gang]
+            known.queue_of.pop(gang, None)
+            known.user_of.pop(gang, None)
         else:
             known.queue_of[gang], known.user_of[gang] = queue, user
         for entry in its:
@@ -260,7 +284,7 @@ class Ledger:
                 devices = self._classes.of_amounts(dict(rows))
                 self.open(holder, LedgerEntry(kind, "", devices, gang or None, queue, claim=claim.key))
             elif queue:
-                self.close(holder)
+                self._take_off(holder)
             if not users:
                 del queues[queue]
                 if not queues:

@@ -72,6 +72,8 @@ class StateDigest:
     """Queue with a limit, and its user where that is per user → what counts against it."""
     placed: Mapping[str, int]
     """Gang → its placed slots."""
+    left_behind: Mapping[str, tuple[str, str]]
+    """Gang whose PodGroup is gone, and that still holds something → its last queue and creator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ def digest(state: PlannerState) -> StateDigest:
         dict(ledger.queues.gpus),
         ledger.queues.limited.copy().used,
         dict(ledger.placed),
+        {key: (ledger.queues.queue_of[key], ledger.queues.user_of[key]) for key in ledger.left_behind},
     )
 
 
@@ -157,6 +160,9 @@ def rebuilt(objects: Objects, pods: Iterable[Pod], seen: StateDigest) -> Planner
         fresh.on_job(None, job)
     for group in objects.groups:
         fresh.on_pod_group(None, group)
+    for gang, (queue, user) in seen.left_behind.items():
+        fresh.ledger.moved(gang, queue, user)
+        fresh.ledger.left_behind.add(gang)
     for pod in pods:
         fresh.on_pod(None, pod)
         record = fresh.pods.get(pod.metadata.uid)

@@ -124,6 +124,30 @@ def test_a_pod_is_charged_no_more_than_its_node_offers() -> None:
     assert world.state.ledger.queues.queues == {}
 
 
+def test_a_deleted_pod_group_frees_nothing_of_its_queue() -> None:
+    """Its pods run, and would count for another queue, until the last has gone or the gang is made again."""
+    world = World().nodes(1).queue("theirs")
+    key = world.pod_group("g", queue="theirs")
+    world.members(key, 2, {"cpu": 1}, node="node-0", phase="Running")
+
+    def charged() -> dict[str, int]:
+        """CPUs by queue."""
+        return {name: use.staying.get("cpu", 0) for name, use in world.state.ledger.queues.queues.items()}
+
+    group = world.state.groups[key]
+    world.state.on_pod_group(group, None)
+    assert charged() == {"theirs": 2000}
+    world.members(key, [0], {"cpu": 1}, node="node-0", phase="Succeeded")
+    assert charged() == {"theirs": 1000}
+    assert world.pod_group("g", queue="default") == key
+    assert charged() == {"default": 1000}
+    world.state.on_pod_group(world.state.groups[key], None)
+    world.members(key, [1], {"cpu": 1}, node="node-0", phase="Succeeded")
+    ledger = world.state.ledger
+    assert not ledger.queues.queues | ledger.queues.queue_of | ledger.queues.user_of
+    assert not ledger.left_behind
+
+
 def test_what_was_assumed_when_it_was_bound_counts_too() -> None:
     """A write between the binding and its news changes nothing."""
     world = World().nodes(1)
