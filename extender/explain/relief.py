@@ -17,7 +17,6 @@ from extender.explain.reader import Viewer
 from extender.explain.report import GangReport, Relief
 from extender.explain.whatif import KUBERNETES_TAINTS, WhatIf, copies, recovered, uncordoned
 from extender.planner import reasons
-from extender.planner.actions.makeroom import expected_to_go
 from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.reasons.cause import CORDONED, TAINT, taint_words
@@ -25,6 +24,7 @@ from extender.planner.reasons.room import Shortage
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
+from extender.planner.victims.notices import expected_to_go
 from muster.api.kubernetes.core import PODS, Node, Pod
 from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.pools import pool_of

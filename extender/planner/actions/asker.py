@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from extender.planner import reasons
 from extender.planner.ask import Ask
+from extender.planner.framework.decisions import Unschedulable
 from extender.planner.state.gangs import GangView
 from extender.planner.victims.room import Need
 
@@ -36,3 +37,8 @@ class Asker:
     def at_own_limit(self) -> bool:
         """True if its queue may have no more, with any use of others."""
         return self.refused in OWN_LIMIT
+
+
+def refused_by(why: Unschedulable) -> str:
+    """Return the reason for which a queue refuses a gang; empty if it lacks nodes."""
+    return why.reason if why.reason in FULL_QUEUE else ""

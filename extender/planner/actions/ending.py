@@ -14,7 +14,7 @@ from itertools import chain, islice
 import numpy as np
 
 from extender.planner.actions.allocate import shape_of
-from extender.planner.actions.makeroom import expected_to_go, leaving_pods
+from extender.planner.actions.makeroom import leaving_pods
 from extender.planner.actions.search import SlotSearch, reservations_kept
 from extender.planner.framework.operations import Operation
 from extender.planner.framework.session import Session
@@ -22,6 +22,7 @@ from extender.planner.framework.snapshot import Snapshot
 from extender.planner.framework.statement import Statement
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
+from extender.planner.victims.notices import expected_to_go
 
 OF_A_QUEUE = 8
 LOOKED_AT = 32

@@ -14,15 +14,14 @@ from functools import partial
 import numpy as np
 
 from extender.planner.actions.allocate import shape_of, wants_nodes
-from extender.planner.actions.asker import FULL_QUEUE, Asker
+from extender.planner.actions.asker import FULL_QUEUE, Asker, refused_by
 from extender.planner.actions.attempts import Attempts, Key
 from extender.planner.actions.ending import InTurn, in_turn, needs_leaving, room_of_leaving
 from extender.planner.actions.makeroom import (
     disruption_budgets,
-    evicted_whole,
+    evict_at_once,
     failed_to_evict,
     leaving_pods,
-    room_for,
 )
 from extender.planner.actions.placing import runs_of_operations
 from extender.planner.actions.search import SlotSearch, reservations_kept
@@ -36,7 +35,6 @@ from extender.planner.victims.disturb import Why, ignores_marks, may_disturb
 from extender.planner.victims.notices import latest_end, notices_for
 from extender.planner.victims.pieces import (
     Catalogue,
-    DisruptionBudgets,
     EvictableUnit,
     decide_given,
     permitted,
@@ -117,10 +115,12 @@ class Evicting:
         self, session: Session, waiting: Sequence[decisions.Unschedulable]
     ) -> dict[tuple[str, Hashable], Reason]:
         """Try gangs in their turn; return queue and shape of failed ones → why nothing was found, as far as known."""
-        due = [why for why in waiting if why.gang.key not in self._ending.taken]
-        if not self.first_alone:
-            due = [why for why in due if self._may_ask(session, why.gang)]
         self._attempts.begin(session, self.running)
+        hopeless: dict[Hashable, bool] = {}
+        due = [
+            why for why in waiting
+            if why.gang.key not in self._ending.taken and (self.first_alone or self._due(session, why, hopeless))
+        ]  # fmt: skip
         key = partial(self._key, session)
         queues, failed = Counter[str](), dict[tuple[str, Hashable], Reason]()
         for why in self._attempts.in_turn(due, None if self.first_alone else key, ATTEMPTS // ATTEMPTS_PER_QUEUE):
@@ -130,21 +130,31 @@ class Evicting:
             if queues[gang.queue] >= ATTEMPTS_PER_QUEUE:
                 continue
             found = None
-            refused = why.reason if why.reason in FULL_QUEUE else ""
-            if not self.first_alone or self._may_ask(session, gang):
-                anywhere = self.by_shares or bool(refused)
-                if not self._attempts.hopeless(session, gang, key(gang), anywhere=anywhere):
-                    queues[gang.queue] += 1
-                    found = session.attempt(gang, partial(self._try, refused=refused))
-                    if not found:
-                        self._attempts.failed(session, self.running, key(gang))
+            if self._due(session, why, hopeless):
+                queues[gang.queue] += 1
+                found = session.attempt(gang, partial(self._try, refused=refused_by(why)))
+                if not found:
+                    self._attempts.failed(session, self.running, key(gang))
+                    hopeless[key(gang), refused_by(why)] = True
+                    if why.reason == NO_ROOM:
                         words = NOTHING if gang.key in session.failures else self.why_not(session, gang)
-                        if why.reason == NO_ROOM:
-                            failed[gang.queue, key(gang)[2]] = words
+                        failed[gang.queue, key(gang)[2]] = words
             if self.first_alone and not found:
                 queues[gang.queue] = ATTEMPTS_PER_QUEUE
                 self._attempts.passed(gang.queue)
         return failed
+
+    def _due(self, session: Session, why: decisions.Unschedulable, hopeless: dict[Hashable, bool]) -> bool:
+        """Return True if a gang may ask, and is not known to be hopeless; `hopeless` has the answers of this cycle."""
+        if not self._may_ask(session, why.gang):
+            return False
+        key, refused = self._key(session, why.gang), refused_by(why)
+        known = hopeless.get((key, refused))
+        if known is None:
+            anywhere = self.by_shares or bool(refused)
+            known = self._attempts.hopeless(session, why.gang, key, anywhere=anywhere)
+            hopeless[key, refused] = known
+        return not known
 
     def _key(self, session: Session, gang: GangView) -> Key:
         """Return by what failed searches are remembered: the same in one cycle."""
@@ -301,11 +311,5 @@ class Evicting:
         decide_given(session, found)
         if notices or not victims:  # they are told once the placement is written, and the next cycle goes on with it
             return
-        budgets = DisruptionBudgets(session.snapshot)
-        budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
-        room = room_for(session, gang, epoch, victims, reason, budgeted=budgeted, action=self.name)
-        session.decide(room)
-        pods = Counter(victim.key for victim, _ in victims)
-        for piece in found:
-            if piece.rest and not self.moves:
-                session.decide(evicted_whole(session, room, piece.gang, pods[piece.gang.key]))
+        wholes = [piece.gang for piece in found if piece.rest and not self.moves]
+        evict_at_once(session, gang, epoch, victims, reason, wholes, self.name)

@@ -23,17 +23,14 @@ from extender.planner.framework import decisions
 from extender.planner.framework.session import Session
 from extender.planner.state.gangs import GangView
 from extender.planner.state.pods import PodRecord
-from extender.planner.victims.notices import Victims, answered, due, last_saved, notices_of, unsaved_s
+from extender.planner.victims.notices import Victims, answered, due, expected_to_go, last_saved, notices_of, unsaved_s
 from extender.planner.victims.pieces import DisruptionBudgets
-from muster.api.kubernetes.meta import format_time, parse_time, readable_time
+from muster.api.kubernetes.meta import format_time, parse_time
 from muster.api.muster.gang import Slot
 from muster.api.muster.node_faults import is_dead
 from muster.api.muster.placement import Notice, Placement, Victim, own_victims, victims_reason
 from muster.api.muster.reason import Reason
 from muster.workloads.table import row_of
-
-LATE_S = 60.0
-"""Time after its grace period during which a pod that is being deleted is still expected to go."""
 
 PATIENCE_S = 600.0
 """Time after its deadline during which a placement with notices is still carried out: a planner that was away continues
@@ -174,6 +171,24 @@ def room_for(
     )
 
 
+def evict_at_once(
+    session: Session,
+    gang: GangView,
+    epoch: int,
+    victims: Victims,
+    reason: Reason,
+    wholes: Sequence[GangView],
+    action: str,
+) -> None:
+    """Decide the eviction of victims without a notice; the gangs of which all go wait for their owners then."""
+    budgets, pods = DisruptionBudgets(session.snapshot), Counter(victim.key for victim, _ in victims)
+    budgeted = frozenset(pod.uid for _, pod in victims if budgets.counted(pod)) if budgets else frozenset()
+    room = room_for(session, gang, epoch, victims, reason, budgeted=budgeted, action=action)
+    session.decide(room)
+    for victim in wholes:
+        session.decide(evicted_whole(session, room, victim, pods[victim.key]))
+
+
 def _tell_owners(session: Session, room: decisions.MakeRoom) -> None:
     """Say of gangs of which all go now that they wait for their owners, as their notice did not say."""
     pods = Counter(victim.key for victim, _ in room.victims)
@@ -267,18 +282,3 @@ def failed_to_evict(gang: GangView, now: float) -> bool:
     """Return True for a gang for which no pods are evicted for a while, as some could not be a moment ago."""
     before = gang.placement.status.no_evictions_before if gang.placement else ""
     return (parse_time(before) or 0.0) > now
-
-
-def expected_to_go(session: Session, pod: PodRecord) -> bool:
-    """Return True if a pod that is being deleted is likely to end soon, or is not being deleted yet.
-
-    Its owner chooses its grace period, and others wait for its capacity. So the grace period counts as far as the
-    installation's longest notice (`timing.longest_notice_s`), and `LATE_S` more.
-    """
-    if not pod.gone_by:
-        return True
-    end = readable_time(pod.gone_by)
-    if end is None:
-        return False
-    over = max(0.0, pod.grace_s - session.inputs.timing.longest_notice_s)
-    return session.now <= end - over + LATE_S

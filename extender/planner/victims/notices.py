@@ -18,8 +18,26 @@ from muster.api.names import EVICT_NOTICE, MAX_EVICT_NOTICE
 from muster.resources.runtime import notice_s
 from muster.volcano.access import lineage
 
+LATE_S = 60.0
+"""Time after its grace period during which a pod that is being deleted is still expected to go."""
+
 Victims = tuple[tuple[GangView, PodRecord], ...]
 """Pods that go, each with its gang."""
+
+
+def expected_to_go(session: Session, pod: PodRecord) -> bool:
+    """Return True if a pod that is being deleted is likely to end soon, or is not being deleted yet.
+
+    Its owner chooses its grace period, and others wait for its capacity. So the grace period counts as far as the
+    installation's longest notice (`timing.longest_notice_s`), and `LATE_S` more.
+    """
+    if not pod.gone_by:
+        return True
+    end = readable_time(pod.gone_by)
+    if end is None:
+        return False
+    over = max(0.0, pod.grace_s - session.inputs.timing.longest_notice_s)
+    return session.now <= end - over + LATE_S
 
 
 def length_s(session: Session, gang: GangView) -> float:

@@ -12,8 +12,8 @@ from victims_world import Cluster, victims
 from extender.planner.actions.consolidate import Consolidate
 from extender.planner.actions.displace import Preempt, Reclaim
 from extender.planner.actions.evicting import Evicting
-from extender.planner.actions.makeroom import LATE_S
 from extender.planner.framework.decisions import ClosePlacement, Place
+from extender.planner.victims.notices import LATE_S
 from muster.api.kubernetes.meta import format_time
 
 ORDERS = [[Preempt, Reclaim], [Reclaim, Preempt], [Consolidate, Reclaim, Preempt]]
