@@ -111,7 +111,7 @@ class Allocate:
         """Try one gang: keep the slots of its search, or report why it waits."""
         if self._held_up(session, gang, found):
             return
-        if later := self._work.put_off(session, gang):
+        if not _goes_on(gang) and (later := self._work.put_off(session, gang)):
             session.decide(later)
             return
         ask = session.ask(gang)

@@ -172,11 +172,12 @@ class NodeLabels:
         if len(known.values) > 2 * size or known.seen >= self._generation:  # most are of nodes that are gone, or later
             known = _Values()
         fresh: Domains = np.full(size, -1, dtype=np.int32)
+        values = dict(known.values)  # a verb may read the ones before at this moment
         for column in carried_over(known.codes, fresh, self._changed > known.seen):
             node = self._nodes[column]
             value = value_of(node) if node else None
-            fresh[column] = -1 if value is None else known.values.setdefault(value, len(known.values))
-        return replace(known, codes=fresh, seen=self._generation)
+            fresh[column] = -1 if value is None else values.setdefault(value, len(values))
+        return replace(known, codes=fresh, values=values, seen=self._generation)
 
 
 def _with_integers(known: _Values) -> None:
