@@ -97,16 +97,15 @@ def size_edits(kind: WorkloadKind, old: Mapping[str, Any], new: Mapping[str, Any
     if verbs.scales or verbs.ended(dict(old)) or not is_world(kind, old) or is_held(kind, old) or is_held(kind, new):
         return
     for path in verbs.sizes:
-        after = _values(new, path)
-        yield from ((place, one, after[place]) for place, one in _values(old, path).items() if after.get(place) != one)
+        before, after = (_values(each, path, every=verbs.restarts(dict(old))) for each in (old, new))
+        yield from ((place, one, after[place]) for place, one in before.items() if after.get(place, one) != one)
 
 
 def is_world(kind: WorkloadKind, workload: Mapping[str, Any]) -> bool:
     """Return True if each pod of the workload knows their number, so that another number takes a new start of all."""
     nodes = [workload, *(template for _, template in pod_templates(workload, kind.templates))]
     elastic = any(names.ELASTIC in mapping(find(each, ("metadata", "annotations"))) for each in nodes)
-    labelled = any(names.FRAMEWORK in mapping(find(each, ("metadata", "labels"))) for each in nodes)
-    return bool(kind.verbs and kind.verbs.restarts(dict(workload))) or (labelled and not elastic)
+    return bool(kind.verbs and kind.verbs.restarts(dict(workload))) or (any(map(_labelled, nodes)) and not elastic)
 
 
 class _Given(NamedTuple):
@@ -231,15 +230,22 @@ _OUTCOMES: Mapping[Verb, Callable[[_Given, Asked], Outcome]] = {
 }
 
 
+def _labelled(node: Mapping[str, Any]) -> bool:
+    return names.FRAMEWORK in mapping(find(node, ("metadata", "labels")))
+
+
 def _count(verbs: Verbs, workload: Mapping[str, Any]) -> int:
     value = find(workload, verbs.count)
     return value if isinstance(value, int) else 1
 
 
-def _values(workload: Mapping[str, Any], path: Path) -> dict[Place, Any]:
-    """Return the value of a member, or of each element of a list, by its place."""
-    parents = pod_templates(workload, [path[:-1]])
-    return {(*place, path[-1]): node.get(path[-1]) for place, node in parents}
+def _values(workload: Mapping[str, Any], path: Path, *, every: bool) -> dict[Place, Any]:
+    """Return the value of a member, or of each element of a list, by its place; `every` or those with a framework."""
+    return {
+        (*place, path[-1]): node.get(path[-1])
+        for place, node in pod_templates(workload, [path[:-1]])
+        if every or "*" not in path or _labelled(mapping(node.get("template")))
+    }
 
 
 def _at(path: tuple[str, ...], *, value: Any) -> JSON:

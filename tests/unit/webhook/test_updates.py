@@ -223,6 +223,8 @@ def test_a_volcano_job_of_a_framework_is_resized_while_it_is_held() -> None:
     """By Muster's own controller at any time: an elastic TrainJob asks for that."""
     more = other(TORCH, "spec", "tasks", 0, "replicas", value=3)
     assert job_paths(more, TORCH) == ["spec.tasks[0].replicas"]
+    beside = other(TORCH, "spec", "tasks", value=[*TORCH["spec"]["tasks"], task("watcher", 1)])
+    assert job_paths(other(beside, "spec", "tasks", 1, "replicas", value=2), beside) == []
     aborted = other(TORCH, "status", "state", "phase", value="Aborted")
     assert job_paths(other(more, "status", value=aborted["status"]), aborted) == []
     owned = [
