@@ -1,11 +1,11 @@
 """Writers of PodGroup.status: of its phase, counts and conditions, and of the gang's queue position.
 
-Phases are written at once, reasons at most once a second, other messages with the same reasons ever more rarely, counts
-when they have come to rest. New conditions are Events too. `extender.groupcontent` computes the status.
+Phases are written at once, reasons at most once a second, new messages with the same reasons at growing intervals, and
+counts when they are stable. New conditions also cause Events. `extender.groupcontent` computes the status.
 
-The queue position of one gang changes when others come and go. So it is written apart. That is once a minute for each
-gang at most, some gangs each time, and only of gangs with a condition that says why they wait. Most gangs start without
-ever waiting. The write that ends the wait removes it.
+The queue position of a gang changes when other gangs arrive or leave, so it is written separately: at most once a
+minute per gang, some gangs at a time, and only for gangs with a condition that explains the wait. Most gangs start
+without waiting. The write that ends the wait removes the position.
 """
 
 from collections import defaultdict
@@ -41,34 +41,34 @@ each message costs a write of the PodGroup, of its Job's status, and two Events.
 next number."""
 WORDS_AT_LAST_S = 60.0
 COUNTS_REST_S = 1.0
-"""Time for which counts of members must not have changed to be written."""
+"""Time for which counts of members must be stable before they are written."""
 COUNTS_MAX_S = 5.0
-"""Time after which counts that never rest are written."""
+"""Time after which changing counts are written anyway."""
 END_LASTS_S = 1.0
-"""Delay of Completed: the PodGroup of a Job is gone by then, as the controller deletes it when the Job ends."""
+"""Delay of Completed: by then the controller has deleted the PodGroup of an ended Job."""
 LOSS_LASTS_S = 10.0
-"""Delay of Unknown after the loss of members, in which the controller makes new ones. A policy of a Job for any event
-must not answer the loss of one pod as if the gang had failed."""
+"""Delay of Unknown after the loss of members, in which the controller creates new ones. A Job's policy for any event
+must not treat the loss of one pod as a failure of the gang."""
 EVICTION_SHOWS_S = 5.0
-"""Time for which the reason of an eviction is written: it is decided once, and its pods end within this time."""
+"""Time for which the reason of an eviction is shown: it is decided once, and the pods end within this time."""
 MOMENT_S = 10.0
 """Time after which it is reported that pods are missing, or not compared. At each start their owner creates them one
 after the other: a healthy start has no Warning."""
 _MOMENTARY = frozenset({reasons.pods.TOO_FEW, reasons.pods.NOT_COMPARED, reasons.pods.LATER})
 _NO_NEWS = frozenset({reasons.pods.TOO_FEW, reasons.placements.EVICTED})
-"""Reasons to wait that a gang has because it has just been evicted."""
+"""Reasons for waiting that follow directly from an eviction."""
 
 LOOK_EVERY_S = 10.0
-"""Interval between two passes over all waiting gangs, which have to be put in order for it."""
+"""Interval between passes over all waiting gangs, which must be sorted for this."""
 WRITE_EVERY_S = 60.0
 """Minimum interval between two writes of one gang's queue position."""
 AGAIN_S = 600.0
-"""Interval until the same position is written again, if it is not there: a CRD of Volcano's own drops these fields."""
+"""Interval until a missing position is rewritten, because Volcano's own CRD drops these fields."""
 MAX_AT_ONCE = 40
-"""Gangs that are written after one pass, those with the oldest write first."""
+"""Maximum number of gangs to write per pass, those with the oldest write first."""
 
 _Decided = tuple[bool, bool, Reason]
-"""A gang's decision: enqueued or not, placed or not, and why it waits."""
+"""The decision about a gang: enqueued or not, placed or not, and why it waits."""
 
 
 class _Held(NamedTuple):
@@ -89,14 +89,15 @@ class _Memory:
     """View and decision for which nothing is to be written before this time."""
     written_s: float = -inf
     interval_s: float = WORDS_EVERY_S
-    """Present interval between messages with the same reasons."""
+    """Current interval between messages with the same reasons."""
     held: _Held | None = None
     evicted: tuple[decisions.Unschedulable, float] | None = None
-    """Decision about its last eviction, and the time of it."""
+    """Decision and time of its last eviction."""
     lacks: tuple[Reason, float] | None = None
-    """Momentary reason to wait, and the time since which it is the same."""
+    """Momentary reason for waiting, and the time since when it is unchanged."""
     noted: GangView | None = None
-    """View with which `extender.notes` has written the status since the last cycle: it does not show that yet."""
+    """View with which `extender.notes` has written the status since the last cycle, which does not include the write
+    yet."""
 
 
 class PodGroupStatusWriter(Writer):
@@ -108,7 +109,7 @@ class PodGroupStatusWriter(Writer):
         """By key of the gang."""
 
     def wrote(self, gang: GangView, status: PodGroupStatus) -> None:
-        """Note that `extender.notes` has written the status that follows from this cycle."""
+        """Record that `extender.notes` has written the status of this cycle."""
         known = self._known[gang.key]
         known.noted, known.written_s, known.held = gang, self._monotonic_s(), None
         self._report(gang, status, None)
@@ -190,9 +191,9 @@ class PodGroupStatusWriter(Writer):
 def _why(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return why the gang waits: shortly after its eviction the reason of that, unless there is other news.
+    """Return why the gang waits; shortly after its eviction, the reason of the eviction unless there is a newer reason.
 
-    Those of its pods that have not ended yet are evicted again, which is no eviction of them alone.
+    Repeated evictions of its unfinished pods do not count as separate evictions.
     """
     if known.evicted is not None and now >= known.evicted[1] + EVICTION_SHOWS_S:
         known.evicted = None
@@ -210,7 +211,7 @@ def _why(
 def _lasting(
     known: _Memory, gang: GangView, why: decisions.Unschedulable | None, now: float
 ) -> decisions.Unschedulable | None:
-    """Return why the gang waits; None for a momentary reason, unless it lasts, or another one is reported already."""
+    """Return why the gang waits; None for a momentary reason that has not lasted, if no other one is reported."""
     if why is None or why.reason not in _MOMENTARY or gang.group.why_waiting:
         known.lacks = None
         return why
@@ -229,7 +230,7 @@ def _hold(held: _Held | None, status: PodGroupStatus, now: float) -> _Held:
 
 
 def _lengthen(known: _Memory, present: PodGroupStatus, status: PodGroupStatus) -> None:
-    """Double the interval after a message with the same reasons; begin again with another reason or phase."""
+    """Double the interval after a message with the same reasons; reset it for another reason or phase."""
     if status.phase != present.phase or not _same_reasons(status, present):
         known.interval_s = WORDS_EVERY_S
     elif status.conditions != present.conditions:
@@ -294,10 +295,10 @@ def write_status(
 ) -> None:
     """Write a gang's new status, also into the state; `body` is the merge patch for Volcano's PodGroup, `now` seconds.
 
-    A native PodGroup has nothing but conditions for it (`muster.api.muster.native`), in a subresource. They are a list,
-    and a merge patch replaces it whole, so the patch names the version of the object that it was made of.
+    A native PodGroup only has conditions for this (`muster.api.muster.native`), in a subresource. A merge patch
+    replaces the whole list, so the patch names the version of the object.
 
-    Raises Conflict if the object has changed, as far as the patch names its version; of a native one it always does.
+    Raises Conflict if the patch names a version and the object has changed; patches of native PodGroups always name it.
     """
     meta = group.metadata
     if not is_native(group):

@@ -52,7 +52,7 @@ log = structlog.get_logger()
 LEADING = Gauge("muster_leading", "1 while the kube-scheduler next to this extender holds the lease", ["pool"])
 USER_AGENT = "muster-extender"
 BINDINGS = 32
-"""Bindings that are posted at a time, on connections of their own."""
+"""Number of concurrent binding requests, each on its own connection."""
 
 
 class Extender:
@@ -161,7 +161,7 @@ class Extender:
         self._config_file.start()
 
     def let_go(self) -> None:
-        """Answer held binds with an error, as they come again to the next leader. Runs on the loop."""
+        """Answer held binds with an error; they will be repeated with the next leader. Runs on the loop."""
         self._barrier.cancel_all()
         if self._settling is not None:
             self._settling.cancel()
@@ -206,7 +206,7 @@ class Extender:
 
 
 def recorder_of(settings: ExtenderSettings, config_file: ConfigFile) -> InputRecorder | None:
-    """Return the recorder of the planner's inputs that the settings ask for. Raises RingError where it cannot write."""
+    """Return the configured recorder of the planner's inputs. Raises RingError if it cannot write."""
     if not settings.record_folder:
         return None
     most, age_s = settings.record_mib * 1024 * 1024, settings.record_hours * 3600

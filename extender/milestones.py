@@ -1,7 +1,7 @@
 """Metrics of gangs and queues: seconds until a gang is planned, bound and running, and resources of queues.
 
-Each step counts once for a gang, by the extender that leads when it is seen, and not if it came before this process saw
-the gang. It would count twice.
+Each step counts once per gang, in the extender that leads at that time. Steps from before this process saw the gang do
+not count, because they would count twice.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ AMOUNTS: Final = Gauge(
 PLANNED, BOUND, RUNNING = "planned", "bound", "running"
 _CARRIED_OUT: Final = ("Planned", "Binding", "Bound")
 _JUST_S: Final = 2.0
-"""Age up to which a gang has been seen from its beginning; API servers write whole seconds."""
+"""Maximum age at which a gang counts as seen from its start; API servers write whole seconds."""
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class Milestones:
         """By UID."""
 
     def group(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Handle a PodGroup that has come, changed or gone."""
+        """Handle a created, changed or deleted PodGroup."""
         if new is None:
             if old is not None:
                 self._gangs.pop(old.metadata.uid, None)
@@ -80,11 +80,11 @@ class Milestones:
             self._reach(uid, RUNNING, seen=old is not None and not _runs(old))
 
     def native(self, old: NativePodGroup | None, new: NativePodGroup | None) -> None:
-        """Handle a native PodGroup that has come, changed or gone; one of another scheduler reaches nothing."""
+        """Handle a created, changed or deleted native PodGroup; those of other schedulers reach no step."""
         self.group(*(as_group(each, "") if each else None for each in (old, new)))
 
     def placement(self, old: Placement | None, new: Placement | None) -> None:
-        """Handle a Placement that has come, changed or gone."""
+        """Handle a created, changed or deleted Placement."""
         if new is not None:
             self._placed(old, new, came=old is not None or self._is_new(new.metadata))
 
@@ -101,7 +101,7 @@ class Milestones:
             self._reach(new.spec.pod_group_uid, BOUND, seen=came and before != "Bound")
 
     def queue(self, old: Queue | None, new: Queue | None) -> None:
-        """Handle a Queue that has come, changed or gone; unreadable amounts are left out."""
+        """Handle a created, changed or deleted Queue; unreadable amounts are left out."""
         name = (new or old or Queue()).metadata.name
         after = _amounts(new) if self._owns(name) else {}
         series = self._amounts.pop(name, None) or Series(AMOUNTS)

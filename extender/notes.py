@@ -1,7 +1,7 @@
-"""Writes the placements that are noted in PodGroups: those of gangs of one pod, as long as all goes well.
+"""Writes placements into annotations of PodGroups: those of gangs of one pod, if there are no complications.
 
-The note (`muster.api.muster.placement`) and the phase that follows from it are one write. All others have objects
-of their own (`extender.placements`).
+The annotation (`muster.api.muster.placement`) and the resulting phase are one write. All other placements are separate
+objects (`extender.placements`).
 """
 
 from typing import Any
@@ -28,7 +28,7 @@ class NoteWriter(Writer):
         self._statuses = statuses
 
     def write(self, session: Session, gang: GangView, wanted: PlacementContent, *, placed: bool) -> None:
-        """Write the note, with the PodGroup's status; `placed`: this places the gang."""
+        """Write the annotation with the PodGroup's status; `placed` is true if this places the gang."""
         known = gang.placement
         status = wanted_status(gang, enqueued=gang.key in session.enqueued, placed=placed, waits=None, now=session.now)
         body = {"metadata": {"annotations": {names.PLACEMENT: wanted.as_note()}}, "status": status_body(status)}
@@ -37,11 +37,11 @@ class NoteWriter(Writer):
         self._cluster.change(lambda state: state.on_pod_group_written(group))
 
     def remove(self, known: Placement) -> PodGroup:
-        """Remove a note from its PodGroup, before an object is made of it; the state does not get it yet."""
+        """Remove the annotation before the placement becomes an object; the state is not updated yet."""
         return self._patch(known.metadata, known, {"metadata": {"annotations": {names.PLACEMENT: None}}})
 
     def _patch(self, meta: ObjectMeta, known: Placement | None, body: dict[str, Any]) -> PodGroup:
-        """Patch the PodGroup as the watch has it, also after other changes, if its note is still the decided one."""
+        """Patch the current PodGroup, even after other changes, if its annotation is still the decided one."""
         key, decided = meta.key, PlacementContent.of(known)
         now = self._cluster.ask(lambda state: state.groups.get(key))
         if now is None or now.metadata.uid != meta.uid or PlacementContent.of(noted(now)) != decided:

@@ -1,7 +1,7 @@
 """Writer of eviction notices to pods, and of their withdrawals; counts how notices end.
 
-A pod has the condition first and the annotations then: the planner decides again until it sees the annotation, so that
-both are there after any end of this process. The time stands in the placement of the gang that asks, not here.
+A pod first gets the condition and then the annotations. The planner repeats the decision until it sees the annotations,
+so both will exist even if this process stops. The time is stored in the beneficiary's placement, not here.
 """
 
 from collections.abc import Iterable
@@ -43,7 +43,7 @@ class NoticeWriter(Writer):
     def __init__(self, context: WriteContext) -> None:
         super().__init__(context)
         self._counted: LRUCache[tuple[str, str], None] = LRUCache(_REMEMBERED)
-        """UID of a gang, and what its notice was about: each ends once."""
+        """UID of a gang and the subject of its notice, because each notice ends once."""
 
     def write(self, session: Session) -> None:
         """Start the writes of a cycle, and record Events at the workloads of the gangs."""
@@ -61,13 +61,13 @@ class NoticeWriter(Writer):
             self._count(stay.gang.uid, _told(stay.pod), "withdrawn")
 
     def ended(self, room: decisions.MakeRoom, gang_uid: str, gang: str, pods: int) -> None:
-        """Count the eviction of so many pods of a gang, by its key and its UID."""
+        """Count the eviction of a number of pods of a gang, by its key and UID."""
         LOST_WORK.inc(pods * room.unsaved_s.get(gang, 0.0))
         if outcome := room.outcomes.get(gang):
             self._count(gang_uid, f"{room.gang.uid}/{room.epoch}", outcome)
 
     def repaired(self, repair: decisions.EvictForFaults) -> None:
-        """Count the end of the notice of a repair, if there was one; what it loses is not lost to other gangs."""
+        """Count the end of a repair's notice, if there was one; its lost work does not count as lost to other gangs."""
         if repair.outcome:
             self._count(repair.gang.uid, f"{repair.gang.uid}/{repair.epoch}", repair.outcome)
 

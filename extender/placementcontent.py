@@ -1,7 +1,7 @@
-"""Content of placements: spec and status after each decision; `extender.placements` writes it, a replay takes it.
+"""Content of placements: spec and status after each decision, for `extender.placements` and for replays.
 
-Each function returns the whole content, made of the one before. Failed attempts and nodes that refused a member are in
-the status, not in the planner's memory, so that they survive the planner.
+Each function returns the complete content, derived from the previous one. Failed attempts and nodes that refused a
+member are in the status, not in the planner's memory, so they survive a restart.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,7 +33,7 @@ from muster.resources.delays import doubled_s
 BACK_OFF_S = 10.0
 """Delay of the next placement of a gang whose pods were not created in time; doubled each time."""
 MADE_ROOM = 16
-"""Gangs that are named of those that were evicted."""
+"""Maximum number of evicted gangs to list."""
 
 
 def of_gang(known: Placement | None, gang: GangView) -> PlacementContent:
@@ -44,7 +44,7 @@ def of_gang(known: Placement | None, gang: GangView) -> PlacementContent:
 def placed(
     place: Place, before: PlacementContent, *, deadline_s: float, remembered: Sequence[AvoidedNode] = ()
 ) -> PlacementContent:
-    """Return a new placement; `remembered` is what an earlier PodGroup of the name avoided.
+    """Return a new placement; `remembered` are the nodes that an earlier PodGroup of this name avoided.
 
     The deadline is in seconds since the epoch.
     """
@@ -85,7 +85,7 @@ def placed(
 
 
 def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> PlacementContent:
-    """Return a placement that ends; `avoided` are the nodes that refused a member lately."""
+    """Return an ended placement; `avoided` are the nodes that recently refused a member."""
     gang, before = close.gang, PlacementContent.of(close.gang.placement)
     started = gang.started or close.phase == "Bound"
     status = replace(
@@ -107,7 +107,7 @@ def closed(close: ClosePlacement, *, now: float, avoided: Collection[str]) -> Pl
 
 
 def avoided_by(gang: GangView, *, now: float, avoided: Collection[str]) -> list[AvoidedNode]:
-    """Return the nodes that the gang leaves out, and those that are remembered; new ones refused a member just now."""
+    """Return the nodes that the gang avoids, including remembered ones; new ones have just refused a member."""
     known = {each.node: each for each in gang.placement.status.avoided} if gang.placement else {}
     kept = {node: each for node, each in known.items() if node in avoided or is_remembered(each, now)}
     for node in avoided:
@@ -118,17 +118,17 @@ def avoided_by(gang: GangView, *, now: float, avoided: Collection[str]) -> list[
 
 
 def avoiding(avoid: Avoid, known: Placement) -> PlacementContent:
-    """Return a placement with the nodes that the gang leaves out from now on."""
+    """Return a placement with the nodes that the gang avoids from now on."""
     return PlacementContent(spec=known.spec, status=replace(known.status, avoided=list(avoid.avoided or ())))
 
 
 def with_spares(keep: KeepSpares, known: Placement) -> PlacementContent:
-    """Return the placement of a running gang with other spares."""
+    """Return the placement of a running gang with changed spare slots."""
     return PlacementContent(spec=replace(known.spec, spares=keep.spares), status=known.status)
 
 
 def with_room(there: RoomIsThere, known: Placement, *, deadline_s: float) -> PlacementContent:
-    """Return a placement whose victims are gone, with a new deadline; it stays known whose they were."""
+    """Return a placement whose victims are gone, with a new deadline; it still lists the victims' gangs."""
     home = known.metadata.namespace
     gangs = dict.fromkeys(f"{victim.namespace or home}/{victim.gang}" for victim in known.spec.victims)
     why = reasons.placements.remade(seconds=there.remade_s) if there.remade_s else NOTHING
@@ -162,7 +162,7 @@ def reserved(reserve: Reserve, before: PlacementContent) -> PlacementContent:
 
 
 def unreserved(unreserve: Unreserve, known: Placement) -> PlacementContent:
-    """Return a placement that reserves nothing any more."""
+    """Return a placement without its reservation."""
     why = unreserve.why
     status = replace(known.status, phase="Abandoned", planned=0, expected_at="", message=str(why), why=why.data)
     return PlacementContent(spec=replace(known.spec, pod_sets=[]), status=status)
@@ -175,15 +175,15 @@ def _waits_for(place: Place) -> Reason:
 
 
 def _started_at(gang: GangView, now: float) -> str:
-    """Return the start of the gang, which stays as long as a member has a node."""
+    """Return the start of the gang, which is kept as long as a member has a node."""
     known = gang.placement.status.started_at if gang.placement and once_whole(gang.placement) else ""
     return known or format_time(ceil(now))
 
 
 def _count_attempts(status: PlacementStatus, close: ClosePlacement, now: float) -> None:
-    """Count a failed attempt if the pods did not come or could not be evicted; reset each count once it succeeded.
+    """Count a failed attempt if pods did not arrive or could not be evicted; reset each count after a success.
 
-    Pods that exist and were not bound may only have been late the first time; no gang is evicted for the next try.
+    Existing unbound pods may just have been late the first time; no gang is evicted for the next attempt.
     """
     bound = close.phase == "Bound"
     if close.in_vain:

@@ -1,9 +1,9 @@
-"""Writes placements: the one place that makes, changes and closes them.
+"""Writes placements: the only module that creates, changes and closes them.
 
-`extender.placementcontent` has what they say.
+`extender.placementcontent` computes their content.
 
-Confirmed writes go into the state at once. Every change names the version that it was decided upon, so that the API
-server refuses a stale one.
+Confirmed writes are applied to the state at once. Every change names the version on which the decision was based, so
+the API server refuses stale changes.
 """
 
 from collections import Counter
@@ -46,9 +46,10 @@ class PlacementWriter(Writer):
         self._notes = notes
 
     def place(self, session: Session, place: decisions.Place) -> None:
-        """Write the gang's nodes, with the next epoch and a deadline; nothing if its queue has become full meanwhile.
+        """Write the gang's nodes, with the next epoch and a deadline, unless its queue has become full in the meantime.
 
-        Pods without a gang are bound during a cycle: both open entries before, so one gets the last room of a queue.
+        Pods without a gang are bound during a cycle. Both open entries first, so only one gets the last capacity of a
+        queue.
         """
         gang = place.gang
         now = self._wall_s()
@@ -97,7 +98,7 @@ class PlacementWriter(Writer):
             log.info("not reserved any more", gang=unreserve.gang.key, why=unreserve.message)
 
     def _known(self, gang: GangView) -> Placement | None:
-        """Return the placement of the gang's name, also that of an earlier PodGroup."""
+        """Return the placement with the gang's name, even that of an earlier PodGroup."""
         return self._cluster.ask(lambda state: state.placements.get(gang.key))
 
     def _write(self, gang: GangView, known: Placement | None, wanted: PlacementContent) -> None:
@@ -124,7 +125,7 @@ class PlacementWriter(Writer):
         return self._client.create(PLACEMENTS, {**body, **wanted.as_json()}, meta.namespace)
 
     def close(self, session: Session, close: decisions.ClosePlacement) -> None:
-        """Write the end of a placement; the end of an abandoned one cancels the bind calls that wait for it."""
+        """Write the end of a placement; if it is abandoned, cancel the bind calls that wait for it."""
         placement = close.gang.placement
         if placement is None:
             return
@@ -144,7 +145,7 @@ class PlacementWriter(Writer):
             self._events.bound(close.gang, close.message)
 
     def keep_spares(self, keep: decisions.KeepSpares) -> None:
-        """Write the spares of a running gang, whose placement stays as it is otherwise."""
+        """Write the spare slots of a running gang, whose placement is otherwise unchanged."""
         gang = keep.gang
         placement = self._cluster.ask(lambda state: state.placement_of(gang.key))
         if placement is None or gang.placement is None or placement.spec.epoch != gang.placement.spec.epoch:
@@ -154,7 +155,7 @@ class PlacementWriter(Writer):
         log.info("spares", gang=gang.key, nodes=nodes, missing=keep.missing)
 
     def avoid(self, avoid: decisions.Avoid) -> None:
-        """Write the nodes that a gang leaves out, and count the failures for which it does no more."""
+        """Write the nodes that a gang avoids, and count failures after which it no longer does."""
         key, uids = avoid.gang.key, [pod.uid for pod in avoid.counted]
         placement = self._cluster.ask(lambda state: state.placement_of(key))
         if placement is not None and avoid.avoided is not None:
@@ -165,7 +166,7 @@ class PlacementWriter(Writer):
         self._cluster.ask(lambda state: state.failures.forget(key, uids))
 
     def room_is_there(self, there: decisions.RoomIsThere) -> None:
-        """Set a new deadline of the members, as the victims have gone."""
+        """Set a new deadline for the members, because the victims are gone."""
         placement = there.gang.placement
         if placement is None:
             return
@@ -174,7 +175,7 @@ class PlacementWriter(Writer):
         log.info("the room is there", gang=there.gang.key, epoch=placement.spec.epoch)
 
     def say_binding(self, placement: Placement, bound: int) -> None:
-        """Write phase Binding for `kubectl get placements -w`, without blocking; a late write may be lost."""
+        """Write phase Binding for `kubectl get placements -w`, without blocking; the write may be lost."""
 
         def write() -> None:
             try:
@@ -204,9 +205,9 @@ class PlacementWriter(Writer):
 
 
 def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: float) -> bool:
-    """Open an entry for the new requests of a gang in its queue; False if the queue has no room for them any more.
+    """Open an entry for the new requests of a gang in its queue; return False if they no longer fit into the queue.
 
-    A gang that only changes its nodes is charged for its slots already.
+    A gang that only changes nodes is already charged for its slots.
     """
     gang, ledger = place.gang, state.ledger
     limited = ledger.queues.limited
@@ -221,9 +222,9 @@ def _assume(state: PlannerState, place: decisions.Place, wanted: Vector, now: fl
 
 
 def new_requests(place: decisions.Place, used: Mapping[str, Container[str]] = MappingProxyType({})) -> Vector:
-    """Return the requests of all members that get a slot, as far as their classes are known.
+    """Return the requests of all members that get a slot and whose classes are known.
 
-    The devices of a claim that several of them name count once, and not if their queue has `used` it: claim → queues.
+    Devices of a shared claim count once, and not at all if the queue already uses the claim (`used`: claim → queues).
     """
     classes = _new_classes(place)
     total: Vector = {}

@@ -1,13 +1,13 @@
-"""The part of the cluster that a pair of one node pool reads, where a selector cannot say it: pods, and Volcano Jobs.
+"""Selection of a node pool's pods and Volcano Jobs, for which the API has no selector.
 
-Nodes, PodGroups and Placements are selected by the API server, by the label of their pool. Pods cannot be: what runs on
-a node of the pool may be of any scheduler. So all pods come by the watch, and those of other pools are dropped before
-anything is kept of them. A pod belongs to the pool if its scheduler is the pool's, wherever it is, or if it is on a
-node of the pool, by any scheduler.
+Nodes, PodGroups and Placements are selected by the API server, by the label of their pool. Pods cannot be selected,
+because pods on the pool's nodes may have any scheduler. So all pods are watched, and those of other pools are dropped
+at once. A pod belongs to the pool if its scheduler is the pool's, wherever it is, or if it is on a node of the pool, by
+any scheduler.
 
-A node that leaves the pool is as one that is deleted: gangs of the pool keep running there, and other pods are dropped.
-A node that comes from another pool comes with its pods: they were dropped, so they are listed before the planner sees
-it, or it would look empty.
+A node that leaves the pool is treated as deleted: gangs of the pool keep running there, and other pods are dropped. The
+pods of a node that enters from another pool were dropped, so they are listed before the planner sees the node;
+otherwise it would look empty.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ from muster.kube.store import Mirror
 
 log = structlog.get_logger()
 MOST_NAMES = 100_000
-"""Names of nodes with dropped pods that are kept; with more, the pods of every new node are listed."""
+"""Maximum number of remembered nodes with dropped pods; beyond it, the pods of every new node are listed."""
 _LIST_TIMEOUT_S = 30.0
 _FIRST_DELAY_S, _LONGEST_DELAY_S = 0.2, 5.0
 Tell = Callable[[Node | None, Node | None], None]
 
 
 class PoolFeed:
-    """Decides which pods and Jobs are kept, and holds a node back until its pods are there. On the client's loop."""
+    """Decides which pods and Jobs are kept, and holds back a node until its pods are listed. On the client's loop."""
 
     def __init__(self, client: Client, state: PlannerState, tell: Tell, random: Callable[[], float]) -> None:
         self._client = client
@@ -42,14 +42,14 @@ class PoolFeed:
         self.pods: Mirror[Pod] | None = None
         """Set before the first event."""
         self._nodes: dict[str, Node] = {}
-        """Nodes of the pool as the watch has them, also those that are held back."""
+        """Current nodes of the pool, including those held back."""
         self._elsewhere: set[str] = set()
-        """Nodes of which pods were dropped."""
+        """Nodes whose pods were dropped."""
         self._forgotten = False
         """True if there were too many of them to remember."""
         self._coming: dict[str, asyncio.Task[None]] = {}
         self._gone: set[str] = set()
-        """Keys of pods that were deleted while some are listed: the list may be older."""
+        """Keys of pods deleted during a listing, because the list may be older."""
 
     @property
     def held_back(self) -> int:
@@ -61,7 +61,7 @@ class PoolFeed:
         return job_belongs(job, self._state.pool)
 
     def wants_pod(self, pod: Pod) -> bool:
-        """Return True for a pod of the pool; note the node of one that is dropped."""
+        """Return True for a pod of the pool; record the node of a dropped pod."""
         if pod_belongs(pod, self._state.pool, self._nodes, self._state.groups):
             return True
         if pod.spec.node_name:
@@ -69,7 +69,7 @@ class PoolFeed:
         return False
 
     def on_node(self, old: Node | None, new: Node | None) -> None:
-        """Take a node of the pool that came, changed or left."""
+        """Process a node that entered, changed in, or left the pool."""
         name = (new or old or Node()).metadata.name
         if new is None:
             self._left(name)
@@ -83,12 +83,12 @@ class PoolFeed:
             self._tell(old, new)
 
     def stop(self) -> None:
-        """Hold nothing back any more."""
+        """Stop holding back nodes."""
         for task in self._coming.values():
             task.cancel()
 
     def pod_gone(self, key: str) -> None:
-        """Note the end of a pod while some are listed."""
+        """Record the end of a pod during a listing."""
         if self._coming:
             self._gone.add(key)
 
@@ -104,7 +104,7 @@ class PoolFeed:
                 self.pods.remove(f"{record.namespace}/{record.name}")
 
     async def _bring(self, name: str) -> None:
-        """List the pods of a node, and report it then; until that has worked, or the node has left."""
+        """List the pods of a node and then report it; retry until this succeeds or the node has left."""
         backoff = Backoff(_FIRST_DELAY_S, _LONGEST_DELAY_S, self._random)
         while True:
             try:

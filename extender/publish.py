@@ -1,12 +1,11 @@
-"""Publishes the planner's configuration, timing and memory, so that commands which plan elsewhere use the same.
+"""Publishes the planner's configuration, timing and memory for commands that plan elsewhere.
 
-The ConfigMap is made with the extender's roles: the extender may only change it. Where it is missing, or may not be
-changed, planning continues; the log says so once, and it is tried again later.
+The ConfigMap is created with the extender's roles, and the extender may only change it. If it is missing or cannot be
+changed, planning continues, the problem is logged once, and the write is retried later.
 
-It also has the nodes that gangs leave out, as members failed there. A Placement says which nodes its gang leaves out. A
-Job that restarts gets another PodGroup, and with that another Placement, which has the words of the first from memory.
-A process may end between the two. So they are written here before anything acts on the
-failure, and read when a process begins to lead.
+It also contains the nodes that gangs avoid because members failed there. A Placement stores the avoided nodes of its
+gang. A restarting Job gets another PodGroup and Placement, which takes them over from memory, but the process may stop
+in between. So they are written here before any other write acts on the failure, and read by a new leader.
 """
 
 from collections.abc import Callable
@@ -29,15 +28,15 @@ from muster.kube.errors import APIError
 
 log = structlog.get_logger()
 AGAIN_S = 60.0
-"""Time after which it is written again, if that failed, or as another replica may have led and written its own."""
+"""Time until the next write, because a write may have failed, or another replica may have written its own values."""
 MEMORY_S = 5.0
-"""Least time between two writes for a change of the planner's memory alone: it changes with most cycles."""
+"""Minimum interval between writes if only the planner's memory has changed, as happens in most cycles."""
 MOST_BYTES = 256 * 1024
-"""A ConfigMap may have a megabyte; beyond this the gangs whose members failed first are left out."""
+"""Size limit (a ConfigMap may have a megabyte); beyond it the gangs with the oldest failures are left out."""
 
 
 class ConfigPublisher:
-    """Writes the ConfigMap in this namespace when there is something else to say, and now and then."""
+    """Writes the ConfigMap in this namespace after changes, and periodically."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class ConfigPublisher:
         self._monotonic_s = monotonic_s
         self._said: dict[str, str] = {}
         self._memory_at, self._again = -inf, -inf
-        """Times from which on the memory is written if it has changed, and all is written again."""
+        """Times of the next write if the memory has changed, and of the next full write."""
         self._failed = ""
         """The last error, which is logged once."""
 
@@ -102,7 +101,7 @@ class FailureMemory:
         self._wall_s = wall_s
 
     def keep(self) -> None:
-        """Write what is remembered now. A failure is logged: the Placements say it still."""
+        """Write the current memory. A failure is only logged, because the Placements also contain it."""
         known = self._cluster.ask(lambda state: dict(state.failures.remembered))
         try:
             self._patch({AVOIDED: encoded(known, self._wall_s())})
@@ -110,7 +109,7 @@ class FailureMemory:
             log.warning("nodes that gangs leave out are not kept for the next process", why=str(error))
 
     def recall(self) -> None:
-        """Take over what the leader before has kept; what is known here already is newer."""
+        """Load the previous leader's data; data that is already known here is newer."""
         try:
             kept = read(self._patch({}).get(AVOIDED, ""))
         except APIError as error:
@@ -125,13 +124,13 @@ class FailureMemory:
                 self._cluster.ask(lambda state, key=key, avoided=avoided: state.failures.remember(key, avoided))  # type: ignore[misc]
 
     def _patch(self, data: dict[str, str]) -> dict[str, str]:
-        """Change the data and return it as it is then: the extender may change this ConfigMap, and not read it."""
+        """Change the data and return the result, because the extender may change this ConfigMap but not read it."""
         patch = {"data": data} if data else {}
         return dict(self._client.merge_patch(PUBLISHED, self._name, patch, self._namespace).data or {})
 
 
 def encoded(known: Failures, now: float) -> str:
-    """Return the entries that count still, of the gangs that came last as far as there is room, as JSON."""
+    """Return the valid entries as JSON, preferring the latest gangs if space is short."""
     entries: list[str] = []
     size = 0
     for key, avoided in reversed(known.items()):
@@ -145,5 +144,5 @@ def encoded(known: Failures, now: float) -> str:
 
 
 def read(text: str) -> Failures:
-    """Return what `encoded` has written; raises DecodeError."""
+    """Decode the result of `encoded`; raises DecodeError."""
     return msgspec.json.decode(text, type=Failures) if text else {}

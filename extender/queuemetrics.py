@@ -1,4 +1,4 @@
-"""Metrics of a planning cycle by queue and of the whole cluster: who waits for how long, and what is idle meanwhile."""
+"""Metrics of a planning cycle by queue and for the cluster: waiting gangs with wait times, and idle capacity."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ RENEWED_S: Final = 5.0
 
 
 class Series:
-    """Samples of a gauge by their labels; those that are not set again are removed."""
+    """Samples of a gauge by labels; samples that are not set again are removed."""
 
     def __init__(self, gauge: Gauge) -> None:
         self._gauge = gauge
@@ -47,14 +47,14 @@ class Series:
 
 
 class QueueMetrics:
-    """Metrics of the queues and resources of the last cycle, renewed every few seconds."""
+    """Metrics of queues and resources in the last cycle, updated every few seconds."""
 
     def __init__(self) -> None:
         self._waiting, self._oldest, self._spares, self._nodes = map(Series, (WAITING, OLDEST, SPARES, NODES))
         self._told_at: float | None = None
 
     def tell(self, session: Session) -> None:
-        """Set the metrics to what this cycle has seen, unless they are new."""
+        """Set the metrics from this cycle, unless they are recent."""
         if self._told_at is not None and 0 <= session.now - self._told_at < RENEWED_S:
             return
         self._told_at = session.now
@@ -86,7 +86,7 @@ class QueueMetrics:
 
 
 def _spares(session: Session) -> tuple[Counter[str], Counter[str]]:
-    """Return queue → spare slots that its gangs keep for members that they lose, and how many of them are lent."""
+    """Return queue → spare slots of its gangs, and the number of lent ones."""
     kept, lent = Counter[str](), Counter[str]()
     for gang in session.snapshot.gangs:
         for seats, _ in seats_of(gang):

@@ -1,9 +1,8 @@
-"""Evicts members of gangs for faults of their nodes, as the action `repair` decides.
+"""Evicts members of gangs because of node faults, as decided by the action `repair`.
 
-The Eviction API says in a pod that it was disrupted, so that Jobs need not count it as a failure, and it watches over
-disruption budgets. A budget holds for members that still run; those on nodes that do not answer are deleted all the
-same, as Kubernetes does. Only where the Node is gone, or out of service, is a pod deleted by force: no kubelet is left
-to say that it has ended.
+The Eviction API marks a pod as disrupted, so that Jobs need not count it as failed, and it enforces disruption budgets.
+A budget applies to members that still run; members on unresponsive nodes are deleted anyway, as in Kubernetes. A pod is
+only force-deleted if its Node is deleted or out of service, because no kubelet can then confirm its end.
 """
 
 from typing import NamedTuple
@@ -35,11 +34,11 @@ for _policy in ("replace", "restart"):
     from_zero(REPAIRS, KINDS, _policy)
 from_zero(EVICTED, (REPAIR,))
 THERE_S = 60.0
-"""Time for which a node that exists is not asked for again, though the planner does not know it: it left the pool."""
+"""Time until an existing node that the planner does not know (it left the pool) is queried again."""
 
 
 MOST_ASKED = 16
-"""Nodes that are asked for in one cycle, which waits for the answers; the others are asked for in the next ones."""
+"""Maximum number of nodes to query in one cycle, which waits for the results; others follow in later cycles."""
 
 
 class _Member(NamedTuple):
@@ -57,9 +56,9 @@ class Repairs(Evictor):
     def __init__(self, context: WriteContext, notices: NoticeWriter) -> None:
         super().__init__(context, notices)
         self._there: dict[str, float] = {}
-        """Node that the planner does not know, and that exists → time until which it is not asked for again."""
+        """Existing node that the planner does not know → time until which it is not queried again."""
         self.gone: frozenset[str] = frozenset()
-        """Nodes that the planner does not know, with members of gangs, and that do not exist."""
+        """Deleted nodes with members of gangs."""
 
     def carry_out(self, session: Session) -> None:
         """Evict the members of all repairs of a cycle, and record one Event for each gang."""
@@ -83,7 +82,7 @@ class Repairs(Evictor):
                 self._notices.repaired(repair)
 
     def _stands(self, repair: decisions.EvictForFaults) -> bool:
-        """Return True if the gang's placement is the one that the repair was decided with."""
+        """Return True if the gang's placement is still the one on which the repair was based."""
         if repair.epoch is None:
             return True
         placement = self._cluster.ask(lambda state: state.placement_of(repair.gang.key))
@@ -107,13 +106,13 @@ class Repairs(Evictor):
         self.gone = gone
 
     def _is_off(self, session: Session, node: str) -> bool:
-        """Return True if no kubelet is left on a node."""
+        """Return True if a node no longer has a kubelet."""
         fault = session.snapshot.faults.get(node)
         out = fault is not None and fault.cause == f"taint {OUT_OF_SERVICE}"
         return out or (node in self.gone and node not in session.snapshot.index)
 
     def _evict(self, member: _Member) -> bool:
-        """Evict one member; False if it does not use its node any more, has just changed, or a budget forbids it."""
+        """Evict one member; return False if it no longer uses its node, has just changed, or a budget forbids it."""
         repair, pod = member.repair, member.pod
         latest = self._victim(pod)
         if latest is None:

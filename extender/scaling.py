@@ -1,6 +1,6 @@
-"""Writes conditions of pods and ProvisioningRequests for autoscalers, and reads their answers.
+"""Writes pod conditions and ProvisioningRequests for autoscalers, and reads their results.
 
-`planner.scaleup` decides. The requests are listed, not watched, as there are mostly none.
+`planner.scaleup` decides. The requests are listed, not watched, because there are usually none.
 """
 
 from typing import Any
@@ -21,9 +21,9 @@ from muster.kube.errors import AlreadyExists, APIError, Conflict, NotFound
 
 log = structlog.get_logger()
 POLL_S = 2.0
-"""Time between two reads of requests while a gang needs the answer."""
+"""Interval between reads of requests while a gang needs the result."""
 LOOK_S = 60.0
-"""Time between two reads otherwise: a request may be left of a gang that needs it no more."""
+"""Interval between reads otherwise, to find requests that no gang needs any more."""
 LIST_TIMEOUT_S = 3.0
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 """Message of the API server when a pod with a gate is created."""
@@ -47,7 +47,7 @@ class Scaling(Writer):
         self._listed_at = -LOOK_S
 
     def refresh(self, now: float) -> None:
-        """List the requests again if it is time; known ones stay without an answer. `now` is in seconds."""
+        """List the requests again if due; keep the known ones if the list fails. `now` is in seconds."""
         pause_s = POLL_S if self._wanted or self.requests else LOOK_S
         if 0 <= now - self._listed_at < pause_s:
             return
@@ -64,11 +64,11 @@ class Scaling(Writer):
             self.requests, self.served = newest(found), True
 
     def heard(self, session: Session) -> None:
-        """Note if gangs of this cycle need the answers."""
+        """Record whether gangs of this cycle need the results."""
         self._wanted = session.provisioning_wanted
 
     def say(self, say: Say) -> None:
-        """Write a pod's condition, if the pod is as it was seen: one that was bound meanwhile is left alone."""
+        """Write a pod's condition, if the pod is unchanged; a pod that was bound in the meantime is not touched."""
         pod = say.pod
         condition = {
             "type": "PodScheduled",
@@ -86,7 +86,7 @@ class Scaling(Writer):
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def tell_eviction(self, tell: TellEviction) -> None:
-        """Write autoscalers' annotations of a pod on a node, and the one that says Muster wrote them."""
+        """Write the autoscalers' annotations of a bound pod, and the annotation that marks them as Muster's."""
         body = {"metadata": {"uid": tell.pod.uid, "annotations": eviction.annotations_for(tell.value)}}
         try:
             new = self._client.merge_patch(core.PODS, tell.pod.name, body, tell.pod.namespace)
@@ -96,7 +96,7 @@ class Scaling(Writer):
         self._cluster.ask(lambda state: state.on_pod_written(new))
 
     def request(self, wanted: RequestNodes) -> None:
-        """Create a ProvisioningRequest with PodTemplates, which are made of pods as they are in the cluster."""
+        """Create a ProvisioningRequest with PodTemplates derived from the current pods in the cluster."""
         meta, owner = wanted.gang.group.metadata, msgspec.to_builtins(reference(wanted.gang.group))
         owned: dict[str, Any] = {
             "namespace": meta.namespace,

@@ -1,13 +1,12 @@
-"""Past usage of queues: read from the ConfigMap `muster-usage` of Muster's namespace, and counted on until now.
+"""Past usage of queues, from the ConfigMap `muster-usage` in Muster's namespace, extended until now.
 
 The recorder of the history writes the ConfigMap, and no other account has the right to. Where it is missing,
 budgets are not enforced: a history that is down costs money, and keeps no gang from running. Of one that cannot be read
 the last version counts.
 
-Between two publications of the recorder a meter counts what queues hold, so that a budget knows it at every moment.
-Without it a gang that ends would take what it has used since the last publication with it, until the next one. For a
-moment its budget would look unused, which is when a gang that waits for it is planned; and for as long as the recorder
-is down.
+Between publications, a meter counts the usage of queues, so that budgets are always up to date. Without it, the usage
+of a gang since the last publication would disappear when the gang ends, until the next publication. A waiting gang
+could then be planned beyond the budget, especially while the recorder is down.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,7 +37,7 @@ from muster.resources.vector import unit
 
 log = structlog.get_logger()
 WAIT_S: Final = 15.0
-"""Time for which the planner waits for it at the start, so that no gang slips by."""
+"""Time that the planner waits for the usage at startup, so that no gang bypasses a budget."""
 
 
 class _ConfigMap(meta.Object):
@@ -49,7 +48,7 @@ _USAGE: Final = Resource("", "v1", "configmaps", "ConfigMap", _ConfigMap)
 
 
 class UsageFeed:
-    """Follows the ConfigMap; `current` is what it said last."""
+    """Watches the ConfigMap; `current` is its last content."""
 
     def __init__(self, client: Client, namespace: str, *, monotonic_s: Callable[[], float]) -> None:
         self._monotonic_s = monotonic_s
@@ -64,11 +63,11 @@ class UsageFeed:
         self._reflector.add_handler(self.on_change)
 
     def ready(self) -> bool:
-        """Return True once it was read, if there is one, or was waited for long enough."""
+        """Return True once the ConfigMap was read or is known to be missing, or the waiting time is over."""
         return self._reflector.synced or self._monotonic_s() - self._began_s > WAIT_S
 
     def start(self) -> None:
-        """Start to follow it. Runs on the loop."""
+        """Start to watch it. Runs on the loop."""
         self._reflector.start()
 
     def stop(self) -> None:
@@ -76,7 +75,7 @@ class UsageFeed:
         self._reflector.stop()
 
     def on_change(self, _old: _ConfigMap | None, new: _ConfigMap | None) -> None:
-        """Take the ConfigMap; None: it is gone."""
+        """Process the ConfigMap; None if it was deleted."""
         try:
             self.current = read_usage(new.data) if new is not None else None
             why = ""
@@ -90,23 +89,23 @@ class UsageFeed:
 Spent = dict[tuple[str, str], float]
 """Queue and resource → units, or their seconds."""
 AWAY_S: Final = 60.0
-"""Looks are a second apart, and in the largest clusters some."""
+"""Interval between measurements: a second, or a few seconds in the largest clusters."""
 _NO_RATES: Final[Mapping[tuple[str, str], float]] = {}
 
 
 class Meter:
-    """Integrates what is held, from one pass to the next; it restarts with each publication."""
+    """Integrates held resources from one pass to the next; restarts with each publication."""
 
     def __init__(self) -> None:
         self._until: float | None = None
         """End of the publication from which this one continues."""
         self._last = 0.0
         self._rates = _NO_RATES
-        """Units that were held at the last look."""
+        """Units held at the last measurement."""
         self._since: dict[Period, Spent] = {}
 
     def advanced(self, published: PublishedUsage | None, snapshot: Snapshot, now: float) -> PublishedUsage | None:
-        """Return the usage as of now: what is published, and what has been held since then."""
+        """Return the current usage: the published usage plus the usage since then."""
         limits = snapshot.limited.limits.bounds.values()
         resources = {budget.resource for bounds in limits for budget in bounds.annotated.budgets}
         if published is None or published.until > now + AHEAD_S or not resources:
@@ -132,7 +131,7 @@ class Meter:
 def _sum(
     published: PublishedUsage, since: Mapping[Period, Spent], now: float, resources: AbstractSet[str]
 ) -> PublishedUsage:
-    """Return what is published of these resources, and what was held since then."""
+    """Return the published usage of these resources plus the usage since then."""
     sums: dict[Period, dict[str, dict[str, float]]] = {}
     names = {period: period_of(period, now).name for period in PERIODS}
     for period, spent in since.items():

@@ -1,8 +1,8 @@
 """Threads for the planner's writes: those that a cycle waits for, and those that continue while the next cycle plans.
 
-A cycle waits for placements and evictions, since the next one is decided upon them. The other writes (gates of pods,
-statuses, conditions) are only started: a slow answer must not hold up other gangs. Each object has at most one write of
-a kind under way, and a cycle does not repeat writes that were answered after its snapshot.
+A cycle waits for placements and evictions, because the next cycle depends on them. The other writes (gates, statuses,
+conditions) are only started, so that slow responses do not delay other gangs. Each object has at most one write of a
+kind in progress, and a cycle does not repeat writes that were confirmed after its snapshot.
 """
 
 import threading
@@ -26,13 +26,13 @@ log = structlog.get_logger()
 WRITES = Counter("muster_planner_writes_total", "Writes of the planner", ["what", "result"])
 UNDER_WAY = Gauge("muster_planner_writes_under_way", "Writes of the planner that are queued or wait for a response")
 RETRY_S = 1.0
-"""Delay before a failed write is tried again."""
+"""Delay before a failed write is retried."""
 REFUSED_MOST_S = 60.0
-"""Longest delay of one that is refused time after time: it starts with `RETRY_S`, and doubles."""
+"""Longest delay of a repeatedly refused write; it starts with `RETRY_S` and doubles."""
 _REFUSALS = (BadRequest, Forbidden, Invalid, NamespaceEnds)
-"""Answers that the same write gets again, until an object is changed."""
+"""Refusals that a write gets again until an object changes."""
 STOP_S = 5.0
-"""Time for writes that are under way at the end of the process."""
+"""Time for writes in progress at the end of the process."""
 
 
 class Lane(StrEnum):
@@ -41,9 +41,9 @@ class Lane(StrEnum):
     DECISIONS = "decisions"
     """Placements and evictions: a cycle waits for them."""
     PODS = "pods"
-    """Writes that let pods start: lifted gates, PodGroups Inqueue."""
+    """Writes that allow pods to start: removed gates, PodGroups Inqueue."""
     WORDS = "words"
-    """Statuses for people, queues and autoscalers."""
+    """Statuses for users, queues and autoscalers."""
 
 
 class AboutGang(Protocol):
@@ -59,7 +59,7 @@ _THREADS = {Lane.DECISIONS: 16, Lane.PODS: 16, Lane.WORDS: 8}
 
 
 class Writes:
-    """Runs writes in threads while this replica is `active`; `wake` asks for a cycle."""
+    """Runs writes in threads while this replica is `active`; `wake` requests a cycle."""
 
     def __init__(
         self, *, active: Callable[[], bool], wake: Callable[[], None], monotonic_s: Callable[[], float]
@@ -71,12 +71,12 @@ class Writes:
         self._lock = threading.Lock()
         self._under_way: dict[str, Future[None]] = {}
         self._answered: set[str] = set()
-        """Writes answered since the last snapshot, which does not show them."""
+        """Writes confirmed since the last snapshot, which does not contain them."""
         self._again: set[str] = set()
-        """Writes under way that have been decided once more."""
+        """Writes in progress that have been decided again."""
         self._not_before: dict[str, float] = {}
         self._refused: dict[str, tuple[int, float]] = {}
-        """Name of a write → number of its refusals, one after the other, and the time of the last."""
+        """Name of a write → number of successive refusals, and the time of the last one."""
         self._stopping = False
         UNDER_WAY.set_function(lambda: len(self._under_way))
 
@@ -90,7 +90,7 @@ class Writes:
             self._refused = {key: refused for key, refused in self._refused.items() if refused[1] > oldest}
 
     def all(self, what: str, write: Callable[[D], object], items: Iterable[D]) -> None:
-        """Write all in parallel and wait for the answers; one that fails does not keep the others."""
+        """Run all writes in parallel and wait for the results; a failure does not affect the others."""
 
         def one(item: D) -> None:
             if self._not_before.get(f"{what}/{item.gang.key}", 0.0) <= self._monotonic_s():
@@ -99,9 +99,9 @@ class Writes:
         list(self._pools[Lane.DECISIONS].map(one, items))
 
     def start(self, lane: Lane, what: str, key: str, write: Callable[[], None]) -> None:
-        """Run `write` soon, unless one of this name has just failed, is under way, or is newer than the snapshot.
+        """Run `write` soon, unless one of this name has just failed, is in progress, or is newer than the snapshot.
 
-        In the last two cases a new cycle is asked for when it has been answered.
+        In the last two cases, a new cycle is requested after its response.
         """
         name = f"{what}/{key}"
         with self._lock:
@@ -117,13 +117,13 @@ class Writes:
             self._wake()
 
     def settled(self, timeout_s: float | None = None) -> bool:
-        """Wait until all started writes have been answered; False if they were not in time."""
+        """Wait until all started writes have finished; return False after the timeout."""
         with self._lock:
             futures = list(self._under_way.values())
         return not wait(futures, timeout_s).not_done
 
     def stop(self) -> None:
-        """End the threads; writes that have not been sent are decided again by the next leader."""
+        """Stop the threads; the next leader decides again about unsent writes."""
         with self._lock:
             self._stopping = True
         for pool in self._pools.values():
@@ -161,7 +161,7 @@ class Writes:
             WRITES.labels(what, "ok").inc()
 
     def _rest(self, name: str, *, refused: bool) -> None:
-        """Let a write that has failed wait."""
+        """Delay a failed write."""
         with self._lock:
             now, pause_s = self._monotonic_s(), RETRY_S
             if refused:

@@ -35,13 +35,13 @@ BIND_TIME = Histogram("muster_bind_post_seconds", "Duration of the POST of a bin
 _calls = counted(BINDS)
 
 LAG_S = 1.0
-"""Time for which a bind call waits for Muster's watches, which may be behind those of kube-scheduler."""
+"""Time that a bind call waits for Muster's watches, which may be behind kube-scheduler's."""
 
 LASTS = 200
-"""Members whose binding lasts about a second, so that phase Binding is worth a write."""
+"""Number of members whose binding takes about a second, so that phase Binding is worth a write."""
 
 _LASTING = {None, VerbReason.NOT_OURS, VerbReason.NOT_ASKED}
-"""Answers that the watches will not change, so that they are not worth a wait."""
+"""Refusals that later events will not change, so waiting is useless."""
 _NOT_RELEASED = {
     MeetingOutcome.TIMED_OUT: VerbReason.BARRIER_TIMEOUT,
     MeetingOutcome.CANCELLED: VerbReason.PLACEMENT_OVER,
@@ -57,7 +57,7 @@ class Binder:
     async def bind(self, namespace: str, name: str, uid: str, node: str, annotations: Mapping[str, str]) -> None:
         """Bind the pod, unless it is bound to this node already. Raises APIError otherwise.
 
-        After a conflict or a lost answer the pod is read: kube-scheduler retries a bind whose answer it did not get.
+        After a conflict or a lost response, the pod is read, because kube-scheduler retries a bind without a response.
         """
         try:
             await self._client.bind(namespace, name, uid, node, annotations)
@@ -69,7 +69,7 @@ class Binder:
 
 
 class Bind:
-    """Binds pods while this replica is `active`; calls `on_release` for gangs whose start takes a while."""
+    """Binds pods while this replica is `active`; calls `on_release` for gangs whose start takes some time."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class Bind:
         return "plain", reason or await self._bind_plain(args, record)
 
     async def _bind_plain(self, args: ExtenderBindingArgs, record: PodRecord) -> VerbReason | None:
-        """Bind a pod without a gang, unless others have taken its room or filled its queue since filter was asked."""
+        """Bind a pod without a gang, unless its capacity was taken or its queue filled since the filter call."""
         queue, state = record.queue or DEFAULT_QUEUE, self._cluster.state
         ledger = state.ledger
         own = ledger.entries.get(record.uid)
@@ -139,7 +139,7 @@ class Bind:
             self._cluster.change(lambda state: state.ledger.answered(record.uid))
 
     async def _bind_member(self, args: ExtenderBindingArgs, record: PodRecord, key: str) -> VerbReason | None:
-        """Hold the call until enough members of this epoch have come, check everything again, and bind."""
+        """Hold the call until enough members of this epoch have arrived, check everything again, and bind."""
         placement, started = self._cluster.state.placement_of(key), self._cluster.state.started(key)
         if placement is None or record.slot is None:
             return VerbReason.NOT_SEEN
@@ -171,10 +171,10 @@ class Bind:
         return await self._post(args, told, devices)
 
     def _goes_on(self, key: str, placement: Placement) -> bool:
-        """Return True for a placement of lost members whose gang has lost all others, too, since it was planned.
+        """Return True for a placement of lost members whose gang has since lost all other members.
 
-        It has too few nodes for the gang to start whole, so the barrier would never end. Its members continue as if the
-        others had been lost a moment later: those come again one by one.
+        It has too few nodes for the whole minimum, so the barrier would never end. Its members continue as if the
+        others had been lost slightly later and came back one by one.
         """
         gang = self._cluster.state.refreshed(key) if once_whole(placement) else None
         if gang is None:
@@ -183,15 +183,15 @@ class Bind:
         return not gang.satisfied(slots)
 
     def _queue_of(self, key: str) -> dict[str, str]:
-        """Return the note of the queue that a member is charged to, if its gang is a native PodGroup.
+        """Return the annotation with the queue that a member is charged to, if its gang is a native PodGroup.
 
-        Such a group need not name its queue, and others who count what is bound do not know what it is made of.
+        Such a group need not name its queue, which other components that count bound pods could not determine.
         """
         group = self._cluster.state.groups.get(key)
         return {VOLCANO_QUEUE: group.spec.queue or DEFAULT_QUEUE} if group is not None and is_native(group) else {}
 
     def _for_autoscalers(self, record: PodRecord, key: str, session: Session | None) -> dict[str, str]:
-        """Return a pod's annotations for autoscalers: if its queue allows evictions, and the request that it uses."""
+        """Return a pod's annotations for autoscalers: whether its queue allows evictions, and the used request."""
         group = self._cluster.state.groups.get(key)
         evictable = safe_to_evict(self._cluster.state.queues, group, record.labels)
         request = session.inputs.provisioning.get(group.metadata.uid) if session is not None and group else None
@@ -217,9 +217,9 @@ class Bind:
         return _refusal(state.placement_of(record.gang), with_slot, args.node)
 
     def _enough(self, key: str, epoch: int, held: Mapping[Slot, str]) -> bool:
-        """Return True if the held members, with those bound already, may start; calls `on_release` for many.
+        """Return True if the held members, with already bound ones, may start; calls `on_release` for large gangs.
 
-        A member whose pod has gone while its call is held does not count.
+        A member whose pod was deleted while its call was held does not count.
         """
         state = self._cluster.state
         placement = state.placement_of(key)

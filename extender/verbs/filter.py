@@ -1,6 +1,6 @@
-"""The filter verb: the planned node of a member of a gang, and for other pods the room that the ledger leaves.
+"""The filter verb: the planned node for members of gangs, and nodes with free capacity for other pods.
 
-kube-scheduler does nothing else while it waits for the answer, so filter only looks into the state.
+kube-scheduler is blocked while it waits for the answer, so filter only reads the state.
 """
 
 import time
@@ -38,11 +38,11 @@ FILTER_NAMES = Counter("muster_filter_names_total", "Node names in filter calls"
 _names = cache(FILTER_NAMES.labels)
 _calls = counted(FILTERS)
 Answer = list[str] | VerbReason
-"""The nodes that pass, of those that were named; or the reason why none does."""
+"""The given nodes that pass, or the reason why none does."""
 
 
 class Filter:
-    """Leaves out named nodes, while this replica is `active`; `wall_s` returns seconds since the epoch."""
+    """Filters the given nodes, while this replica is `active`; `wall_s` returns seconds since the epoch."""
 
     def __init__(self, cluster: Live, *, active: Callable[[], bool], wall_s: Callable[[], float] = time.time) -> None:
         self._cluster = cluster
@@ -50,7 +50,7 @@ class Filter:
         self._wall_s = wall_s
 
     def __call__(self, args: ExtenderArgs) -> ExtenderFilterResult:
-        """Return the nodes that pass, never one that was not named: kube-scheduler takes that for a failed call."""
+        """Return the given nodes that pass; any other node would count as a failed call in kube-scheduler."""
         nodes = args.node_names or []
         gang = gang_of(args.pod)
         kind = "pinned" if NODE in args.pod.metadata.annotations else "gang" if gang else "plain"
@@ -64,17 +64,17 @@ class Filter:
         return _result(answer, nodes)
 
     def _placed(self, args: ExtenderArgs, gang: str | None, nodes: list[str]) -> Answer:
-        """Return the nodes for a member of a gang, or for a pod of none.
+        """Return the nodes for a member of a gang, or for a pod without a gang.
 
-        A pod of a workload that has no label of Muster's is named into its gang by the controller, after it was made.
-        Until then it waits: placed alone, it would start without the others (as in Volcano, which leaves it out).
+        For a workload without a Muster label, the controller adds the pod to its gang after its creation. Until then
+        the pod waits, because it would otherwise start without the others (Volcano behaves the same).
         """
         if gang:
             return self._member(args, gang, nodes)
         return VerbReason.NOT_SEEN if _is_to_be_named(args.pod) else self._plain(args, nodes)
 
     def _member(self, args: ExtenderArgs, gang: str, nodes: list[str]) -> Answer:
-        """Return the node of the member's slot; without an epoch its gate was lifted before there was a placement."""
+        """Return the node of the member's slot; without an epoch, its gate was removed before there was a placement."""
         meta = args.pod.metadata
         key = f"{meta.namespace}/{gang}"
         placement = self._cluster.state.placement_of(key)
@@ -91,7 +91,7 @@ class Filter:
         return [node] if node in nodes else VerbReason.NOT_PLANNED_HERE
 
     def _plain(self, args: ExtenderArgs, nodes: list[str]) -> Answer:
-        """Leave out the nodes whose room is in the ledger, reserved room included. Bind may use the others."""
+        """Exclude nodes whose capacity is in the ledger, including reserved capacity. Bind may use the others."""
         state = self._cluster.state
         table, meta, now = state.nodes, args.pod.metadata, self._wall_s()
         record = state.pods.get(meta.uid)
@@ -113,13 +113,13 @@ class Filter:
 
 
 def _is_to_be_named(pod: Pod) -> bool:
-    """Return True for a pod of Muster's scheduler that a workload has made, and that names no gang yet."""
+    """Return True for a workload's pod with Muster's scheduler that names no gang yet."""
     owner = pod.metadata.controller
     return owner is not None and owner.kind not in TIED_OWNERS and is_musters(pod.spec.scheduler_name)
 
 
 def _asked(pod: Pod, record: PodRecord | None) -> tuple[Vector, GpuShare | None]:
-    """Return the amounts and the share of GPUs of a pod; computed again only if its record is of another version."""
+    """Return the amounts and the share of GPUs of a pod, cached by version."""
     if record is not None and record.resource_version == pod.metadata.resource_version:
         return record.cls.asked, record.cls.gpu
     return asked_of(pod.spec, pod.metadata.annotations if asks(pod.spec) else None)
@@ -128,7 +128,7 @@ def _asked(pod: Pod, record: PodRecord | None) -> tuple[Vector, GpuShare | None]
 def _gpus_fit(
     table: NodeTable, share: GpuShare | None, requests: Vector, columns: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return the nodes with room on single GPUs: for shares of some, or for whole ones that are not shared."""
+    """Return the nodes with enough free capacity on single GPUs, for shares or for whole unshared GPUs."""
     free = table.allocatable - table.used
     unused = table.devices.unused(free, table.axis)
     if share is not None:
@@ -138,7 +138,7 @@ def _gpus_fit(
 
 
 def _result(answer: Answer, nodes: list[str]) -> ExtenderFilterResult:
-    """Return the answer for kube-scheduler; nodes left out count as unresolvable, so one entry has the reason."""
+    """Return the answer for kube-scheduler; excluded nodes count as unresolvable, so one entry contains the reason."""
     if not isinstance(answer, VerbReason):
         return ExtenderFilterResult(node_names=answer)
     if answer.verdict is CallResult.ERROR:

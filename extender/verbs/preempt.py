@@ -9,7 +9,7 @@ DECODE_PREEMPTION = msgspec.json.Decoder(ExtenderPreemptionArgs)
 
 
 def preempt(cluster: Live, args: ExtenderPreemptionArgs) -> ExtenderPreemptionResult:
-    """Leave out nodes whose victims would break a running gang, if others are left; Muster's profiles never ask."""
+    """Exclude nodes whose victims would break a running gang, if others remain; Muster's profiles never call this."""
     candidates = args.node_name_to_meta_victims or {}
     harmless = {
         node: victims

@@ -1,4 +1,4 @@
-"""The prioritize verb: the plugins' scores as kube-scheduler takes them, whole numbers from 0 to 10."""
+"""The prioritize verb: the plugins' scores as whole numbers from 0 to 10, as kube-scheduler expects."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,10 @@ class Prioritize:
         self._session = session
 
     def __call__(self, args: ExtenderArgs) -> list[HostPriority]:
-        """Return the plugins' scores as ranks; without any, fuller nodes first: whole nodes are left to gangs."""
+        """Return the plugins' scores as ranks.
+
+        Without scores, fuller nodes come first, which leaves whole nodes to gangs.
+        """
         nodes = args.node_names or []
         session = self._session()
         table = self._cluster.state.nodes

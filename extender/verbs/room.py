@@ -1,6 +1,8 @@
-"""Parts of filter and bind: if this replica can answer at all, the nodes with room for a pod without a gang, and GPUs.
+"""Shared parts of filter and bind.
 
-Filter asks for the room that the ledger leaves on all nodes, bind once more on one, as it may have changed since.
+Availability of this replica, nodes and GPUs with free capacity for pods without a gang.
+
+Filter checks the free capacity of all nodes, and bind checks one node again, because it may have changed since.
 """
 
 import time
@@ -42,7 +44,7 @@ def unavailable(cluster: Live, active: Callable[[], bool]) -> VerbReason | None:
 def not_usable(state: PlannerState, queue: str, namespace: str) -> VerbReason | None:
     """Return the reason to refuse a pod without a gang: its queue takes nothing of its namespace. Its label may be new.
 
-    Without the namespace, which the watch brings a moment later, that is not certain.
+    Without the namespace, which the watch may deliver later, this is uncertain.
     """
     known, found = state.queues.get(queue), state.access.barrier(queue, namespace)
     if not found:
@@ -58,7 +60,7 @@ Mask = NDArray[np.bool_]
 def nodes_with_room(
     state: PlannerState, record: PodRecord | None, requests: Vector, columns: NDArray[np.int64], now: float
 ) -> tuple[Mask, VerbReason]:
-    """Return the columns (-1: an unknown node) that take the pod, and the reason to give if none does."""
+    """Return the columns (-1: an unknown node) that can take the pod, and the reason if none can."""
     table = state.nodes
     claimed = dict(record.cls.needs.rows) if record else {}
     row = table.row_of(add(requests, claimed))
@@ -87,7 +89,7 @@ def nodes_with_room(
 
 
 def requests_of(state: PlannerState, record: PodRecord, queue: str) -> Vector:
-    """Return what a pod without a gang takes from its queue: of claims that it names, those new to the queue."""
+    """Return the amounts that a pod without a gang takes from its queue; of its claims, only those new to the queue."""
     asked = record.cls.requests
     for claim in record.cls.needs.named:
         if queue not in state.ledger.device_users.get(claim.key, ()):
@@ -103,7 +105,7 @@ class SharedGpus:
         self._session = session
 
     def choose(self, record: PodRecord, node: str) -> tuple[int, ...] | None:
-        """Return the GPUs that the pod is to share; None if there is no room."""
+        """Return the GPUs that the pod will share; None if none has enough free capacity."""
         table, share = self._cluster.state.nodes, record.cls.gpu
         column, known = table.index.get(node), self._cluster.state.ledger.entries.get(record.uid)
         if share is None or column is None or record.node:
@@ -115,7 +117,7 @@ class SharedGpus:
         return table.devices.choose(share, column, unused, order)
 
     def told(self, record: PodRecord, node: str, devices: tuple[int, ...]) -> dict[str, str]:
-        """Return annotations of the binding, also those that Volcano's device plugin reads."""
+        """Return annotations of the binding, including those for Volcano's device plugin."""
         share = record.cls.gpu
         if share is None or not devices:
             return {}
