@@ -1,10 +1,10 @@
 """Expected ends of running pods, and the amounts that they free. Pure.
 
-Only pods with an expected runtime or a deadline are expected to end. A pod that runs longer may end any moment; after
-twice the time it is not expected to end any more.
+Only pods with an expected runtime or a deadline are expected to end, and pods that are being deleted. A pod that runs
+longer may end any moment; after twice the time it is not expected to end any more.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from math import inf
@@ -13,12 +13,14 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
+from extender.planner.actions.makeroom import expected_to_go
 from extender.planner.framework.freecapacity import ClaimUsers
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
+from muster.api.kubernetes.meta import parse_time
 from muster.api.names import DEFAULT_QUEUE
 
 LEAST_PATIENCE_S = 60.0
@@ -106,10 +108,13 @@ def _pods(snapshot: Snapshot, now: float) -> Iterator[tuple[float, str, PodRecor
     of_gangs = ((pod, gang.declared_s, gang.key) for gang in snapshot.gangs if gang.ends for pod in gang.pods)
     single = ((pod, None, f"{pod.namespace}/{pod.name}") for pod in snapshot.ending)
     for pod, declared_s, owner in chain(of_gangs, single):
-        if pod.uses_node and pod.node in snapshot.index:
+        if pod.uses_node and pod.node in snapshot.index and pod.uid not in snapshot.leaving:
             end = expected_end(pod.since, pod.runtime.expected_s(declared_s), now)
             if end < inf:
                 yield end, owner, pod
+    for pod in snapshot.leaving.values():
+        if pod.gone_by and pod.node in snapshot.index and expected_to_go(pod.gone_by, now):
+            yield max(now, parse_time(pod.gone_by) or now), pod.gang or f"{pod.namespace}/{pod.name}", pod
 
 
 def _slots(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:
@@ -127,12 +132,17 @@ def _placed(snapshot: Snapshot, gang: GangView) -> Iterator[tuple[int, PodClass,
             yield column, cls, (pod.runtime if pod else pod_set.runtime).expected_s(gang.declared_s)
 
 
-def used_by_gangs(snapshot: Snapshot, gangs: Iterable[GangView] | None = None) -> Amounts:
-    """Return the amounts of gangs on each node, int64 of shape (resources, nodes); other pods may stay without end."""
+def used_by_gangs(
+    snapshot: Snapshot, gangs: Iterable[GangView] | None = None, without: Collection[str] = ()
+) -> Amounts:
+    """Return the amounts of gangs on each node, int64 of shape (resources, nodes); other pods may stay without end.
+
+    Pods with the UIDs in `without` do not count.
+    """
     used, pods = np.zeros_like(snapshot.free), list[PodRecord]()
     for gang in snapshot.gangs if gangs is None else gangs:
         for pod in gang.pods:
-            column = snapshot.index.get(pod.node) if pod.uses_node else None
+            column = snapshot.index.get(pod.node) if pod.uses_node and pod.uid not in without else None
             if column is not None:
                 used[:, column] += snapshot.row_on(pod.cls, column)
                 pods.append(pod)
@@ -144,8 +154,12 @@ def used_by_gangs(snapshot: Snapshot, gangs: Iterable[GangView] | None = None) -
 
 
 def used_by_queue(snapshot: Snapshot, queue: str) -> Amounts:
-    """Return the amounts of a queue on each node, of its gangs and of its pods whose end is expected."""
-    used = used_by_gangs(snapshot, (gang for gang in snapshot.gangs if gang.queue == queue))
+    """Return the amounts of a queue on each node, of its gangs and of its pods whose end is expected.
+
+    Those of pods that are being deleted are left out: nothing that the queue does keeps them.
+    """
+    gangs = (gang for gang in snapshot.gangs if gang.queue == queue)
+    used = used_by_gangs(snapshot, gangs, without=snapshot.leaving)
     for pod in snapshot.ending:
         column = snapshot.index.get(pod.node)
         if column is not None and pod.ours and (pod.queue or DEFAULT_QUEUE) == queue:

@@ -58,6 +58,22 @@ def test_what_is_left_of_ending_room_is_lent(actions: list[type[Evicting]]) -> N
     assert [place.gang.key for place in of(session, Place)] == [large]
 
 
+@pytest.mark.parametrize("actions", ORDERS)
+@pytest.mark.parametrize("queue", ["a", "b"])
+def test_free_room_beside_ending_room_is_not_lent_out_of_turn(actions: list[type[Evicting]], queue: str) -> None:
+    """Both together are enough for the gang that is owed them: nobody is placed there before it, and nobody goes."""
+    world = deserving(4, *(action() for action in actions), a=16, b=16)
+    world.runs("x", 2, queue="a", priority_class="high")
+    ending(world, "gone", 3, queue)
+    owed = world.asks("owed", 2, queue="b")
+    world.asks("mine", 1, queue="a")
+    for _ in range(2):
+        session = world.cycle()
+        assert (victims(session), [place.gang.key for place in of(session, Place)]) == (set(), [])
+    world.state.on_pod(world.state.pod_objects["uid-gone-worker-0"], None)
+    assert [place.gang.key for place in of(world.cycle(), Place)] == [owed]
+
+
 def test_ending_shares_are_kept_by_the_gpu() -> None:
     """Half of a GPU that ends is kept for a gang of its size, and the next one gets another."""
     world = deserving(0, Preempt(), a=1, b=1).nodes(1, gpus=1)
