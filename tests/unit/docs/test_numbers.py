@@ -19,13 +19,15 @@ from extender.barrier import LONGEST_S, MEMBER_S
 from extender.configfile import INTERVAL_S
 from extender.explain.relief import MAX_SINGLES
 from extender.planner import timing
-from extender.planner.actions import consolidate, makeroom, obstacles, progress
+from extender.planner.actions import attempts, consolidate, obstacles, progress
 from extender.planner.actions.reserve import book, ends, reservation
 from extender.planner.dynamic import cel
 from extender.planner.framework import answers
 from extender.planner.framework.answers import ReservationRules
 from extender.planner.framework.nodelabels import MOST_CELLS
 from extender.planner.scaleup import action, requests, voices, wishes
+from extender.planner.state.podends import DEFAULT_GRACE_S
+from extender.planner.victims import disturb, notices
 from extender.planner.victims.room import DOMAINS
 from extender.settings import ExtenderSettings
 from history import entries, hourly
@@ -42,7 +44,7 @@ from musterctl.plane.binaries import NEWEST, OLDER
 from musterctl.plane.state import PlaneOptions
 from webhook.main import THREADS
 from webhook.review import MAX_BODY_BYTES as REVIEW_BYTES
-from webhook.senders import MOST_PEERS
+from webhook.senders import MOST_REMEMBERED
 
 ROOT = Path(__file__).parents[3]
 MIB = 1 << 20
@@ -92,10 +94,13 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
     "preemption.md": (
         f"at most {consolidate.MOST_MOVED} pods for one gang |",
         (
-            f"no pod is evicted for the gang for {n(placementcontent.BACK_OFF_S)} seconds, then "
-            f"{n(placementcontent.back_off_s(2))}, up to {n(timing.MAX_BACK_OFF_S / 60)} minutes"
+            f"no pod is evicted for the gang for {n(placementcontent.BACK_OFF_S)} seconds, after the next refusal for "
+            f"{n(placementcontent.back_off_s(2))} seconds, and so on up to {n(timing.MAX_BACK_OFF_S / 60)} minutes"
         ),
-        f"victims still exist {DURATIONS[makeroom.LATE_S]} after their grace period",
+        f"`longestNotice` if that is shorter, and {DURATIONS[notices.LATE_S]} more",
+        f"or {n(DEFAULT_GRACE_S)} s if that is longer",
+        f"was not moved or repaired in the last {n(disturb.MOVE_REST_S / 60)} minutes",
+        f"that concerns it, for at most {n(attempts.RETRY_S)} s",
     ),
     "reservations.md": (
         f"plus {n(RULES.start_s)} s for its start",
@@ -137,7 +142,7 @@ SENTENCES: Mapping[str, tuple[str, ...]] = {
         f"| {n(entries.REMEMBERED)} | the oldest goes |",
         f"| {n(hourly.OF_GANG)} of a gang, {n(hourly.OF_NAMESPACE)} of a namespace |",
         f"| {RESOURCES_KEPT} resources of a queue that exists, and those of budgets |",
-        f"| {n(MOST_PEERS)} addresses |",
+        f"| {n(MOST_REMEMBERED)} addresses |",
         f"| {n(MOST_CELLS * 4 / 2**20)} MiB; keys that no node has take nothing |",
         (
             f"{n(bounds.REQUEST_S)} s from the first to the last byte of a request. It has {n(bounds.ANSWER_S)} s to "
