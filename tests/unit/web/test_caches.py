@@ -53,12 +53,12 @@ def test_rows_are_made_anew_only_where_something_has_changed(pages: Pages, monke
 
 def test_a_generation_changes_with_rows_alone(pages: Pages) -> None:
     """A change that no row shows tells nobody."""
-    before = pages.caches.generation("a")
+    before, of_others = pages.caches.generation("a"), pages.caches.generation("b")
     pages.put(PODS, *(renewed(each, "2") for each in pods("a", "one", ["", ""])))
     assert pages.caches.generation("a") == before
     pages.put(PODS, *(renewed(each, "3") for each in pods("a", "one", ["node-0", "node-0"])))
-    assert pages.caches.generation("a") == before + 1
-    assert pages.caches.generation("b") == 1
+    assert pages.caches.generation("a") > before
+    assert pages.caches.generation("b") == of_others
 
 
 def test_that_a_node_lives_is_no_change(pages: Pages) -> None:
