@@ -41,7 +41,7 @@ class Viewer:
         return words if self.called is None or self.may_see(meta) else self.called(meta.namespace, name)
 
     def may_see(self, meta: ObjectMeta) -> bool:
-        """Return whether the name and the size of an object may be told."""
+        """Return whether the name and the size of an object may be shown."""
         return self.called is None or self.sees(meta.namespace)
 
     def reason(self, reason: Reason) -> Reason:
