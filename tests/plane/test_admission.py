@@ -98,14 +98,13 @@ def test_volcano_job_gets_defaults(shared_client: Client) -> None:
 
 
 def test_only_counts_may_change(shared_client: Client, namespace: str) -> None:
-    """Another minimum is allowed; another queue is not, nor another size of a world while it may have pods."""
+    """Scaling is allowed, another queue is not."""
     create(shared_client, vcjob(), namespace)
 
     def replace(path: str, value: Any) -> None:
         shared_client.json_patch(JOBS, "train", [{"op": "replace", "path": path, "value": value}], namespace)
 
-    replace("/spec/minAvailable", 1)
-    assert "muster resize job.batch.volcano.sh/train --size 3" in refusal(lambda: replace("/spec/tasks/0/replicas", 3))
+    replace("/spec/tasks/0/replicas", 3)
     assert "spec.queue" in refusal(lambda: replace("/spec/queue", "other"))
 
 
