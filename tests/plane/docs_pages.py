@@ -32,6 +32,12 @@ HYPER_NODE: Final[dict[str, Any]] = {
     "metadata": {"name": "rack-2"},
     "spec": {"tier": 1, "members": [{"type": "Node", "selector": {"exactMatch": {"name": "node-0000"}}}]},
 }
+RUNS: Final[dict[str, Any]] = {
+    "apiVersion": "batch/v1",
+    "kind": "Job",
+    "metadata": {"name": "torchrun", "labels": {"muster.dev/queue": "default"}},
+    "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none"}]}}},
+}
 ELASTIC: Final[dict[str, Any]] = {
     "apiVersion": "trainer.kubeflow.org/v1alpha1",
     "kind": "TrainJob",
@@ -119,8 +125,7 @@ PAGES: Final[dict[str, Page]] = {
             f"muster job run eval {GANG} 6",
             "kubectl wait --for=create pod/llama-70b-worker-2",
             f"muster job run train {GANG} 4",
-            f"kubectl create -f {JOB}",
-            "kubectl wait --for=create podgroup --all",
+            f"kubectl create -f - <<< {shlex.quote(json.dumps(RUNS))}",
             "until muster ps -o name | grep torchrun; do sleep 0.2; done",
             "kubectl create priorityclass urgent --value 1000",
             "muster queue create research",

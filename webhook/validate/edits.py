@@ -31,7 +31,7 @@ def edits(kind: WorkloadKind, old: JSON, new: JSON, queues: NamespaceQueues) -> 
     moved = find(new, _MOVED)
     if isinstance(moved, str) and moved != find(old, _MOVED):
         found.errors += unusable_queue(f"metadata.annotations[{names.MOVED_TO}]", moved, queues)
-    if kind.verbs and not is_held(kind, old):
+    if kind.verbs and not is_held(kind, old) and not kind.verbs.ended(dict(old)):
         found.warnings += _without_effect(kind, old, new)
     return found
 

@@ -247,11 +247,13 @@ WITHOUT_EFFECT: dict[str, tuple[tuple[str, ...], str, str]] = {
 
 @pytest.mark.parametrize(("path", "value", "way"), WITHOUT_EFFECT.values(), ids=WITHOUT_EFFECT.keys())
 def test_an_edit_that_does_not_reach_the_gang(path: tuple[str, ...], value: str, way: str) -> None:
-    """It is allowed, with a warning that has the verb; a suspended Job has no gang that it could miss."""
+    """It is allowed, with a warning that has the verb; a suspended or ended Job has no gang that it could miss."""
     [warning] = ask(other(JOB, *path, value=value), JOB).warnings
     assert way in warning
     held = other(JOB, "spec", "suspend", value=True)
-    assert not ask(other(held, *path, value=value), held).warnings
+    over = other(JOB, "status", "conditions", value=[{"type": "Complete", "status": "True"}])
+    for quiet in (held, over):
+        assert not ask(other(quiet, *path, value=value), quiet).warnings
 
 
 def test_a_queue_to_move_to_is_checked() -> None:
