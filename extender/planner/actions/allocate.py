@@ -1,8 +1,9 @@
-"""Gives gangs their nodes: the whole minimum under one Statement or nothing, then what else fits.
+"""Places gangs: the whole minimum under one Statement or nothing, then as many further pods as fit.
 
-A gang's road: it is next in turn; is there an obstacle? what does it ask? does its queue take that? Then a search puts
-it on a statement, which is kept, or undone with the reason. Pods above the minimum follow (`actions.growth`). A gang
-that waits keeps no room from others but what is reserved for it. Independent pods are tried as gangs of one.
+The steps for a gang: it is next in order; is there an obstacle; what does it ask for; does its queue allow that? Then a
+search puts it on a statement, which is kept, or undone with the reason. Pods above the minimum follow
+(`actions.growth`). A gang that waits keeps no room from others but what is reserved for it. Independent pods are tried
+as gangs of one.
 
 There is no backtracking over other gangs. While nothing is freed, room only shrinks, so that of gangs with the same
 shape only the first is tried, in this cycle and in later ones.
@@ -37,7 +38,7 @@ from muster.resources.spares import borrows
 from muster.resources.vector import PODS
 
 LIMIT_TOLD_AFTER_S = 5.0
-"""Time that a gang waits for placed slots of others before its status says so; mostly it is its turn by then."""
+"""Time that a gang waits for placed slots of others before its status reports this; usually it is placed by then."""
 HELD_BACK_S = 30.0
 """Time that a gang which only waits for placed slots of others is not admitted. Its pods would be gated, which costs
 a write for each, and mostly they can soon be born on their nodes."""
@@ -164,7 +165,7 @@ class Allocate:
     # -- the search -------------------------------------------------------------------------------------------------
 
     def _search(self, search: SlotSearch, restrictions: bytes, book: Book) -> _Failure | None:
-        """Give one gang its whole minimum, or what fits of one that has started; else return why it has no room."""
+        """Give one gang its whole minimum, or a started gang what fits; otherwise return why there is no room."""
         gang = search.ask.gang
         if _goes_on(gang):
             _complete(search)
@@ -183,7 +184,10 @@ class Allocate:
         return self._failures[shape]
 
     def _with_spares(self, search: SlotSearch, shape: Hashable) -> bool:
-        """Give a gang its minimum together with its spares; False if they do not fit, or its queue is too full."""
+        """Give a gang its minimum together with its spare slots.
+
+        Return False if they do not fit, or the queue is too full.
+        """
         session = search.session
         ranks = self._spares.ranks(session, search.ask.gang)
         together = (shape, tuple(map(len, ranks.values())))
@@ -198,7 +202,10 @@ class Allocate:
         return True
 
     def _on_spares(self, search: SlotSearch, shape: Hashable) -> bool:
-        """Give a gang that finds no room its whole minimum with the help of spares of others; False without success."""
+        """Give a gang without room its whole minimum with the help of other gangs' spare slots.
+
+        Return False on failure.
+        """
         gang = search.ask.gang
         tried = ("spares", shape)
         if not borrows(gang.said) or tried in self._failures or not (room := lendable_room(search.session, gang)):
@@ -226,7 +233,7 @@ class Backfill:
 
 
 def _complete(search: SlotSearch) -> None:
-    """Give a gang that has started what fits of the members that its minimum lacks, on its own spares, too."""
+    """Place as many missing members of a started gang's minimum as fit, also on its own spare slots."""
     ask = search.ask
     own = own_room(search.session, ask.gang)
     with own.free():
@@ -259,7 +266,7 @@ def shape_of(session: Session, ask: Ask) -> Hashable:
 
 
 def _most(session: Session, pod_set: PodSetView, wanted: int) -> int:
-    """Return how many of so many pods may use the claims that they name."""
+    """Return how many of these pods may use the claims that they name."""
     cls = pod_set.cls
     return min(session.claims.hold(cls), wanted) if cls is not None and cls.needs.named else wanted
 
@@ -274,7 +281,7 @@ def wants_nodes(session: Session, gang: GangView) -> bool:
 
 
 def _goes_on(gang: GangView) -> bool:
-    """Return True for a gang that gets lost members back, even over its queue's limit: else the others have no use."""
+    """Return True for a gang that gets lost members back even over its queue's limit, because the others need them."""
     return gang.started and not gang.independent
 
 

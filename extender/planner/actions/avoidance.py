@@ -27,13 +27,13 @@ from muster.resources.faults import seconds_of
 FIRST_S = 60.0
 LONGEST_S = 3_600.0
 FORGET_S = 86_400.0
-"""Time after its end for which an avoidance is remembered: a failure within it makes the next one longer."""
+"""Time for which an ended avoidance is remembered; a failure within it makes the next avoidance longer."""
 MOST = 32
-"""Nodes that are remembered for a gang, in its Placement: those that are left out longest."""
+"""Maximum number of nodes remembered in a gang's Placement; the longest avoidances are kept."""
 
 
 def note_failures(session: Session, gang: GangView) -> None:
-    """Decide Avoid for the members of a gang that have failed since the last look; this cycle knows it already."""
+    """Decide Avoid for members that have failed since the last pass; the decision takes effect in this cycle."""
     failed = session.snapshot.failed.get(gang.key, {})
     if not failed:
         return
@@ -53,7 +53,7 @@ def note_failures(session: Session, gang: GangView) -> None:
 
 
 def is_remembered(entry: AvoidedNode, now: float) -> bool:
-    """Return True for a node that is left out, or was so long ago that the next failure there still counts more."""
+    """Return True for a node that is avoided, or was avoided so recently that the next failure counts more."""
     until = readable_time(entry.until) or 0.0
     return until > now or (entry.failures > 0 and until + FORGET_S > now)
 

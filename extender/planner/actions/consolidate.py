@@ -1,4 +1,4 @@
-"""Moves small gangs elsewhere so that a gang fits that found only scattered room.
+"""Moves small gangs elsewhere, so that a gang fits that found only scattered free capacity.
 
 Every pod that goes gets a new slot in the same scenario, in a placement of its gang. A move is a restart, so few pods
 are moved: at most `MOST_MOVED`, the default of KAI-Scheduler's flag.
@@ -30,7 +30,7 @@ Slot = tuple[int, tuple[int, ...]]
 MOST_MOVED = 16
 """Pods that are moved for one gang."""
 MOST_CONSIDERED = 512
-"""Pieces in one search: those that free most for the fewest pods."""
+"""Maximum number of evictable units in one search: those that free most with the fewest pods."""
 
 
 class Consolidate(Evicting):
@@ -44,7 +44,7 @@ class Consolidate(Evicting):
         return bool(self.running)
 
     def allowed(self, session: Session, asker: Asker) -> bool:
-        """Return True if the queue is not full and there is enough room in all."""
+        """Return True if the queue is not full and the total free capacity is sufficient."""
         free = np.maximum(session.snapshot.free, 0).sum(axis=1)
         wanted = sum(session.snapshot.row_of(need.cls) * need.pods for need in asker.needs)
         return not asker.queue_full and bool((free >= wanted).all())
@@ -72,7 +72,7 @@ class Consolidate(Evicting):
         return solve_moves(search, pieces)
 
     def _placed(self, search: SlotSearch, pieces: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
-        """Place the gang without these pieces, and those that cannot stay elsewhere."""
+        """Place the gang without these units, and place units elsewhere that cannot stay."""
         if search.minimum() is not None:
             return None
         moving = _settle(search.session, search.statement, _apart(pieces))
@@ -81,7 +81,10 @@ class Consolidate(Evicting):
 
 
 def _settle(session: Session, statement: Statement, units: list[Unit]) -> list[Unit] | None:
-    """Give new slots to the units that cannot stay, beside the others or else before them; return who moves."""
+    """Give new slots to the units that cannot stay, after the other placements or else before.
+
+    Return the moved units.
+    """
     moving = _not_staying(session, statement, units)
     before = statement.checkpoint()
     if _all_moved(session, statement, moving):
@@ -104,7 +107,7 @@ def _not_staying(session: Session, statement: Statement, units: list[Unit]) -> l
 
 
 def _all_moved(session: Session, statement: Statement, units: list[Unit]) -> bool:
-    """Give all these units new slots, the largest first; False without room, or if one would be where it was."""
+    """Give all these units new slots, largest first; return False if they do not fit or one would not move."""
     for unit in sorted(units, key=lambda unit: -_size(session, unit)):
         before = statement.checkpoint()
         if not all(moved(session, statement, piece.gang, piece.pods) for piece in unit):
@@ -124,7 +127,7 @@ def _apart(pieces: Sequence[EvictableUnit]) -> list[Unit]:
 
 
 def _size(session: Session, unit: Unit) -> float:
-    """Return the largest part of a node that a pod of it takes: what is hard to place comes first."""
+    """Return the largest fraction of a node that one of its pods takes; units that are hard to place come first."""
     whole = whole_node(session)
     return max(float((piece.rows / whole).max(initial=0.0)) for piece in unit)
 

@@ -1,4 +1,4 @@
-"""Preempt and reclaim: room for a waiting gang within its queue, and between queues. Recall: its own spares.
+"""Preempt and reclaim: capacity for a waiting gang within its queue, and between queues. Recall: its own spare slots.
 
 After KAI-Scheduler's actions and Volcano's gangpreempt: whole gangs are evicted, or pods above a minimum.
 
@@ -49,7 +49,7 @@ class Preempt(Evicting):
         return [*own, *self._of_others(session, asker, own)]
 
     def _of_others(self, session: Session, asker: Asker, own: Sequence[EvictableUnit]) -> list[EvictableUnit]:
-        """Return pieces of other queues, for what the gang wants beyond the pieces of its own queue."""
+        """Return evictable units of other queues, for the shortage beyond the units of its own queue."""
         if not own or asker.at_own_limit or Reclaim.name not in session.actions:
             return []
         wanted = np.maximum(session.amounts(asker.ask) - sum(piece.amounts for piece in own), 0)
@@ -58,7 +58,10 @@ class Preempt(Evicting):
         return _reclaimable(self, session, asker)
 
     def agreed(self, session: Session, scenario: Scenario) -> bool:
-        """Return True if all plugins agree; of other queues they are asked for what the own victims do not free."""
+        """Return True if all plugins agree.
+
+        For other queues, they judge the amounts that victims in the own queue do not free.
+        """
         gang = scenario.gang
         own = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue == gang.queue)
         others = tuple(chunk for chunk in scenario.chunks if chunk.gang.queue != gang.queue)
@@ -76,7 +79,7 @@ class Preempt(Evicting):
 
 
 class Reclaim(Evicting):
-    """Victims are gangs of other, reclaimable queues, as far as a plugin that knows shares allows (`proportion`)."""
+    """Victims are gangs of other, reclaimable queues, if a plugin that computes shares (`proportion`) allows it."""
 
     name = "reclaim"
     takes_seats = True
@@ -135,7 +138,7 @@ class SparesAlone(Evicting):
     first_alone = True
 
     def execute(self, session: Session) -> None:
-        """Decide Place and KeepSpares for gangs that then fit; nothing where no gang keeps spares."""
+        """Decide Place and KeepSpares for gangs that then fit; do nothing if no gang keeps spare slots."""
         if session.decided(decisions.Unschedulable) and session.keepers:
             super().execute(session)
 
@@ -149,7 +152,7 @@ class SparesAlone(Evicting):
         return found
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return nothing: the action itself says it."""
+        """Return no reason, because the action itself reports it."""
         return NOTHING
 
 
@@ -185,7 +188,7 @@ class Recall(Evicting):
             return super()._try(session, gang, refused=refused)
 
     def spares_left(self, session: Session, gang: GangView, operations: Sequence[Operation]) -> list[SpareSeats]:
-        """Return the spares on nodes to which no member comes."""
+        """Return the spare slots on nodes that get no member."""
         taken = {session.snapshot.name(operation.column) for operation in operations}
         kept = gang.placement.spec.spares if gang.placement else []
         return [seats for seats in kept if seats.node not in taken]

@@ -1,4 +1,4 @@
-"""Ends of eviction notices that are not needed: the gang that asked has gone, or gets its room in another way.
+"""Withdrawal of unneeded eviction notices: the beneficiary is gone, or gets capacity in another way.
 
 A notice may last for an hour, and other gangs end meanwhile. So a gang that waits for the notices of victims gets other
 nodes, once there are enough that no gang has to leave. All who wait for free room were tried before in the same cycle,
@@ -49,7 +49,7 @@ class Elsewhere:
 
 
 def _try(session: Session, gang: GangView) -> None:
-    """Place the gang as if its slots were free, with all victims where they are."""
+    """Place the gang as if its slots were free, while all victims stay."""
     snapshot, placement = session.snapshot, gang.placement
     there = victims_there(session, gang, placement) if placement else []
     if all(pod.terminating for _, pod in there):

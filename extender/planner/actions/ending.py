@@ -26,7 +26,7 @@ from extender.planner.victims.notices import expected_to_go
 
 OF_A_QUEUE = 8
 LOOKED_AT = 32
-"""Gangs that are tried on the room of pods that are ending in one action, of one queue and in all."""
+"""Maximum number of gangs to try on the capacity of ending pods in one action, per queue and in total."""
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class InTurn:
     taken: dict[str, list[Operation]] = field(default_factory=dict)
     """By key of a gang, which only has to wait."""
     turn: dict[str, int] = field(default_factory=dict)
-    """Key of a gang → its turn, of those that were looked at."""
+    """Key of each processed gang → its position."""
 
     @contextmanager
     def kept_from(self, session: Session, gang: GangView) -> Iterator[None]:
@@ -52,7 +52,7 @@ class InTurn:
 
 
 def in_turn(session: Session, waiting: Sequence[GangView]) -> InTurn:
-    """Return what these gangs will take of the room of pods that are ending."""
+    """Return the capacity of ending pods that these gangs will take."""
     found, failed = InTurn(), set[Hashable]()
     with room_of_leaving(session) as some:
         if not some:
@@ -86,7 +86,7 @@ def _first(waiting: Iterable[GangView]) -> list[GangView]:
 
 
 def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
-    """Place the gang's minimum on the statement; False if it has no room, or is only to grow."""
+    """Place the gang's minimum on the statement; return False if it does not fit, or the gang may only grow."""
     ask = session.ask(gang)
     if not ask.least or session.queue_refusal(ask) is not None:
         return False
@@ -96,9 +96,9 @@ def _fits(session: Session, gang: GangView, *, statement: Statement) -> bool:
 
 @contextmanager
 def room_of_leaving(session: Session) -> Iterator[bool]:
-    """Count the room of pods that are being deleted, or are to be evicted, as free; True if there is any.
+    """Count the capacity of pods that are being deleted or will be evicted as free; return True if there is any.
 
-    A placement that waits for its victims has taken that room already.
+    A placement that waits for its victims already holds that capacity.
     """
     snapshot, going = session.snapshot, _going(session)
     room = np.zeros_like(snapshot.free)
@@ -118,7 +118,7 @@ def room_of_leaving(session: Session) -> Iterator[bool]:
 
 
 def needs_leaving(session: Session, columns: Collection[int]) -> bool:
-    """Return True if what is placed on these nodes within `room_of_leaving` has to wait for pods that are leaving."""
+    """Return True if a placement on these nodes within `room_of_leaving` must wait for leaving pods."""
     snapshot = session.snapshot
     room = {column: snapshot.free[:, column].copy() for column in columns}
     for pod, column in _going(session):
@@ -137,7 +137,7 @@ def _going(session: Session) -> list[tuple[PodRecord, int]]:
 
 
 def _take_devices(snapshot: Snapshot, pods: Sequence[tuple[PodRecord, int]], sign: int) -> None:
-    """Take the shared GPUs of pods on their nodes (with sign -1: give them back)."""
+    """Take the shared GPUs of pods on their nodes; with sign -1, give them back."""
     for pod, column in pods:
         if pod.cls.gpu is not None:
             snapshot.devices.take(pod.cls.gpu, column, pod.devices, sign)

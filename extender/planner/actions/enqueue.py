@@ -37,7 +37,7 @@ class Enqueue:
         """Shape and number of pods → shortage of the empty cluster."""
         self._version: int | None = None
         self._updated: frozenset[tuple[str, str]] | None = None
-        """Queue and UID of the workload above each gang that has started, once they are asked for in a session."""
+        """Queue and UID of the owning workload of each started gang, computed on first use in a session."""
 
     def execute(self, session: Session) -> None:
         """Decide Enqueue, or Unschedulable with the reason."""
@@ -64,7 +64,7 @@ class Enqueue:
         session.decide(decisions.AdmitGang(gang))
 
     def _refused(self, session: Session, gang: GangView) -> decisions.Unschedulable | None:
-        """Return the refusal by a closed queue, a cluster that is too small, full queues, or a vote of a plugin."""
+        """Return the refusal because of a closed queue, a too small cluster, full queues, or a plugin's vote."""
         queue = session.snapshot.queues.get(gang.queue)
         if queue is None:
             words = reasons.queues.missing(queue=gang.queue)
@@ -131,7 +131,7 @@ class Enqueue:
 
 
 def _holds_others(session: Session, ask: Ask) -> bool:
-    """Return True if the minimum may be any members, and the empty cluster has room for enough of them."""
+    """Return True if any members satisfy the minimum, and the empty cluster can hold enough of them."""
     if not ask.any_members:
         return False
     fits = 0

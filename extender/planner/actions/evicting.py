@@ -1,4 +1,4 @@
-"""The common part of preempt, reclaim and consolidate: eviction of victims for gangs that found no room.
+"""The common part of preempt, reclaim and consolidate: eviction of victims for gangs without free capacity.
 
 A few gangs of each queue are tried per cycle, the first one and others in their turn. A gang without a solution is not
 tried again before something that concerns it has changed, nor is another of its shape (`attempts`). A solution is
@@ -48,11 +48,11 @@ from muster.api.volcano.scheduling import NO_ROOM
 
 ATTEMPTS_PER_QUEUE = 2
 ATTEMPTS = 8
-"""Searches in one cycle, of one queue and in all: a search may take some tens of milliseconds."""
+"""Maximum number of searches per cycle, per queue and in total; a search may take tens of milliseconds."""
 MOST_VICTIMS = 5_000
 """Victims of one gang; they stand in its placement, which must fit into etcd."""
 Told = dict[str, dict[Hashable, Reason]]
-"""Queue → priority and shape of a gang that waits → the rule by which nothing was found for it."""
+"""Queue → priority and shape of a waiting gang → the rule that prevented a solution."""
 _RUNNING = frozenset({GangPhase.WHOLE, GangPhase.STRANDED})
 
 
@@ -86,7 +86,7 @@ class Evicting:
         """By key of a gang, of this cycle."""
 
     def execute(self, session: Session) -> None:
-        """Decide Place and MakeRoom for gangs that get room by it."""
+        """Decide Place and MakeRoom for gangs that get capacity from evictions."""
         waiting = [why for why in session.decided(decisions.Unschedulable) if why.reason in {NO_ROOM, *FULL_QUEUE}]
         if not waiting:
             return
@@ -179,15 +179,15 @@ class Evicting:
     # -- the differences of the actions -----------------------------------------------------------------------------
 
     def worthwhile(self, gang: GangView) -> bool:
-        """Return True if there can be victims; cheap, as it is asked of every gang that waits."""
+        """Return True if there may be victims; cheap, because it is called for every waiting gang."""
         raise NotImplementedError
 
     def allowed(self, _session: Session, _asker: Asker) -> bool:
-        """Return True if the gang may ask for room in this way at all."""
+        """Return True if the gang may get capacity in this way."""
         return True
 
     def pieces(self, session: Session, asker: Asker) -> list[EvictableUnit]:
-        """Return the pieces that may be victims, in the order in which they are taken."""
+        """Return the evictable units that may be victims, in order of preference."""
         raise NotImplementedError
 
     def agreed(self, _session: Session, _scenario: Scenario) -> bool:
@@ -205,7 +205,7 @@ class Evicting:
         return None
 
     def why_not(self, _session: Session, _gang: GangView) -> Reason:
-        """Return the rule by which nothing was found for a gang, for its owner; empty if there is nothing to say."""
+        """Return the rule that prevented a solution, for the gang's owner; empty if there is none."""
         return NOTHING
 
     # -- one gang ---------------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class Evicting:
         return False
 
     def _search(self, session: Session, asker: Asker, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
-        """Return the victims, with everything decided; None if nothing helps."""
+        """Return the victims, after deciding everything; None if there is no solution."""
         gang, statement, ask = asker.gang, Statement(session), asker.ask
         slots = SlotSearch(session, statement, ask)
         search = Search(
@@ -276,11 +276,11 @@ class Evicting:
         return found
 
     def solve(self, search: Search, pieces: list[EvictableUnit]) -> list[EvictableUnit] | None:
-        """Return the pieces that go; empty if none has to, None if nothing helps."""
+        """Return the units to evict; empty if none is needed, None if there is no solution."""
         return solve(search, pieces)
 
     def _placed(self, search: SlotSearch, pieces: Sequence[EvictableUnit]) -> Sequence[EvictableUnit] | None:
-        """Place the gang without these pieces; return those of them that have to go, None without room."""
+        """Place the gang without these units; return the units that must be evicted, None if it does not fit."""
         return pieces if search.minimum() is None else None
 
     def _decide(self, session: Session, statement: Statement, gang: GangView, found: list[EvictableUnit]) -> None:

@@ -27,7 +27,7 @@ ATTEMPTS = 64
 """First nodes that are tried for pods that depend on each other."""
 Mask = NDArray[np.bool_]
 FAILURES = 64
-"""Node sets that may fail for one gang, as amounts say where it fits nearly always."""
+"""Maximum number of node sets that may fail for one gang; amounts usually predict where it fits."""
 RETRACED = 16
 """Most sibling parts that are placed again when a later one fails; of more each is final."""
 _Todo = tuple[SlotGroup, NodeSet]
@@ -44,7 +44,7 @@ def fill(
     ranks: Sequence[int],
     nodes: NodeSet = EVERYWHERE,
 ) -> int:
-    """Put these ranks on nodes, best nodes first and neighbouring ranks beside each other; return how many."""
+    """Place these ranks, best nodes first and neighbouring ranks together; return how many were placed."""
     filling = _Filling(session, statement, gang, pod_set, nodes)
     placed = 0
     for cls, part in alike_runs(pod_set, ranks):
@@ -82,7 +82,7 @@ class _Filling:
     nodes: NodeSet
 
     def at_once(self, cls: PodClass, ranks: Sequence[int]) -> int:
-        """Fill independent pods: as many as fit on the best nodes, in the order of the nodes' names."""
+        """Place independent pods: as many as fit on the best nodes, in the order of node names."""
         room = np.minimum(self._room(cls), len(ranks))
         columns = usual_order(self.session, cls, self.nodes, room)
         before = np.cumsum(room[columns]) - room[columns]
@@ -128,9 +128,9 @@ class _Filling:
         return self._from(cls, ranks[:best], beginning, whole=False)[0] if best else 0
 
     def _from(self, cls: PodClass, ranks: Sequence[int], column: int, *, whole: bool) -> tuple[int, Mask]:
-        """Place the first pod in `column`, the others where they can follow; return their number, and the reach.
+        """Place the first pod in `column` and the others where possible; return their number, and the reach.
 
-        `whole` stops as soon as it is certain that not all can follow; the number is then an upper bound.
+        With `whole`, stop as soon as it is certain that not all fit; the number is then an upper bound.
         """
         session, allocate = self.session, partial(self.statement.allocate, self.gang, self.pod_set.name, cls=cls)
         room = self.nodes.limit(session.room(cls), cls)
@@ -159,7 +159,7 @@ class _Filling:
 
 
 def usual_order(session: Session, cls: PodClass, nodes: NodeSet, room: Amounts | None = None) -> Amounts:
-    """Return columns with room, in the order of the node set, or else by score, then beside each other."""
+    """Return columns with free capacity, in the order of the node set, or else by score and then adjacency."""
     columns = nodes.order(session.snapshot.order)
     columns = columns if room is None else columns[room[columns] > 0]
     if nodes.ranked:
@@ -180,7 +180,7 @@ class PartSearch:
     failures: int = FAILURES
 
     def place(self, part: SlotGroup) -> bool:
-        """Place the whole part on the statement; False, and nothing placed, without room."""
+        """Place the whole part on the statement; if it does not fit, place nothing and return False."""
         return self._place_all([(part, EVERYWHERE)])
 
     def _place_all(self, todo: Sequence[_Todo]) -> bool:
@@ -199,7 +199,7 @@ class PartSearch:
         return self._first_of(self.session.hooks.subset_nodes.call(nodes, self.gang, part), placed)
 
     def _first_of(self, node_sets: Iterable[NodeSet], placed: Callable[[NodeSet], bool]) -> bool:
-        """Place something on the first of the node sets that takes it; False once too many have failed."""
+        """Place a part on the first node set that can take it; return False after too many failures."""
         for nodes in node_sets:
             before = self.statement.checkpoint()
             if placed(nodes):
@@ -211,7 +211,7 @@ class PartSearch:
         return False
 
     def _leaf(self, part: SlotGroup, nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
-        """Place a part without children, and the rest; where that fails, in other ways that spare the rest."""
+        """Place a part without children, and then the rest; if that fails, try ways that leave more for the rest."""
         before = self.statement.checkpoint()
         if self._usual(part, nodes) and self._place_all(rest):
             return True
@@ -233,7 +233,7 @@ class PartSearch:
         return all(self._place_all([(unit, nodes)]) for unit in part.units())
 
     def _otherwise(self, pieces: Sequence[SlotGroup], nodes: NodeSet, rest: Sequence[_Todo]) -> bool:
-        """Place the first piece in each way that leaves room for those behind it and for the rest."""
+        """Place the first piece in each way that leaves capacity for later pieces and the rest."""
         first, todo = pieces[0], [*((piece, nodes) for piece in pieces[1:]), *rest]
         ((name, ranks),) = first.slots.items()
         pod_set = next(each for each in self.gang.pod_sets if each.name == name)
@@ -277,7 +277,7 @@ def _others(gang: GangView, todo: Sequence[_Todo]) -> list[Others] | None:
 def join(
     session: Session, gang: GangView, part: SlotGroup, nodes: NodeSet, fill: Callable[[SlotGroup, NodeSet], int]
 ) -> int:
-    """Place optional pods beside the members of their part; return how many.
+    """Place optional pods next to the members of their part; return how many were placed.
 
     `fill` places what fits of a part without children. It ends with the first node set that takes any, as members
     decide about the next ones.

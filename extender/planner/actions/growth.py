@@ -39,7 +39,7 @@ def grow(session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, boo
         return frozenset()
 
     def surplus(gang: GangView) -> int:
-        """Return the members above the minimum, those of this cycle included."""
+        """Return the members above the minimum, including those of this cycle."""
         return gang.taken + growing[gang.key].statement.slots - gang.floor.min_member
 
     more = set(growing)
@@ -52,7 +52,7 @@ def grow(session: Session, searches: Sequence[SlotSearch], limit: SlotLimit, boo
 
 
 def _step(growing: Sequence[SlotSearch]) -> int:
-    """Return the number of pods in a step: all at once where no gang has a part in them."""
+    """Return the number of pods per step: all at once if no other gang competes for them."""
     waiting = sum(search.left for search in growing)
     alone = len(growing) == 1 and sum(map(bool, growing[0].ask.open.values())) == 1
     return waiting if alone else ceil(waiting / STEPS)
@@ -74,7 +74,7 @@ def _add(session: Session, gang: GangView, *, search: SlotSearch, most: int, lim
 
 
 def growth_is_due(session: Session, gang: GangView) -> bool:
-    """Return True if the gang may have more than its minimum by now; one whose minimum is 0 has nothing to wait for."""
+    """Return True if the gang may now exceed its minimum; a gang with minimum 0 need not wait."""
     delay_s = session.inputs.timing.growth_delay_s
     if gang.independent or gang.floor.min_member <= 0:
         return True
@@ -85,7 +85,7 @@ def growth_is_due(session: Session, gang: GangView) -> bool:
 
 
 def say_why_more_wait(session: Session, ask: Ask, *, for_minimum: bool) -> None:
-    """Report why a gang that started does not grow, or gets none of the members that its minimum lacks."""
+    """Report why a started gang does not grow, or does not get the missing members of its minimum."""
     gang, slots = ask.gang, ask.chosen(session.hooks) if for_minimum else ask.open
     pod_set = next((each for each in gang.pod_sets if slots[each.name]), None)
     if pod_set is None:

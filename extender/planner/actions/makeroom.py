@@ -1,8 +1,8 @@
-"""Follows placements with victims until the room is free.
+"""Monitors placements with victims until the capacity is free.
 
 The placement names its victims, so that another planner can continue with it. In each cycle:
 
-* The room is free: the placement becomes one without victims, and its deadline begins.
+* The capacity is free: the placement becomes one without victims, and its deadline starts.
 * Victims have a notice: they get it, and are evicted when they have answered or the notice is over, the others then.
 * Victims have not been evicted: they are, unless a disruption budget forbids it by now.
 * Victims are leaving: wait until their grace period is over, at most the longest notice, and a minute more.
@@ -38,7 +38,7 @@ with it. If it were given up, its victims would need a second notice."""
 
 
 def make_room(session: Session, gang: GangView, placement: Placement, missing: dict[Slot, str]) -> Reason | None:
-    """Decide the next step of such a placement; return why it is to be given up, None if it is not."""
+    """Decide the next step of such a placement; return why it must be abandoned, or None."""
     there = victims_there(session, gang, placement)
     own = [pod for victim, pod in there if victim is gang and not (pod.terminating and _on_dead_node(session, pod))]
     if not own and _has_room(session, gang, missing, [pod for _, pod in there]):
@@ -79,16 +79,17 @@ def _devices_left(session: Session, columns: set[int]) -> bool:
 
 
 def remade_s(gang: GangView, placement: Placement) -> float:
-    """Return for how long the owner of a gang may wait before it makes members again that were evicted, in seconds.
+    """Return how long the owner of a gang may wait before it re-creates evicted members, in seconds.
 
-    The Job controller does, longer with each pod. Other owners make them at once: 0, as for gangs without such members.
+    The Job controller waits, longer with each pod. Other owners re-create them at once: 0, as for gangs without such
+    members.
     """
     kind = row_of(gang.group.metadata.controller)
     return kind.remade_s if kind and own_victims(placement) else 0.0
 
 
 def _own_stay(session: Session, gang: GangView, placement: Placement, members: int, *, late: bool) -> Reason | None:
-    """Return why a placement is given up of which so many own members have not been evicted; None if it waits."""
+    """Return why a placement is abandoned because own members were not evicted; None if it keeps waiting."""
     if is_repair(placement):
         return reasons.placements.not_evicted(pods=members) if late else None
     return None if _asked_to_move(session, gang) else reasons.placements.STAYS
@@ -107,13 +108,13 @@ def still_saves(session: Session, gang: GangView, placement: Placement, own: Seq
 
 
 def _on_dead_node(session: Session, pod: PodRecord) -> bool:
-    """Return True if nothing ends the pod there, so that its successor, which is elsewhere, does not wait for that."""
+    """Return True if no kubelet will end the pod, so its successor elsewhere does not wait for this."""
     fault = session.snapshot.faults.get(pod.node)
     return pod.node in session.inputs.gone or (fault is not None and is_dead(fault))
 
 
 def _evict(session: Session, gang: GangView, placement: Placement, staying: Victims) -> Reason | None:
-    """Notify those with a notice, and evict those whose time it is; return why none may be evicted.
+    """Notify victims with a notice, and evict those that are due; return why none may be evicted.
 
     Disruption budgets are asked for all of them each time. A pod that may not be evicted in the end gets no notice, and
     those that are evicted first are not evicted without effect.
@@ -190,7 +191,9 @@ def evict_at_once(
 
 
 def _tell_owners(session: Session, room: decisions.MakeRoom) -> None:
-    """Say of gangs of which all go now that they wait for their owners, as their notice did not say."""
+    """Report for gangs that are evicted entirely that they wait for their owners, which their notice did not
+    mention.
+    """
     pods = Counter(victim.key for victim, _ in room.victims)
     going = {pod.uid for _, pod in room.victims}
     for victim in {victim.key: victim for victim, _ in room.victims}.values():
@@ -200,7 +203,7 @@ def _tell_owners(session: Session, room: decisions.MakeRoom) -> None:
 
 
 def evicted_whole(session: Session, room: decisions.MakeRoom, victim: GangView, pods: int) -> decisions.Unschedulable:
-    """Return why a gang waits of which so many pods, and with them all, are evicted."""
+    """Return why a gang waits of which all remaining pods are evicted."""
     owner, row = victim.group.metadata.controller, row_of(victim.group.metadata.controller)
     until = [format_time(session.now + row.remade_s)] if row and row.remade_s else []
     words = reasons.placements.awaits_owner(pods, room.reason_for(victim), owner.kind if owner else "", *until)
@@ -208,7 +211,7 @@ def evicted_whole(session: Session, room: decisions.MakeRoom, victim: GangView, 
 
 
 def is_repair(placement: Placement) -> bool:
-    """Return True for a placement whose victims are of its own gang as their nodes failed: `repair` evicts them."""
+    """Return True for a placement whose victims are its own members on failed nodes, which `repair` evicts."""
     return victims_reason(placement).code in reasons.repairs.REPAIRS
 
 
@@ -271,7 +274,7 @@ def leaving_pods(session: Session) -> dict[str, PodRecord]:
 
 
 def disruption_budgets(session: Session) -> DisruptionBudgets:
-    """Return what disruption budgets allow beyond those pods; their status counts pods that are being deleted."""
+    """Return what disruption budgets allow in addition to these pods; their status counts pods being deleted."""
     budgets = DisruptionBudgets(session.snapshot)
     if budgets:
         budgets.count(pod for pod in leaving_pods(session).values() if not pod.terminating)
@@ -279,6 +282,6 @@ def disruption_budgets(session: Session) -> DisruptionBudgets:
 
 
 def failed_to_evict(gang: GangView, now: float) -> bool:
-    """Return True for a gang for which no pods are evicted for a while, as some could not be a moment ago."""
+    """Return True for a gang for which no pods are evicted for a while, because an eviction recently failed."""
     before = gang.placement.status.no_evictions_before if gang.placement else ""
     return (parse_time(before) or 0.0) > now

@@ -15,7 +15,7 @@ from muster.api.volcano.batch import is_job
 
 K = TypeVar("K", bound=Hashable)
 LIMIT = 256
-"""Slots that may be placed at once; the gang that reaches it may exceed it, as it starts whole."""
+"""Maximum number of placed slots; the gang that reaches it may exceed it, because its minimum starts together."""
 MAX_SLOTS = 3 * LIMIT
 """Placed slots, counted without shares, beyond which only small gangs are placed."""
 QUEUE_SHARE = 192
@@ -29,11 +29,11 @@ SMALL = 8
 RESERVE = 32
 """Slots above the limit for small gangs only."""
 LATE_S = 5.0
-"""Time after which only those slots of a gang count whose pods exist: the others may never come."""
+"""Time after which only slots with existing pods count, because other pods may never be created."""
 
 
 def obstacle(session: Session, gang: GangView) -> decisions.Unschedulable | None:
-    """Return the reason not to try a gang at all: back-off, its end, unknown matches, gates of others, too few pods."""
+    """Return the reason not to try a gang: back-off, its end, unknown matches, other gates, or too few pods."""
     if until := gang.waits_until(session.now):
         return _backs_off(gang, until)
     if gang.world_ended:
@@ -61,7 +61,7 @@ def _too_few(session: Session, gang: GangView) -> decisions.Unschedulable:
 
 
 def leaving(gang: GangView) -> Reason:
-    """Return that all pods of a gang are being deleted; nothing if one is there that stays."""
+    """Return a reason if all pods of a gang are being deleted; empty if one stays."""
     there = [pod.terminating for pod in gang.pods if pod.waiting or pod.uses_node or pod.terminating]
     return reasons.pods.leaving(len(there)) if there and all(there) else NOTHING
 

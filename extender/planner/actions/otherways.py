@@ -1,4 +1,4 @@
-"""Other ways to spread the pods of one class over nodes, for when unlike pods that follow find no room.
+"""Alternative ways to spread the pods of one class over nodes if different pods that follow do not fit.
 
 The usual way takes the best nodes and as few as can be. Where unlike pods share a domain, as a leader and its workers
 do, that may cost the others a node of which they need the whole. So the nodes on which the others lose least are
@@ -48,7 +48,7 @@ class OtherWays:
     _seen: set[bytes] = field(default_factory=set)
 
     def all(self, usual: Amounts, *, again: bool) -> Iterator[NodeSet]:
-        """Yield ways, best first; `usual` are the columns as they are filled, which are yielded `again` or not."""
+        """Yield ways, best first; `usual` are the columns of the usual way, which is only yielded with `again`."""
         room = self._open(self.cls) * self.session.room(self.cls)
         room = np.minimum(self.nodes.limit(room, self.cls), self.count)
         usual = usual[room[usual] > 0]
@@ -99,7 +99,7 @@ class OtherWays:
         return allowed
 
     def _left(self, given: Amounts) -> list[Amounts]:
-        """Return the room per node of each class of others, once so many pods per node are placed."""
+        """Return the free capacity per node for each class of others, after this many pods per node are placed."""
         session = self.session
         free = session.usable() - session.snapshot.row_of(self.cls)[:, None] * given
         rooms = [session.room(other.cls, free) * codes for other, codes in zip(self.others, self._codes, strict=True)]

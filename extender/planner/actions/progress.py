@@ -36,13 +36,13 @@ BINDING_S = 0.05
 LOOK_S = 1.0
 """Time after which an unchanged placement is checked again, for its deadline."""
 AVOID_S = 60.0
-"""Time for which a node that refused a member is left out of the gang's placements."""
+"""Time for which the gang's placements avoid a node that refused a member."""
 ORPHAN_AGE_S = 10.0
 """Age after which a pinned pod without any placement is deleted; longer than a watch can lag."""
 
 
 class _Look(NamedTuple):
-    """The inputs of a check of a gang that found nothing to decide."""
+    """The inputs of a check that led to no decision."""
 
     gang: GangView
     generation: int
@@ -50,12 +50,12 @@ class _Look(NamedTuple):
 
 
 class _Missing(NamedTuple):
-    """A slot of a placement that is not taken yet."""
+    """A slot of a placement without a bound pod."""
 
     slot: Slot
     node: str
     pod_set: PodSetView | None
-    """None where the gang has no pod set of this name (any more)."""
+    """None if the gang no longer has a pod set of this name."""
     pod: PodRecord | None
     """None if the pod does not exist yet."""
 
@@ -69,7 +69,7 @@ class TrackPlacements:
         self._half_since: dict[str, float] = {}
         """UID of an incomplete gang → since when it is, or its last eviction (seconds since the epoch)."""
         self._looks: dict[str, _Look] = {}
-        """Key of a gang → its last check, if that found nothing to decide."""
+        """Key of a gang → its last check, if it led to no decision."""
 
     def execute(self, session: Session) -> None:
         """Decide Release, ClosePlacement and Evict for gangs whose placement is active or has failed."""
@@ -169,7 +169,7 @@ def _follow(session: Session, gang: GangView) -> None:
 
 
 def _not_bound(session: Session, missing: Sequence[_Missing]) -> Reason:
-    """Return the reason of a placement whose pods exist and were not bound: the first one whose hindrance is known."""
+    """Return the reason for existing unbound pods of a placement: the first one with a known cause."""
     pods = [each.pod for each in missing if each.pod is not None]
     known = next(((pod, why) for pod in pods if (why := _hindrance(session, pod))), None)
     pod, why = known or (pods[0] if pods else None, "")
@@ -223,7 +223,7 @@ def give_up(
     in_vain: bool = False,
     evicted_in_vain: bool = False,
 ) -> None:
-    """Keep the bound members if they are enough to run, else abandon the placement; delete pinned pods.
+    """Keep the bound members if enough of them can run, otherwise abandon the placement; delete pinned pods.
 
     After `in_vain` (pods of the gang were not created) the next placement waits for a while, after `evicted_in_vain`
     (victims did not go) the next evictions do.

@@ -3,8 +3,8 @@
 Others detect faults (`muster.api.muster.node_faults`). Of a started gang with members on suspect nodes, on nodes that
 do not answer, or on nodes that are gone,
 
-* `wait` does nothing: the members stay until others evict them.
-* `replace` has the members there come again elsewhere, near to the others as its topology demands.
+* `wait` does nothing: the members stay until Kubernetes or a user evicts them.
+* `replace` moves the members on faulty nodes elsewhere, as close to the others as the topology requires.
 * `restart` has all members come again in place: on their nodes, but those of faulty nodes on others. So do those that
   have ended, where the Job restarts as a whole: their room may be another's by then.
 
@@ -44,15 +44,15 @@ from muster.resources.faults import Policy, policy_of, seconds_of
 from muster.workloads.table import row_of
 
 SETTLE_S = 2.0
-"""Time after the last fault of a gang's nodes until it is repaired, as faults come together."""
+"""Time after the last fault of a gang's nodes until the repair, because faults often come together."""
 SETTLE_MOST_S = 10.0
 """Time after the first one until it is repaired in any case."""
 MOST_GANGS = 16
 """Gangs that are repaired in one cycle; the next ones are next."""
 FEW_NODES = 2
-"""Number of faulty nodes that is never too large, as in kube-controller-manager's rule for zones."""
+"""Number of faulty nodes that never stops repairs, as in kube-controller-manager's rule for zones."""
 _BACK = "mpi"
-"""The framework whose programs can take a member back (ULFM), if they can at all."""
+"""The framework whose programs may be able to take a member back (ULFM)."""
 
 
 class Repair:
@@ -67,7 +67,7 @@ class Repair:
         """Key of a gang without members on faulty nodes → as it was, and the generation of the nodes."""
 
     def execute(self, session: Session) -> None:
-        """Decide Place and Repair for gangs whose time has come, Unschedulable for those that cannot be repaired."""
+        """Decide Place and Repair for due gangs, and Unschedulable for gangs that cannot be repaired."""
         hurt = self._hurt(session)
         self._since = {node: self._since.get(node, session.now) for _, nodes in hurt for node in nodes}
         stopped, repaired = too_many(session), 0
@@ -77,7 +77,7 @@ class Repair:
             repaired += bool(session.attempt(gang, partial(self._repair, nodes=nodes, stopped=stopped)))
 
     def _hurt(self, session: Session) -> list[tuple[GangView, Faults]]:
-        """Return the started gangs with members on faulty nodes, each with those; see earlier repairs through."""
+        """Return the started gangs with their members on faulty nodes; continue earlier repairs."""
         before, self._looks = self._looks, {}
         generation, hurt = session.snapshot.generation, []
         for gang in session.snapshot.gangs:
@@ -127,7 +127,7 @@ class Repair:
         return True
 
     def _due(self, session: Session, gang: GangView, nodes: Faults) -> Faults:
-        """Return the faulty nodes that are repaired now, together; none while more may come, or come back."""
+        """Return the faulty nodes to repair together now; none while more faults or recoveries may follow."""
         at = {node: self._due_at(session, gang, node, fault) for node, fault in nodes.items()}
         soon = [moment for moment in at.values() if moment <= session.now + SETTLE_S]
         settled = soon and (session.now >= max(soon) + SETTLE_S or session.now >= min(soon) + SETTLE_MOST_S)
@@ -144,7 +144,7 @@ class Repair:
 
 
 def too_many(session: Session) -> Reason:
-    """Return why nothing is repaired as too many nodes are faulty at once; empty if they are few."""
+    """Return why too many faulty nodes stop repairs; empty if they do not."""
     faulty, known = len(session.snapshot.faults), len(session.snapshot.index)
     if faulty <= FEW_NODES or faulty < session.inputs.timing.fault_stop * known:
         return NOTHING
@@ -189,7 +189,7 @@ def _knows_all(session: Session, gang: GangView) -> bool:
 
 
 def told(session: Session, gang: GangView) -> str:
-    """Return what becomes of members on faulty nodes, for its owner; empty if there are none."""
+    """Return a message for the owner about members on faulty nodes; empty if there are none."""
     faults = faulty_nodes(session, gang) if gang.started else {}
     lost = [pod for pod in gang.pods if pod.alive and pod.node in faults]
     return reasons.repairs.policy(_words(faults), len(lost), *chosen_policy(gang, lost)) if lost else ""
@@ -207,7 +207,7 @@ def _says(fault: Fault | None) -> str:
 
 
 def _replace(session: Session, gang: GangView, due: Faults, lost: list[PodRecord], why: str) -> bool:
-    """Replace members; where there is no room for them, only those that do not run any more are evicted."""
+    """Replace members; without free capacity, only evict those that no longer run."""
     words, dead = _words(due), [pod for pod in lost if is_dead(due[pod.node])]
     reason = reasons.repairs.replaces(words, len(lost), why, dead=bool(dead))
     if _place(session, gang, "replace", lost, lost, worst(due), reason):
@@ -268,6 +268,6 @@ def _place(
 
 
 def _refuses(session: Session, pod: PodRecord) -> bool:
-    """Return True if the node of a pod takes no new ones, as one that is cordoned."""
+    """Return True if the node of a pod takes no new pods, e.g. because it is cordoned."""
     column = session.snapshot.index.get(pod.node)
     return column is None or bool(session.node_codes(pod.cls)[column])

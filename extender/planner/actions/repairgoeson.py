@@ -25,7 +25,7 @@ Faults = Mapping[str, Fault | None]
 
 
 def go_on(session: Session, gang: GangView) -> None:
-    """Notify or evict the members that a repair of an earlier cycle, or of another planner, has left."""
+    """Notify or evict the remaining members of a repair from an earlier cycle or another planner."""
     placement = gang.placement
     if placement is None or not is_repair(placement):
         return
@@ -54,7 +54,7 @@ def go_on(session: Session, gang: GangView) -> None:
 
 
 def _tell(session: Session, gang: GangView, placement: Placement, pods: Sequence[PodRecord]) -> None:
-    """Notify the members until when they have time, as far as they have no notice yet."""
+    """Notify the members without a notice of their deadline."""
     until, reason = placement.spec.notices[0].evict_at, victims_reason(placement)
     for pod in pods:
         if (pod.answer.evict_at if pod.answer else "") != until:

@@ -1,4 +1,4 @@
-"""Finds nodes for one gang, on a Statement: for its minimum, all members together, and for as many more pods as fit.
+"""Search of nodes for one gang, on a Statement: all members of the minimum together, and as many more pods as fit.
 
 A search gets what the gang wants (`planner.ask`), and answers with slots on the statement or with a shortage. The
 minimum is tried pod set by pod set, in two orders, and rolled back completely at the first pod set that fails. Where
@@ -43,7 +43,7 @@ class SlotSearch:
     spares: list[SpareSeats] | None = field(default=None, init=False)
     """The gang's spares from now on; None if it keeps what it has."""
     borrows: list[Loan] | None = field(default=None, init=False)
-    """The spares of others on which it runs; None: those on which it runs by now."""
+    """Spare slots of others on which it runs; None means the current ones."""
     grown: Counter[str] = field(default_factory=Counter, init=False)
     """Pod set → slots above the minimum that this cycle gave it."""
     _lacks: Shortage | None = field(default=None, init=False)
@@ -68,7 +68,7 @@ class SlotSearch:
     # -- the minimum, all members or none ---------------------------------------------------------------------------
 
     def minimum(self, more: Ranks = NO_RANKS) -> Shortage | None:
-        """Fill the gang's minimum; None on success, else the shortage of the first pod set that fails.
+        """Place the gang's minimum; return None on success, or the shortage of the first pod set that fails.
 
         `more` has ranks beyond the last, by pod set, that are filled with it. After a failure the statement may have
         slots that are to be discarded.
@@ -81,7 +81,7 @@ class SlotSearch:
         return None if self.any_members() else lacks
 
     def any_members(self) -> bool:
-        """Fill the minimum with any members that fit, in their order, else the smallest first; False if too few fit."""
+        """Place any members that fit for the minimum, in order or else smallest first; return False if too few fit."""
         start = self.statement.checkpoint()
         for smallest_first in (False, True):
             if self._any_members(smallest_first=smallest_first):
@@ -123,7 +123,7 @@ class SlotSearch:
         return shortage(self.session, gang, pod_set, len(slots.get(pod_set.name, ())), 0)  # a plugin has left no nodes
 
     def _fill_sets(self, orders: Sequence[list[PodSetView]], slots: Ranks, nodes: NodeSet) -> bool:
-        """Fill all these slots, or none; the first shortage is counted, those of later trials are not."""
+        """Place all these slots or none; only the first shortage is counted."""
         first: Shortage | None = None
         start = self.statement.checkpoint()
         for order in orders:
@@ -136,7 +136,7 @@ class SlotSearch:
         return False
 
     def _fill_in_order(self, order: list[PodSetView], slots: Ranks, nodes: NodeSet, *, told: bool) -> Shortage | None:
-        """Fill these pod sets up to the first that fails; return its shortage, or a placeholder if `told`."""
+        """Place these pod sets up to the first failure; return its shortage, or a placeholder if `told`."""
         session, gang = self.session, self.ask.gang
         for pod_set in order:
             ranks = slots.get(pod_set.name, ())
@@ -151,7 +151,7 @@ class SlotSearch:
         return None
 
     def _in_domains(self, orders: Sequence[list[PodSetView]], slots: Ranks) -> Shortage | None:
-        """Return the shortage of a gang that must be in domains: of nodes at all, or else of those in one domain."""
+        """Return the shortage of a gang with required domains: of nodes in general, or of nodes in one domain."""
         closest = self.session.hooks.closest_domain.call(self.ask.gang, slots)
         if closest is None:
             return None
@@ -163,7 +163,7 @@ class SlotSearch:
     # -- more members, as many as fit ------------------------------------------------------------------------------
 
     def more(self, wanted: Mapping[str, int], *, smallest_first: bool = False) -> None:
-        """Fill as many open ranks as fit, at most so many of each pod set; of a unit all or none."""
+        """Place as many open ranks as fit, with a maximum per pod set; of a unit, all or none."""
         session, ask, units = self.session, self.ask, self.ask.units
         share = shares_of(session) if smallest_first else None
         filled = {(each.pod_set, rank) for each in self.statement.operations for rank in each.ranks}
@@ -206,7 +206,7 @@ class SlotSearch:
                 full.add(cls)
 
     def beside(self, pod_set: PodSetView, ranks: Sequence[int]) -> None:
-        """Fill as many of these slots as fit beside the members that have a node."""
+        """Place as many of these slots as fit next to the members with a node."""
 
         def fill_part(part: SlotGroup, nodes: NodeSet) -> int:
             return fill(self.session, self.statement, self.ask.gang, pod_set, part.slots[pod_set.name], nodes)
@@ -238,7 +238,7 @@ class SlotSearch:
 
 
 def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence[PodRecord]) -> bool:
-    """Give all these pods, which the statement has evicted or which have ended, new slots; False if one has no room.
+    """Give all these evicted or ended pods new slots; return False if one does not fit.
 
     They count as they are, not as their template, and come near to the members that stay.
     """
@@ -259,7 +259,7 @@ def moved(session: Session, statement: Statement, gang: GangView, pods: Sequence
 def _all_placed(
     session: Session, statement: Statement, gang: GangView, part: SlotGroup, pod_sets: Mapping[str, PodSetView]
 ) -> bool:
-    """Place all slots of a part, whose pods are those of these pod sets; False, and nothing placed, without room."""
+    """Place all slots of a part with these pod sets; if they do not fit, place nothing and return False."""
 
     def fill_slots(wanted: Ranks, nodes: NodeSet) -> bool:
         return all(
@@ -280,7 +280,7 @@ def reservations_kept(session: Session, gang: GangView) -> Iterator[None]:
 
 
 def there(session: Session, statement: Statement, ask: Ask) -> dict[str, dict[int, int]] | None:
-    """Return pod set → rank → column of members with a node, those of the statement included; None without topology."""
+    """Return pod set → rank → column of members with a node, including the statement's; None without topology."""
     if ask.request is None:
         return None
     gang, index = ask.gang, session.snapshot.index

@@ -1,4 +1,4 @@
-"""Spares: room that a gang keeps on more nodes of its domain, for members that it loses.
+"""Spare slots: capacity that a gang keeps on additional nodes of its domain for members that it may lose.
 
 A spare is one node's worth of slots: as many as the gang would have on an empty node. They are planned with the gang's
 minimum, as members with ranks beyond its last, so that they are in its domain and obey all rules of its pods. Where
@@ -43,11 +43,11 @@ class Spares:
     _looked: dict[str, float] = field(default_factory=dict)
     """UID of a gang → time of the last failed search for its spares, in seconds since the epoch."""
     _per_node: dict[bytes, int] = field(default_factory=dict)
-    """Class of a pod → how many of them an empty node takes at most."""
+    """Class of a pod → maximum number of such pods on an empty node."""
     _version: int | None = None
 
     def ranks(self, session: Session, gang: GangView) -> dict[str, range]:
-        """Return pod set → ranks beyond its last, one for each slot that the gang is to keep; empty for most gangs.
+        """Return pod set → ranks beyond its last, one for each spare slot; empty for most gangs.
 
         They are not more than it has members: a gang of one pod could else hold a rack that it never uses. Ranks say
         nothing about that, as any user can label a pod with one.
@@ -68,7 +68,7 @@ class Spares:
         return found
 
     def _seats(self, session: Session, pod_set: PodSetView) -> int:
-        """Return the number of members of a pod set on one node: as an empty one takes them, at most all."""
+        """Return the number of members of a pod set that an empty node can take."""
         cls = pod_set.cls
         if cls is None:
             return 0
@@ -78,7 +78,7 @@ class Spares:
         return max(1, min(_members(pod_set), self._per_node[cls.key]))
 
     def refill(self, session: Session, book: Book) -> None:
-        """Decide KeepSpares for running gangs whose spares are not what they are to be."""
+        """Decide KeepSpares for running gangs whose spare slots differ from the desired ones."""
         away = {place.gang.key for place in session.decided(decisions.Place)} | session.evicted
         due = [gang for gang in session.snapshot.gangs if _is_due(gang) and gang.key not in away]
         self._looked = {gang.uid: self._looked[gang.uid] for gang in due if gang.uid in self._looked}
@@ -89,7 +89,7 @@ class Spares:
             searches += bool(session.attempt(gang, lambda session, gang: self._refill(session, gang, book)))
 
     def _refill(self, session: Session, gang: GangView, book: Book) -> bool:
-        """Do so for one gang; return True if room was searched."""
+        """Do so for one gang; return True if a search was made."""
         wanted = {name: len(ranks) for name, ranks in self.ranks(session, gang).items()}
         before = list(gang.placement.spec.spares) if gang.placement else []
         kept = _still_there(session, gang, wanted)
@@ -124,7 +124,7 @@ def place_together(search: SlotSearch, spares: Statement, ranks: Ranks) -> bool:
 
 
 def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) -> Iterator[Operation]:
-    """Yield the operations with those of their ranks that are wanted."""
+    """Yield the operations, restricted to the wanted ranks."""
     for operation in operations:
         ranks = [rank for rank in operation.ranks if wanted(operation.pod_set, rank)]
         if ranks:
@@ -132,13 +132,13 @@ def _parts(operations: Sequence[Operation], wanted: Callable[[str, int], bool]) 
 
 
 def as_seats(session: Session, operations: Sequence[Operation]) -> list[SpareSeats]:
-    """Return what a placement says of these spares."""
+    """Return the content of a placement for these spare slots."""
     name = session.snapshot.name
     return joined([SpareSeats(each.pod_set, name(each.column), len(each.ranks)) for each in operations])
 
 
 def joined(seats: Sequence[SpareSeats]) -> list[SpareSeats]:
-    """Return the spare slots, those of a pod set on one node together, of as many nodes as may be kept."""
+    """Return the spare slots, grouped by pod set and node, of at most the allowed number of nodes."""
     found: dict[tuple[str, str], int] = {}
     for each in seats:
         found[each.pod_set, each.node] = found.get((each.pod_set, each.node), 0) + each.count
@@ -146,7 +146,7 @@ def joined(seats: Sequence[SpareSeats]) -> list[SpareSeats]:
 
 
 class SpareSlots:
-    """Spare slots that are used in a block as if they were free, and what is left of them afterwards."""
+    """Spare slots that a block uses as if they were free, and the rest afterwards."""
 
     def __init__(self, session: Session, gangs: Iterable[GangView]) -> None:
         self._session = session
@@ -189,7 +189,7 @@ def after_use(gang: GangView, room: SpareSlots) -> list[SpareSeats]:
 
 
 def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[SpareSeats] | None:
-    """Return the gang's spares without lent ones on these nodes, and those that were taken; None without spares."""
+    """Return the gang's unlent spare slots on these nodes, and the taken ones; None if it has none."""
     kept = after_use(gang, room)
     if not (gang.placement and gang.placement.spec.spares):
         return None
@@ -198,7 +198,7 @@ def without(gang: GangView, nodes: Collection[str], room: SpareSlots) -> list[Sp
 
 
 def borrowers_of(session: Session, gang: GangView) -> list[GangView]:
-    """Return the gangs that run on spares of this one and nothing else is under way for, the smallest first."""
+    """Return the idle borrowers of this gang's spare slots, smallest first."""
     found = [
         each for each in session.snapshot.gangs
         if each.placement is not None and not each.active and any(loan.lender == gang.uid for loan in loans_of(each))
@@ -232,13 +232,13 @@ def seats_returned(session: Session, gang: GangView) -> Iterator[None]:
 
 
 def _fits(free: Amounts, row: Amounts) -> int:
-    """Return how many members of these amounts fit into so much room."""
+    """Return how many members with these amounts fit into this capacity."""
     wanted = np.flatnonzero(row)
     return max(0, int((free[wanted] // row[wanted]).min())) if len(wanted) else 0
 
 
 def _is_due(gang: GangView) -> bool:
-    """Return True for a running gang that keeps spares, or is to keep some."""
+    """Return True for a running gang that keeps spare slots, or should."""
     placement = gang.placement
     if placement is None or gang.active or not runs(gang):
         return False
@@ -252,12 +252,12 @@ def _members(pod_set: PodSetView) -> int:
 
 
 def _countable(pod_set: PodSetView) -> bool:
-    """Return True for pods whose room is known by amounts alone; parts of GPUs and claims are chosen for each pod."""
+    """Return True for pods that only need amounts; parts of GPUs and claims are chosen for each pod."""
     return pod_set.cls is not None and pod_set.cls.gpu is None and not pod_set.cls.needs and not pod_set.mixed
 
 
 def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) -> list[SpareSeats]:
-    """Return the spares that still can be used, at most so many slots of each pod set."""
+    """Return the usable spare slots, with a maximum per pod set."""
     left, kept = Counter(wanted), list[SpareSeats]()
     avoided = session.avoided.get(gang.key, ())
     for seats, cls in seats_of(gang):
@@ -275,7 +275,7 @@ def _still_there(session: Session, gang: GangView, wanted: Mapping[str, int]) ->
 
 
 def _found(session: Session, gang: GangView, lacking: Counter[str], book: Book) -> list[SpareSeats]:
-    """Return free capacity for so many more slots by pod set, near the gang's members; the session takes it."""
+    """Return free capacity for this many more slots by pod set, near the gang's members; the session takes it."""
     statement = Statement(session)
     search = SlotSearch(session, statement, session.ask(gang))
     with undone(statement), book.room_for(gang, growth=True):

@@ -17,7 +17,7 @@ from extender.planner.state.gangs import GangView
 
 
 class StaleGangEviction:
-    """Tracks gangs that were whole once. The grace period is in the cycle's inputs; negative means never."""
+    """Tracks gangs that have started. The grace period is in the cycle's inputs; negative means never."""
 
     name = "stalegangeviction"
 
@@ -50,19 +50,19 @@ def _is_stale(_session: Session, gang: GangView) -> bool:
 
 
 def _is_completed(session: Session, gang: GangView) -> bool:
-    """Return True if a placement of this cycle gives it the members that it lacks."""
+    """Return True if a placement of this cycle provides the missing members."""
     places = (place for place in session.decided(decisions.Place) if place.gang is gang)
     return any(_viable(gang, _given(gang, place)) for place in places)
 
 
 def _given(gang: GangView, place: decisions.Place) -> Counter[str]:
-    """Return the members that get a node, by pod set; the placement has those with a node, too."""
+    """Return the members that get a node, by pod set; the placement also contains members with a node."""
     whole = Counter({each.name: sum(run.count for run in each.runs) for each in place.pod_sets})
     return Counter({each.name: whole[each.name] - len(each.taken) for each in gang.pod_sets})
 
 
 def _viable(gang: GangView, more: Counter[str]) -> bool:
-    """Return True if its members, with failed ones and so many more by pod set, are enough to continue."""
+    """Return True if its members, including failed ones and this many more by pod set, suffice to continue."""
     counts = {pod_set.name: len(pod_set.taken) + more[pod_set.name] for pod_set in gang.pod_sets}
     for pod in gang.pods:
         if pod.phase == "Failed" and pod.slot is not None and pod.slot.pod_set in counts:

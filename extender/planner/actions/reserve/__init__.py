@@ -1,4 +1,4 @@
-"""Reservations: nodes for a gang that waits for room at the head of its queue, so that it cannot starve.
+"""Reservations: nodes for the first waiting gang of a queue, so that it cannot starve.
 
 EASY backfill on arrays. `ends` has the expected ends of running pods. `reservation` finds the earliest time at which a
 gang fits, or nodes to reserve where no time is known, and which queues that binds. `book` has the reservations of one

@@ -1,4 +1,4 @@
-"""The reservations of one cycle: the heads of queues, the room that other gangs leave to them, and changes to write.
+"""The reservations of one cycle: the heads of queues, the capacity that other gangs leave them, and changes to write.
 
 The head of a queue is the first of its gangs, in the session's order, that waits for room. It has a reservation if its
 start can be predicted, or if it has waited for long. Another gang may use the nodes of a reservation if it ends before,
@@ -42,9 +42,9 @@ from muster.api.kubernetes.meta import readable_time
 from muster.api.muster.reason import NOTHING, Reason
 
 LOOKS = 4
-"""Searches for a reservation in one cycle, at most: each is a dozen trials of a whole gang."""
+"""Maximum number of searches for reservations per cycle; each tries a whole gang a dozen times."""
 MOST_LIVE = 4
-"""Reservations at once for each of the `heads`, those included that bind their own queue only."""
+"""Maximum number of reservations per `heads`, including those that only bind their own queue."""
 _MODES = get_args(ReservationMode)
 
 
@@ -64,14 +64,14 @@ class Book:
         self._live: dict[str, Reservation] = {}
         """By queue."""
         self._views: dict[tuple[str, ...], LeftFree | None] = {}
-        """Queues whose reservations a gang minds → room that it leaves free."""
+        """Queues whose reservations a gang obeys → capacity that it leaves free."""
         self._position: dict[str, int] = {}
         self._asked: set[str] = set()
         """UIDs of gangs that a search was for, or would have been: others do not hold its place in the next cycles."""
         self._load(gangs)
 
     def _due(self, gangs: Sequence[GangView]) -> AbstractSet[str]:
-        """Return the gangs for which a search may be repeated: where many wait, half of the searches are for others."""
+        """Return the gangs for which a search may be repeated; if many wait, half of the searches are for others."""
         looked = self._looked
         few = len({gang.queue for gang in gangs}) <= LOOKS
         return looked.keys() if few else set(nsmallest(LOOKS // 2, looked, key=lambda uid: looked[uid].at))
@@ -98,12 +98,12 @@ class Book:
         return self._judged(found)
 
     def _full(self) -> bool:
-        """Return True if no more gangs may have a reservation; those that bind their own queue only are not `heads`."""
+        """Return True if no further gang may have a reservation; those that only bind their own queue do not count."""
         heads, binding = self._rules.heads, sum(not each.only for each in self._live.values())
         return binding >= heads or len(self._live) >= MOST_LIVE * heads
 
     def mode(self, queue: str) -> ReservationMode:
-        """Return the rule for gangs of this queue behind one that waits for room."""
+        """Return the rule for gangs of this queue behind a waiting head."""
         known = self._session.snapshot.queues.get(queue)
         said = known.metadata.annotations.get(names.RESERVATIONS, "").strip().lower() if known else ""
         return said if said in _MODES else self._rules.mode  # type: ignore[return-value]  # it is one of them
@@ -117,7 +117,7 @@ class Book:
 
     @contextmanager
     def room_for(self, gang: GangView, *, growth: bool = False) -> Iterator[bytes]:
-        """Set the session's reserved room for this gang; equal marks mean equal restrictions.
+        """Set the session's reserved capacity for this gang; equal marks mean equal restrictions.
 
         A gang that has started and lacks members may use everything: else its running members would run without effect.
         Not so independent pods.
@@ -130,7 +130,7 @@ class Book:
             self._session.reserved = None
 
     def in_the_way(self, gang: GangView) -> Reason:
-        """Return, inside `room_for`, the reservations of nodes that have room for this gang; empty without any."""
+        """Return, within `room_for`, the reservations of nodes that could hold this gang."""
         session = self._session
         if session.reserved is None:
             return NOTHING
@@ -170,7 +170,7 @@ class Book:
     # -- a gang that waits ------------------------------------------------------------------------------------------
 
     def waits(self, gang: GangView) -> Reason:
-        """Reserve for a gang without room, in place of others, if it is the first of its queue; return the reason."""
+        """Reserve nodes for a gang without room if it is the first of its queue; return the reason."""
         if gang.queue in self._heads:
             return NOTHING
         self._heads[gang.queue] = gang
@@ -224,7 +224,7 @@ class Book:
         return replace(found, why=self._why(found), written=False)
 
     def close(self) -> None:
-        """Decide Reserve for new or changed reservations, and Unreserve for those that are over."""
+        """Decide Reserve for new or changed reservations, and Unreserve for ended ones."""
         session = self._session
         session.kept = self
         for uid in self._looked.keys() - self._asked:
@@ -258,7 +258,7 @@ class Book:
         return list(self._live.values())
 
     def left_by(self, gang: GangView) -> LeftFree | None:
-        """Return the room that this gang leaves to others, also in the cycle in which it becomes the head itself."""
+        """Return the capacity that this gang leaves to others, even in the cycle in which it becomes the head."""
         if not self._live:
             return None
         view = tuple(queue for queue, each in self._live.items() if self._minds(gang, each))
@@ -267,7 +267,7 @@ class Book:
         return self._views[view]
 
     def over(self, gang: GangView) -> None:
-        """Keep nothing more for a gang that has got its room."""
+        """End the reservation of a gang that was placed."""
         own = self._live.get(gang.queue)
         if own is not None and own.gang.key == gang.key:
             del self._live[gang.queue]
@@ -284,7 +284,7 @@ class Book:
         return self._session.now + self._rules.start_s + gang.runtime_s <= reservation.at
 
     def _minds(self, gang: GangView, reservation: Reservation) -> bool:
-        """Return True if the gang must leave the room of the reservation free."""
+        """Return True if the gang must leave the reserved capacity free."""
         counts = reservation.only in {"", gang.queue}
         return counts and not (self._comes_before(gang, reservation) or self._ends_before(gang, reservation))
 
@@ -301,7 +301,7 @@ def _says_reserved(gang: GangView) -> bool:
 
 
 def patience_is_over(session: Session, gang: GangView) -> bool:
-    """Return True for a gang that has waited for `patience_s`: it gets nodes reserved though no time is known."""
+    """Return True for a gang that has waited for `patience_s`, so nodes are reserved even without a known time."""
     told = (each for each in gang.group.status.conditions if each.type == "Unschedulable" and each.status == "True")
     since = next((each.last_transition_time for each in told), None) or gang.created
     waited_since = readable_time(since)

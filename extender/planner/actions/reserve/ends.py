@@ -53,7 +53,7 @@ class Releases:
         return int(np.searchsorted(self.times, moment, side="right"))
 
     def freed(self, free: Amounts, count: int) -> Amounts:
-        """Return a copy of the free room with the first `count` releases added."""
+        """Return a copy of the free capacity with the first `count` releases added."""
         result = free.copy()
         np.add.at(result.T, self.columns[:count], self.rows[:count])
         return result

@@ -1,4 +1,4 @@
-"""Reservations of nodes for one gang: as its placement has them, newly found, and the room that they leave to whom.
+"""Reservations of nodes for one gang: those in its placement, new ones, and the queues that they bind.
 
 A reservation is found by trials of the gang's whole minimum on the room that will be free, as `allocate` would place
 it. The more is freed the more fits, so the earliest time is found by halving: a dozen trials. Affinity between pods is
@@ -43,7 +43,7 @@ LOOK_AGAIN_S = 5.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation(ReservedRoom):
-    """Reserved room with the gang's slots there; `at` is in whole seconds."""
+    """Reserved capacity with the gang's slots; `at` is in whole seconds."""
 
     gang: GangView
     pod_sets: list[PodSetPlacement]
@@ -51,7 +51,7 @@ class Reservation(ReservedRoom):
     written: bool = False
     """The gang's placement has it already."""
     aside: Reason = NOTHING
-    """The reason why it counts for its own queue only; empty if it counts for all."""
+    """The reason why it only binds its own queue; empty if it binds all queues."""
     since: float = 0.0
     """Time since when the gang has nodes reserved, in whole seconds since the epoch."""
 
@@ -99,7 +99,7 @@ def _when(session: Session, told: str, reckoned: float | None) -> tuple[float | 
 
 
 def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree | None:
-    """Return the room that must be left free for these."""
+    """Return the capacity that must be left free for these."""
     if not reservations:
         return None
     columns, amounts = left_free(reservations, session.snapshot.free.shape[0])
@@ -112,7 +112,7 @@ def left_to(session: Session, reservations: Sequence[Reservation]) -> LeftFree |
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A search that found nothing."""
+    """An unsuccessful search."""
 
     version: int
     """Of the snapshot's arrays."""
@@ -139,7 +139,7 @@ def worth_it(look: Look, last: Look | None) -> bool:
 def earliest(
     session: Session, gang: GangView, releases: Releases, taken: Amounts, before: float | None
 ) -> Reservation | None:
-    """Return the earliest reservation, `before` that time if given, without room `taken` by others; None if unknown."""
+    """Return the earliest reservation (`before` that time, if given), without capacity `taken` by others, or None."""
     free = session.snapshot.free - taken
     most = len(releases.times) if before is None else releases.until(before)
     steps = np.flatnonzero(np.diff(releases.times[:most], append=np.inf) > 0) + 1  # after each distinct time
@@ -158,9 +158,11 @@ def earliest(
 
 
 def soonest_empty(session: Session, gang: GangView, taken: Amounts, *, of_others: bool) -> Reservation | None:
-    """Return a reservation at no known time, first of nodes of which gangs use least; None if the gang fits nowhere.
+    """Return a reservation without a known time, preferring nodes with the least usage by gangs.
 
-    With `of_others`, only room of gangs of other queues is expected to come free.
+    None if the gang fits nowhere.
+
+    With `of_others`, only capacity of other queues' gangs is expected to become free.
     """
     snapshot = session.snapshot
     others = (each for each in snapshot.gangs if each.queue != gang.queue)
@@ -214,7 +216,7 @@ def _trial(session: Session, gang: GangView, free: Amounts) -> list[Operation] |
 
 
 def _too_little(session: Session, ask: Ask) -> bool:
-    """Return True if some pod set has too little room even alone: a cheap end of most trials that fail."""
+    """Return True if some pod set does not fit even alone; a cheap check that ends most failing trials."""
     for pod_set in ask.gang.pod_sets:
         need = ask.minimum[pod_set.name]
         if need and pod_set.cls is not None and not pod_set.mixed:
@@ -225,7 +227,7 @@ def _too_little(session: Session, ask: Ask) -> bool:
 
 
 def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int64], Amounts]:
-    """Return the columns of these, and the amounts that they take there."""
+    """Return the columns of these slots, and the amounts that they take there."""
     columns = np.unique(np.array([operation.column for operation in operations], dtype=np.int64))
     need = np.zeros((session.snapshot.free.shape[0], len(columns)), dtype=np.int64)
     for operation in operations:
@@ -234,7 +236,7 @@ def _need(session: Session, operations: list[Operation]) -> tuple[NDArray[np.int
 
 
 def judged(session: Session, reservation: Reservation) -> Reservation:
-    """Return the reservation as it counts now: for all queues, or for its own only, with the reason."""
+    """Return the reservation in its current scope: all queues, or only its own, with the reason."""
     queue, rules, aside = reservation.gang.queue, session.reservations, NOTHING
     since = _since(session, reservation.gang)
     if session.now >= since + rules.expiry_s:
@@ -270,7 +272,7 @@ def _within_share(session: Session, queue: str, need: Amounts) -> bool:
 
 
 def _waits_for_its_own(session: Session, reservation: Reservation) -> bool:
-    """Return True if on some node the head does not fit beside what its own queue uses there."""
+    """Return True if on some node the head does not fit next to the usage of its own queue."""
     columns, snapshot = reservation.columns, session.snapshot
     own = used_by_queue(snapshot, reservation.gang.queue)[:, columns]
     return bool((reservation.need > snapshot.allocatable[:, columns] - own)[np.nonzero(reservation.need)].any())
