@@ -191,9 +191,7 @@ def evict_at_once(
 
 
 def _tell_owners(session: Session, room: decisions.MakeRoom) -> None:
-    """Report for gangs that are evicted entirely that they wait for their owners, which their notice did not
-    mention.
-    """
+    """Report that entirely evicted gangs wait for their owners, which their notice did not mention."""
     pods = Counter(victim.key for victim, _ in room.victims)
     going = {pod.uid for _, pod in room.victims}
     for victim in {victim.key: victim for victim, _ in room.victims}.values():

@@ -106,7 +106,7 @@ class Allocations:
 
 
 def _sum_up(tree: QueueTree, table: Amounts) -> None:
-    """Add to every queue the amounts of those below it."""
+    """Add the amounts of its descendants to every queue."""
     for row in range(len(tree.names) - 1, 0, -1):
         parent = tree.parent[row]
         table[parent] = np.minimum(table[parent] + table[row], MAX_SUM)
@@ -124,7 +124,7 @@ class _Waiting:
     amounts: Shares
     """Floats: sums over all gangs may leave 64 bits."""
     barred: bool
-    """Its queue is not for its namespace, so that it waits for nothing there."""
+    """True if its namespace may not use its queue, so its demand does not count."""
 
 
 def _awaited(snapshot: Snapshot, tree: QueueTree) -> tuple[list[tuple[int, Amounts]], set[tuple[str, str]]]:
@@ -166,7 +166,7 @@ class Accounts:
         self._waiting: dict[str, _Waiting] = {}
         self._sums: dict[str, Shares] = {}
         self._usable: tuple[int, NDArray[np.bool_]] = (0, np.zeros(0, dtype=np.bool_))
-        """Generation of the nodes, and which of them are usable; changed ones alone are looked at again."""
+        """Generation of the nodes, and the usable ones; only changed nodes are checked again."""
 
     def allocations(self, snapshot: Snapshot) -> Allocations:
         """Return the allocations of a snapshot."""
@@ -248,7 +248,7 @@ def _usable(node: Node | None) -> bool:
 
 
 def _waits_for(snapshot: Snapshot, gang: GangView) -> Shares:
-    """Return the amounts of the gang's open slots, none of a barred one; placed slots are used already."""
+    """Return the amounts of the gang's open slots, none for a barred gang; placed slots already count as used."""
     if gang.active or gang.key in snapshot.barred or gang.group.status.phase == "Completed":
         return np.zeros(snapshot.free.shape[0], dtype=np.float64)
     slots = gang.open_slots

@@ -18,7 +18,7 @@ class BudgetStanding:
     """The usage of a queue's budgets in the current periods, with the queues below it."""
 
     ratios: Mapping[UsageBudget, float]
-    """Used by budget, of the budgets of which it is known."""
+    """Usage by budget, for budgets with known usage."""
     known: bool
     """False if there is one without usage that can be believed: that is not enforced then, unless it is left out."""
     enforced: bool
@@ -44,7 +44,7 @@ def spent_budgets(
 
 
 def budgets_of(snapshot: Snapshot, now: float, usage: PublishedUsage | None) -> dict[str, BudgetStanding]:
-    """Return where the queues with a budget stand: what the history says, and what has been held since then."""
+    """Return the usage of queues with a budget: from the history, plus the usage since then."""
     annotated = ((name, bounds.annotated) for name, bounds in snapshot.limited.limits.bounds.items())
     budgets = {name: limits for name, limits in annotated if limits.budgets}
     if not budgets:
@@ -98,7 +98,7 @@ def held_now(snapshot: Snapshot, resources: AbstractSet[str]) -> Counter[tuple[s
 def _used_in(
     snapshot: Snapshot, period: Period, resources: AbstractSet[str], now: float, usage: PublishedUsage
 ) -> defaultdict[tuple[str, str], float]:
-    """Return queue and resource → what was held in a period until now, in that queue and those below it."""
+    """Return queue and resource → amount held in a period until now, including descendants."""
     span = period_of(period, now)
     seconds = now - max(span.begin, min(usage.until, now))
     held: defaultdict[tuple[str, str], float] = defaultdict(float)

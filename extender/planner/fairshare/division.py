@@ -1,11 +1,11 @@
 """Splits one resource among the queues below one parent; the formulas are KAI-Scheduler's (resource_division.go).
 
-Every queue first gets its quota (`deserved`) as far as it asks for it. What is left goes to queues of the highest
-priority that want more, by weight, in whole units; then to those of the next one. `rounding` chooses between two ways:
+Every queue first gets its quota (`deserved`), limited by its demand. The rest goes to queues of the highest priority
+that want more, by weight, in whole units, and then to the next priority. `rounding` chooses between two ways:
 
-* `kai` gives the numbers that KAI-Scheduler gives, with its quirks. Quotas that exceed the total are given in full.
-  Units that rounding has left over are handed out after all priorities, so that a lower one may get what belongs to
-  a higher one. Such a unit may be more than was asked for.
+* `kai` gives the same numbers as KAI-Scheduler, including its quirks. Quotas that exceed the total are given in full.
+  Units that remain after rounding are distributed after all priorities, so a lower priority may get units that belong
+  to a higher one. Such a unit may be more than was asked for.
 * `exact` never gives more than there is or is asked for, and finishes one priority before the next begins: quotas that
   exceed the total shrink in proportion, guarantees last.
 """
@@ -21,7 +21,7 @@ Rounding = Literal["kai", "exact"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueClaim:
-    """One queue's claim to one resource, in units of which only whole ones are handed out."""
+    """One queue's claim to one resource, in units that are only distributed as a whole."""
 
     deserved: float = 0.0
     """Its quota; `inf` means the total."""
@@ -31,7 +31,7 @@ class QueueClaim:
     limit: float = inf
     priority: int = 0
     usage: float = 0.0
-    """Past usage, as a part (0 to 1) of the total."""
+    """Past usage, as a fraction (0 to 1) of the total."""
     guarantee: float = 0.0
     """The part of its quota that is the last to shrink."""
     born: tuple[str, str] = ("", "")
@@ -67,7 +67,7 @@ def _buckets(claims: Sequence[QueueClaim]) -> list[list[int]]:
 
 
 def _pulls(claims: Sequence[QueueClaim], members: Sequence[int], usage_weight: float) -> dict[int, float]:
-    """Return each claim's pull at what is left: its weight, less past usage beyond that."""
+    """Return each claim's weight for the rest: its weight minus excess past usage."""
     weights = fsum(claims[index].weight for index in members)
     if weights <= 0:
         return dict.fromkeys(members, 0.0)
@@ -104,7 +104,7 @@ def _kai_round(
     fractions: dict[int, float],
     usage_weight: float,
 ) -> tuple[float, bool]:
-    """Hand out one round; return what is left, and True if a claim needed less than its part."""
+    """Distribute one round; return the rest, and True if a claim needed less than its part."""
     unsatisfied = [index for index in bucket if fair[index] < claims[index].requestable]
     pulls = _pulls(claims, unsatisfied, usage_weight)
     pull = fsum(pulls.values())
@@ -163,9 +163,9 @@ def _shrunk(total: float, claims: Sequence[QueueClaim], quotas: list[float]) -> 
 
 
 def _fill(room: float, wants: dict[int, float], pulls: dict[int, float]) -> dict[int, float]:
-    """Hand `room` out in whole units, in proportion to the pulls, to each claim at most what it wants.
+    """Distribute `room` in whole units, in proportion to the weights, at most the demand of each claim.
 
-    The largest fractions get what rounding has left, the first (oldest) of equal ones first.
+    The largest fractions get the units that remain after rounding; among equals, the oldest comes first.
     """
     given = dict.fromkeys(wants, 0.0)
     hungry = [index for index in wants if wants[index] > 0 and pulls[index] > 0]

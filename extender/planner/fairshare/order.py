@@ -17,7 +17,10 @@ NO_SHARE = 1000.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Weight:
-    """The last two rules: the smaller share, if it is no larger in any resource; else the age, which has the name."""
+    """The last two rules: the smaller share, if it is not larger in any resource.
+
+    Then the age, with the name as tie-breaker.
+    """
 
     share: Row
     born: tuple[str, str]
@@ -45,7 +48,7 @@ class WeighedQueue:
     born: tuple[str, str] = ("", "")
 
     share: Row = field(init=False)
-    """Amounts that it may have before others come first."""
+    """Amounts that it may have before others take precedence."""
     weight: Weight = field(init=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +61,7 @@ class WeighedQueue:
 
 
 def key_of(queue: WeighedQueue, wanted: Row) -> Key:
-    """Return the sort key of a queue, the smallest first; `wanted` is what its best gang takes."""
+    """Return the sort key of a queue, smallest first; `wanted` are the amounts of its best gang."""
     share = queue.share
     matters = [bool(has or due) for has, due in zip(queue.allocated, queue.fair, strict=True)]
     over = any(matters) and all(

@@ -1,4 +1,6 @@
-"""Rules for reclaiming room from other queues: KAI-Scheduler's (reclaimable/), and a comparison that excludes cycles.
+"""Rules for reclaiming capacity from other queues.
+
+KAI-Scheduler's (reclaimable/), and a comparison that excludes cycles.
 
 A reclaim is judged chunk by chunk (pods that are evicted together), by what the losing queue has *before* the chunk is
 gone. So evicting a whole gang may take its queue below its share. At the end the queues are compared.
@@ -29,7 +31,7 @@ from extender.planner.state.amounts import Amounts
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A chunk: the row of its queue, and the room that it frees; none if its pods are only moved."""
+    """An evictable unit: the row of its queue, and the capacity that it frees; none if its pods are only moved."""
 
     row: int
     amounts: Amounts
@@ -101,7 +103,9 @@ class ReclaimRules:
         return found
 
     def _may_lose(self, row: int, amounts: Amounts, loss: Loss, left: Amounts, may: Shares) -> bool:
-        """Return True if, below the common ancestor, the loser exceeds its share, or the gainer lacks deserved room."""
+        """Return True if, below the common ancestor, the loser exceeds its share, or the gainer lacks deserved
+        capacity.
+        """
         gains, loses = self.tree.fork(row, loss.row)
         if gains == loses:
             return False

@@ -1,6 +1,6 @@
 """Refusals of a queue: over a limit, into guarantees of other queues, over its quota with gangs not preemptable.
 
-Each queue from the gang's own up to the root is asked, only for the resources that are requested. Limits by GPU model
+Each queue from the gang's own up to the root is checked, only for the requested resources. Limits by GPU model
 refuse nodes instead: those of a model that is used up are no candidates (docs/queues.md). The label
 `nvidia.com/gpu.product` of a node says its model. Amounts are thousandths of nvidia.com/gpu; devices that are claimed
 otherwise do not count.
@@ -109,7 +109,7 @@ def _excess(
 
 
 class ModelLimits:
-    """The limits by model of a session's queues; without any they cost nothing."""
+    """The per-model limits of a session's queues; without limits they cost nothing."""
 
     def __init__(self, snapshot: Snapshot, causes: Causes) -> None:
         self._limits, self._causes, self._nodes = snapshot.limited.limits, causes, len(snapshot.nodes)
@@ -134,7 +134,7 @@ class ModelLimits:
         return bool(self._of)
 
     def place(self, queue: str, column: int, gpus: int) -> None:
-        """Add so many GPUs of a node, in thousandths, to what a queue and those above it use."""
+        """Add this many GPUs of a node, in thousandths, to the usage of a queue and its ancestors."""
         for bounds in self._limits.above(queue):
             for model in bounds.annotated.by_model:
                 if self._of[model][column]:

@@ -31,7 +31,7 @@ class UsageBook:
     means: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def load(self, queue: str, mean: Vector, at: float, now: float) -> None:
-        """Take the mean of a queue at an earlier moment, as if it had used nothing since."""
+        """Load the mean of a queue at an earlier moment, as if it had used nothing since."""
         factor = 0.5 ** (max(0.0, now - at) / self.half_life_s)
         self.means[queue] = {resource: amount * factor for resource, amount in mean.items()}
 
@@ -47,7 +47,7 @@ class UsageBook:
         return {name: round(amount) for name, amount in self.means.get(queue, {}).items() if round(amount)}
 
     def advance(self, now: float, allocated: Mapping[str, Vector]) -> None:
-        """Advance to a later moment, as if the amounts allocated now had been so since the last one."""
+        """Advance to a later moment, as if the current allocations had been constant since the last one."""
         if self.at is not None and now > self.at:
             factor = 0.5 ** ((now - self.at) / self.half_life_s)
             for queue in self.means.keys() | allocated.keys():
@@ -117,7 +117,7 @@ def fair_shares(
 
 
 def _within_limits(allocations: Allocations) -> Shares:
-    """Return the request of every queue, capped at its limit and at those of the queues below."""
+    """Return the request of every queue, capped at its limit and its descendants' limits."""
     tree = allocations.tree
     asked = allocations.request.astype(np.float64)
     for row in range(len(tree.names) - 1, 0, -1):

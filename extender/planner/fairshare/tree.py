@@ -37,12 +37,12 @@ class QueueTree:
     """Rows from each queue up to the root, itself first."""
     limit: Shares
     deserved: Shares
-    """0 where nothing is deserved."""
+    """0 if nothing is deserved."""
     guarantee: Amounts
     units: tuple[float, ...]
-    """Unit of each resource: shares are made of whole GPUs, though pods may use parts of one."""
+    """Unit of each resource: shares are in whole GPUs, although pods may use parts of one."""
     quoted: NDArray[np.bool_]
-    """Resources of which some queue deserves an amount: quotas count for these alone. Shape (resources,)."""
+    """Resources of which some queue deserves an amount; quotas only count for these. Shape (resources,)."""
     weight: Shares
     priority: tuple[int, ...]
     reclaimable: tuple[bool, ...]
@@ -65,7 +65,7 @@ class QueueTree:
 
     @property
     def weighed(self) -> tuple[int, ...]:
-        """Columns by which queues are put in order: those of which some queue deserves an amount, else all.
+        """Columns by which queues are ordered: resources of which some queue deserves an amount, or else all.
 
         Without a quota the share of a plentiful resource is what the queue asks for, so that the longer backlog would
         have the smaller used part of it.
@@ -74,7 +74,7 @@ class QueueTree:
 
     @property
     def quota(self) -> Shares:
-        """Deserved amounts as limits: `inf` for resources of which no queue deserves any."""
+        """Deserved amounts as limits: `inf` for resources that no queue deserves."""
         return np.where(self.quoted, self.deserved, inf)
 
 
@@ -169,7 +169,7 @@ def _put(row: NDArray[np.float64] | Amounts, axis: Mapping[str, int], quantities
 
 
 def _sum_up(rows: Shares | Amounts, parent: Sequence[int]) -> None:
-    """Give inner queues the sum of those below where they set nothing (-1); 0 where those set nothing either."""
+    """Give inner queues without a value (-1) the sum of their children's values, or 0 if there are none."""
     sums = np.zeros_like(rows)
     for row in range(len(parent) - 1, -1, -1):
         rows[row] = np.where(rows[row] < 0, sums[row], rows[row])

@@ -1,4 +1,4 @@
-"""Answers of plugins where a number or an array does not say it all: causes, node sets, votes, refusals, rules."""
+"""Types of plugin answers beyond numbers and arrays: causes, node sets, votes, refusals, rules."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,15 +18,15 @@ from muster.api.muster.reason import Reason, quoted, reason_of
 from muster.resources.vector import Vector
 
 Codes = NDArray[np.int16]
-"""A code of `Causes` per node, of shape (nodes,); 0 where the node takes the pod."""
+"""A code of `Causes` per node, of shape (nodes,); 0 if the node can take the pod."""
 MAX_CAUSES = 30_000
 """Words name claims and labels, so there can be many; the codes are 16 bits wide."""
 ReservationMode = Literal["strict", "reserve", "besteffort"]
-"""Rule for the gangs of a queue behind one that waits for room: wait, start where not in its way, start anywhere."""
+"""Rule for a queue's gangs behind a waiting head: wait, start without delaying it, or start anywhere."""
 
 
 class Causes:
-    """Codes of refusals ↔ their causes (`reasons.cause`); code 0 means that the node takes the pod."""
+    """Codes of refusals ↔ their causes (`reasons.cause`); code 0 means that the node can take the pod."""
 
     def __init__(self) -> None:
         self.of: list[Reason] = [quoted(text="fits")]
@@ -49,7 +49,7 @@ class Causes:
 
 @dataclass(frozen=True, slots=True)
 class EnqueueVote:
-    """An opinion on a gang that is to be admitted; a plugin without one answers None."""
+    """An opinion on the admission of a gang; a plugin without an opinion answers None."""
 
     admit: bool
     reason: str = ""
@@ -59,12 +59,12 @@ class EnqueueVote:
 
 
 ADMITTED = EnqueueVote(admit=True)
-"""Admits the gang; the plugins after this one are not asked."""
+"""Admits the gang; later plugins are not asked."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueRefusal:
-    """A queue, the gang's or one above it, without room for the amounts asked; in milli-CPU or base units."""
+    """The gang's queue or an ancestor, which cannot take the requested amounts; in milli-CPU or base units."""
 
     reason: str
     """One word, for a condition."""
@@ -87,22 +87,22 @@ class ReclaimStanding:
     owed: bool
     """The gang's queue has no more than it deserves with the gang."""
     above: frozenset[str]
-    """Queues that have more than their share, or, where the gang's is owed, than they deserve."""
+    """Queues above their share, or above what they deserve if the gang's queue lacks deserved capacity."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueStanding:
-    """Amounts of a queue for its status, in milli-CPU and base units, with those of the queues below."""
+    """Amounts of a queue for its status, in milli-CPU and base units, including its descendants."""
 
     fair_share: Vector
     deserved: Vector
     usage: Vector | None
-    """Mean over time; None where it is not kept."""
+    """Mean over time; None if it is not computed."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ClosestDomain:
-    """The domain that comes closest to holding a gang that must be in one, with its nodes."""
+    """The domain that comes closest to holding a gang with a required domain, and its nodes."""
 
     said: Closest
     inside: NDArray[np.bool_]
@@ -116,11 +116,11 @@ class NodeSet:
     columns: Amounts | None = None
     """int64 of shape (nodes of the set,); None: all nodes."""
     ranked: bool = False
-    """The columns are in the order in which nodes are filled; else scores decide."""
+    """True if nodes are filled in the order of the columns; otherwise scores decide."""
     along: Amounts | None = None
     """int64 of shape (all nodes,): neighbouring ranks get nodes with neighbouring numbers; None: by the names."""
     most: Amounts | None = None
-    """int64 of shape (all nodes,): at most so many pods of the part per node; None: as many as fit."""
+    """int64 of shape (all nodes,): maximum number of pods of the part per node; None: as many as fit."""
     most_of: bytes = b""
     """Key of the class of pods that `most` is about; empty: any pods of the part."""
     sliced: bool = False
@@ -134,7 +134,7 @@ class NodeSet:
         return replace(self, columns=columns, sliced=False)
 
     def order(self, by_name: Amounts) -> Amounts:
-        """Return the nodes in their order if ranked, else beside each other; `by_name` has all nodes by name."""
+        """Return the nodes in their order if ranked, otherwise by adjacency; `by_name` contains all nodes by name."""
         if self.columns is None:
             return by_name
         if self.ranked:
@@ -154,7 +154,7 @@ class NodeSet:
         return replace(self, most=most)
 
     def limit(self, room: Amounts, cls: PodClass) -> Amounts:
-        """Return the room per node for pods of a class, int64 of shape (all nodes,), 0 outside the set."""
+        """Return the number of pods of a class that fit per node, int64 of shape (all nodes,), 0 outside the set."""
         if self.columns is None:
             return room
         limited = np.zeros_like(room)
@@ -169,14 +169,14 @@ EVERYWHERE = NodeSet()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReservationRules:
-    """Rules for reserving room for gangs that wait at the head of their queue."""
+    """Rules for reservations for the first waiting gangs of queues."""
 
     mode: ReservationMode = "reserve"
-    """Of queues whose annotation `muster.dev/reservations` does not say otherwise."""
+    """Default for queues without the annotation `muster.dev/reservations`."""
     patience_s: float = 600.0
     """Time after which a gang whose start cannot be predicted gets nodes reserved."""
     expiry_s: float = 14_400.0
-    """Time after which a reservation counts for its own queue only, for as long as `patience_s`."""
+    """Time after which a reservation only binds its own queue, for a period of `patience_s`."""
     heads: int = 16
     """Gangs that have a reservation at once, at most; one for each queue."""
     start_s: float = 10.0
@@ -204,7 +204,7 @@ class Kept(Protocol):
         """Return the reserved amounts, for the ledger after the cycle."""
 
     def left_by(self, gang: GangView) -> LeftFree | None:
-        """Return the room that this gang leaves to others; nothing of what is reserved for itself."""
+        """Return the capacity that this gang leaves to others, without its own reservation."""
 
     def over(self, gang: GangView) -> None:
-        """Keep nothing more for a gang that has got its room."""
+        """End the reservation of a gang that was placed."""

@@ -40,7 +40,7 @@ class SchedulerConfig(msgspec.Struct):
         default_factory=lambda: [Tier([PluginOption(name) for name in names.split()]) for names in DEFAULT_TIERS]
     )
     sections: dict[str, Any] = {}
-    """The other fields of the file, as they stand there."""
+    """The other fields of the file, unchanged."""
 
 
 def parse(text: str) -> SchedulerConfig:
@@ -91,7 +91,7 @@ def _option(content: Any, path: str, errors: list[str]) -> PluginOption:
 
 
 def _fields(content: Any, path: str, errors: list[str]) -> dict[str, Any]:
-    """Return the fields of a mapping; anything else is an error and has none."""
+    """Return the fields of a mapping; anything else is an error and gives no fields."""
     if content is None:
         return {}
     if not isinstance(content, dict):
@@ -101,7 +101,7 @@ def _fields(content: Any, path: str, errors: list[str]) -> dict[str, Any]:
 
 
 def _items(fields: dict[str, Any], key: str, path: str, errors: list[str]) -> list[Any]:
-    """Return the items of a list; anything else is an error and has none."""
+    """Return the items of a list; anything else is an error and gives no items."""
     items = fields.get(key)
     if items is None or isinstance(items, list):
         return items or []

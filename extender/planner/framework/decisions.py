@@ -47,9 +47,9 @@ class Place(Decision):
     """Pods, each with its gang, that must be gone before the gates of members are lifted; see `MakeRoom`."""
     victims_reason: Reason = NOTHING
     spares: list[SpareSeats] | None = None
-    """Room that the gang keeps beside its members; None: what it has by now."""
+    """Spare slots of the gang; None means the current ones."""
     borrows: list[Loan] | None = None
-    """Spares of others that members use; None: those that they use by now."""
+    """Other gangs' spare slots that members use; None means the current ones."""
     notices: tuple[Notice, ...] = ()
     """Gangs of victims that are notified before they are evicted."""
     waits_until: float = 0.0
@@ -71,11 +71,11 @@ class ClosePlacement(Decision, _Told):
 
 @dataclass(frozen=True, slots=True)
 class KeepSpares(Decision):
-    """Record the room that a running gang keeps for members that it loses."""
+    """Record the spare slots of a running gang."""
 
     spares: list[SpareSeats]
     missing: int
-    """Spare slots that it is to have besides."""
+    """Additional spare slots to find."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Reserve(Decision, _Told):
 
     pod_sets: list[PodSetPlacement]
     expected_at: float | None
-    """Expected start there, in seconds since the epoch; None if it is not known."""
+    """Expected start there, in seconds since the epoch; None if unknown."""
     since: float
     """Time since when nodes are reserved for the gang, in whole seconds since the epoch."""
     why: Reason
@@ -92,7 +92,7 @@ class Reserve(Decision, _Told):
 
 @dataclass(frozen=True, slots=True)
 class Unreserve(Decision, _Told):
-    """Record that the gang has no reservation any more."""
+    """Record that the gang no longer has a reservation."""
 
     why: Reason
 
@@ -110,7 +110,7 @@ class Unschedulable(Decision, _Told):
     """One word, for a condition."""
     why: Reason
     shortage: Shortage | None = None
-    """The counts behind a reason about room."""
+    """The counts behind a reason about free capacity."""
 
     @property
     def data(self) -> Reason | None:
@@ -165,11 +165,11 @@ class MakeRoom(Decision):
     reason: Reason
     """For the owners of the victims, of any namespace."""
     budgeted: frozenset[str] = frozenset()
-    """UIDs that a disruption budget counts: evicted first, as the API server may refuse them."""
+    """UIDs of pods under a disruption budget; evicted first, because the API server may refuse them."""
     action: str = "continued"
     """The action that chose the victims; by default an earlier cycle's, whose work continues."""
     saved: Mapping[str, Reason] = field(default_factory=dict)
-    """Key of a victim's gang → the checkpoint that it has reported; those without one are left out."""
+    """Key of a victim's gang → its reported checkpoint; gangs without one are omitted."""
     outcomes: Mapping[str, str] = field(default_factory=dict)
     """Key of a victim's gang that was notified before → `answered` or `silent`."""
     unsaved_s: Mapping[str, float] = field(default_factory=dict)
@@ -195,11 +195,11 @@ class TellNotice(Decision):
     pod: PodRecord
     evict_at: str
     queue: str
-    """The queue that gets the room."""
+    """The queue that gets the capacity."""
     reason: Reason
     """For the owner of the pod."""
     pods: int = 1
-    """Pods of the gang that are to go, this one among them."""
+    """Number of the gang's pods that will be evicted, including this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,13 +211,13 @@ class WithdrawNotice(Decision):
 
 @dataclass(frozen=True, slots=True)
 class RoomIsThere(Decision):
-    """Make the gang's placement one without victims, as they are gone."""
+    """Turn the gang's placement into one without victims, because they are gone."""
 
     pod_sets: list[PodSetPlacement]
     """The gang's slots; pod sets that follow others are held."""
     new_slots: int
     remade_s: float = 0.0
-    """Time in seconds for which the gang's owner may wait before it makes members again that had to go."""
+    """Time in seconds that the gang's owner may wait before it re-creates evicted members."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +241,7 @@ class Say(Decision):
 
 @dataclass(frozen=True, slots=True)
 class TellEviction(Decision):
-    """Set the annotations by which autoscalers may evict a bound pod or not; empty removes those of Muster."""
+    """Set the annotations that control whether autoscalers may evict a bound pod; empty removes Muster's."""
 
     pod: PodRecord
     value: str
@@ -261,7 +261,7 @@ class RequestNodes(Decision):
 
 @dataclass(frozen=True, slots=True)
 class WithdrawRequest(Decision):
-    """Delete a ProvisioningRequest that is not needed any more, or is replaced."""
+    """Delete a ProvisioningRequest that is no longer needed, or is replaced."""
 
     request: ProvisioningRequest
     why: str

@@ -57,7 +57,7 @@ class FreeCapacity:
         return np.minimum(room, 1) if cls.host_ports and ports else room
 
     def _devices_room(self, cls: PodClass, free: Amounts, *, now: bool, columns: Amounts | None = None) -> Amounts:
-        """Return the number of pods of this class that each node's GPUs take; for other amounts, an upper bound."""
+        """Return the number of pods of this class that each node's GPUs can take; for other amounts, an upper bound."""
         snapshot = self.snapshot
         devices = snapshot.devices if columns is None else snapshot.devices.at(columns)
         if cls.gpu is None:  # it is asked for about the pods that are there now
@@ -69,9 +69,9 @@ class FreeCapacity:
         return devices.room(cls.gpu, devices.unused(free, snapshot.axis))
 
     def scarce(self, cls: PodClass, free: Amounts | None = None) -> Codes:
-        """Return the code of the resource that is too scarce on each node for a pod of this class; 0 where it fits.
+        """Return per node the code of the resource that is too scarce for a pod of this class; 0 if it fits.
 
-        Unless `free` is given, room that is reserved for others is scarce too, under a cause of its own.
+        Unless `free` is given, capacity reserved for others also counts as scarce, with a separate cause.
         """
         reserved = self.reserved if free is None else None
         free = self.snapshot.free if free is None else free
@@ -96,7 +96,7 @@ class FreeCapacity:
         return codes
 
     def usable(self) -> Amounts:
-        """Return the free room less reservations of others, int64 of shape (resources, nodes); read-only."""
+        """Return the free capacity minus others' reservations, int64 of shape (resources, nodes); read-only."""
         if self.reserved is None:
             return self.snapshot.free
         free = self.snapshot.free.copy()
@@ -130,7 +130,7 @@ class ClaimUsers:
         self._column = {key: column for key, column in columns if column is not None}
         """Claim that has devices → column of their node."""
         self._held = {key: column for key, column in self._column.items() if self._users[key]}
-        """Those of them with users, with whom the devices become free."""
+        """The claims with users, whose end frees the devices."""
 
     def count(self, entry: Operation | Eviction, sign: int) -> None:
         """Follow a step of a trial."""
@@ -139,7 +139,7 @@ class ClaimUsers:
             self._queues[claim.key, entry.gang.queue] += sign * entry.size
 
     def use(self, cls: PodClass, pods: int) -> None:
-        """Count so many pods of a class more (or less) on their node, for no queue."""
+        """Count this many more (or fewer) pods of a class on their node, without a queue."""
         for claim in cls.needs.named:
             before = self._users[claim.key]
             after = self._users[claim.key] = before + pods
@@ -148,7 +148,7 @@ class ClaimUsers:
                 self._snapshot.free[:, self._held[claim.key]] += freed
 
     def given_away(self, claim: SharedClaim) -> bool:
-        """Return True if another placement, or a trial, has got the claim's devices, as its users leave."""
+        """Return True if another placement or trial will get the claim's devices when its users leave."""
         column = self._column.get(claim.key)
         if column is None:
             return False
@@ -170,9 +170,9 @@ class ClaimUsers:
         ]
 
     def lost_with(self, units: Sequence[tuple[str, Iterable[PodRecord]]]) -> list[Amounts]:
-        """Return what queues lose beside their pods with each unit (queue, pods), all of which the trial has evicted.
+        """Return the amounts besides pods that queues lose with each evicted unit (queue, pods).
 
-        The last user of a claim in a queue takes the devices along.
+        The last user of a claim in a queue frees the claim's devices for the queue.
         """
         last: dict[tuple[SharedClaim, str], int] = {}
         for number, (queue, pods) in enumerate(units if self._queues else ()):
@@ -194,7 +194,7 @@ class ClaimUsers:
         return min((max(0, MOST_PODS - self._users[claim.key]) for claim in claims), default=LARGE)
 
     def full(self, cls: PodClass, pods: int) -> str:
-        """Return the claim that so many further pods of this class may not use; empty if there is none."""
+        """Return the claim that this many further pods of this class may not use; empty if there is none."""
         named = (claim.key for claim in cls.needs.named if not claim.grouped)
         return next((key for key in named if self._users[key] + pods > MOST_PODS), "")
 

@@ -12,7 +12,7 @@ from extender.planner.state.queries import Mark
 
 @dataclass(slots=True, eq=False)
 class Operation:
-    """Members with these ranks get slots on the node in `column`; each takes `row`."""
+    """Members with these ranks get slots on the node in `column`; each takes the amounts `row`."""
 
     gang: GangView
     pod_set: str
@@ -30,7 +30,7 @@ class Operation:
 
     @property
     def amount(self) -> Amounts:
-        """Room that the members take from the node, along the resource axis."""
+        """Amounts that the members take from the node, along the resource axis."""
         return self.row * self.size
 
     @property
@@ -49,7 +49,7 @@ class Eviction:
     row: Amounts
     cls: PodClass
     seats: int = 0
-    """Spares that the gang gives up."""
+    """Spare slots that the gang gives up."""
 
     @property
     def size(self) -> int:
@@ -74,14 +74,14 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Pods of one gang that are evicted together: one above its minimum, or the whole rest of the gang."""
+    """Pods of one gang that are evicted together: one pod above its minimum, or all remaining pods."""
 
     gang: GangView
     pods: tuple[PodRecord, ...]
     amounts: Amounts
-    """Sum of their room, int64 of shape (resources,)."""
+    """Sum of their amounts, int64 of shape (resources,)."""
     moved: bool = False
-    """All of them have a new slot within the same scenario: their gang loses no room."""
+    """True if all of them have a new slot in the same scenario, so the gang loses nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,7 @@ from muster.api.names import ROOT_QUEUE
 
 Compare = Callable[[Any, Any], int]
 Key = tuple[Any, ...]
-"""Smaller comes first."""
+"""Smaller keys come first."""
 Again = Callable[[GangView], bool]
 Surplus = Callable[[GangView], int]
 """The members of a gang above its minimum by now, for turns in which gangs grow."""
@@ -63,7 +63,7 @@ class Ordering:
         self._known: dict[str, Key] = {}
 
     def job(self, gang: GangView) -> Key:
-        """Return the key of a gang among those of its queue: plugins' keys, then the smaller surplus, then age."""
+        """Return the key of a gang within its queue: plugins' keys, then the smaller surplus, then age."""
         known = self._known.get(gang.key)
         if known is None:
             said = tuple(key(gang) for key in self._of_jobs)
@@ -71,17 +71,17 @@ class Ordering:
         return known
 
     def job_again(self, gang: GangView) -> Key:
-        """Return the key of a gang that has got something since it was asked for last."""
+        """Return the new key of a gang that has got slots since the last query."""
         self._known.pop(gang.key, None)
         return self.job(gang)
 
     def queue(self, name: str, gang: GangView) -> Key:
-        """Return the key of a queue among those of the same parent, by its best gang."""
+        """Return the key of a queue among its siblings, by its best gang."""
         said = [fn.key(name, gang) if isinstance(fn, Keyed) else cmp_to_key(fn)(gang) for fn in self._of_queues]
         return *said, self.job(gang)
 
     def compared(self, gang: GangView) -> Key:
-        """Return the key of a queue where one of those compared is above the other."""
+        """Return the key of a queue for comparisons between a queue and its ancestor."""
         return *(cmp_to_key(fn)(gang) for fn in self._of_queues), self.job(gang)
 
 
@@ -117,7 +117,7 @@ class _Leaf:
 
 
 class _Branch:
-    """A queue with those below it, and its own gangs."""
+    """A queue with its children and its own gangs."""
 
     __slots__ = ("_heap", "_mixed", "_ordering", "below", "head", "queue")
 

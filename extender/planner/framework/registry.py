@@ -1,4 +1,4 @@
-"""Plugins and actions by name: the built-in ones and those of installed packages (entry points)."""
+"""Plugins and actions by name: built-in ones, and those of installed packages (entry points)."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -38,7 +38,7 @@ class Action(Protocol):
         """Name in configurations."""
 
     def execute(self, session: Session) -> None:
-        """Decide over the session's snapshot, as the actions before it have left it."""
+        """Decide on the session's snapshot in the state that earlier actions have left."""
 
 
 class OwnArgument(NamedTuple):
@@ -54,7 +54,7 @@ ActionBuilder = Callable[[], Action]
 
 
 class Registry:
-    """Builders of plugins and actions by name, those of installed packages included."""
+    """Builders of plugins and actions by name, including those of installed packages."""
 
     def __init__(
         self, plugins: Mapping[str, PluginBuilder], actions: Mapping[str, ActionBuilder], *, installed: bool = True
@@ -78,7 +78,7 @@ class Registry:
         return _named(self.actions, "action", name)()  # type: ignore[no-any-return]
 
     def came_later(self, group: str, name: str) -> bool:
-        """Return True if a package with this plugin or action was installed after this registry was made."""
+        """Return True if a package with this plugin or action was installed after this registry was created."""
         return any(entry.name == name for entry in entry_points(group=group))
 
     def own_arguments(self, name: str) -> Mapping[str, OwnArgument]:
@@ -142,7 +142,7 @@ def _takes(found: Signature, asked: Signature) -> bool:
 
 
 def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str, ...] = ()) -> None:
-    """Raise ValueError for arguments that the plugin does not know."""
+    """Raise ValueError for unknown arguments of a plugin."""
     unknown = sorted(set(arguments) - set(valid))
     if unknown:
         known = ", ".join(valid) or "none"
@@ -150,7 +150,7 @@ def refuse_arguments(plugin: str, arguments: Mapping[str, Any], valid: tuple[str
 
 
 def number(plugin: str, arguments: Mapping[str, Any], name: str, default: float) -> float:
-    """Return an argument that is a number, also one in quotation marks; ValueError for anything else."""
+    """Return a numeric argument, possibly quoted; ValueError for anything else."""
     value = arguments.get(name, default)
     try:
         result = float("nan") if isinstance(value, bool) else float(value)

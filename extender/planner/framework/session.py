@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 
 class Session(FreeCapacity):
-    """One cycle, as plugins and actions see it."""
+    """One cycle, from the perspective of plugins and actions."""
 
     def __init__(self, inputs: CycleInputs) -> None:
         super().__init__(inputs.snapshot, inputs.causes)
@@ -52,7 +52,7 @@ class Session(FreeCapacity):
         self.enqueued: set[str] = set()
         """Keys of gangs that this cycle admitted."""
         self.evicted: set[str] = set()
-        """Keys of gangs that this cycle evicts as a whole, so that it gives them no nodes."""
+        """Keys of gangs that this cycle evicts entirely, so they get no nodes."""
         self.avoided = avoided_nodes(inputs.snapshot.gangs, inputs.now, inputs.snapshot.remembered)
         """Gang key → nodes that refused a member of it lately, by placements, inputs and this cycle."""
         for key, nodes in inputs.avoided.items():
@@ -60,9 +60,9 @@ class Session(FreeCapacity):
         self.provisioning_wanted = False
         """Some gang asks for nodes by a ProvisioningRequest, so that existing ones should be read."""
         self.unsure_nodes: set[str] = set()
-        """Nodes with members of gangs that the planner does not know: gone, or of another pool by now."""
+        """Unknown nodes with members of gangs: deleted, or now in another pool."""
         self.failures: dict[str, str] = {}
-        """Keys of gangs that made an action fail → the error, for the log."""
+        """Keys of gangs for which an action failed → the error, for the log."""
         self.kept: Kept | None = None
         """All reservations; known when `allocate` has ended."""
         self.claims = ClaimUsers(inputs.snapshot)
@@ -70,13 +70,13 @@ class Session(FreeCapacity):
         inputs.asks.forget_others(self._by_key)
         avoiding = filter(None, map(self._by_key.get, self.avoided))
         self.failed_on = avoided_nodes(avoiding, inputs.now, inputs.snapshot.remembered, failures=1)
-        """Gang key → those of its avoided nodes on which a member failed."""
+        """Gang key → its avoided nodes on which a member failed."""
         self._node_codes: dict[tuple[bytes, int], Codes] = {}
-        """By class, and by the number of plugins asked."""
+        """Cached by class and number of plugins asked."""
 
     @cached_property
     def away(self) -> Counter[Seats]:
-        """Spares that others run on, and those that this cycle has given to others or to members of their gang."""
+        """Lent spare slots, and those that this cycle has given to other gangs or to members of their gang."""
         return lent(loan for gang in self.snapshot.gangs if gang.placement is not None for loan in loans_of(gang))
 
     @cached_property
@@ -95,12 +95,12 @@ class Session(FreeCapacity):
         return self.hooks.reservation_rules.call() or ReservationRules()
 
     def reserved_from(self, gang: GangView) -> LeftFree | None:
-        """Return the room that a gang leaves to reservations of others, when `allocate` has ended."""
+        """Return the capacity that a gang leaves to others' reservations after `allocate`."""
         return self.kept.left_by(gang) if self.kept is not None else None
 
     @property
     def reserved_rooms(self) -> Sequence[ReservedRoom]:
-        """All reserved rooms."""
+        """All reserved capacities."""
         return self.kept.rooms if self.kept is not None else ()
 
     def ask(self, gang: GangView) -> Ask:
@@ -108,9 +108,9 @@ class Session(FreeCapacity):
         return self.inputs.asks.of(gang, self.snapshot, self.hooks)
 
     def amounts(self, ask: Ask, members: Members | None = None) -> Amounts:
-        """Return the amounts of these members, by default those that the gang lacks of its minimum; read-only.
+        """Return the amounts of these members, by default the missing ones of the gang's minimum; read-only.
 
-        The devices of a claim that they share count once, and not at all if others of their queue use it.
+        Devices of a shared claim count once, and not at all if the queue already uses the claim.
         """
         if members is None:
             amounts, claims = ask.amounts, ask.claims
@@ -120,15 +120,15 @@ class Session(FreeCapacity):
         return amounts + amounts_of_claims(self.snapshot, new) if new else amounts
 
     def queue_refusal(self, ask: Ask, amounts: Amounts | None = None) -> QueueRefusal | None:
-        """Return the refusal of a queue to let the gang have these amounts more, by default those of its minimum."""
+        """Return a queue's refusal of these additional amounts for the gang, by default those of its minimum."""
         amounts = self.amounts(ask) if amounts is None else amounts
         over = self.hooks.is_job_over_queue_capacity.call(ask.gang, amounts)
         return over or self.hooks.is_non_preemptible_job_over_queue_quota.call(ask.gang, amounts)
 
     def called(self, gang: GangView, reader: GangView | None = None) -> Reason | str:
-        """Return the words for a gang in a message to others: its name only for those who may see it.
+        """Return the description of a gang for a message to others, with its name only for readers who may see it.
 
-        Those are the readers of a dump, and the owner of `reader`, if that is in the same namespace.
+        These are the readers of a dump, and the owner of `reader` if it is in the same namespace.
         """
         meta = gang.group.metadata
         if self.inputs.names_others:
@@ -162,7 +162,7 @@ class Session(FreeCapacity):
         return [decision for decision in self.decisions if isinstance(decision, kind)]
 
     def attempt(self, gang: GangView, do: Callable[["Session", GangView], T]) -> T | None:
-        """Let an action look at one gang; None if that fails.
+        """Run an action for one gang; return None if it fails.
 
         A failure must not end the cycle for other gangs: this one is excluded with the reason, decisions of the
         attempt are removed, and no later action sees the gang.
@@ -182,7 +182,7 @@ class Session(FreeCapacity):
     # -- questions that actions ask ---------------------------------------------------------------------------------
 
     def ordered_gangs(self, gangs: list[GangView]) -> list[GangView]:
-        """Return gangs in the order in which they would be tried if none of them got anything, see `turns`."""
+        """Return gangs in the order in which they would be tried if none were placed; see `turns`."""
         return list(self.turns(gangs))
 
     def turns(
@@ -190,8 +190,8 @@ class Session(FreeCapacity):
     ) -> Iterator[GangView]:
         """Yield gangs in the order in which they are tried: queue order, then job order, then the older gang.
 
-        Queues are weighed again after each gang, which has another turn if `again` says so; then that with the smaller
-        `surplus` goes before the older one.
+        Queues are compared again after each gang, which gets another turn if `again` returns True; then the gang with
+        the smaller `surplus` precedes the older one.
         """
         return turns(gangs, parents_of(self.snapshot.queues), self._ordering(surplus), again)
 
@@ -203,7 +203,7 @@ class Session(FreeCapacity):
         return Ordering(self.hooks.queue_order.functions, self.hooks.job_order.functions, surplus)
 
     def ordered_pod_sets(self, gang: GangView, given: Mapping[str, int] = MappingProxyType({})) -> list[PodSetView]:
-        """Return the pod sets of a gang in the plugins' order, else by the fewest `given` slots, else as written."""
+        """Return the pod sets of a gang in the plugins' order, or by the fewest `given` slots, or in stored order."""
         fewest = sorted(gang.pod_sets, key=lambda pod_set: given.get(pod_set.name, 0))
         return sorted(fewest, key=cmp_to_key(self.hooks.pod_set_order.call))
 
@@ -213,7 +213,7 @@ class Session(FreeCapacity):
         return bool(self.hooks.pre_predicate.functions or self.hooks.is_task_allocation_on_node_over_capacity.functions)
 
     def codes(self, cls: PodClass, gang: GangView | None = None) -> Codes:
-        """Return the code of refusal per node (all columns) for a pod of this class, room aside."""
+        """Return the refusal code per node (all columns) for a pod of this class, regardless of free capacity."""
         codes = self.node_codes(cls)
         by_neighbours = self.hooks.neighbour_predicate.call(cls)
         if by_neighbours is not None:
@@ -242,7 +242,7 @@ class Session(FreeCapacity):
         return self._node_codes[key]
 
     def choose_devices(self, cls: PodClass, share: GpuShare, column: int) -> tuple[int, ...]:
-        """Return the GPUs of a node for one more pod, in the order of plugins; RuntimeError without room."""
+        """Return the GPUs of a node for one more pod, in the plugins' order; RuntimeError if they are too full."""
         snapshot = self.snapshot
         unused = snapshot.devices.unused_at(snapshot.free, snapshot.axis, column)
         order = self.hooks.gpu_order.call
@@ -252,5 +252,5 @@ class Session(FreeCapacity):
         return chosen
 
     def scores(self, cls: PodClass) -> Scores | float:
-        """Return the score per node, float64 of shape (nodes,); one number where no plugin distinguishes nodes."""
+        """Return the score per node, float64 of shape (nodes,), or one number if no plugin distinguishes nodes."""
         return self.hooks.node_order.call(cls)

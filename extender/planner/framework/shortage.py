@@ -1,4 +1,4 @@
-"""Counts of why a gang finds no room: the shortage of one of its pod sets, for `reasons.room` to say."""
+"""Counts of the causes why a gang does not fit: the shortage of one of its pod sets, for `reasons.room`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +29,7 @@ def shortage(
     session: Session, gang: GangView | None, pod_set: PodSetView, wanted: int, placed: int, *,
     kind: Wanted = "together", cls: PodClass | None = None, full: Codes | None = None,
 ) -> Shortage:  # fmt: skip
-    """Count why `wanted` pods of this set do not all fit into the free room (kind `ever`: into the empty cluster).
+    """Count why not all `wanted` pods of this set fit into the free capacity (kind `ever`: the empty cluster).
 
     `cls` is the class of those that do not, where pods of the set are unlike. `full` has the codes of `closed_nodes`,
     for nodes that take a first pod.
@@ -70,7 +70,7 @@ def near(
 
 
 def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[str, Sequence[int]]) -> Shortage:
-    """Return the shortage of members that a gang lost: of nodes at all, or else in the domain of the others."""
+    """Return the shortage for lost members of a gang: of nodes in general, or in the others' domain."""
     closest = session.hooks.closest_domain.call(gang, slots)
     lacks = shortage(session, gang, pod_set, len(slots[pod_set.name]), 0, kind="lost")
     if closest is None or not lacks.roomy or (closest.said.held >= closest.said.wanted and not closest.said.why):
@@ -79,7 +79,7 @@ def lost(session: Session, gang: GangView, pod_set: PodSetView, slots: Mapping[s
 
 
 def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
-    """Return the code per node that refuses one more pod beside those of the trial: by rules, or by pods per node."""
+    """Return per node the code that refuses one more pod in addition to the trial's, by rules or pods per node."""
     codes, position = session.codes(cls, gang), session.snapshot.axis.get(PODS)
     if position is None:
         return codes
@@ -87,7 +87,7 @@ def closed_nodes(session: Session, gang: GangView, cls: PodClass) -> Codes:
 
 
 def _refused(session: Session, gang: GangView | None, cls: PodClass, wanted: int) -> Codes:
-    """Return the code of refusal per node; where a plugin or a claim refuses the pods as such, no node takes them."""
+    """Return the refusal code per node; if a plugin or a claim refuses the pods in general, all nodes refuse them."""
     reason: Reason | str | None = session.hooks.pre_predicate.call(gang, cls) if gang else ""
     if full := session.claims.full(cls, wanted):
         reason = reasons.devices.claim_too_full(claim=full, used=session.claims.of(full), most=MOST_PODS)
@@ -107,7 +107,7 @@ def _causes(session: Session, codes: Codes, room: Amounts) -> tuple[Cause, ...]:
 
 
 def _scarcest(session: Session, cls: PodClass, scarce: Codes) -> str:
-    """Return the resource that most nodes lack, or else the one of which a pod takes the largest share."""
+    """Return the resource that most nodes lack, or else the resource with the pod's largest share."""
     codes, counts = np.unique(scarce[scarce != 0], return_counts=True)
     if len(codes):
         cause = session.causes.of[codes[counts.argmax()]]

@@ -51,25 +51,25 @@ class Snapshot:
     """Key of a gang that wants room in a queue which is not for its namespace → why; None where the namespace is being
     deleted. Nothing more is planned for it."""
     quotas: dict[str, list[ResourceQuota]]
-    """Namespace → its ResourceQuotas; namespaces without any are left out."""
+    """Namespace → its ResourceQuotas; namespaces without quotas are omitted."""
     disruption_budgets: list[PodDisruptionBudget]
     guards: Guards
     """The same, by the pods that they count."""
     leaving: dict[str, PodRecord]
-    """By UID, the pods that are being deleted and still use a node; victim searches add those that they choose."""
+    """By UID, the pods that are being deleted and still use a node; victim searches add their victims."""
     awaited: dict[str, PodRecord]
     """By UID, the pods on nodes that a placement names as its victims, and that are not being deleted yet."""
     told: dict[str, PodRecord]
     """By UID, the members of gangs with an eviction notice that still run."""
     nodes: list[Node | None]
     faults: dict[str, Fault]
-    """Node → what is wrong with it; healthy ones are left out."""
+    """Node → its fault; healthy nodes are omitted."""
     failed: dict[str, dict[str, PodRecord]]
     """Key of a gang → node → a member that failed there and is not counted yet."""
     remembered: dict[str, tuple[AvoidedNode, ...]]
     """Key of a gang → nodes on which members failed, maybe with an earlier PodGroup of its name."""
     order: Amounts
-    """Columns of the known nodes in natural order of their names."""
+    """Columns of the known nodes in natural order of names."""
     changed: Amounts
     """Generation in which each node last changed, int64 of shape (nodes,)."""
     generation: int
@@ -79,13 +79,13 @@ class Snapshot:
     free: Amounts
     """Room without entries in the ledger, int64 of shape (resources, nodes)."""
     axis: dict[str, int]
-    """Resource → row of the arrays; resources that no node offers are left out."""
+    """Resource → row of the arrays; resources that no node offers are omitted."""
     index: dict[str, int]
     """Name of a node → column."""
     placed: dict[str, int]
-    """Key of a gang → its placed slots, whose pods are not bound yet; gangs without any are left out."""
+    """Key of a gang → its placed slots without bound pods; gangs without such slots are omitted."""
     pod_counts: dict[Mark, Counts]
-    """Pods with each mark per node, int32 of shape (nodes,); marks without pods are left out."""
+    """Number of pods with each mark per node, int32 of shape (nodes,); marks without pods are omitted."""
     volumes: Volumes
     exclusive_claims: dict[str, int]
     """Claims that one pod at a time may use → pods that use them."""
@@ -97,19 +97,19 @@ class Snapshot:
     shared_claims: dict[str, dict[str, int]]
     """Claims to devices that have none yet and that several pods may use → node → pods there that do."""
     claim_users: dict[str, int]
-    """Claims to devices that pods name → pods that use them; those without users are left out."""
+    """Device claims that pods name → pods that use them; claims without users are omitted."""
     claim_queues: dict[str, dict[str, int]]
     """Such a claim → queue → its pods that use it; the devices count once in each."""
     claim_nodes: dict[str, str]
-    """A claim that has devices of its own → the node that they are on."""
+    """A claim with its own devices → their node."""
     left_claims: frozenset[str]
-    """Those of them that no pod on a node names (any more): kube-controller-manager frees the devices soon."""
+    """The claims that no bound pod names any more; kube-controller-manager will free their devices soon."""
     claimed_resources: frozenset[str]
-    """Resources that stand for devices of a class; nodes need not list them."""
+    """Resources that represent devices of a class; nodes need not list them."""
     left_namespaces: frozenset[str]
-    """Namespaces whose new pods are not Muster's any more, as the label with their queue has gone."""
+    """Namespaces whose new pods no longer belong to Muster, because the queue label was removed."""
     queue_use: dict[str, Use]
-    """Queue → amounts of its own pods and placed slots, without those of queues below it."""
+    """Queue → amounts of its own pods and placed slots, without descendants."""
     queue_asked: dict[str, dict[str, int]]
     """Queue → amounts that its pods of no gang wait for."""
     gang_use: dict[str, Use]
@@ -119,9 +119,9 @@ class Snapshot:
     gpu_use: dict[tuple[str, str], int]
     """Thousandths of nvidia.com/gpu by queue and node, of leaving pods too."""
     devices: Devices
-    """GPUs one by one, as far as pods share them; changed by a trial as `free` is."""
+    """Single GPUs that pods share; trials change this like `free`."""
     ending: tuple[PodRecord, ...]
-    """Pods of no gang that are on a node and say how long they run."""
+    """Bound pods without a gang that declare their run time."""
     _rows: dict[bytes, Amounts] = field(default_factory=dict)
 
     @property
@@ -135,7 +135,7 @@ class Snapshot:
         return sum_along(self.axis, self.free.shape[0], use.staying if use is not None else {})
 
     def one_by_one(self, cls: PodClass) -> bool:
-        """Return True if a pod of this class that is placed changes where the next can be, beyond its own node."""
+        """Return True if placing a pod of this class affects where the next one can be, beyond its own node."""
         return cls.dynamic or bool(cls.needs.shared) or any(claim.key in self.exclusive_claims for claim in cls.claims)
 
     def name(self, column: int) -> str:
@@ -146,7 +146,7 @@ class Snapshot:
     def row_of(self, cls: PodClass) -> Amounts:
         """Return the amounts of one pod of this class along the axis, int64 of shape (resources,); read-only.
 
-        A pod that asks for memory of GPUs counts with the largest part, as the node is not known.
+        A pod that requests GPU memory counts with the largest possible fraction, because the node is unknown.
         """
         row = self._rows.get(cls.key)
         if row is None:
@@ -159,7 +159,7 @@ class Snapshot:
         return self._row(taken_on(cls, self.devices, column)) if by_memory else self.row_of(cls)
 
     def _most_taken(self, cls: PodClass) -> Vector:
-        """Return the amounts on the node whose GPUs have the least memory, as far as that matters and is known."""
+        """Return the amounts on the node whose GPUs have the least memory, if this matters and is known."""
         if cls.gpu is None or not cls.gpu.memory:
             return cls.requests
         known = np.flatnonzero((self.devices.memory > 0) & ~self.devices.volcano)
@@ -187,7 +187,7 @@ def _awaited(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, PodRec
 
 
 def take(state: PlannerState) -> Snapshot:
-    """Copy the state, every gang refreshed; runs where the state is changed."""
+    """Copy the state with all gangs refreshed; runs on the thread that changes the state."""
     table, ledger = state.nodes, state.ledger
     state.refresh()  # before the arrays are copied: it opens and closes entries of placed slots
     gangs = state.gangs()
@@ -241,9 +241,9 @@ def take(state: PlannerState) -> Snapshot:
 
 
 def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, NamespaceObstacle | None]:
-    """Return the gangs that want room in a queue which is not for their namespace, each with the reason.
+    """Return the gangs that wait in a queue which their namespace may not use, each with the reason.
 
-    None stands for those of namespaces that are being deleted: the API server takes no placement there.
+    None means that the namespace is being deleted, so the API server accepts no placement there.
     """
     ending = state.access.ending
     if not state.access.restricted and not ending:
@@ -267,7 +267,7 @@ def barred_gangs(state: PlannerState, gangs: Iterable[GangView]) -> dict[str, Na
 def _let_in_before(gang: GangView) -> bool:
     """Return True for a gang that Muster has placed in this life: it stays, and grows.
 
-    Members on nodes alone prove nothing: the creator of a pod may write a node into it.
+    Bound members alone prove nothing, because the creator of a pod may write a node into it.
     """
     return gang.active or (gang.phase is not GangPhase.WAITING and once_whole(gang.placement))
 
@@ -278,9 +278,9 @@ class CycleInputs:
 
     snapshot: Snapshot
     now: float
-    """Seconds since the epoch; the only clock there is in a cycle."""
+    """Seconds since the epoch; the only clock in a cycle."""
     causes: Causes = field(default_factory=Causes)
-    """Shared by all cycles of one planner, as plugins keep codes of causes from one to the next."""
+    """Shared by all cycles of a planner, because plugins keep codes of causes across cycles."""
     names_others: bool = False
     """Messages may name gangs of other owners: their readers have listed those. What the extender writes is for all
     who may read one PodGroup, Queue or Event."""
@@ -289,17 +289,17 @@ class CycleInputs:
     avoided: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Gang key → node that refused a member of it lately, and may not be in its placement yet → end of that time."""
     gone: frozenset[str] = frozenset()
-    """Nodes that do not exist any more, of those with members of gangs; the API server was asked."""
+    """Deleted nodes with members of gangs, confirmed by the API server."""
     hyper_nodes: HyperNodeTree = field(default_factory=HyperNodeTree)
     """Kept from one cycle to the next, as it reads only changes."""
     labels: LabelCache = field(default_factory=LabelCache)
     """Kept from one cycle to the next, as most nodes do not change."""
     asks: Asks = field(default_factory=Asks)
-    """Kept from one cycle to the next, as most gangs do not change."""
+    """Kept across cycles, because most gangs do not change."""
     provisioning: Mapping[str, ProvisioningRequest] = field(default_factory=dict)
-    """Gang UID → its newest ProvisioningRequest, as far as one is known."""
+    """Gang UID → its newest known ProvisioningRequest."""
     provisioning_served: bool | None = None
-    """True if the cluster has that kind; None before the first look."""
+    """True if the cluster has this kind; None before the first check."""
     usage: PublishedUsage | None = None
     """Past usage of queues, for their budgets; None if unknown."""
     timing: Timing = DEFAULTS

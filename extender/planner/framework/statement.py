@@ -3,7 +3,7 @@
 A trial changes the session's own arrays, so that room, predicates and scores see the members that have a slot already,
 and the log says how to undo it. Amounts are integers: a rollback leaves bit-identical arrays, and a trial costs what it
 touches, not a copy of the cluster. Plugins that count pods by node are notified of each step, forwards and backwards.
-The room of pods that a trial evicts counts as free while it lasts; no pod is evicted before the trial is committed.
+During a trial, the capacity of its victims counts as free; no pod is evicted before the trial is committed.
 
 After KAI-Scheduler's Statement (framework/statement.go); this one's commit only hands the log over.
 """
@@ -31,7 +31,7 @@ class Statement:
         self._slots = 0
 
     def allocate(self, gang: GangView, pod_set: str, ranks: Sequence[int], column: int, cls: PodClass) -> None:
-        """Give the members with these ranks slots on the node in `column`, which must have room."""
+        """Give the members with these ranks slots on the node in `column`, which must have enough free capacity."""
         snapshot = self._session.snapshot
         row, devices = snapshot.row_of(cls), tuple[tuple[int, ...], ...]()
         if cls.gpu is not None:
@@ -43,7 +43,7 @@ class Statement:
     def allocate_all(
         self, gang: GangView, pod_set: str, slots: Sequence[Sequence[int]], columns: Amounts, cls: PodClass
     ) -> None:
-        """Do so on many nodes, each of which stands in `columns` once; `slots` are the ranks that each gets."""
+        """Do so on several nodes, each once in `columns`; `slots` are the ranks for each node."""
         if cls.gpu is not None:  # each pod chooses among the GPUs of its node
             for ranks, column in zip(slots, columns.tolist(), strict=True):
                 self.allocate(gang, pod_set, ranks, column, cls)
@@ -55,20 +55,20 @@ class Statement:
             self._note(Operation(gang, pod_set, ranks, column, row, cls))
 
     def repeat(self, operations: Iterable[Operation]) -> None:
-        """Allocate once more what another statement had, on the same GPUs, room or not."""
+        """Repeat the allocations of another statement on the same GPUs, even without free capacity."""
         for operation in operations:
             self._take(operation)
             self._note(operation)
 
     def _note(self, operation: Operation) -> None:
-        """Log an allocation whose room is taken."""
+        """Log an allocation whose capacity has been taken."""
         self._slots += operation.size
         self._log.append(operation)
         self._count(operation, 1)
         self._session.hooks.allocated.call(operation)
 
     def _take(self, entry: Operation | Eviction, sign: int = 1) -> None:
-        """Take the room of an entry's pods, and their parts of GPUs, from its node (with sign -1: give it back)."""
+        """Take the amounts and GPU parts of an entry's pods from its node; with sign -1, give them back."""
         snapshot, share = self._session.snapshot, entry.cls.gpu
         snapshot.free[:, entry.column] -= sign * entry.amount
         if share is not None:
@@ -76,7 +76,7 @@ class Statement:
                 snapshot.devices.take(share, entry.column, devices, sign)
 
     def _share(self, cls: PodClass, share: GpuShare, column: int, pods: int) -> tuple[tuple[int, ...], ...]:
-        """Choose the shared GPUs of so many pods, one after the other."""
+        """Choose the shared GPUs of this many pods, one after the other."""
         snapshot, chosen = self._session.snapshot, list[tuple[int, ...]]()
         row = snapshot.row_on(cls, column)
         for number in range(pods):
@@ -89,7 +89,7 @@ class Statement:
         return tuple(chosen)
 
     def evict(self, gang: GangView, pods: Iterable[PodRecord]) -> None:
-        """Count the room of pods of a gang as free in this session; unknown nodes are skipped."""
+        """Count the amounts of a gang's pods as free in this session; skip unknown nodes."""
         alike: dict[tuple[str, int, bool], list[PodRecord]] = {}
         for pod in pods:
             alike.setdefault((pod.node, id(pod.cls), pod.terminating), []).append(pod)
@@ -102,7 +102,7 @@ class Statement:
             self._log_eviction(Eviction(gang, tuple(same), column, snapshot.row_on(cls, column), cls))
 
     def give_up(self, gang: GangView, node: str, count: int, cls: PodClass) -> None:
-        """Count spares of a gang on a known node as free in this session; they are, once that is committed."""
+        """Count a gang's spare slots on a known node as free in this session; committing makes this permanent."""
         snapshot = self._session.snapshot
         column = snapshot.index[node]
         self._log_eviction(Eviction(gang, (), column, snapshot.row_of(cls), cls, count))
@@ -176,7 +176,10 @@ class Statement:
         return operations
 
     def commit_victims(self) -> list[Operation]:
-        """Do so, with the room of evicted pods taken again, as they are still there; plugins continue without them."""
+        """Do so, but take the capacity of evicted pods again, because they still exist.
+
+        Plugins continue without them.
+        """
         for eviction in self.evictions:
             if eviction.pods:  # else they are spares, which are free from now on
                 self._take(eviction)
@@ -196,7 +199,7 @@ def undone(statement: Statement) -> Iterator[None]:
 
 @contextmanager
 def counted_free(session: Session, amounts: Sequence[tuple[int, Amounts]]) -> Iterator[None]:
-    """Count amounts as free in the block, each with its column; negative ones are taken."""
+    """Count amounts as free within the block, each with its column; negative amounts count as taken."""
     free = session.snapshot.free
     for column, row in amounts:
         free[:, column] += row
