@@ -103,9 +103,7 @@ class ReclaimRules:
         return found
 
     def _may_lose(self, row: int, amounts: Amounts, loss: Loss, left: Amounts, may: Shares) -> bool:
-        """Return True if, below the common ancestor, the loser exceeds its share, or the gainer lacks deserved
-        capacity.
-        """
+        """Return True if the loser exceeds its share below the fork, or the gainer lacks deserved capacity."""
         gains, loses = self.tree.fork(row, loss.row)
         if gains == loses:
             return False
