@@ -6,7 +6,7 @@ connects all controllers, and `main` is the process with its lease. Decisions ar
 package `certs`. The other modules read caches (`caches` has the shared ones, and recent writes that they do not contain
 yet) and call the API server (`live` reads single objects directly).
 
-If the controller is killed at any point, it reaches the same result after a restart: every intent is written to the
+If the controller is killed at any point, it reaches the same result after a restart. Every intent is written to the
 object before it is carried out, and every name is deterministic. It must not import the webhook or the extender. Start
 with `app.Controller`, then `job.rules.policies`.
 """

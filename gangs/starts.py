@@ -1,7 +1,7 @@
 """Expected starts of waiting gangs, from many simulations of the cluster with different ends of running gangs. Pure.
 
 A gang with a declared run time ends after it. For other gangs, each simulation draws one of the queue's past run times
-that is longer than the gang has run so far; without past run times, the gang never ends. Whenever a gang ends, the
+that is longer than the gang has run so far. Without past run times, the gang never ends. Whenever a gang ends, the
 waiting gangs are tried in order: gangs that fit take their capacity, and the others hold the capacity that is free for
 them. Queue shares, topology and affinity are not simulated, so the start of a gang that already fits but still waits is
 unknown.

@@ -1,8 +1,8 @@
 """Creation and deletion of many pods at a time. A failing pod does not delay the others.
 
 Jobs do not delay each other either: they take turns. All failures of a pass become one event. If a quota has refused a
-few pods, it would refuse all pods with the same amounts, so these are not tried for a while, which grows each time:
-refusals then cost the API server only one or two calls per minute.
+few pods, it would refuse all pods with the same amounts, so these are not tried for a while, which grows each time.
+Refusals then cost the API server only one or two calls per minute.
 """
 
 import threading

@@ -84,7 +84,7 @@ _INSTEAD: dict[str, Any] = {
     },
     "scheduling_gates": [{"name": TOO_LARGE}],
 }
-"""A waiting pod then fits no node; a bound pod keeps its resources, whatever its demands are."""
+"""A waiting pod then fits no node; a bound pod keeps its resources, independent of its demands."""
 
 
 def lean(data: bytes | msgspec.Raw, plural: str = "") -> bytes | msgspec.Raw:

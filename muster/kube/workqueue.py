@@ -14,7 +14,7 @@ failure. Workers do::
             queue.done(key)
 
 A key has only one worker at a time, so no lock is needed. Unlike client-go's queue, this one is not first come, first
-served: groups of keys take turns (`GroupQueue`), so that many keys of one tenant do not delay the few keys of another.
+served. Groups of keys take turns (`GroupQueue`), so that many keys of one tenant do not delay the few keys of another.
 Without `group_of`, each key is its own group.
 """
 

@@ -3,7 +3,7 @@
 The value comes from the API server. A forged review gains nothing, because its patch is returned to the forger and
 changes no object. So the creator is written whether or not API servers present a certificate.
 
-* A new object gets the name of its sender, which silently replaces any name in it: a manifest that was exported from a
+* A new object gets the name of its sender, which silently replaces any name in it. A manifest that was exported from a
   cluster contains the creator of the original object.
 * An object that a controller creates for a user is not changed. Such an object names its owner, and its sender is a
   service account of another namespace. Its creator is the owner's creator, which Muster's controller looks up. The

@@ -2,8 +2,8 @@
 
 Their syntax, the queue or framework that they refer to, and keys under `muster.dev/` without effect.
 
-The syntax is the API server's, for names that it would check too late: names that become part of other names (a Job's
-name is part of its pods' names), and names in Muster's configuration.
+The syntax is the API server's, for names that it would check too late. These are names that become part of other names
+(a Job's name is part of its pods' names), and names in Muster's configuration.
 """
 
 import re
