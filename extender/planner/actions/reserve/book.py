@@ -275,7 +275,7 @@ class Book:
 
     def _known_releases(self) -> Releases:
         if self._releases is None:
-            self._releases = releases(self._session.snapshot, self._session.now, self._placed)
+            self._releases = releases(self._session, self._placed)
         return self._releases
 
     def _ends_before(self, gang: GangView, reservation: Reservation) -> bool:

@@ -13,14 +13,15 @@ from operator import itemgetter
 import numpy as np
 from numpy.typing import NDArray
 
-from extender.planner.actions.makeroom import expected_to_go
 from extender.planner.framework.freecapacity import ClaimUsers
+from extender.planner.framework.session import Session
 from extender.planner.framework.snapshot import Snapshot
 from extender.planner.state.amounts import Amounts
 from extender.planner.state.gangs import GangView
 from extender.planner.state.podclass import PodClass
 from extender.planner.state.pods import PodRecord
-from muster.api.kubernetes.meta import parse_time
+from extender.planner.victims.notices import expected_to_go
+from muster.api.kubernetes.meta import readable_time
 from muster.api.names import DEFAULT_QUEUE
 
 LEAST_PATIENCE_S = 60.0
@@ -86,9 +87,10 @@ class Releases:
         return list(dict.fromkeys(self.owners[int(place)] for place in places))
 
 
-def releases(snapshot: Snapshot, now: float, more: list[End]) -> Releases:
+def releases(session: Session, more: list[End]) -> Releases:
     """Return the releases of bound pods, of placed slots, and of `more`, which this cycle has placed."""
-    pods = sorted(_pods(snapshot, now), key=itemgetter(0))
+    snapshot, now = session.snapshot, session.now
+    pods = sorted(_pods(session), key=itemgetter(0))
     ends = [(end, (at := snapshot.index[pod.node]), snapshot.row_on(pod.cls, at), owner) for end, owner, pod in pods]
     for claim in ClaimUsers(snapshot).freed_by([[pod] for _, _, pod in pods]):
         end, owner, _ = pods[claim.users[-1]]
@@ -103,8 +105,9 @@ def releases(snapshot: Snapshot, now: float, more: list[End]) -> Releases:
     )
 
 
-def _pods(snapshot: Snapshot, now: float) -> Iterator[tuple[float, str, PodRecord]]:
+def _pods(session: Session) -> Iterator[tuple[float, str, PodRecord]]:
     """Yield the pods on known nodes that are expected to end, with the time and their owner."""
+    snapshot, now = session.snapshot, session.now
     of_gangs = ((pod, gang.declared_s, gang.key) for gang in snapshot.gangs if gang.ends for pod in gang.pods)
     single = ((pod, None, f"{pod.namespace}/{pod.name}") for pod in snapshot.ending)
     for pod, declared_s, owner in chain(of_gangs, single):
@@ -113,8 +116,8 @@ def _pods(snapshot: Snapshot, now: float) -> Iterator[tuple[float, str, PodRecor
             if end < inf:
                 yield end, owner, pod
     for pod in snapshot.leaving.values():
-        if pod.gone_by and pod.node in snapshot.index and expected_to_go(pod.gone_by, now):
-            yield max(now, parse_time(pod.gone_by) or now), pod.gang or f"{pod.namespace}/{pod.name}", pod
+        if pod.gone_by and pod.node in snapshot.index and expected_to_go(session, pod):
+            yield max(now, readable_time(pod.gone_by) or now), pod.gang or f"{pod.namespace}/{pod.name}", pod
 
 
 def _slots(snapshot: Snapshot, gang: GangView, now: float) -> Iterator[End]:

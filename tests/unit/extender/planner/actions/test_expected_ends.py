@@ -48,8 +48,8 @@ def test_pods_with_and_without_a_gang_and_slots_on_their_way_give_back_in_the_or
     world.state.on_pod(None, lone)
     world.gang("starting", {"worker": (2, GPU)}, runtime="200s")
     world.plan()
-    snapshot = world.session().snapshot
-    found = releases(snapshot, world.now, [])
+    session = world.session()
+    snapshot, found = session.snapshot, releases(session, [])
     assert [time - world.now for time in found.times] == [100, 200, 200, 300]
     assert found.owners == ("ns/lone", "ns/starting", "ns/starting", "ns/late")
     gpu = snapshot.axis["nvidia.com/gpu"]
