@@ -88,7 +88,7 @@ class Binding(NamedTuple):
 MEMOS: dict[type, tuple[str, ...]] = {
     Enqueue: ("_hopeless", "_version", "_updated"),
     Allocate: ("_failures", "_looked", "_version"),
-    Evicting: ("running", "lowest", "_ending", "_attempts", "_told"),
+    Evicting: ("running", "lowest", "_ending", "_attempts", "_told", "_keys"),
     Elsewhere: ("_seen",),
     Repair: ("_looks",),
 }
