@@ -1,20 +1,26 @@
 """Whom a pod is charged to: planner, recorder and controller say the same of every pod on a node."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 from builders import pod as a_pod
 from extender_world import World
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import convert, to_builtins
+from msgspec.structs import replace
 
 from controller.queues.rules import RequestsByQueue
-from history import members
+from history import lives, members
 from history.entries import Entries
+from history.integral import integrate
 from history.pods import ObservationTime, RecordedPod
+from history.tally import spans_of
 from muster.api import names
-from muster.api.kubernetes.core import Pod
+from muster.api.kubernetes.core import Pod, PodStatus
+from muster.api.kubernetes.meta import format_time
+from muster.api.volcano.scheduling import PodGroup
 from muster.workloads.charges import charged_queue
 
 LABELS = {names.QUEUE: "research", names.QUEUE_NAME: "volcano", names.MANAGED: "false", names.GANG: "gang"}
@@ -59,3 +65,108 @@ def test_a_pod_of_another_scheduler_books_nothing(gone: str) -> None:
     labels = {names.QUEUE: "theirs", names.MANAGED: "false"}
     del labels[gone]
     assert charged_queue(pod("default-scheduler", labels, {"nvidia.com/gpu": "100000000"})) is None
+
+
+BEGIN, GPU = 1_800_000_000, "nvidia.com/gpu"
+GANGS, QUEUES, PODS = ("", "one", "two"), ("a", "b", "default"), range(3)
+SCHEDULERS = ("muster", "muster", "default-scheduler")
+
+
+class Readers:
+    """Planner, recorder and controller of one cluster, in which something happens each second."""
+
+    def __init__(self) -> None:
+        self.world, self.pods, self.now = World().nodes(2), dict[int, Pod](), BEGIN
+        self.entries = Entries(lambda _: {GPU: 8000, "cpu": 32_000, "memory": 2**38, "pods": 110})
+        self.requests = RequestsByQueue(self.world.state.groups.get)
+        self.charged = Counter[str]()
+        """GPU milliseconds, in thousandths, by the planner's account."""
+        for gang, queue in zip(GANGS[1:], QUEUES, strict=False):
+            self.group_seen(self.world.state.groups[self.world.pod_group(gang, queue=queue)])
+
+    @property
+    def moment(self) -> ObservationTime:
+        """Now."""
+        return ObservationTime(self.now * 1000, live=True)
+
+    def group_seen(self, group: PodGroup) -> None:
+        """Let recorder and controller see a PodGroup as it is now."""
+        lives.group(self.entries, group, self.moment)
+        self.requests.moved(group.metadata.key, group.spec.queue)
+
+    def pod_seen(self, number: int, new: Pod | None) -> None:
+        """Let all see a pod; None: it is gone."""
+        known = self.pods.pop(number, None)
+        if new is not None:
+            version = self.world.meta("any").resource_version
+            self.pods[number] = new = replace(new, metadata=replace(new.metadata, resource_version=version))
+        self.world.state.on_pod(known, new)
+        if (last := new or known) is not None:
+            self.requests.pod_seen(last, gone=new is None)
+            recorded = convert(to_builtins(last), RecordedPod)
+            if new is None:
+                members.pod_gone(self.entries, last.metadata.uid, self.moment, recorded)
+            else:
+                members.pod(self.entries, recorded, self.moment)
+
+    def happens(self, what: str, number: int, choice: int) -> None:
+        """Do what a tenant may, as far as RBAC, admission and policies allow it; a second goes by."""
+        known, groups = self.pods.get(number), self.world.state.groups
+        key = f"ns/{GANGS[1 + choice % 2]}"
+        if what in {"start", "create"} and known is None:
+            gang, queue, scheduler = (each[choice // 3**at % 3] for at, each in enumerate((GANGS, QUEUES, SCHEDULERS)))
+            labels = {names.QUEUE: queue, names.MANAGED: "false"} | ({names.GANG: gang} if gang else {})
+            new = a_pod(f"p{number}", uid=f"uid-{number}-{self.now}", labels=labels)
+            new.spec.scheduler_name = scheduler
+            new.spec.containers[0].resources.limits[GPU] = ("1", "8", "100000000")[choice % 3]
+            self.pod_seen(number, new)
+        if what in {"start", "bind"} and (known := self.pods.get(number)) is not None and not known.spec.node_name:
+            gang = known.metadata.labels.get(names.GANG)
+            if gang is None or f"ns/{gang}" in groups:
+                told = {"type": "PodScheduled", "status": "True", "lastTransitionTime": format_time(self.now)}
+                status = convert({"phase": "Running", "conditions": [told]}, PodStatus)
+                spec = replace(known.spec, node_name=f"node-{choice % 2}")
+                self.pod_seen(number, replace(known, spec=spec, status=status))
+        elif what == "label" and known is not None:
+            kept = bool(known.spec.node_name)  # the policy muster-pods keeps what a bound pod is charged
+            label = {names.POD_INDEX: "19999"} if kept else {names.QUEUE: QUEUES[choice % 3]}
+            labels = {**known.metadata.labels, **label, names.MANAGED: "true"}
+            self.pod_seen(number, replace(known, metadata=replace(known.metadata, labels=labels)))
+        elif what == "end" and known is not None and known.spec.node_name:
+            self.pod_seen(number, replace(known, status=replace(known.status, phase="Succeeded")))
+        elif what == "delete" and known is not None:
+            self.pod_seen(number, None)
+        elif what == "move" and key in groups:
+            self.group_seen(self.world.change(groups[key], spec={"queue": QUEUES[choice % 3]}))
+        elif what == "delete group" and key in groups:
+            gone = groups[key]
+            self.world.state.on_pod_group(gone, None)
+            lives.group_gone(self.entries, gone.metadata.uid, self.moment)
+        self.agree()
+
+    def agree(self) -> None:
+        """Compare the amounts that count now, and what has been held until the next second."""
+        uses = self.world.state.ledger.queues.queues
+        now = {queue: use.staying.get(GPU, 0) + use.leaving.get(GPU, 0) for queue, use in uses.items()}
+        assert {queue: self.requests.of(queue).get("pods", 0) for queue in QUEUES} == {
+            queue: uses[queue].staying["pods"] if queue in uses else 0 for queue in QUEUES
+        }
+        self.now += 1
+        self.charged.update({queue: amount * 1000 for queue, amount in now.items()})
+        spans = spans_of(self.entries.changes.holdings.values())
+        held = integrate(spans, BEGIN * 1000, self.now * 1000)
+        assert {queue: held[queue, GPU].held for queue in QUEUES} == {queue: self.charged[queue] for queue in QUEUES}
+
+
+HAPPENS = ["start", "start", "start", "create", "bind", "label", "end", "delete", "move", "delete group"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.sampled_from(HAPPENS), st.sampled_from(PODS), st.integers(0, 26)), min_size=12, max_size=40)
+)
+def test_usage_is_what_nodes_held_for_the_pods_that_the_planner_charged(steps: list[tuple[str, int, int]]) -> None:
+    """To the second, by queue, for all that a tenant creates, labels, moves and deletes."""
+    readers = Readers()
+    for step in steps:
+        readers.happens(*step)
