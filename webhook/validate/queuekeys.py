@@ -42,6 +42,6 @@ def forgotten_budget(new: Queue, old: Queue | None) -> Iterator[str]:
     if enforced[0] and enforced[0] not in enforced[1:]:
         yield (
             f"metadata.annotations[{names.BUDGET}]: the history has no durable store, so usage is forgotten with the "
-            "pod of its recorder, and the budget is not enforced as far as it is not known; set history.storage.size "
-            "or history.database of the chart"
+            "pod of its recorder. What is not known counts for no budget. Set history.storage.size or history.database "
+            "of the chart"
         )
