@@ -87,6 +87,7 @@ def test_nobody_else_notes_placements(owner: tuple[Client, str]) -> None:
     assert not refusal(lambda: client.merge_patch(POD_GROUPS, "mine", other, namespace))
     admitted: dict[str, Any] = {"status": {"phase": "Inqueue"}}
     assert "status.phase" in refusal(lambda: client.merge_patch(POD_GROUPS, "mine", admitted, namespace))
+    assert not refusal(lambda: client.merge_patch(POD_GROUPS, "mine", {"status": {"phase": "Pending"}}, namespace))
     assert "status.phase" in refusal(lambda: client.create(POD_GROUPS, {**mine, **admitted}, namespace, dry_run=True))
 
 
