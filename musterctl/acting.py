@@ -21,8 +21,7 @@ from muster.workloads.kind import WorkloadKind
 from muster.workloads.sample import JSON
 from muster.workloads.table import MAKERS, row_of
 from muster.workloads.verbs import ACTED_ON, POD_GROUP, Asked, Condition, Step, condition_of, outcome
-from musterctl.cluster import Failed, Where, connect_in, failing_as, for_each, name_of, whole
-from musterctl.gangobjects import may_list
+from musterctl.cluster import Failed, Where, connect_in, failing_as, for_each, may_list, name_of, whole
 from musterctl.output.listing import show_object, since, without_managers
 
 STOP_S = 120.0

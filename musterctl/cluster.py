@@ -19,7 +19,7 @@ from muster.api.base import Resource
 from muster.api.volcano import batch, scheduling
 from muster.kube.client import Client
 from muster.kube.config import ClientConfig, load_config
-from muster.kube.errors import APIError, NotFound, Unauthorized, Unreachable
+from muster.kube.errors import APIError, Forbidden, NotFound, Unauthorized, Unreachable
 from musterctl import unanswered
 from musterctl.kind import cluster as kind
 from musterctl.kind.cluster import KindCluster
@@ -183,6 +183,14 @@ def get(client: Client, resource: Resource[Any], name: str, namespace: str | Non
     """Return one object as plain JSON; Failed if it does not exist."""
     with failing_as("read", client, resource, name, namespace):
         return client.get(whole(resource), name, namespace)
+
+
+def may_list(client: Client, resource: Resource[T], namespace: str | None = None, **selectors: Any) -> list[T] | None:
+    """Return the objects of a kind; None if the user may not list them, or the cluster does not know the kind."""
+    try:
+        return client.list(resource, namespace, **selectors)
+    except (Forbidden, NotFound):
+        return None
 
 
 def create(client: Client, resource: Resource[Any], content: JSON, namespace: str | None = None) -> JSON:

@@ -15,7 +15,7 @@ from muster.api.volcano.batch import JOBS
 from muster.api.volcano.scheduling import POD_GROUPS, PodGroup
 from muster.kube.client import Client
 from muster.kube.errors import Forbidden, NotFound
-from musterctl.cluster import failing_as
+from musterctl.cluster import failing_as, may_list
 
 T = TypeVar("T")
 
@@ -81,14 +81,6 @@ def read_cluster(client: Client, objects: RowSources, *, everything: bool) -> Fo
         return None
     whole = objects if everything else read(client, None)
     return None if whole.pods is None else ForecastCluster(whole, nodes)
-
-
-def may_list(client: Client, resource: Resource[T], namespace: str | None = None, **selectors: Any) -> list[T] | None:
-    """Return the objects of a kind; None if the user may not list them, or the cluster does not know the kind."""
-    try:
-        return client.list(resource, namespace, **selectors)
-    except (Forbidden, NotFound):
-        return None
 
 
 def unread(objects: RowSources) -> list[str]:

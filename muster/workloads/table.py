@@ -75,6 +75,11 @@ def kind_of(api_version: str, kind: str) -> WorkloadKind | None:
     return _BY_NAME.get((api_version, kind))
 
 
+def row(resource: Resource[Any]) -> WorkloadKind:
+    """Return the row of a kind that is in the table."""
+    return _BY_NAME[resource.api_version, resource.kind]
+
+
 def row_of(owner: OwnerReference | None) -> WorkloadKind | None:
     """Return the row of an owner's kind; None without an owner, or for a kind that Muster does not know."""
     return _BY_NAME.get((owner.api_version, owner.kind)) if owner else None

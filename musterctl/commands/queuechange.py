@@ -14,8 +14,7 @@ from muster.api.volcano.scheduling import POD_GROUPS, QUEUES, PodGroup
 from muster.kube.client import Client
 from muster.resources.labels import read_selector
 from muster.resources.near import EVERYWHERE, near_resource
-from musterctl.cluster import JSON, Failed, Where, create, delete, failing_as, for_each, name_of, reference
-from musterctl.gangobjects import may_list
+from musterctl.cluster import JSON, Failed, Where, create, delete, failing_as, for_each, may_list, name_of, reference
 from musterctl.options import name_argument, where_options, with_options
 from musterctl.output.listing import amounts
 

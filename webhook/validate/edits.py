@@ -14,8 +14,8 @@ from muster.api.kubernetes.admission import AdmissionRequest
 from muster.api.kubernetes.apps import STATEFUL_SETS
 from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.unchecked import find, mapping
-from muster.workloads.apps import STATEFUL_SET
 from muster.workloads.kind import WorkloadKind, dotted
+from muster.workloads.table import row
 from muster.workloads.verbs import is_held, size_edits
 from webhook.lookup import Lookups, NamespaceQueues
 from webhook.objects.names import unusable_queue
@@ -63,7 +63,7 @@ def scale_reviewer(lookups: Lookups) -> Handler:
             {**workload, "spec": {**workload["spec"], **mapping(generic(each).get("spec"))}}
             for each in (request.old_object, request.object)
         )
-        return ReviewVerdict(errors=[*fixed_sizes(STATEFUL_SET, old, new)])
+        return ReviewVerdict(errors=[*fixed_sizes(row(STATEFUL_SETS), old, new)])
 
     return review
 

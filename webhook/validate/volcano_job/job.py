@@ -8,13 +8,13 @@ from muster.api import names
 from muster.api.fields import FieldError, Findings
 from muster.api.kubernetes import admission
 from muster.api.muster.pools import is_musters
-from muster.api.volcano.batch import QUIRKS, Job, compat
+from muster.api.volcano.batch import JOBS, QUIRKS, Job, compat
 from muster.resources.runtime import budget_mistakes
 from muster.runtime.framework import Framework
 from muster.runtime.workload import template_of
 from muster.volcano.plugins import registry as plugins
 from muster.volcano.tasks import DEFAULT_MAX_RETRY, queue_of
-from muster.workloads.volcano_job import VOLCANO_JOB
+from muster.workloads.table import row
 from webhook.apiserver import DryRuns
 from webhook.lookup import Lookups
 from webhook.objects.canonical import AMOUNTS, PLUGINS, TEXTS, canonical, same
@@ -74,7 +74,7 @@ def _review_update(request: admission.AdmissionRequest, job: Job, dry_runs: DryR
     before = _check_changed(decode(request.old_object, Job))
     errors = [*check_update(old, new), *_check_changed(job).since(before).errors]
     if not is_controller(request, owned=job.metadata.controller is not None):  # Muster's resizes an elastic TrainJob
-        errors += fixed_sizes(VOLCANO_JOB, old, new)
+        errors += fixed_sizes(row(JOBS), old, new)
     if dry_runs and job.spec.priority_class_name != (old.get("spec") or {}).get("priorityClassName"):
         errors += check_priority(job, request.namespace, dry_runs)
     return ReviewVerdict(errors=errors)
