@@ -3,8 +3,8 @@
 Phases are written at once, reasons at most once a second, new messages with the same reasons at growing intervals, and
 counts when they are stable. New conditions also cause Events. `extender.groupcontent` computes the status.
 
-The queue position of a gang changes when other gangs arrive or leave, so it is written separately, at most once a
-minute per gang and for some gangs at a time. Only gangs with a condition that explains the wait get one. Most gangs
+The queue position of a gang changes when other gangs arrive or leave. So it is written separately: at most once a
+minute per gang, and for some gangs at a time. Only gangs with a condition that explains the wait get one. Most gangs
 start without waiting. The write that ends the wait removes the position.
 """
 

@@ -20,7 +20,7 @@ ACCELERATORS: Final = (
     "aws.amazon.com/neuron", "aws.amazon.com/neurondevice", "aws.amazon.com/neuroncore", "google.com/tpu",
     "huawei.com/Ascend*", "cambricon.com/mlu*", "hygon.com/dcu*",
 )  # fmt: skip
-"""Resources that count devices, beside all with `gpu` after the slash; a `*` stands for models and profiles."""
+"""Resources that count devices, in addition to all with `gpu` after the slash; a `*` stands for models and profiles."""
 _CLASSES: Final = ("gpu", "mig", "tpu", "neuron", "gaudi", "npu", "accelerator")
 """Parts of the names of accelerators' device classes; devices of other classes may be networks."""
 _AMOUNTS: Final = ("mem", "core", "percent", "priority")
@@ -44,7 +44,7 @@ class Accelerators(NamedTuple):
 
 
 def is_accelerator(resource: str, more: Sequence[str] = ()) -> bool:
-    """Return True if a resource counts devices; `more` are names or patterns beside the known ones."""
+    """Return True if a resource counts devices; `more` are names or patterns in addition to the known ones."""
     return _listed(resource, more) or _gpu(resource) == "device"
 
 
@@ -89,7 +89,7 @@ def _gpu(resource: str) -> str:
 
 
 def _shared(container: Container, spec: PodSpec, annotations: Mapping[str, str]) -> int:
-    """Return the devices of which KAI-Scheduler's annotations give a part, if the container is the one that has it."""
+    """Return the devices of which KAI-Scheduler's annotations give this container a part."""
     named = annotations.get(names.GPU_CONTAINER, spec.containers[0].name if spec.containers else "")
     with suppress(ValueError):  # refused elsewhere, at its annotation
         share = share_of(annotations, {})
@@ -98,7 +98,10 @@ def _shared(container: Container, spec: PodSpec, annotations: Mapping[str, str])
 
 
 def _claimed(container: Container, spec: PodSpec, claims: Claims) -> Iterator[tuple[bool, int | None]]:
-    """Yield for each request that the container uses: is it one of accelerators; its devices, None if unknown."""
+    """Yield, for each request that the container uses, whether it is for accelerators and its devices (None.
+
+    Unknown).
+    """
     entries = {each.name: each for each in spec.resource_claims}
     for used in container.resources.claims:
         found = claims(entries[used.name]) if used.name in entries else None

@@ -1,8 +1,8 @@
-"""A gang's own rules for faults of its nodes, as annotations of its workload say them. Pure.
+"""A gang's own rules for faults of its nodes, from annotations of its workload. Pure.
 
-`muster.dev/on-node-fault` says what happens to a gang with members on a faulty node. `muster.dev/node-fault-grace` says
-how long a node that does not answer is waited for, and `muster.dev/avoid-failed-node` for how long the gang leaves out
-a node on which a member of it failed.
+`muster.dev/on-node-fault` says what happens to a gang with members on a faulty node. `muster.dev/node-fault-grace` is
+the time to wait for a node that does not answer. `muster.dev/avoid-failed-node` is the time for which the gang avoids a
+node on which one of its members failed.
 """
 
 from collections.abc import Iterator, Mapping
@@ -25,7 +25,7 @@ def policy_of(annotations: Mapping[str, str]) -> Policy | None:
 
 
 def seconds_of(annotations: Mapping[str, str], key: str) -> float | None:
-    """Return the seconds that an annotation names, 0 included; None where it is no duration up to the limit."""
+    """Return the seconds in an annotation, which may be 0; None if it is no duration up to the limit."""
     text = annotations.get(key)
     try:
         seconds = parse_duration_s(text) if text else None
@@ -35,7 +35,7 @@ def seconds_of(annotations: Mapping[str, str], key: str) -> float | None:
 
 
 def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield what is wrong with these annotations; `path` is that of the annotations."""
+    """Yield the mistakes in these annotations; `path` is the path of the annotations."""
     if ON_NODE_FAULT in annotations and policy_of(annotations) is None:
         message = f"must be one of: {', '.join(POLICIES)}"
         yield FieldError(f"{path}[{ON_NODE_FAULT}]", message, annotations[ON_NODE_FAULT], "NotSupported")

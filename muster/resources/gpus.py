@@ -1,8 +1,8 @@
-"""Parts of GPUs that pods ask for: KAI-Scheduler's annotations, and Volcano's resource of GPU memory. Pure.
+"""Parts of GPUs that pods ask for: KAI-Scheduler's annotations, and Volcano's resource for GPU memory. Pure.
 
-KAI-Scheduler: `gpu-fraction` ("0.5") or `gpu-memory` (MiB, or with a unit) of one device or of each of
-`gpu-fraction-num-devices`. Volcano: `volcano.sh/gpu-memory` (MiB of one device) as a limit of the containers, and
-`volcano.sh/gpu-number` (whole devices). Portions are counted in thousandths of a device.
+KAI-Scheduler: `gpu-fraction` ("0.5") or `gpu-memory` (MiB, or with a unit) of one device, or of each of
+`gpu-fraction-num-devices` devices. Volcano: `volcano.sh/gpu-memory` (MiB of one device) as a limit of the containers,
+and `volcano.sh/gpu-number` (whole devices). Portions are counted in thousandths of a device.
 """
 
 import re
@@ -40,7 +40,10 @@ class GpuShare:
     """True if it is asked for by Volcano's resource, which only nodes with Volcano's device plugin have."""
 
     def on(self, memory: int) -> int:
-        """Return thousandths of a device with so much memory (MiB), rounded up; over 1000 if it is not enough."""
+        """Return the thousandths of a device with this memory (MiB), rounded up.
+
+        Over 1000 if the device is too small.
+        """
         if self.portion:
             return self.portion
         return -(-self.memory * WHOLE // memory) if memory > 0 else WHOLE + 1
@@ -49,8 +52,8 @@ class GpuShare:
 def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | None:
     """Return the part that a pod asks for, if any. ValueError names annotations that cannot be read.
 
-    Annotations can be written until the binding, requests cannot: beside whole GPUs no part counts, and Volcano's
-    resource goes before annotations.
+    Users can write annotations until the binding, but not requests. So with whole GPUs no part counts, and Volcano's
+    resource takes precedence over annotations.
     """
     if any(requests.get(whole, 0) > 0 for whole in _WHOLE):
         return None
@@ -69,7 +72,7 @@ def share_of(annotations: Mapping[str, str], requests: Vector) -> GpuShare | Non
 
 
 def asking_for(share: GpuShare | None, annotations: Mapping[str, str]) -> dict[str, str] | None:
-    """Return annotations that ask for exactly this part of GPUs; None if they do so as they are."""
+    """Return annotations that ask for exactly this part of GPUs; None if the present ones already do."""
     wanted: dict[str, str] = {}
     if share is not None and not share.by_resource:
         wanted = (
@@ -153,10 +156,10 @@ def _memory(text: str) -> int:
 
 
 def counted(pod: Pod) -> Vector:
-    """Return what a pod on a node counts for its queue, with the part of GPUs that was noted when it was bound.
+    """Return a bound pod's amounts for its queue, with the part of GPUs that was recorded at its binding.
 
-    That part alone counts, not the pod's request: what was not noted was not given. ValueError
-    names a quantity that is wrong.
+    Only the recorded part counts, not the request: nothing else was given to the pod. ValueError names a quantity that
+    is wrong.
     """
     requests, annotations = requests_on_node(pod), pod.metadata.annotations
     devices = len(given_devices(annotations))

@@ -1,6 +1,6 @@
 """Label selectors: conditions on labels, and their text form as kubectl reads it. Pure.
 
-A selector holds where all of its conditions do; without any it selects everything, as in the API server.
+A selector matches if all of its conditions hold; without conditions it selects everything, as in the API server.
 """
 
 import re
@@ -10,7 +10,7 @@ from functools import lru_cache
 
 MAX_LABEL = 63
 KNOWN_TEXTS = 1024
-"""Selectors that are remembered as read."""
+"""The number of parsed selectors that are cached."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ def is_key(text: str) -> bool:
 
 
 def is_domain(text: str) -> bool:
-    """Return True for a DNS subdomain, as which the API server takes names of many kinds."""
+    """Return True for a DNS subdomain, the API server's syntax for names of many kinds."""
     return len(text) <= _MAX_DOMAIN and _DOMAIN.fullmatch(text) is not None
 
 
@@ -86,7 +86,7 @@ def is_value(text: str) -> bool:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the conditions of a selector: what is between commas that are in no parentheses."""
+    """Yield the conditions of a selector: the texts between commas outside parentheses."""
     start = depth = 0
     for place, sign in enumerate(text):
         depth += (sign == "(") - (sign == ")")

@@ -1,20 +1,20 @@
-"""Names of resources that are nearly known ones, for messages about slips of the pen."""
+"""Names of resources that resemble known ones, for messages about typos."""
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
 EVERYWHERE: Final = frozenset({"cpu", "memory", "pods", "ephemeral-storage"})
-"""Resources that every node has, also without listing them."""
+"""Resources that every node has, even if it does not list them."""
 _CLOSE: Final = 0.7
 _LONGEST: Final = 253 + 1 + 63
 """Characters of a domain, a slash and a name."""
 
 
 def near_resource(name: str, known: Iterable[str]) -> str:
-    """Return the known resource that was meant: nearly the same name, with or without its domain; empty if none is.
+    """Return the known resource with a similar name, with or without its domain; empty if there is none.
 
-    A resource of another domain is never meant: `amd.com/gpu` is no slip of the pen for `nvidia.com/gpu`.
+    A resource of another domain is never returned: `amd.com/gpu` is no typo for `nvidia.com/gpu`.
     """
     if len(name) > _LONGEST:
         return ""
@@ -28,7 +28,7 @@ def near_resource(name: str, known: Iterable[str]) -> str:
 
 
 def _same_domain(typed: str, known: str) -> bool:
-    """Return True for domains that differ by a slip of the pen, or if none was typed."""
+    """Return True for domains that differ by a typo, or if no domain was typed."""
     return not typed or _close(typed, known) or _close(typed.partition(".")[0], known.partition(".")[0])
 
 

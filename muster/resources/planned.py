@@ -1,7 +1,7 @@
-"""The parts of pod specs and templates that are planned by; the rest is left out of what is kept or written to a file.
+"""The parts of pod specs and templates that the planner uses; the rest is neither kept nor written to a file.
 
-Environment, commands, images and names of secrets say nothing about where a pod fits. A megabyte of short arguments is
-twelve in Python, and each user can write one.
+Environment, commands, images and names of secrets say nothing about where a pod fits. A megabyte of short arguments
+takes twelve in Python, and every user can write one.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ CLAIMS = ("name", "persistentVolumeClaim", "ephemeral")
 
 
 class PlannedTemplate(msgspec.Struct, omit_defaults=True, gc=False):
-    """A pod template with the parts that are planned by."""
+    """A pod template with the parts that the planner uses."""
 
     metadata: TemplateMeta
     spec: PodSpec
@@ -28,7 +28,7 @@ class PlannedTemplate(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 def planned_spec(spec: PodSpec) -> PodSpec:
-    """Return a copy of a spec with the parts that are planned by."""
+    """Return a copy of a spec with the parts that the planner uses."""
     claims = [volume for volume in spec.volumes if "persistentVolumeClaim" in volume or "ephemeral" in volume]
     volumes = [{key: value for key, value in volume.items() if key in CLAIMS} for volume in claims]
     return replace(
@@ -40,7 +40,7 @@ def planned_spec(spec: PodSpec) -> PodSpec:
 
 
 def planned_template(template: dict[str, Any]) -> PlannedTemplate:
-    """Return the parts of a template as a user wrote it; msgspec.ValidationError for one that is none."""
+    """Return the parts of a template as a user wrote it; msgspec.ValidationError for anything else."""
     meta = msgspec.convert(template.get("metadata") or {}, TemplateMeta)
     spec = planned_spec(msgspec.convert(template.get("spec") or {}, PodSpec))
     return PlannedTemplate(TemplateMeta(labels=meta.labels, annotations=meta.annotations), spec)

@@ -22,7 +22,7 @@ def pod_requests(spec: PodSpec) -> Vector:
 
 
 class AmountsOnNode(NamedTuple):
-    """The amounts of a pod in its status by kubelet, which may differ from its requests while it is resized."""
+    """The amounts in a pod's status, from the kubelet; they may differ from its requests during a resize."""
 
     containers: dict[str, tuple[ResourceRequirements, Quantities]]
     """Container → its actual resources, and those allocated to it."""
@@ -51,11 +51,11 @@ def amounts_on_node(pod: Pod) -> AmountsOnNode | None:
 
 
 def requests_on_node(pod: Pod) -> Vector:
-    """Return what a pod takes of its node: a resize that is not carried out yet counts with the larger amounts.
+    """Return the amounts that a pod uses on its node: during a resize, the larger ones count.
 
     As kube-scheduler counts up to 1.36: the maximum of requested, allocated and actual resources of each container,
     without the requested ones if kubelet reports that the resize is infeasible. Since 1.37 it takes the maximum of the
-    three sums, which is less where containers are resized up and down at once; the larger one is right for both.
+    three sums, which is less if containers are resized up and down at once; the larger value is right for both.
     """
     on_node = amounts_on_node(pod)
     if on_node is None:
@@ -174,7 +174,7 @@ def pod_usage(spec: PodSpec) -> PodUsage:
 
 
 def _limits_as_requests(spec: PodSpec) -> PodSpec:
-    """Return the pod with its limits as requests, which are summed alike; overhead counts if it is limited."""
+    """Return the pod with its limits as requests, because both are summed alike; overhead counts if it is limited."""
     limited = {name for container in (*spec.containers, *spec.init_containers) for name in container.resources.limits}
     return structs.replace(
         spec,

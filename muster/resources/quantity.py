@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 LARGEST = 2**63 - 1
-"""No quantity is larger; a larger one counts as this much."""
+"""The largest quantity; larger ones count as this."""
 
 _MAX_CHARS = 256
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
@@ -47,7 +47,7 @@ def exact(text: str) -> Fraction:
 
 
 def _read(text: str) -> tuple[int, int]:
-    """Return a whole number, and the power of ten that it is to be multiplied by."""
+    """Return a whole number and the power of ten to multiply it by."""
     match = _PATTERN.fullmatch(text) if len(text) <= _MAX_CHARS else None
     if not match:
         raise ValueError(_complaint(text if len(text) <= _MAX_CHARS else f"{text[:20]}…"))

@@ -97,9 +97,9 @@ def declared_s(annotations: Mapping[str, str]) -> float | None:
 
 
 def notice_s(text: str | None) -> float | None:
-    """Return the seconds of an eviction notice (`muster.dev/evict-notice`, or a queue's longest), None for no notice.
+    """Return the seconds of an eviction notice (`muster.dev/evict-notice`, or a queue's maximum); None for no notice.
 
-    A longer one than the limit counts as the limit. 0 is over at once: with it a queue switches notices off.
+    A notice longer than the limit counts as the limit. 0 ends at once: a queue switches notices off with it.
     """
     try:
         seconds = parse_duration_s(text) if text else None
@@ -124,7 +124,7 @@ def notice_mistakes(annotations: Mapping[str, str], path: str) -> Iterator[Field
 
 @dataclass(frozen=True, slots=True)
 class RestartBudget:
-    """Number of restarts that a gang may have in a time."""
+    """Number of restarts that a gang may have within a period."""
 
     restarts: int
     within_s: float
@@ -135,7 +135,7 @@ class RestartBudget:
 
 
 def restart_budget(annotations: Mapping[str, str]) -> RestartBudget | None:
-    """Return the budget in the annotation `muster.dev/restart-budget`, `5 in 1h`; None without one that can be read."""
+    """Return the budget in the annotation `muster.dev/restart-budget` (`5 in 1h`); None if there is no valid one."""
     text = annotations.get(RESTART_BUDGET, "")
     found = _BUDGET.fullmatch(text.strip()) if len(text) <= _MAX_CHARS else None
     if found is None:

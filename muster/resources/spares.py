@@ -1,6 +1,6 @@
-"""Spares: how many more nodes' worth of spare slots a gang keeps, and if it may run on those of others, by annotations.
+"""Annotations about spares: how many spare nodes a gang keeps, and whether it may run on those of others.
 
-`muster.dev/spares: "2"` is of the gang's largest pod set, `worker=2,ps=1` of pod sets by name.
+`muster.dev/spares: "2"` applies to the gang's largest pod set, `worker=2,ps=1` to pod sets by name.
 """
 
 import re
@@ -38,7 +38,7 @@ def parse(text: str) -> dict[str, int]:
 
 
 def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
-    """Return what a PodGroup asks for, as `parse`; nothing where that cannot be read, as admission was bypassed."""
+    """Return the spares of a PodGroup, as `parse`; none if the annotation is invalid because admission was bypassed."""
     text = annotations.get(names.SPARES)
     if text is None:
         return {}
@@ -49,7 +49,7 @@ def spares_of(annotations: Mapping[str, str]) -> dict[str, int]:
 
 
 def borrows(annotations: Mapping[str, str]) -> bool:
-    """Return True for a gang that may run on spares of others, and leaves them as soon as they are needed."""
+    """Return True for a gang that may run on spares of others and leaves them as soon as they are needed."""
     return annotations.get(names.BORROWS) == "true"
 
 

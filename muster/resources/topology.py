@@ -1,9 +1,9 @@
 """Topology requests of workloads: annotations, and Volcano's networkTopology. Pure.
 
 Three spellings mean the same on a pod template or a pod: Muster's own (`muster.dev/topology-…`), Kueue's
-(`kueue.x-k8s.io/podset-…`) and KAI-Scheduler's (`kai.scheduler/topology-…`). Of two levels for one thing Muster's
-counts. `muster.dev/topology` is the topology of each. A *level* is a node label key, the tierName of HyperNodes, or a
-tier's number. A malformed annotation has no effect; admission refuses it with `mistakes`.
+(`kueue.x-k8s.io/podset-…`) and KAI-Scheduler's (`kai.scheduler/topology-…`). If two levels contradict each other,
+Muster's counts. `muster.dev/topology` names the topology for all levels. A *level* is a node label key, the tierName of
+HyperNodes, or a tier's number. A malformed annotation has no effect; admission refuses it with `mistakes`.
 """
 
 import re
@@ -30,12 +30,12 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """Pods that are to be in one domain."""
+    """Pods that should be in one domain."""
 
     topology: str = ""
     """The name of the topology; empty: the one that has the level."""
     required: Level | None = None
-    """The level of the domain that must hold them, itself or by a domain within it; else they wait."""
+    """The level of the domain that must hold the pods, also within a smaller domain; else they wait."""
     preferred: Level | None = None
     """The level at which they are near enough; None: as near as possible."""
     anywhere: bool = False
@@ -50,7 +50,7 @@ NOTHING = Nearness()
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Each `size` consecutive ranks are to be near to each other."""
+    """Each `size` consecutive ranks should be near each other."""
 
     size: int
     near: Nearness
@@ -64,7 +64,7 @@ class PodTopology:
     slices: tuple[Slices, ...] = ()
     """Outermost first; the size of each divides the one before."""
     group: str = ""
-    """Pod sets of one name are near to each other as a whole: a leader and its workers."""
+    """Pod sets of one name are near each other as a whole: a leader and its workers."""
     kind: str = ""
     """Distinguishes pods in one pod set of the gang: the replicated job of a JobSet."""
 
@@ -78,7 +78,7 @@ _KEYS = frozenset((*names.TOPOLOGY_KEYS, *names.KUEUE_TOPOLOGY_KEYS, *names.KAI_
 
 
 def of_pods(annotations: Mapping[str, str], labels: Mapping[str, str], parts: Iterable[str] = ()) -> PodTopology | None:
-    """Return the topology requests in these annotations of a pod or template; None, at once, without any.
+    """Return the topology requests in these annotations of a pod or template; None if there are none.
 
     `parts` are the labels that distinguish pods in one pod set.
     """
@@ -122,7 +122,7 @@ def of_gang(annotations: Mapping[str, str]) -> Nearness:
 def of_network(topology: NetworkTopology | None) -> Nearness:
     """Return the requests in Volcano's networkTopology: as near as possible; if hard, within the highest tier allowed.
 
-    hard without a tier is as soft, as in Volcano: any tier will do, and the whole cluster.
+    As in Volcano, hard without a tier means the same as soft: any tier is good enough, even the whole cluster.
     """
     if topology is None:
         return NOTHING

@@ -1,8 +1,8 @@
 """Resource vectors: resource name → amount, their arithmetic, and amounts in messages, short and rounded.
 
-CPU and GPUs, of which pods can have parts, are counted in thousandths, everything else in base units (bytes, devices,
-pods). Every function returns a new vector and leaves its arguments as they are; a missing name counts as 0. No amount
-exceeds 64 bits: quantities are capped when they are read, and so are their sums and multiples (8E and 8E are 8E).
+CPU and GPUs, which can be divided, are counted in thousandths; everything else in base units (bytes, devices, pods).
+Every function returns a new vector and leaves its arguments as they are; a missing name counts as 0. No amount exceeds
+64 bits: quantities, their sums and their multiples are capped (8E plus 8E is 8E).
 """
 
 from collections.abc import Mapping

@@ -1,13 +1,13 @@
 """Workload kinds: for each kind of owner, its pod templates, ranks, gang and first pods, in one table.
 
-`kind.WorkloadKind` is a row; `table` has all rows. It finds that of an owner, the adapter of a pod, and the gang of a
-pod that is not a Volcano Job's: its PodGroup, its world and its minimum. Each kind has a module with its row and its
-*adapter* (`adapter.Adapter`: ranks, size and host names of its pods). Only this package lists kinds: admission
-registers for them (webhook), owners are read by them (webhook, controller), `muster shape` shows them. A new kind is a
-module here and its row in the table, and rights of those who read it (charts/muster/files/roles). `podgroup` has the
-PodGroup of a pod that is not a Volcano Job's.
+`kind.WorkloadKind` is a row; `table` has all rows. It finds the row of an owner and the adapter of a pod. For pods of
+other owners than Volcano Jobs, it also finds the gang: PodGroup, world and minimum. Each kind has a module with its row
+and its *adapter* (`adapter.Adapter`: ranks, size and host names of its pods). Only this package lists kinds: the
+webhook registers for them, webhook and controller read owners by them, and `muster shape` shows them. A new kind needs
+a module here, a row in the table, and rights for the processes that read it (charts/muster/files/roles). `podgroup` has
+the PodGroup of a pod that is not a Volcano Job's.
 
-Promises pure functions of their arguments: owners are handed in as they were read. A Volcano Job is described in
-muster.volcano; its row only puts it beside the others. It must not import muster.runtime, which plans with the answers,
-nor muster.kube. Start with `kind`, then `batch_job`.
+Promises pure functions of their arguments; callers read the owners. muster.volcano describes Volcano Jobs, which have
+only a row here. It must not import muster.runtime, which plans with the answers, nor muster.kube. Start with `kind`,
+then `batch_job`.
 """

@@ -23,7 +23,7 @@ class FieldPath:
     path: str
 
     def of(self, pod: ObjectMeta) -> str | None:
-        """Return the value of this field of the pod; None if it is missing, or no label or annotation."""
+        """Return the value of this field of the pod; None if it is missing, or neither a label nor an annotation."""
         found = _FIELD.fullmatch(self.path)
         values = pod.labels if found and found["map"] == "labels" else pod.annotations
         return values.get(found["key"]) if found else None
@@ -74,8 +74,8 @@ class OwnerError(Exception):
 class Adapter(ABC):
     """One owner, as plugins see it through `Info`.
 
-    `template` is the pod template as the user wrote it: the pod itself may have got sidecars since. `annotations` are
-    the owner's own, which may hold settings.
+    `template` is the pod template as the user wrote it: the pod itself may have gained sidecars since. `annotations`
+    are the owner's own, which may hold settings.
     """
 
     def __init__(self, owner: Owner, template: Mapping[str, Any], annotations: Mapping[str, str]) -> None:
@@ -115,11 +115,11 @@ def annotation(key: str) -> FieldPath:
 
 
 def needed(size: int, elastic: str | None) -> int:
-    """Return how many of `size` ranks must start together: of an elastic world (`minNodes:maxNodes`) its minimum."""
+    """Return how many of `size` ranks must start together: in an elastic world (`minNodes:maxNodes`) the minimum."""
     least = whole_number((elastic or "").partition(":")[0].strip())
     return min(least, size) if least else size
 
 
 def own_rank(rank: Value, pod: ObjectMeta) -> int | None:
-    """Return the rank of this very pod, if `rank` is its source; None if it is not known yet."""
+    """Return the rank of this pod if `rank` is its source; None if it is not known yet."""
     return whole_number(rank.of(pod) if isinstance(rank, FieldPath) else rank)

@@ -25,7 +25,7 @@ class StatefulSetAdapter(Adapter):
         self._start = self._spec.ordinals.start if self._spec.ordinals else 0
 
     def errors(self) -> list[FieldError]:
-        """Refuse pods without a name in DNS, and a gang whose pods wait for each other and are created one by one."""
+        """Refuse pods without a DNS name, and gangs whose pods wait for each other but are created one by one."""
         result = []
         if not self._spec.service_name:
             message = f"must name a headless Service for {names.FRAMEWORK}: the pods find each other under it"
@@ -69,12 +69,15 @@ class StatefulSetAdapter(Adapter):
 
 
 def _replicas(owner: StatefulSet | ReplicaSet) -> int:
-    """The pods of an owner at a time; during a rollout those of the new ReplicaSet."""
+    """The number of pods that an owner has at a time; during a rollout, those of the new ReplicaSet."""
     return max(1, 1 if owner.spec.replicas is None else owner.spec.replicas)
 
 
 def _samples(stateful_set: JSON) -> Iterator[SamplePod]:
-    """Yield the first pod; of a LeaderWorkerSet's StatefulSet with the place that its own webhook writes before."""
+    """Yield the first pod.
+
+    For a LeaderWorkerSet's StatefulSet, with the labels that LeaderWorkerSet's webhook writes first.
+    """
     spec = mapping(stateful_set.get("spec"))
     start = str(mapping(spec.get("ordinals")).get("start", 0))
     template = mapping(spec.get("template"))
@@ -100,7 +103,7 @@ STATEFUL_SET = WorkloadKind(
 
 
 def _of_deployment(deployment: JSON) -> Iterator[SamplePod]:
-    """Yield a pod of the ReplicaSet that its controller makes."""
+    """Yield a pod of the ReplicaSet that the controller creates."""
     replica_set = part_of(deployment, REPLICA_SETS, f"{name_of(deployment)}-1", mapping(deployment.get("spec")))
     template = mapping(replica_set["spec"].get("template"))
     about = f"a pod of Deployment {name_of(deployment)}"

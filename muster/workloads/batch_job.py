@@ -31,7 +31,7 @@ class IndexedJobAdapter(Adapter):
         self._spec = job.spec
 
     def errors(self) -> list[FieldError]:
-        """Refuse pods without an index, which have no rank, and fewer pods than completions: a group of a part."""
+        """Refuse pods without an index, which have no rank, and fewer pods than completions."""
         spec = self._spec
         result = []
         if spec.completion_mode != "Indexed":
@@ -51,7 +51,7 @@ class IndexedJobAdapter(Adapter):
         return (annotation if by_annotation else label)(names.COMPLETION_INDEX)
 
     def size(self) -> int:
-        """Return the completions: all run at once."""
+        """Return the completions, which all run at once."""
         return parallelism(self._job) if self._spec.completions is None else self._spec.completions
 
     def subdomain(self) -> str:
@@ -70,7 +70,7 @@ def _at_once(job: IndexedJob, least: int = 1) -> int:
 
 
 def _left(job: IndexedJob) -> int | None:
-    """The completions that are neither reached nor given up; None for a Job that does not count them."""
+    """The completions that have neither succeeded nor failed for good; None for a Job that does not count them."""
     if job.spec.completions is None:
         return None
     failed = sum(1 + last - first for first, last in _ranges(str(job.status.get("failedIndexes") or "")))
@@ -78,7 +78,7 @@ def _left(job: IndexedJob) -> int | None:
 
 
 def _ranges(indexes: str) -> Iterator[tuple[int, int]]:
-    """The ranges of a text such as `1,3-5`; of one that cannot be read none."""
+    """The ranges of a text such as `1,3-5`; empty if it cannot be read."""
     for part in filter(None, indexes.split(",")):
         first, _, last = part.partition("-")
         low, high = whole_number(first), whole_number(last or first)
@@ -87,7 +87,7 @@ def _ranges(indexes: str) -> Iterator[tuple[int, int]]:
 
 
 def _failure(job: IndexedJob) -> str:
-    """Return the reason why a Job has failed; Kubernetes' own message of the most frequent one names no number."""
+    """Return the reason why a Job has failed; Kubernetes' message for the most frequent reason names no number."""
     failed = next((each for each in job.status.get("conditions") or [] if holds([each], "Failed")), None)
     if failed is None:
         return ""

@@ -1,7 +1,7 @@
-"""The queue that a pod is charged to: planner, recorder and controller ask here. Pure.
+"""The queue that a pod is charged to, for planner, recorder and controller. Pure.
 
-A pod is charged if Muster places it: kube-scheduler asks Muster about it. Others may name any queue and gang, as
-no check has seen it, and are not charged.
+A pod is charged if kube-scheduler asks Muster about it. Other pods may name any queue and gang, because no check has
+seen them, and are not charged.
 """
 
 from muster.api import names
@@ -13,9 +13,9 @@ from muster.workloads.table import gang_of
 
 
 def charged_queue(pod: Pod) -> str | None:
-    """Return the queue that a pod names; None: it is not charged. The queue of its PodGroup goes before.
+    """Return the queue that a pod names; None if it is not charged. The queue of its PodGroup takes precedence.
 
-    A member of a native PodGroup has the queue of that in a note, which it gets with its node.
+    A member of a native PodGroup has the queue of the PodGroup in an annotation, which it gets with its node.
     """
     meta = pod.metadata
     if not asks(pod.spec):

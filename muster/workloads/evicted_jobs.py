@@ -1,7 +1,7 @@
 """Batch Jobs, also those of JobSets, whose evicted pods Kubernetes counts as failed.
 
-It counts them towards `backoffLimit` (6 by default), so that an eviction of seven pods would fail the Job for good, and
-with it the JobSet that it is part of. Manifests are read as they come: their shape was not checked yet.
+Kubernetes counts them towards `backoffLimit` (6 by default), so an eviction of seven pods would fail the Job for good,
+and its JobSet with it. Manifests are read before their shape is checked.
 """
 
 from collections.abc import Collection, Iterator
@@ -17,13 +17,13 @@ from muster.workloads.sample import JSON
 DEFAULT_BACKOFF_LIMIT = 6
 """Of Kubernetes."""
 EVICTED = {"action": "Ignore", "onPodConditions": [{"type": DISRUPTED, "status": "True"}]}
-"""The rule of a podFailurePolicy for pods that the Eviction API let go."""
+"""The rule of a podFailurePolicy for pods that were evicted through the Eviction API."""
 _OWNERS = frozenset((resource.group, resource.kind) for resource in (CRON_JOBS, JOB_SETS))
-"""Owners of batch Jobs that do not mind a policy more in them."""
+"""Owners of batch Jobs that accept an additional policy in them."""
 
 
 def forgiving(job: JSON) -> Iterator[Addition]:
-    """Have evicted pods of a batch Job not count as failed."""
+    """Keep evicted pods of a batch Job from counting as failed."""
     spec = mapping(job.get("spec"))
     if not (_may_have_a_policy(job, spec) and _never_restarts(spec)):
         return
@@ -34,7 +34,7 @@ def forgiving(job: JSON) -> Iterator[Addition]:
 
 
 def unforgiven(job: JSON, places: Collection[Place]) -> Iterator[str]:
-    """Warn of a batch Job that one eviction would fail, where its user has to do something."""
+    """Warn of a batch Job that one eviction would fail, if its user must act."""
     if _may_have_a_policy(job, mapping(job.get("spec"))):
         yield from unforgiven_parts(job, places)
 
@@ -42,7 +42,7 @@ def unforgiven(job: JSON, places: Collection[Place]) -> Iterator[str]:
 def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
     """Warn of the Jobs of a JobSet that one eviction would fail: its controller reports nothing.
 
-    Where a template names no restartPolicy, JobSet's own webhook has filled in OnFailure.
+    If a template names no restartPolicy, JobSet's own webhook has filled in OnFailure.
     """
     for place in places:
         part = place[: -len(TEMPLATE) + 1]
@@ -52,7 +52,7 @@ def unforgiven_parts(jobset: JSON, places: Collection[Place]) -> Iterator[str]:
 
 
 def _may_have_a_policy(job: JSON, spec: JSON) -> bool:
-    """Return True if neither the Job has a policy of its own nor a controller that is not known."""
+    """Return True if the Job has neither a policy of its own nor an unknown controller."""
     owners = find(job, ("metadata", "ownerReferences"))
     given = (mapping(owner) for owner in (owners if isinstance(owners, list) else ()))
     kinds = {(str(owner.get("apiVersion")).partition("/")[0], str(owner.get("kind"))) for owner in given}

@@ -1,7 +1,7 @@
-"""`spec.scheduling` of a batch Job: its gang, and what contradicts it in labels and annotations for Muster.
+"""`spec.scheduling` of a batch Job: its gang, and the labels and annotations for Muster that contradict it.
 
-The Job controller makes a PodGroup of it, which is the Job's gang then. What Muster reads elsewhere about the same must
-say the same: the minimum, the topology, and which gang it is.
+The Job controller makes a PodGroup from it, which is then the Job's gang. Labels and annotations for Muster must agree
+with it about the minimum, the topology and the gang.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ def parallelism(job: IndexedJob) -> int:
 def asked_minimum(job: IndexedJob) -> int | None:
     """Return how many pods must start together by the Job's `spec.scheduling`: 1 if it is `basic`; None without it.
 
-    Left out, the Job controller takes the parallelism for it.
+    If it is left out, the Job controller uses the parallelism.
     """
     scheduling = job.spec.scheduling
     if scheduling is None:
@@ -50,10 +50,10 @@ def asked_level(job: IndexedJob) -> str:
 
 
 def native(job: JSON) -> Iterator[Addition]:
-    """Mark the template of a Job that asks for a native PodGroup, or names one: that is the gang of its pods.
+    """Mark the template of a Job that asks for a native PodGroup, or names one, as the gang of its pods.
 
-    Without the mark they are a gang as Muster reads Jobs, as the Job controller gives every Job a native PodGroup. That
-    group has none of the Job's annotations, so those about its gang go to the pods.
+    Without the mark, Muster decides the gang from the Job itself, because the Job controller gives every Job a native
+    PodGroup. That PodGroup has none of the Job's annotations, so the pods get those about the gang.
     """
     spec = mapping(job.get("spec"))
     if not spec.get("scheduling") and not find(spec, ("template", "spec", "schedulingGroup")):
@@ -68,7 +68,7 @@ def native(job: JSON) -> Iterator[Addition]:
 
 
 def contradictions(workload: JSON, together: Mapping[Place, str]) -> Iterator[FieldError]:
-    """Refuse each label or annotation of a batch Job that says otherwise than its `spec.scheduling`."""
+    """Refuse each label or annotation of a batch Job that contradicts its `spec.scheduling`."""
     job = msgspec.convert(workload, IndexedJob)
     template = msgspec.convert(job.spec.template.get("metadata") or {}, ObjectMeta)
     minimum = asked_minimum(job)

@@ -73,7 +73,7 @@ class JobSetAdapter(IndexedJobAdapter):
         """Pods of the Jobs before this one."""
 
     def errors(self) -> list[FieldError]:
-        """Refuse also a Job that the JobSet controller has not labelled with its place in the JobSet."""
+        """Also refuse a Job that the JobSet controller has not labelled with its place in the JobSet."""
         result = super().errors()
         for key in (JOBSET_NAME, REPLICATED_JOB, REPLICAS, JOB_INDEX):
             text = self._job.metadata.labels.get(key)
@@ -83,7 +83,10 @@ class JobSetAdapter(IndexedJobAdapter):
         return result
 
     def rank(self, pod: ObjectMeta | None) -> Value:
-        """Return the completion index if there is one Job; else a literal that counts on from the Jobs before."""
+        """Return the completion index if there is one Job.
+
+        Else a literal that continues the count of the earlier Jobs.
+        """
         own = None
         if pod and (self._jobs > 1 or self._before):
             own = whole_number(pod.labels.get(names.COMPLETION_INDEX) or pod.annotations.get(names.COMPLETION_INDEX))
@@ -119,7 +122,7 @@ def _world(pod: ObjectMeta) -> str:
 
 
 def why_not_exclusive(level: str, why: str) -> str:
-    """Return the reason why pods that start together cannot have an exclusive topology, and what they can have."""
+    """Return the reason why pods that start together cannot have an exclusive topology, and the alternative."""
     key, size = names.TOPOLOGY_SLICE_KEYS
     return (
         f"must be left out for {why}: JobSet makes the other pods of a Job only when its first one has a node; a "
@@ -129,7 +132,10 @@ def why_not_exclusive(level: str, why: str) -> str:
 
 
 def exclusive(annotations: Iterable[JSON]) -> str | None:
-    """Return the level of an exclusive topology that JobSet's webhook keeps; None without one, or by node labels."""
+    """Return the level of an exclusive topology that JobSet's webhook enforces.
+
+    None if there is none, or node labels do.
+    """
     given = {key: value for each in annotations for key, value in each.items()}
     return None if _BY_NODE_SELECTOR in given else given.get(EXCLUSIVE)
 
@@ -148,13 +154,13 @@ def _mistakes(jobset: JSON, together: Mapping[Place, str]) -> list[FieldError]:
 
 
 def _pods_of(jobset: JSON, place: Place) -> int:
-    """Return the number of pods of each Job that is made of the pod template at `place`."""
+    """Return the number of pods of each Job made from the pod template at `place`."""
     job = mapping(find(jobset, place[: -len(TEMPLATE) + 1]))
     return msgspec.convert(job.get("parallelism") or 1, int)
 
 
 def _metadata(jobset: JSON, place: Place) -> Iterator[tuple[Place, JSON]]:
-    """Yield the metadata that a pod of the template at `place` has its annotations from, each with its own place."""
+    """Yield the metadata, with its place, of each object that gives annotations to pods of the template at `place`."""
     for depth in range(len(place) + 1):
         where = (*place[:depth], "metadata")
         yield where, mapping(find(jobset, where))

@@ -47,16 +47,16 @@ class Ranks:
 
 @dataclass(frozen=True, slots=True)
 class GangRules:
-    """The rules for the gang of an owner's pods, beside labels and annotations. The functions get the owner."""
+    """The rules for the gang of an owner's pods, in addition to labels and annotations. The functions get the owner."""
 
     at_once: Callable[[Any], int] | None = None
-    """The most pods at a time, at least 1: a gang needs no more of them, and that of a framework all."""
+    """The most pods at a time, at least 1: a gang never needs more, and the gang of a framework needs all."""
     left: Callable[[Any], int | None] | None = None
     """The members that have not ended for good; None if the owner does not say how many will."""
     minimum: Callable[[Any], int | None] | None = None
     """The pods that must start together by the owner's own fields; None if it does not say."""
     level: Callable[[Any], str] | None = None
-    """The node label by which they must be together, likewise; "" if it does not say."""
+    """The node label by which the owner's fields keep its pods together; "" if they name none."""
     wants_none: Callable[[Any], bool] | None = None
     """True if the owner is scaled to zero or suspended: its gang is over until it wants pods again."""
     is_over: Callable[[Any], bool] | None = None
@@ -82,7 +82,7 @@ class FrameworkWorld:
 
 
 class Addition(NamedTuple):
-    """A member that admission adds to a workload; its reason, and the field that it follows from."""
+    """A field that admission adds to a workload, with its reason and the field that it follows from."""
 
     place: Place
     value: Any
@@ -96,15 +96,15 @@ def _nothing(*_: Any) -> tuple[()]:
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """Admission of a kind, beside copying its labels to its templates and checking these.
+    """Special admission of a kind, in addition to copying labels to templates and checking these.
 
     `additions` and `warnings` get manifests whose shape was not checked, with templates whose pods will be Muster's.
     """
 
     own_queue: bool = False
-    """True if it takes the queue of its namespace itself, as it gets `additions`, too."""
+    """True if the workload itself gets the queue of its namespace, as one of its `additions`."""
     additions: Callable[[JSON], Iterable[Addition]] = _nothing
-    """Members that it gets beside labels."""
+    """Fields that it gets in addition to labels."""
     warnings: Callable[[JSON, Collection[Place]], Iterable[str]] = _nothing
     """Warnings to its user; the second argument has the places of the templates."""
     mistakes: Callable[[JSON, Mapping[Place, str]], Iterable[FieldError]] = _nothing
@@ -113,7 +113,7 @@ class Admission:
     The second argument has the templates of pods that start together, with the label or annotation that says so.
     """
     copied: Path = ()
-    """The place whose metadata its controller copies to all that it makes; empty if there is none."""
+    """The place whose metadata its controller copies to all objects that it makes; empty if there is none."""
     count: Path = ()
     """The place of the number of its pods at a time, 1 if left out; empty if no single field has it."""
     service_name: Path = ()
@@ -168,25 +168,25 @@ class WorkloadKind:
     labelled: bool = False
     """True if admission copies its labels to its templates: users write it, and its pods run on any node."""
     one_template: bool = False
-    """True if all of its pods are alike, as they are made from one template."""
+    """True if all of its pods are made from one template."""
     grouped: bool = False
-    """True if Kubernetes gives each of them a native PodGroup, where it does so, also those that ask for none."""
+    """True if Kubernetes may give each of them a native PodGroup, even if it asks for none."""
     maker: bool = False
-    """True if it makes workloads by the clock, and hears of their gangs from them."""
+    """True if it makes workloads on a schedule, and gets the messages about their gangs."""
     called: bool = False
-    """True if the gang of what it has made is called by its name, as that is what users write."""
+    """True if the gangs of its workloads are called by its name, because users write this kind."""
     remade_s: float = 0.0
     """The longest time until its controller makes a pod again that was evicted."""
     one_node_each: bool = False
-    """True if each of its pods belongs to one node, so that no node has to be chosen for it."""
+    """True if each of its pods belongs to a certain node, so no node must be chosen for it."""
     ranks: Ranks | None = None
-    """The ranks of its pods; None if they have none, or another kind's."""
+    """The ranks of its pods; None if they have none or get them from another kind."""
     no_ranks: str = ""
     """The reason for which its pods have no ranks, as the beginning of a sentence."""
     gang: GangRules | None = None
     """The rules for the gang of its pods, or of its parts; None if only the pods' own labels count."""
     world: FrameworkWorld | None = None
-    """Pods that are one world of a framework; None if those of one controller are."""
+    """Pods that form one world of a framework; None if the world is the pods of one controller."""
     admission: Admission = Admission()
     """Its special admission."""
     running: Callable[[JSON], Iterator[JSON]] | None = None

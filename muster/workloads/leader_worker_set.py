@@ -40,7 +40,7 @@ class LeaderWorkerSetAdapter(Adapter):
         super().__init__(owner, stateful_set.spec.template, stateful_set.metadata.annotations)
 
     def errors(self) -> list[FieldError]:
-        """Refuse a pod on which LeaderWorkerSet's own webhook has not written its place."""
+        """Refuse a pod if LeaderWorkerSet's own webhook has not written its place on it."""
         result = []
         if not self.size():
             message = f"must be set by the LeaderWorkerSet controller for {names.FRAMEWORK}"
@@ -63,7 +63,7 @@ class LeaderWorkerSetAdapter(Adapter):
         return whole_number(self._pod.annotations.get(LWS_SIZE)) or 0
 
     def subdomain(self) -> str:
-        """Return the pod's, else that of its StatefulSet, else the LeaderWorkerSet's name."""
+        """Return the pod's subdomain, else its StatefulSet's Service, else the LeaderWorkerSet's name."""
         return self._subdomain
 
     def endpoints(self) -> Endpoints:
@@ -77,7 +77,8 @@ class LeaderWorkerSetAdapter(Adapter):
 def place_of_pod(labels: JSON, ordinal: str) -> dict[str, str]:
     """Return the labels that LeaderWorkerSet's webhook writes on a pod of a StatefulSet with these template labels.
 
-    The ordinal of a leader is its group's index; that of a worker, whose template has the group's, is its own.
+    The ordinal of a leader is its group's index. The ordinal of a worker is its own index; its template has the
+    group's.
     """
     if LWS_NAME not in labels:
         return {}
@@ -95,7 +96,7 @@ def _world(pod: ObjectMeta) -> str:
 
 
 def _mistakes(workload: JSON, together: Mapping[Place, str]) -> list[FieldError]:
-    """Refuse what has the workers of a group made later than its leader: LeaderReady, and an exclusive topology."""
+    """Refuse settings by which workers are created later than their leader: LeaderReady and an exclusive topology."""
     spec, annotations = mapping(workload.get("spec")), mapping(mapping(workload.get("metadata")).get("annotations"))
     policy, size = spec.get("startupPolicy"), mapping(spec.get("leaderWorkerTemplate")).get("size", 1)
     if names.FRAMEWORK not in together.values() or size == 1:
@@ -119,7 +120,7 @@ def _mistakes(workload: JSON, together: Mapping[Place, str]) -> list[FieldError]
 
 
 def _samples(workload: JSON) -> Iterator[SamplePod]:
-    """Yield the leader of the first group, and a worker where that has a template of its own."""
+    """Yield the leader of the first group, and a worker if workers have a template of their own."""
     template = mapping(mapping(workload.get("spec")).get("leaderWorkerTemplate"))
     size = msgspec.convert(template.get("size", 1), int)
     worker = mapping(template.get("workerTemplate"))

@@ -1,4 +1,4 @@
-"""The workload of a gang, as people call it: `TrainJob fit`, and never the PodGroup's own name."""
+"""The workload of a gang, as people call it: `TrainJob fit`, never the PodGroup's own name."""
 
 from muster.api.kubernetes.meta import OwnerReference
 from muster.api.muster.gang import workload_above
@@ -10,9 +10,9 @@ from muster.workloads.table import row_of
 
 
 def workload_of(group: PodGroup) -> OwnerReference:
-    """Return the workload of a gang: its owner, or what has made that, if that is what its user has written.
+    """Return the workload of a gang: its owner, or the owner's creator if that is the object that the user wrote.
 
-    A PodGroup without an owner is its own.
+    A PodGroup without an owner is its own workload.
     """
     owner = group.metadata.controller or next(iter(group.metadata.owner_references), None)
     return _called_by(workload_above(group.metadata)) or owner if owner else reference(group)
@@ -30,6 +30,6 @@ def as_kubectl_takes(workload: OwnerReference) -> str:
 
 
 def _called_by(above: OwnerReference | None) -> OwnerReference | None:
-    """Return what has made the owner of a gang, if the gang is called by its name."""
+    """Return the creator of a gang's owner, if the gang is called by the creator's name."""
     kind = row_of(above)
     return above if kind and kind.called else None

@@ -14,8 +14,8 @@ from muster.workloads.kind import AskedPod, Ranks, Verbs, WorkloadKind, again
 class BarePodAdapter(Adapter):
     """A pod with annotations for its rank, the number of pods and the host name of rank 0.
 
-    Without any of them the pod is alone in its world. The other pods' names are not known, so frameworks that need all
-    of them (MPI, TensorFlow) get the leader's only.
+    Without these annotations the pod is alone in its world. The names of the other pods are not known, so frameworks
+    that need all names (MPI, TensorFlow) get only the leader's.
     """
 
     def __init__(self, pod: AskedPod) -> None:
@@ -26,7 +26,7 @@ class BarePodAdapter(Adapter):
         super().__init__(owner, pod.document, {})
 
     def errors(self) -> list[FieldError]:
-        """Refuse rank, size and leader that do not fit together; a pod alone needs none of them."""
+        """Refuse rank, size and leader that do not fit together; a single pod needs none of them."""
         rank, size = self._given(names.RANK), self._given(names.SIZE)
         result = []
         for key, text, least in ((names.RANK, rank, 0), (names.SIZE, size, 1)):

@@ -1,4 +1,7 @@
-"""The PodGroup of pods that are not a Volcano Job's: of a batch Job, StatefulSet, ReplicaSet, DaemonSet, or bare."""
+"""The PodGroup of pods of other owners than Volcano Jobs.
+
+Batch Jobs, StatefulSets, ReplicaSets, DaemonSets, or none.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -37,7 +40,7 @@ def group_to_make(pod: Pod) -> str | None:
 
 
 def inherited(owner: Object, above: Object | None) -> Object:
-    """Return the owner with the labels and annotations of its own owner, where it has none of the same key."""
+    """Return the owner with those labels and annotations of its own owner whose keys it lacks."""
     if above is None:
         return owner
     metadata = structs.replace(
@@ -89,7 +92,7 @@ def pod_group(pod: Pod, owner: Object | None, world: Object | None = None, ended
 
 
 def in_the_queue_of(existing: PodGroup, wanted: PodGroup) -> PodGroup:
-    """Return the group in the queue of the existing one: a gang moves only if its pods name another queue."""
+    """Return the PodGroup with the queue of the existing one: a gang moves only if its pods name another queue."""
     return structs.replace(wanted, spec=structs.replace(wanted.spec, queue=existing.spec.queue))
 
 

@@ -1,4 +1,6 @@
-"""The table of workload kinds; and by it the adapter of a pod, and its gang if that is not a Volcano Job's.
+"""The table of workload kinds, and functions that use it.
+
+The adapter of a pod, and the gang of other pods than Volcano's.
 
 The gang of a framework is its world: all ranks start together.
 """
@@ -41,10 +43,10 @@ KINDS: tuple[WorkloadKind, ...] = (
 """Every kind, behind the kind that it makes, if it makes one. Messages name them in this order."""
 
 TIED_OWNERS = (*(kind.resource.kind for kind in KINDS if kind.one_node_each), "Node")
-"""Kinds each of whose pods belongs to one node, so that no place has to be found for it."""
+"""Kinds whose pods each belong to a certain node, so that the planner need not find one."""
 
 MAKERS = frozenset(kind.resource.kind for kind in KINDS if kind.maker)
-"""Kinds that make workloads by the clock."""
+"""Kinds that make workloads on a schedule."""
 
 INDEXES = tuple(dict.fromkeys(kind.ranks.index for kind in KINDS if kind.ranks and kind.ranks.index))
 """Labels in which controllers write the index of a pod."""
@@ -56,13 +58,13 @@ _BY_NAME: Mapping[tuple[str, str], WorkloadKind] = {
     (kind.resource.api_version, kind.resource.kind): kind for kind in KINDS
 }
 PLAIN_PREFIX = "podgroup-kueue-"
-"""Begins the names of PodGroups of plain pods that Kueue's label groups."""
+"""Prefix of the names of PodGroups for plain pods that Kueue's label groups."""
 CONTROLLERS: Mapping[tuple[str, str], Resource[Any]] = {
     (kind.ranks.controller.api_version, kind.ranks.controller.kind): kind.ranks.controller
     for kind in KINDS
     if kind.ranks and kind.ranks.controller
 }
-"""API version and kind → a controller of pods with ranks, which is read when one of them is shaped."""
+"""API version and kind → a controller of pods with ranks, which admission reads with such a pod."""
 _NO_RANKS = {kind.resource.kind: kind.no_ranks for kind in KINDS if kind.no_ranks}
 _CALLED = [kind.ranks.called for kind in KINDS if kind.ranks and kind.ranks.called]
 _ADVICE = f"; use {', '.join(_CALLED[:-1])} or {_CALLED[-1]}"
@@ -126,10 +128,10 @@ def adapter_for(owner: Object | None, pod: AskedPod = _NO_POD) -> Adapter:
 
 
 def gang_of(pod: Pod) -> str | None:
-    """Return the name of the pod's gang, which is in its namespace; None if it has none.
+    """Return the name of the pod's gang, in the pod's namespace; None if it has none.
 
-    It is the PodGroup that the pod names in labels or annotations, else its native one, unless another scheduler has
-    the pod.
+    The gang is the PodGroup that the pod names in labels or annotations, else its native PodGroup, unless another
+    scheduler places the pod.
     """
     named = named_gang(pod.metadata)
     if named is not None or not is_musters(pod.spec.scheduler_name):
@@ -140,8 +142,9 @@ def gang_of(pod: Pod) -> str | None:
 def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | None:
     """Return the name of the gang that a pod's `spec.schedulingGroup` stands for; None if it stands for none.
 
-    Some controllers give each of their workloads a group (`WorkloadKind.grouped`), also those that ask for none: these
-    stay gangs as Muster reads them. Of a workload that asks, admission has marked the template.
+    Some controllers give a PodGroup to each of their workloads (`WorkloadKind.grouped`), even if a workload asks for
+    none; for these, Muster's own rules determine the gang. If a workload asks for one, admission has marked its
+    template.
     """
     if group is None or not group.pod_group_name:
         return None
@@ -154,7 +157,7 @@ def native_gang_of(meta: ObjectMeta, group: PodSchedulingGroup | None) -> str | 
 def slot_of(meta: ObjectMeta) -> Slot | None:
     """Return the slot of a pod: by Volcano's task and index, Muster's note, or the index that its controller gave it.
 
-    None without any of these, or with a rank beyond the limit; the planner then gives it the first free rank.
+    None if it has none of these, or its rank exceeds the limit; the planner then gives it the first free rank.
     """
     annotations, labels = meta.annotations, meta.labels
     if task := task_of(meta):
@@ -250,9 +253,9 @@ def is_independent(pod: Pod, owner: Object | None) -> bool:
 def min_member(pod: Pod, owner: Object | None, ended: int = 0) -> int:
     """Return how many pods must start together: as annotated, a framework's world, by `spec.scheduling`, or 1.
 
-    Never more than exist at a time: the owner may have been scaled down since, or have its JobSet's annotation. Nor
-    more than can still come, beside the `ended` ones that have succeeded and still exist. `owner` is the pod's
-    controller, if it can be read.
+    Never more than exist at a time: the owner may have been scaled down, or have its JobSet's annotation. Never more
+    than can still come plus the `ended` ones, which have succeeded and still exist. `owner` is the pod's controller, if
+    it can be read.
     """
     rules = gang_rules(pod.metadata.controller)
     alone = world_of(pod.metadata) is None  # else the members of other owners are left, too
@@ -278,7 +281,7 @@ def _min_member(pod: Pod, owner: Object | None, rules: GangRules | None) -> int:
 
 
 def _asked(pod: Pod, owner: Object | None) -> int:
-    """Return the minimum by the owner's own fields, such as `spec.scheduling` of a batch Job; 1 without any."""
+    """Return the minimum by the owner's own fields, such as a batch Job's `spec.scheduling`; 1 if there are none."""
     rules = gang_rules(pod.metadata.controller)
     return min(rules.minimum(owner) or 1, PODS.value) if owner and rules and rules.minimum else 1
 

@@ -136,7 +136,7 @@ VOLCANO_JOB = WorkloadKind(
         instead={"move": again("a Volcano Job stays in the queue that admitted it")},
     ),
 )
-"""Admission and controller do far more for it than for other kinds; that part is in muster.volcano."""
+"""Admission and the controller do far more for Volcano Jobs than for other kinds; muster.volcano has that part."""
 
 TRAIN_JOB = WorkloadKind(
     TRAIN_JOBS,
