@@ -1,4 +1,4 @@
-"""The objects of TrainJobs that exist, from caches and own recent writes; and the steps, carried out."""
+"""Reads the existing objects of TrainJobs, from caches and recent writes, and carries out the steps."""
 
 import threading
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ def train_job_keys(job: IndexedJob) -> list[str]:
 
 
 class Ensured(NamedTuple):
-    """An object that was as it should be: the hash of its manifest, its UID and version."""
+    """An object that was up to date: the hash of its manifest, its UID and version."""
 
     fingerprint: str
     uid: str
@@ -55,7 +55,7 @@ class Ensured(NamedTuple):
 
 
 class ChildSteps:
-    """Reader of the objects that exist, and taker of steps. Only one thread at a time handles a TrainJob.
+    """Reads the existing objects and takes the steps. Only one thread at a time handles a TrainJob.
 
     `initializers` and `maps` are the caches of the batch/v1 Jobs and ConfigMaps of TrainJobs.
     """
@@ -85,7 +85,7 @@ class ChildSteps:
         return Children(job, pods, found, job_set, group)
 
     def left(self, train_job: TrainJob) -> Children:
-        """Return the objects that are left of a TrainJob that has ended, of any runtime."""
+        """Return the remaining objects of a TrainJob that has ended, of any runtime."""
         own = self.initializers.store.by_index(TRAIN_JOB_INDEX, train_job.metadata.key)
         return self.children(train_job, [each.metadata.name for each in own])
 
@@ -96,7 +96,7 @@ class ChildSteps:
             self._asked.pop(uid, None)
 
     def take(self, train_job: TrainJob, step: Step) -> None:
-        """Take one step. Obstacle if something is in the way."""
+        """Take one step; raise Obstacle if it is blocked."""
         match step:
             case Create():
                 self._create(train_job, step.manifest)
@@ -131,7 +131,9 @@ class ChildSteps:
         log.info("deleted", job=meta.key, why=why)
 
     def refusal(self, makers: Mapping[str, str], namespace: str, since_s: float) -> str:
-        """Return why pods or Jobs cannot be created, by the newest Event of their makers since then; "" without one.
+        """Return why pods or Jobs cannot be created, by the newest Event of their makers since then.
+
+        "" if there is none.
 
         `makers` are kinds and names; the message begins with them. A later pod ends a refusal.
         """
@@ -218,7 +220,7 @@ class ChildSteps:
         return found
 
     def _unchanged(self, resource: Resource[JSON], key: str, known: Ensured) -> bool:
-        """Return True if an object is as it was left, as far as a cache of its kind shows."""
+        """Return True if an object has not changed since the last pass, according to the cache of its kind."""
         if resource.kind == "ConfigMap":
             shown = self.maps.store.get(key)
         elif self._watched.watches(resource):

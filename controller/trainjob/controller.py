@@ -1,6 +1,6 @@
 """The controller of TrainJobs: the next steps of each and its status.
 
-Both follow from its spec, its kept runtime and the objects that exist: another process would make the same pass.
+Both depend only on its spec, its kept runtime and the existing objects, so another process would make the same pass.
 """
 
 from collections.abc import Iterable, Sequence
@@ -53,10 +53,10 @@ DELETION_FAILED = "TrainJobResourcesDeletionFailed"
 
 
 class TrainJobs(KindController[TrainJob]):
-    """The controller of TrainJobs; trainers write `trainerStatus`, the controller all else in their status.
+    """The controller of TrainJobs; trainers write `trainerStatus`, and the controller the rest of the status.
 
-    `authorities` are those that trainers trust when they report; None without a status server. With `network_policies`
-    pods of other jobs are kept out where neither TrainJob nor runtime says otherwise.
+    `authorities` are the certificate authorities that trainers trust for reports; None without a status server. With
+    `network_policies`, pods of other jobs are kept out unless the TrainJob or its runtime says otherwise.
     """
 
     def __init__(
@@ -98,8 +98,8 @@ class TrainJobs(KindController[TrainJob]):
     def _asked(self, obj: TrainJob) -> tuple[object, ...]:
         """Return the annotations, conditions and counts, too.
 
-        Reports of trainers are not among them, nor the words of its conditions: a refusal whose words are others each
-        time would have it tried again at once, without end.
+        Reports of trainers and the words of conditions are excluded: a refusal with different words each time would
+        cause endless immediate retries.
         """
         held = [(each.type, each.status, each.reason) for each in obj.status.conditions]
         return *super()._asked(obj), obj.metadata.annotations, held, obj.status.jobs_status
@@ -112,7 +112,7 @@ class TrainJobs(KindController[TrainJob]):
             self.worker.queue.add(key)
 
     def _group_seen(self, old: PodGroup | None, new: PodGroup | None) -> None:
-        """Queue the TrainJob of a gang of a JobSet's pods that begins or ceases to wait for a place."""
+        """Queue the TrainJob of a JobSet's gang that begins or ceases to wait for a place."""
         if bool(status.why_the_gang_waits(old)) != bool(status.why_the_gang_waits(new)):
             self._child_seen(old, new)
 
@@ -192,7 +192,7 @@ class TrainJobs(KindController[TrainJob]):
             raise obstacle
 
     def _compile(self, train_job: TrainJob) -> Compiled:
-        """Plan and components; made once for each generation, number of nodes, and authorities that pods trust."""
+        """Return plan and components, computed once for each generation, number of nodes, and authorities."""
         meta, authorities = train_job.metadata, self._authorities
         trusted = authorities.pem() if authorities else ""
         version = (meta.generation, meta.annotations.get(names.NUM_NODES, ""), trusted)
@@ -255,7 +255,7 @@ class TrainJobs(KindController[TrainJob]):
         return written
 
     def _refusal(self, train_job: TrainJob, children: Children, statuses: Sequence[ReplicatedJobStatus]) -> str:
-        """Return why pods of the TrainJob cannot be created, in the words of the API server; "" if they can."""
+        """Return why pods of the TrainJob cannot be created, in the API server's words; "" if they can."""
         state = children.job.status.state if children.job else None
         if state and state.refusal:
             return f"Job {train_job.metadata.name}: {state.refusal}"

@@ -1,4 +1,4 @@
-"""Obstacles of TrainJobs: reasons for which nothing can be made for now, such as a foreign object of the same name."""
+"""Obstacles of TrainJobs: reasons why nothing can be created for now, such as a foreign object of the same name."""
 
 from controller.live import owner_words
 from muster.api.kubeflow.trainer import TRAIN_JOBS, TrainJob

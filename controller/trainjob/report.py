@@ -1,4 +1,4 @@
-"""The status server, to which trainers report over HTTPS how far they are; it writes `status.trainerStatus`.
+"""The status server, to which trainers report their progress over HTTPS; it writes `status.trainerStatus`.
 
 Every replica of the controller answers, leader or not: a report is a review of its token and one write. Kubeflow's SDK
 calls it with `update_trainjob_status`: `TrainerReports` gives each container that trains the variables, the token and
@@ -39,9 +39,9 @@ from muster.runtime.train_job import mounted_paths
 JSON = dict[str, Any]
 log = structlog.get_logger(__name__)
 AT_ONCE: Final = 32
-"""Reports that are worked on at a time; others wait, and none before it is there as a whole."""
+"""The number of complete reports that are handled at a time; others wait."""
 OF_A_PEER: Final = 8
-"""Of those, at most so many of one address: however many it sends, others wait for no more than their own."""
+"""The number of these for one address, so that an address with many reports does not delay the others."""
 _CALL_S: Final = 5.0
 VOLUME = "kubeflow-trainer-token"
 FOLDER = "/var/run/secrets/kubeflow/trainer"
@@ -70,7 +70,7 @@ class Reports:
             return status, reports.answer(reports.RefusedError(status, message))
 
     def take(self, path: str, authorization: str, body: bytes) -> JSON:
-        """Write what is reported, and gives it back; RefusedError if it is not taken."""
+        """Write the reported status and return it; RefusedError if it is refused."""
         target = reports.target_of(path)
         spec = {"token": reports.token_of(authorization), "audiences": [target.audience]}
         review = self._client.create(TOKEN_REVIEWS, {"metadata": {}, "spec": spec}, timeout_s=_CALL_S)
@@ -93,7 +93,7 @@ class Reports:
         return {"trainerStatus": to_builtins(told)}
 
     def _note(self, target: reports.ReportTarget, saved: str) -> None:
-        """Write the checkpoint on the TrainJob's gang, where the planner reads it; a gang that is gone needs it not."""
+        """Write the checkpoint on the TrainJob's gang, where the planner reads it; ignore a gang that is gone."""
         of_job = f"{names.TRAIN_JOB}={target.name}"
         for group in self._client.list(POD_GROUPS, target.namespace, label_selector=of_job, timeout_s=_CALL_S):
             meta = group.metadata
@@ -122,7 +122,7 @@ class ReportServer:
         self._server.start()
 
     def stop(self) -> None:
-        """Free the port; harmless when it was not started."""
+        """Free the port; harmless if it was not started."""
         if self._server:
             self._server.stop()
             self._server = None
@@ -145,7 +145,7 @@ class ReportServer:
 
 
 class ReportLimit:
-    """Limit of the reports of each address that are worked on at a time; on one event loop.
+    """Limits the reports of each address that are handled at a time; on one event loop.
 
     An address is remembered while it has reports.
     """
@@ -153,11 +153,11 @@ class ReportLimit:
     def __init__(self, at_once: int) -> None:
         self._at_once = at_once
         self._peers: dict[str, tuple[asyncio.Semaphore, int]] = {}
-        """Address → what its reports wait for, and how many there are."""
+        """Address → the semaphore that its reports wait for, and their number."""
 
     @asynccontextmanager
     async def of(self, peer: str) -> AsyncIterator[None]:
-        """Wait for a turn of this address, and keep it."""
+        """Wait for a turn of this address, and hold it."""
         free, reports = self._peers.get(peer) or (asyncio.Semaphore(self._at_once), 0)
         self._peers[peer] = (free, reports + 1)
         try:

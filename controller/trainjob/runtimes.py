@@ -40,7 +40,8 @@ JSON = dict[str, Any]
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 KEY = "runtime"
 FINALIZER = f"{GROUP}/resource-in-use"
-"""The finalizer that Kubeflow Trainer before 2.3 has left on runtimes, without which they can be deleted."""
+"""The finalizer that Kubeflow Trainer before 2.3 has left on runtimes; it must be removed before they can be
+deleted."""
 _KINDS: dict[str, Resource[Any]] = {each.kind: each for each in (TRAINING_RUNTIMES, CLUSTER_TRAINING_RUNTIMES)}
 
 
@@ -69,8 +70,8 @@ def snapshot_name(train_job: str) -> str:
 class RuntimeFinder:
     """Runtimes of TrainJobs, each found once. `maps` holds the ConfigMaps of TrainJobs.
 
-    Each user who may write ConfigMaps may write these. So a snapshot is read only if it has the digest that stands in
-    the TrainJob's status, which the controller alone writes; it then is the controller's own text.
+    Every user who may write ConfigMaps may write these. So a snapshot is used only if it has the digest in the
+    TrainJob's status, which only the controller writes; it then is the controller's own text.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class RuntimeFinder:
         """The runtime, as one text for all TrainJobs that have it, and the digest of its snapshot, by their UID."""
 
     def of(self, train_job: TrainJob) -> Runtime:
-        """Return the runtime; Obstacle if it cannot be read, or asks for what a runtime may not."""
+        """Return the runtime; Obstacle if it cannot be read, or is not allowed."""
         uid = train_job.metadata.uid
         if uid not in self._known:
             text = self._kept(train_job) or self._keep(train_job)

@@ -68,7 +68,7 @@ class Watched:
         self._reflectors = [OptionalReflector(client, _resource(name), partial(self._changed, name)) for name in wanted]
 
     def add_handler(self, handler: Handler[Object]) -> None:
-        """Have the handler called with each change, after the cache has it."""
+        """Call the handler with each change, after the cache has it."""
         self._handlers.append(handler)
 
     def start(self) -> None:
@@ -118,7 +118,7 @@ def _name(resource: Resource[Any]) -> str:
 
 
 def _resource(name: str) -> Resource[Any]:
-    """Return the kind of a plugin's `plural.group`; the CRD says which version is served."""
+    """Return the kind of a plugin's `plural.group`; the CRD determines the served version."""
     if name == _name(JOB_SETS):
         return JOB_SETS
     plural, _, group = name.partition(".")

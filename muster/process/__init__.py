@@ -2,9 +2,9 @@
 
 `serve` runs an ASGI app under uvicorn, in the process's own loop or in a thread; `prefork` a Flask app under gunicorn,
 whose worker is uvicorn's. `bounds` limits the time and bytes of clients, `tls` follows the files of a server's
-certificate, `hosts` knows the names of the machine itself, `tracing` sends traces, `counters` has counters begin at
+certificate, `hosts` knows the names of the machine itself, `tracing` sends traces, and `counters` starts counters at
 zero.
 
-Promises that nothing here knows the work of a process: it gets an app and callbacks. HTTP is read and written by
-uvicorn alone. It must not import the processes themselves, certs or the command line. Start with `serve`.
+Promises to know nothing about a process's work: it gets an app and callbacks. Only uvicorn reads and writes HTTP. It
+must not import the processes themselves, certs or the command line. Start with `serve`.
 """

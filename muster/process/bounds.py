@@ -1,7 +1,7 @@
 """Bounds for the clients of a server: seconds for a request and an answer, bytes of a header, open connections.
 
 uvicorn waits for a client without a deadline, and keeps a header of any size. Here a request, an answer and a
-connection end in time, counted from their beginning: a client that sends one byte now and then gains nothing.
+connection each have a deadline from their beginning: sending a byte now and then does not extend it.
 """
 
 import asyncio
@@ -16,20 +16,21 @@ from muster.process.counters import from_zero
 REQUEST_S = 10.0
 """From the first byte of a request to its last."""
 ANSWER_S = 10.0
-"""For the client to take an answer, once the server has to wait for that. Over TLS uvloop takes any answer whole; there
-the client has as long as a connection may be idle."""
+"""The time for the client to take an answer, once the server must wait for it. Over TLS, uvloop buffers any answer as a
+whole; there the client has as long as a connection may be idle."""
 LINGER_S = 0.3
-"""Life of idle connections when the server stops: a request that is on its way on one is still answered."""
+"""How long idle connections live when the server stops: a request that is already on its way is still answered."""
 AGE_S = 3600.0
-"""After that a connection ends with its next answer: its client shows a certificate again, which may have expired."""
+"""After this time a connection ends with its next answer, so that its client must show its certificate again."""
 HEADER_BYTES = 64 * 1024
 HEADER_FIELDS = 100
 CONNECTIONS = 1000
-"""Per server, without a complete request. Beyond that one of them is closed: the oldest of the address that has most of
-them, so that no client keeps another out. Calls that are held or worked on are not counted. Kube-scheduler holds one
-for each member of a gang that waits for the others, and would else lose those it is about to use."""
+"""The most connections of a server without a complete request. Beyond this, the oldest connection of the address with
+the most connections is closed, so that no client keeps another out. Calls in progress are not counted: kube-scheduler
+has one for each member of a gang that waits for the others, and must not lose those it is about to use."""
 _LOOKS = 50
-"""Each time that so many parts of `CONNECTIONS` have come more, they are counted: that takes a look at each of all."""
+"""The connections are counted each time that this fraction of `CONNECTIONS` has been added, because counting visits
+them all."""
 
 OPEN = Gauge("muster_server_connections", "Open client connections of all servers of the process")
 DROPPED = Counter(
@@ -41,20 +42,20 @@ from_zero(DROPPED, ("request", "answer", "connections"))
 
 
 class BoundedConnection(HttpToolsProtocol):
-    """A connection of uvicorn's with these bounds."""
+    """A uvicorn connection with these bounds."""
 
     begun_at_s = 0.0
     _in_header = False
     _header_bytes = 0
     """Of the fields that are complete."""
     _unread_bytes = 0
-    """Of pieces that have nothing in them but a part of the header."""
+    """The bytes of pieces that contain only a part of the header."""
     _request: asyncio.TimerHandle | None = None
     _answer: asyncio.TimerHandle | None = None
     _leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Give the first request the time to begin that uvicorn gives to each later one."""
+        """Give the first request the same time to begin as uvicorn gives to later ones."""
         super().connection_made(transport)
         OPEN.inc()
         self.begun_at_s = self.loop.time()
@@ -86,14 +87,14 @@ class BoundedConnection(HttpToolsProtocol):
         self._request = self.loop.call_later(REQUEST_S, self.drop, "request")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Refuse a header that is too long, or has too many fields: the parser makes 400 of the error."""
+        """Refuse a header that is too long or has too many fields; the parser turns the error into status 400."""
         super().on_header(name, value)
         self._header_bytes += len(name) + len(value)
         if self._header_bytes > HEADER_BYTES or len(self.headers) > HEADER_FIELDS:
             raise ValueError(f"a header has at most {HEADER_BYTES} bytes in {HEADER_FIELDS} fields")
 
     def on_headers_complete(self) -> None:
-        """Make this request the last one where the connection is old, or the server stops."""
+        """Make this request the last one if the connection is old or the server stops."""
         self._in_header = False
         super().on_headers_complete()
         if self._leaving or self.loop.time() > self.begun_at_s + AGE_S:
@@ -105,11 +106,11 @@ class BoundedConnection(HttpToolsProtocol):
         _stop(self._request)
 
     def timeout_keep_alive_handler(self) -> None:
-        """End an idle connection, also one whose client has not taken its last answer."""
+        """End an idle connection, even if its client has not taken its last answer."""
         self.transport.abort()
 
     def pause_writing(self) -> None:
-        """Start the clock of an answer, as not all of it can be sent at once."""
+        """Start the clock of an answer that cannot be sent all at once."""
         super().pause_writing()
         self._answer = self.loop.call_later(ANSWER_S, self.drop, "answer")
 
@@ -128,7 +129,7 @@ class BoundedConnection(HttpToolsProtocol):
 
     @property
     def peer(self) -> str:
-        """The address of the client; empty where it has none."""
+        """The address of the client; empty if it has none."""
         return self.client[0] if self.client else ""
 
     @property

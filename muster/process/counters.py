@@ -1,4 +1,4 @@
-"""Counters that Prometheus can take the increase of."""
+"""Counters whose increase Prometheus can compute."""
 
 from collections.abc import Iterable
 
@@ -6,9 +6,9 @@ from prometheus_client import Counter
 
 
 def from_zero(counter: Counter, values: Iterable[str], *before: str) -> None:
-    """Have a counter begin at zero for these values of its last label; `before` are those of its other labels.
+    """Start a counter at zero for these values of its last label; `before` are the values of its other labels.
 
-    A sample that comes into being with the first event begins at one: Prometheus sees no increase, and no alert fires.
+    A sample that first appears with the first event starts at one: Prometheus sees no increase, and no alert fires.
     """
     for value in values:
         counter.labels(*before, value)

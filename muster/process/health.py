@@ -1,4 +1,4 @@
-"""Health and metrics of a process, on a plain HTTP port of its own; on loopback also its /debug."""
+"""Health and metrics of a process, on a separate port with plain HTTP; on loopback also its /debug."""
 
 import asyncio
 import platform
@@ -34,7 +34,7 @@ PAGES: Final = ("/debug", THREADS, TASKS)
 class Debug:
     """The pages of one process, with its `options`; `sizes` counts its objects, by name.
 
-    `loop` gives the event loop whose tasks are shown; without it, that on which its API client waits.
+    `loop` gives the event loop whose tasks are shown; by default, the loop of the API client.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ def stacks() -> str:
 
 
 def waits(loop: asyncio.AbstractEventLoop) -> str:
-    """Return the stacks of the tasks of an event loop, the innermost call last; equal ones are counted."""
+    """Return the stacks of an event loop's tasks, the innermost call last; equal stacks are counted."""
     counts = Counter("".join(_places(task.get_coro())) for task in asyncio.all_tasks(loop))
     return "\n".join(f"{count} tasks\n{place}" for place, count in counts.most_common())
 
@@ -100,7 +100,7 @@ _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104 - where one listens on all add
 _NOT_FOUND = "not found; there are /metrics, /healthz and /readyz\n"
 
 Check = Callable[[], str | None]
-"""None when all is well, else one sentence: why the process is not ready."""
+"""None if all is well, else one sentence: why the process is not ready."""
 
 
 class Health:
@@ -115,7 +115,10 @@ class Health:
         self._checks[name] = check
 
     def add_liveness_check(self, name: str, check: Check) -> None:
-        """Add a check of what only a new process can mend; it must be quick and not raise, as any check."""
+        """Add a check for faults that only a new process can fix.
+
+        Like any check, it must be quick and must not raise.
+        """
         self._liveness[name] = check
 
     def ready(self) -> dict[str, str]:
@@ -135,9 +138,9 @@ def _objections(checks: Mapping[str, Check]) -> dict[str, str]:
 class StatusServer:
     """Serves /metrics, /healthz (the process lives) and /readyz (it can do its work) from a daemon thread.
 
-    /debug is served on loopback only: where `host` is another address, of one interface, the loopback's port of the
-    same number is listened on, too (`kubectl port-forward` arrives there). Start it after a fork, never before: threads
-    don't survive one, and metrics belong to the process that counts. Port 0 takes a free one, which `port` has.
+    /debug is served on loopback only. If `host` is the address of another interface, the server also listens on the
+    same port of the loopback (`kubectl port-forward` arrives there). Start it after a fork, never before: threads don't
+    survive one, and metrics belong to the process that counts. Port 0 takes a free port, which `port` returns.
     """
 
     def __init__(
@@ -168,7 +171,7 @@ class StatusServer:
         log.info("status server started", host=self._host, port=self.port)
 
     def stop(self) -> None:
-        """End the thread and free the port; harmless when it was not started."""
+        """End the thread and free the port; harmless if it was not started."""
         if self._server:
             self._server.stop()
             self._server = None

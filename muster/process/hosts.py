@@ -1,4 +1,4 @@
-"""Which names and addresses mean the machine itself. Pure."""
+"""The names and addresses of the machine itself. Pure."""
 
 from functools import lru_cache
 from ipaddress import ip_address

@@ -10,7 +10,7 @@ from prometheus_client import Histogram
 TICK_S: Final = 0.1
 """Between two timers of the loop."""
 BLOCKED_S: Final = 5.0
-"""A loop that is later than that is blocked: its process is neither ready nor alive."""
+"""A loop that is later than this is blocked, and its process is neither ready nor alive."""
 LAG = Histogram(
     "muster_loop_lag_seconds",
     "Seconds by which the event loop was late for a timer",
@@ -31,7 +31,7 @@ class LoopLag:
         asyncio.get_running_loop().call_later(TICK_S, self._tick)
 
     def blocked(self) -> str | None:
-        """Return a sentence when the loop has not come to its timer for five seconds; None otherwise."""
+        """Return a sentence if the loop has not reached its timer for five seconds; None otherwise."""
         late_s = 0.0 if self._due_s is None else self._monotonic_s() - self._due_s
         return f"the event loop has been blocked for {late_s:.0f} s" if late_s > BLOCKED_S else None
 

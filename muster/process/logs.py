@@ -40,7 +40,7 @@ def show_uncaught(kind: type[BaseException], error: BaseException, trace: Traceb
 def configure(process: str, level: str = "info") -> None:
     """Set up logging for this process; every line names it. `MUSTER_LOG=console` gives lines for people instead.
 
-    Call it once, before anything logs. A crash in native code leaves the stacks of Python on stderr, too.
+    Call it once, before anything logs. A crash in native code also prints the Python stacks on stderr.
     """
     faulthandler.enable()
     sys.excepthook = show_uncaught

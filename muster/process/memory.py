@@ -1,4 +1,4 @@
-"""Keeps the unused memory of the C library small (glibc only), and collections of garbage short.
+"""Keeps the unused memory of the C library small (glibc only), and garbage collections short.
 
 A list of 50,000 pods is in memory twice for a moment, as bytes and as objects. By default each thread that ever
 allocated something gets a pool of its own, which it never shrinks.
@@ -12,7 +12,7 @@ _ARENAS = 2
 
 
 def share_arenas() -> None:
-    """Have all threads allocate from two pools; before there are any threads."""
+    """Make all threads allocate from two pools; call it before there are any threads."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, _ARENAS)
@@ -26,10 +26,10 @@ def give_back() -> None:
 
 
 def freeze() -> int:
-    """Take all objects of now out of later collections, which would stop every thread meanwhile; return their number.
+    """Exclude all present objects from later collections, which stop every thread; return the number of objects.
 
-    To be called once the caches are filled: a full collection takes 0.16 s with 20,000 pods, and 0.06 s with modules
-    alone.
+    Call it once the caches are filled. A full collection takes 0.16 s with 20,000 pods, and 0.06 s with only the
+    modules.
     """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""Serves a Flask app with gunicorn: a master process, and one worker of uvicorn's with a few threads for the app.
+"""Serves a Flask app with gunicorn: a master process, and one uvicorn worker with a few threads for the app.
 
 The master only holds the socket and starts the worker again when it dies; all state and all threads live in the worker.
 So threads, caches and the status port are started by `on_worker_start`, after the fork.
@@ -35,11 +35,12 @@ from muster.process.tls import Files, ServerTLS, tell_end
 
 LARGE_BYTES = 64 * 1024
 LARGE_AT_ONCE = 8
-"""Bodies of more than that which are read at once, so that clients cannot fill the memory with halves of requests."""
+"""The number of larger bodies that are read at once, so that clients cannot fill the memory with incomplete
+requests."""
 
 
 class Threads:
-    """The app as an ASGI app: a request takes one of so many threads once all of it is there."""
+    """The app as an ASGI app: a request takes one of the threads once it is complete."""
 
     def __init__(self, app: flask.Flask, threads: int) -> None:
         self._app = app
@@ -70,7 +71,7 @@ class Threads:
 
 
 _STOP_S = 5
-"""For `on_worker_stop`, after the time that requests have."""
+"""The time for `on_worker_stop`, after the time for requests."""
 _PR_SET_PDEATHSIG = 1
 _MEMORY = "/dev/shm"  # noqa: S108 - a folder whose files are never written to a disk
 
@@ -88,9 +89,9 @@ def serve(
 ) -> None:
     """Serve over TLS until SIGTERM, then end the process with SystemExit (0 after an orderly stop).
 
-    FileError if `files` cannot be used; new ones are taken up with the next connection. `on_worker_start` runs in the
-    worker before the first request and must not block; if it raises, the process ends with an error. `on_worker_stop`
-    runs in a thread of the worker after its last request.
+    FileError if `files` cannot be used; changed files take effect with the next connection. `on_worker_start` runs in
+    the worker before the first request and must not block; if it raises, the process ends with an error.
+    `on_worker_stop` runs in a thread of the worker after its last request.
     """
     servers.allow_descriptors()
     tls = ServerTLS(files)
@@ -134,7 +135,10 @@ def _in_worker(app: flask.Flask, threads: int, on_start: Callable[[], None], on_
 
 
 def _tie(master_pid: int) -> None:
-    """End the worker with its master: else it would live on for seconds beside its successor, if that was killed."""
+    """End the worker with its master.
+
+    If the master was killed, the worker would live on for seconds beside its successor.
+    """
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != master_pid:
@@ -142,10 +146,10 @@ def _tie(master_pid: int) -> None:
 
 
 class _Log(Logger):  # type: ignore[misc] # gunicorn ships no types
-    """Sends gunicorn's own messages the way of all logs; there is no access log (each app logs its decisions)."""
+    """Sends gunicorn's own messages to the common log; there is no access log (each app logs its decisions)."""
 
     def setup(self, cfg: Any) -> None:
-        """Set up no handlers of gunicorn's own."""
+        """Set up none of gunicorn's own handlers."""
         self.cfg = cfg
         self._access_log_enabled = False
         self.error_log.propagate = True

@@ -1,7 +1,7 @@
 """Serves ASGI apps with uvicorn: in the process's own loop (`run`), or in a thread with a loop of its own (`Threaded`).
 
-A call that waits is a coroutine, and costs a connection and no thread. In return nothing may block the loop: what does
-belongs in a thread. `muster.process.bounds` says what a client may take, `muster.process.tls` what is spoken.
+A call that waits is a coroutine, and costs a connection but no thread. In return, nothing may block the loop: blocking
+calls belong in a thread. `muster.process.bounds` has the bounds of clients, `muster.process.tls` the encryption.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ from muster.process.tls import ServerTLS
 log = structlog.get_logger()
 
 IDLE_S: Final = 120
-"""Life of an idle connection. Go's clients end one after 90 s, and the server must not be the first."""
+"""Life of an idle connection. Go's clients end theirs after 90 s, and the server must not be the first to close it."""
 GRACE_S: Final = 5
-"""The time for requests under way once the server has to stop."""
+"""The time for requests under way once the server must stop."""
 BACKLOG: Final = 4096
 """Connections that wait to be accepted."""
 
@@ -53,7 +53,10 @@ def settings(tls: ServerTLS | None) -> dict[str, Any]:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open a socket on this address, of IPv6 and IPv4 where it is `::`; port 0 takes a free one. OSError if taken."""
+    """Open a socket on this address (`::` serves IPv6 and IPv4); port 0 takes a free port.
+
+    OSError if the port is taken.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     dual = family is socket.AF_INET6 and socket.has_dualstack_ipv6()
     return socket.create_server((host, port), family=family, backlog=BACKLOG, dualstack_ipv6=dual)
@@ -61,7 +64,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @asynccontextmanager
 async def serving(app: ASGIApp, listening: socket.socket, tls: ServerTLS | None = None) -> AsyncIterator[Any]:
-    """Serve on the running loop, and answer requests under way in the end; gives a task that ends with the server."""
+    """Serve on the running loop, and answer requests under way at the end; yields a task that ends with the server."""
     server = _Server(uvicorn.Config(app, lifespan="off", **settings(tls)))
     task = asyncio.create_task(server.serve([listening]))
     try:
@@ -82,7 +85,7 @@ def run(
     loop: asyncio.AbstractEventLoop | None = None,
     tls: ServerTLS | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, in this thread, on `loop` or one of its own. OSError if the port cannot be had.
+    """Serve until SIGTERM or SIGINT, in this thread, on `loop` or a new one. OSError if the port cannot be opened.
 
     `on_start` runs before the first request; if it raises, so does this. After the signal `on_stopping` runs on the
     loop, requests under way are answered for up to five seconds, and `on_stop` runs in a thread.
@@ -117,7 +120,7 @@ def run(
 
 
 class Threaded:
-    """Serves an app from a daemon thread, on sockets that it closes in the end.
+    """Serves an app from a daemon thread, on sockets that it closes at the end.
 
     Start it after a fork, never before: threads do not survive one.
     """
@@ -142,7 +145,7 @@ class Threaded:
 
 
 def allow_descriptors() -> None:
-    """Take as many file descriptors as the process may have: each connection is one, and the usual start is 1,024."""
+    """Raise the limit of file descriptors to the maximum: each connection takes one, and the usual limit is 1,024."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 

@@ -1,7 +1,7 @@
-"""The settings of a process: what is the same for all its pods, as a YAML file; a Struct says what there is.
+"""The settings of a process that all its pods share, in a YAML file; a Struct defines them.
 
-A field has its type, its limits, its default and the reason for it, and that is the only place where it has them.
-Flags are left for what differs from pod to pod.
+A field of the Struct is the only place for a setting's type, limits, default and reason. Flags remain for what differs
+between pods.
 """
 
 import argparse
@@ -30,7 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     KIND: ClassVar[str] = ""
 
     def problems(self) -> Iterator[str]:
-        """Yield mistakes of fields together, each right alone: sentences that begin with the name of a field."""
+        """Yield mistakes in combinations of valid fields: sentences that begin with the name of a field."""
         yield from ()
 
 
@@ -38,7 +38,7 @@ S = TypeVar("S", bound=Settings)
 
 
 class SettingsError(ValueError):
-    """The mistakes in a file, a sentence each."""
+    """The mistakes in a file, one sentence each."""
 
     def __init__(self, errors: Sequence[str]) -> None:
         super().__init__("; ".join(errors))
@@ -46,7 +46,10 @@ class SettingsError(ValueError):
 
 
 def read(text: str, wanted: type[S]) -> S:
-    """Read the settings of a file. SettingsError with all mistakes: of each field, or else of fields together."""
+    """Read the settings of a file.
+
+    SettingsError has all mistakes of single fields, or else of combinations of fields.
+    """
     try:
         document = yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
@@ -70,7 +73,7 @@ def read(text: str, wanted: type[S]) -> S:
 
 
 def parser_of(process: str, description: str) -> argparse.ArgumentParser:
-    """Return the parser of a process's command line, with the flag of all; the process adds its own."""
+    """Return the parser of a process's command line, with the common flag; the process adds its own flags."""
     parser = argparse.ArgumentParser(
         prog=process,
         description=description,
@@ -82,7 +85,7 @@ def parser_of(process: str, description: str) -> argparse.ArgumentParser:
 
 
 def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: type[S]) -> dict[str, Any]:
-    """Return the arguments by their names; `settings` are those of the file of `--settings`, else the defaults.
+    """Return the arguments by name; `settings` has the settings of the file `--settings`, or the defaults.
 
     Mistakes end the process with code 2.
     """
@@ -105,7 +108,10 @@ def parse(parser: argparse.ArgumentParser, argv: Sequence[str] | None, wanted: t
 
 
 def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
-    """Yield a sentence for refused words on a command line; for a flag that is a field of the file, its place."""
+    """Yield a sentence for each refused word of a command line.
+
+    A flag that is a field of the file gets the field's place.
+    """
     flags = [word.partition("=")[0] for word in words if word.startswith("--")]
     moved = {flag: name for flag in flags if (name := _camel(flag)) in wanted.__struct_encode_fields__}
     for flag, name in moved.items():
@@ -115,7 +121,7 @@ def _refused(words: Sequence[str], wanted: type[Settings]) -> Iterator[str]:
 
 
 def text_of(settings: Settings, more: Mapping[str, object]) -> str:
-    """Return the text of a file with these settings; `more` are fields as files name them, which win."""
+    """Return the text of a file with these settings; `more` are fields, named as in files, that take precedence."""
     content = {"apiVersion": API_VERSION, "kind": settings.KIND, **msgspec.to_builtins(settings), **more}
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 

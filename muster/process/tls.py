@@ -1,7 +1,7 @@
 """The TLS of a server, whose certificate, key and client authorities are files that may change while it runs.
 
-TLS 1.2 or later, and 1.3 where clients have to show a certificate: a session of 1.2 could be taken up again after its
-authority has gone.
+TLS 1.2 or later, and 1.3 if clients must show a certificate: a session of 1.2 could be resumed after its authority has
+been removed.
 """
 
 import os
@@ -17,34 +17,34 @@ log = structlog.get_logger()
 
 
 class FileError(ValueError):
-    """A file cannot be used; the message says which and why, and shows nothing of a key."""
+    """A file cannot be used; the message names the file and the reason, and shows no part of a key."""
 
 
 class Files(NamedTuple):
-    """The certificate and the key of a server, both PEM, and the authorities of its clients, if it asks for those."""
+    """The certificate and key of a server, both PEM, and the authorities of its clients if it asks for certificates."""
 
     cert: Path
     key: Path
     client_ca: Path | None = None
 
     def stamp(self) -> tuple[tuple[int, int, int] | None, ...]:
-        """Return a value that changes with the files and their content; None stands for a file that is not there."""
+        """Return a value that changes with the files and their content; None stands for a missing file."""
         return tuple(_stamp(file) for file in self if file)
 
 
 class _Shown(NamedTuple):
-    """The context for new connections, and the end of its certificate in seconds since the epoch."""
+    """The context for new connections, and the expiry time of its certificate in seconds since the epoch."""
 
     context: ssl.SSLContext
     ends_s: float
 
 
 class ServerTLS:
-    """The TLS of a server, which follows its files.
+    """The TLS of a server, which follows changes of its files.
 
-    `context` is for the server. Each handshake over it looks at the files, and continues with a context of their
-    present content. While they cannot be used (a writer between two of them) the last usable content stays; before
-    there is any, handshakes fail.
+    `context` is for the server. Each handshake checks the files and continues with a context of their present content.
+    While the files cannot be used (e.g. only one of them is written yet), the last usable content stays; without any,
+    handshakes fail.
     """
 
     def __init__(self, files: Files) -> None:
@@ -60,7 +60,10 @@ class ServerTLS:
         self._stamp, self._shown = self._files.stamp(), _read(self._files)
 
     def ends_s(self) -> float:
-        """Return the end of the certificate for the next client, in seconds since the epoch; 0 without one."""
+        """Return the expiry time of the certificate for the next client, in seconds since the epoch.
+
+        0 if there is none.
+        """
         shown = self._now()
         return shown.ends_s if shown else 0.0
 
@@ -86,7 +89,7 @@ class ServerTLS:
 
 
 def tell_end(tls: ServerTLS) -> None:
-    """Have /metrics show the end of the certificate that clients are shown; once per process."""
+    """Show the expiry time of the certificate for clients in /metrics; call it once per process."""
     Gauge(
         "muster_server_certificate_expiry_timestamp_seconds",
         "Expiry time of the certificate that clients see, in seconds since the epoch.",
@@ -94,7 +97,7 @@ def tell_end(tls: ServerTLS) -> None:
 
 
 def _context(*, asks: bool) -> ssl.SSLContext:
-    """Return a context without a certificate; `asks`: clients have to show one."""
+    """Return a context without a certificate; with `asks`, clients must show one."""
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.minimum_version = ssl.TLSVersion.TLSv1_3 if asks else ssl.TLSVersion.TLSv1_2
     if asks:

@@ -1,11 +1,11 @@
-"""The way of a gang through the processes as a trace of OpenTelemetry; off by default.
+"""The way of a gang through the processes as an OpenTelemetry trace; off by default.
 
-The id of a trace and of its first span are digests of the workload's UID. Every process computes them, hence nothing
-has to be passed on in objects or calls. Spans are recorded after the fact, with their times, where metrics are
-observed. As with those there is one place for a whole process, `SPANS`.
+The id of a trace and of its first span are digests of the workload's UID. Every process computes them, so nothing must
+be passed on in objects or calls. Spans are recorded afterwards, with their times, in the places that observe metrics. A
+process has one recorder, `SPANS`.
 
-OpenTelemetry is not among what Muster needs: `pip install 'muster[tracing]'`, or an image with
-requirements-tracing.lock, brings it.
+Muster does not require OpenTelemetry: `pip install 'muster[tracing]'`, or an image with requirements-tracing.lock, adds
+it.
 """
 
 import importlib.util
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 log = structlog.get_logger()
 ENDPOINT_VARIABLE: Final = "OTEL_EXPORTER_OTLP_ENDPOINT"
-"""OpenTelemetry's own variable for the receiver of traces."""
+"""OpenTelemetry's own environment variable for the receiver of traces."""
 ROOT: Final = "gang"
 """The name of the first span: from the submission of a gang until it runs."""
 _MISSING: Final = (
@@ -52,7 +52,7 @@ class Spans:
         return self._processor is not None
 
     def send(self, process: str, processor: "SpanProcessor") -> None:
-        """Give the spans of this process to a processor of OpenTelemetry's from now on."""
+        """Give the spans of this process to an OpenTelemetry processor from now on."""
         from opentelemetry.sdk.resources import Resource  # noqa: PLC0415 - installed only where traces are wanted
 
         self._resource = Resource.create({"service.name": f"muster-{process}", "service.namespace": "muster"})
@@ -85,7 +85,7 @@ class Spans:
 
     @contextmanager
     def around(self, workload: str, name: str, **attributes: str | int) -> Iterator[None]:
-        """Record the time inside, after an error, too."""
+        """Record the time inside, even after an error."""
         began_s = time.time()
         try:
             yield
@@ -98,7 +98,7 @@ SPANS: Final = Spans()
 
 
 class TracingError(ValueError):
-    """The settings ask for traces, and what they need is not installed; the message says what to do."""
+    """The settings ask for traces, but a required package is not installed; the message says what to do."""
 
 
 def check(endpoint: str) -> None:
@@ -108,10 +108,10 @@ def check(endpoint: str) -> None:
 
 
 def configure(process: str, endpoint: str) -> None:
-    """Send spans to an OTLP/HTTP endpoint: that of the settings, else that of the environment, else none.
+    """Send spans to an OTLP/HTTP endpoint from the settings or else the environment, if there is one.
 
-    Call it where threads live, after a fork. TracingError as with `check`; where only the environment asks, which may
-    be the same for many programs, a missing package is only logged.
+    Call it after a fork, where threads survive. TracingError as with `check`; if only the environment asks, which many
+    programs may share, a missing package is only logged.
     """
     check(endpoint)
     wanted = endpoint or os.environ.get(ENDPOINT_VARIABLE, "")
@@ -138,7 +138,7 @@ def _installed() -> bool:
 
 
 def workload_of(metadata: ObjectMeta) -> str:
-    """Return the UID of the workload that an object belongs to: its controller's, else its own."""
+    """Return the UID of the workload of an object: its controller's UID, else its own."""
     owner = metadata.controller
     return owner.uid if owner else metadata.uid
 
@@ -149,5 +149,5 @@ def trace_id(workload: str) -> int:
 
 
 def root_id(workload: str) -> int:
-    """Return the id of the first span of that: 8 bytes."""
+    """Return the id of the first span of a workload's trace: 8 bytes."""
     return int.from_bytes(sha256(f"root {workload}".encode()).digest()[:8], "big") or _ANY_TRACE

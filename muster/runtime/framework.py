@@ -45,7 +45,7 @@ class EnforcePodGroupPolicy(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class EnforcePodSpec(RuntimePlugin, Protocol):
-    """Adds parts of pods that belong to neither a framework nor a gang."""
+    """Adds parts to pods that belong to neither a framework nor a gang."""
 
     def enforce_pod_spec(self, info: Info) -> None:
         """Change the pod sets of `info`; called for all of them."""
@@ -61,10 +61,10 @@ class PodNetwork(RuntimePlugin, Protocol):
 
 @runtime_checkable
 class ComponentBuilder(RuntimePlugin, Protocol):
-    """Builds the objects that a workload needs beside its pods, or that make its pods."""
+    """Builds the objects that a workload needs in addition to its pods, or that make its pods."""
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Return objects, ready to apply; none for a plan that is not its own."""
+        """Return objects, ready to apply; none for the plans of other plugins."""
 
 
 @runtime_checkable
@@ -84,9 +84,9 @@ class TrainJobStatusPlugin(RuntimePlugin, Protocol):
 
 
 class Framework:
-    """The plugins in the order given, and resources that count as accelerators beside the known ones.
+    """The plugins in the given order, and resources that count as accelerators in addition to the known ones.
 
-    ValueError for two plugins of one name or one framework, or two that compute a status: all found at start-up.
+    ValueError for two plugins with the same name or framework, or two that compute a status; found at start-up.
     """
 
     def __init__(self, plugins: Sequence[RuntimePlugin], accelerators: Sequence[str] = ()) -> None:

@@ -21,7 +21,7 @@ from muster.workloads.adapter import FieldPath, Owner, Value
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """A value that follows from the pod network, which is only known when all plugins have run."""
+    """A value that depends on the pod network, which is only known when all plugins have run."""
 
     of: Callable[[], Value]
 
@@ -95,14 +95,13 @@ class ShapedContainer:
 
 @dataclass(slots=True)
 class PodSet:
-    """Pods of one shape, as the owner's adapter or the runtime describes them; see also `PodSetPlan`.
+    """Pods of one shape, described by the owner's adapter or the runtime; see also `PodSetPlan`.
 
-    `rank` is the source of a member's own rank. `hosts` makes the host names of so many pods, in rank order. `target`
-    is the container that runs the framework, None in pods that don't. `template` is the spec of the
-    pods as JSON. `own_rank` is the rank of the one pod that is being admitted, None if the pods are described
-    by their template. `inits` make init containers, or None, when the network is known.
-    `given_annotations` are the pods' own, `claims` finds the requests of their claims, and `more_accelerators` are
-    resources that settings name.
+    `rank` is the source of a member's own rank. `hosts` makes the host names of a number of pods, in rank order.
+    `target` is the container that runs the framework; None in other pods. `template` is the spec of the pods as
+    JSON. `own_rank` is the rank of the pod that is being admitted, None if a template describes the pods. `inits` make
+    init containers, or None, when the network is known. `given_annotations` are the pods' own, `claims` finds the
+    requests of their claims, and `more_accelerators` are resources that settings name.
     """
 
     name: str
@@ -130,7 +129,7 @@ class PodSet:
 
     @property
     def endpoints(self) -> Endpoints:
-        """The host name of each pod. In the ML policy phase take it `Late`: the network comes after."""
+        """The host name of each pod. In the ML policy phase, use `Late`: the network is known later."""
         return self.hosts(self.count)
 
     @property
@@ -161,7 +160,7 @@ class PodSet:
     def port(self, number: int) -> None:
         """Open a TCP port in the container that runs the framework, unless a container of the pod has it already.
 
-        On the host's network two containers must not have the same port, and elsewhere one is enough.
+        On the host's network, two containers must not have the same port; elsewhere one is enough.
         """
         taken = {(port.container_port, port.protocol) for each in self.containers for port in each.given.ports}
         if self.target and (number, "TCP") not in taken and number not in self.target.ports:
@@ -185,7 +184,7 @@ class Info:
     """One workload on its way to a plan.
 
     `settings` are the user's parameters. `target` is the kind of object that makes the pods of a TrainJob (`Job`,
-    `JobSet`); it is empty if the owner makes its pods itself. `train_job` and `runtime` are as they were read, for
+    `JobSet`); it is empty if the owner makes its pods itself. `train_job` and `runtime` are the objects as read, for
     plugins that need more than this class has; `base` is the runtime's template after merging.
     """
 
@@ -233,7 +232,7 @@ class Info:
         return self.settings.get(key)
 
     def leader(self) -> Value:
-        """Return the host name of rank 0; "" while there are no pods. Take it `Late`."""
+        """Return the host name of rank 0; "" while there are no pods. Use it in a `Late`."""
         return next((pod_set.endpoints[0] for pod_set in self.trainers if pod_set.count), "")
 
     def pod_set(self, name: str) -> PodSet | None:

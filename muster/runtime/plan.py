@@ -1,4 +1,4 @@
-"""The plan: the content of the pods of one workload, with its provenance; and the components, objects that it needs.
+"""The plan: the content of a workload's pods, with its provenance; and the components, the objects that it needs.
 
 Immutable, the same for every reader.
 """
@@ -14,7 +14,8 @@ from muster.runtime.settings import Setting
 from muster.workloads.adapter import FieldPath, Owner, Value
 
 Role = Literal["trainer", "launcher", "dataset-initializer", "model-initializer", "other"]
-"""The role of a pod set: train (one rank per pod or more), start the others by mpirun, fetch data before, or else."""
+"""The role of a pod set: train (at least one rank per pod), start the others by mpirun, fetch data before, or
+another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +91,7 @@ class ContainerPlan:
 
 @dataclass(frozen=True, slots=True)
 class InitPlan:
-    """An init container that Muster adds, with the image and the rights of container `like`.
-
-    It has that container's mounts at `paths`.
-    """
+    """An init container that Muster adds, with the image, the rights and the mounts at `paths` of container `like`."""
 
     name: str
     like: str
@@ -106,11 +104,11 @@ class InitPlan:
 
 @dataclass(frozen=True, slots=True)
 class PodSetPlan:
-    """Pods of one shape: how many, how many processes each runs, where they are found, what their containers get.
+    """Pods of one shape: their number, the processes of each, their host names and the additions to their containers.
 
     `slots` is None if the pods run no processes of the framework, or their number is only known inside of the pod.
     `jobs` is the number of Jobs that a JobSet spreads the pods over. `requests` are those of one pod, limits included.
-    `after` has other pod sets (by name) that must be Ready or Complete before pods of this one are created. `searches`
+    `after` names other pod sets that must be Ready or Complete before pods of this one are created. `searches`
     are further DNS search domains. `inits` run after the pod's own init containers.
     """
 
@@ -177,9 +175,9 @@ KeyKind = Literal["ed25519", "ecdsa"]
 class Component:
     """One object, ready to apply (by server-side apply).
 
-    Components of a lower `stage` must be done (a Job complete, another object applied) before those of the next one.
-    `once`: create it if there is none, and never change it again. `keys`: an SSH Secret whose data are still missing,
-    since this package makes no random numbers; `certs.ssh` fills them in.
+    Components of a lower `stage` must be done (Jobs complete, other objects applied) before those of the next stage.
+    `once`: create it if there is none, and never change it again. `keys`: an SSH Secret without its data, because this
+    package makes no random numbers; `certs.ssh` fills them in.
     """
 
     manifest: Mapping[str, Any]

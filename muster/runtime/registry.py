@@ -41,7 +41,7 @@ def plugins() -> list[RuntimePlugin]:
 def framework(*more: RuntimePlugin, accelerators: Sequence[str] = ()) -> Framework:
     """Return the framework with all plugins, those of other packages by name, and `more` at the end.
 
-    `accelerators` are resources, or patterns of their names, that count devices beside the known ones.
+    `accelerators` are resources, or patterns of their names, that count devices in addition to the known ones.
     RuntimeError names a plugin that cannot be loaded, at start-up.
     """
     found = sorted(entry_points(group=ENTRY_POINTS), key=lambda entry: entry.name)

@@ -44,13 +44,13 @@ class Setting:
 
     @property
     def is_true(self) -> bool:
-        """True or false, as the text says. InvalidFieldError for any other text."""
+        """Return True or False for these texts; InvalidFieldError for any other text."""
         if self.text not in {"true", "false"}:
             raise self.invalid(f"must be true or false: {self.source}")
         return self.text == "true"
 
     def invalid(self, message: str) -> InvalidFieldError:
-        """Return the error of this setting, with what would be right."""
+        """Return the error for this setting, with the valid values."""
         return InvalidFieldError(FieldError(self.path, message, self.text))
 
 
@@ -63,7 +63,7 @@ def annotation(key: str) -> str:
 
 
 def from_annotations(*layers: tuple[str, Mapping[str, str]]) -> dict[str, Setting]:
-    """Return settings from annotations, given as (their path, the annotations); the first layer that has one wins."""
+    """Return settings from annotations, given as (path, annotations); the first layer that has a setting wins."""
     result: dict[str, Setting] = {}
     for path, annotations in layers:
         for key in KEYS:
@@ -124,7 +124,7 @@ def _of_runtime(train_job: TrainJob, runtime: TrainingRuntime | ClusterTrainingR
 
 
 def _elastic(policy: ElasticPolicy, train_job: TrainJob, default: int | None) -> dict[str, tuple[str, str]]:
-    """Return the bounds of an elastic training; a missing one is the number of nodes."""
+    """Return the bounds of an elastic training; a missing bound is the number of nodes."""
     trainer = train_job.spec.trainer
     nodes = trainer.num_nodes if trainer and trainer.num_nodes is not None else default or 1
     least = nodes if policy.min_nodes is None else policy.min_nodes

@@ -1,6 +1,6 @@
-"""Templates: a TrainJob merged into that of its runtime, and the plan of a pod set written into that of its pods.
+"""Templates: merges a TrainJob into its runtime's template, and writes the plan of a pod set into its pods' template.
 
-Merging is Kubernetes' strategic merge, for these fields.
+Merging follows Kubernetes' strategic merge, for these fields.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _KEYS = {
     "imagePullSecrets": "name",
     "schedulingGates": "name",
 }
-"""Lists whose elements of the same key a patch replaces; it replaces any other list as a whole, such as tolerations."""
+"""Lists in which a patch replaces elements with the same key; it replaces other lists, e.g. tolerations, as a whole."""
 
 
 def by_key(base: Sequence[Mapping[str, Any]], extra: Iterable[Mapping[str, Any]], key: str) -> list[JSON]:
@@ -88,9 +88,9 @@ _ACCOUNT = "default"
 
 
 def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
-    """Return a copy of the template with metadata, volumes and containers as the plan has them.
+    """Return a copy of the template with the plan's metadata, volumes and containers.
 
-    Variables of the plan stand first, so that all others may refer to them as $(NAME).
+    The plan's variables come first, so that all others may refer to them as $(NAME).
     """
     result: JSON = deepcopy(dict(template))
     metadata = result.get("metadata") or {}
@@ -125,7 +125,7 @@ def planned(template: Mapping[str, Any], pod_set: PodSetPlan) -> JSON:
 def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
     """Return the init container of a plan, made like this container of the same pod.
 
-    It has the CPU and memory of `like`: the pod needs no more than before, and its quality of service stays.
+    It has the CPU and memory of `like`, so the pod needs no more than before and keeps its quality of service.
     """
     result: JSON = {key: like[key] for key in ("image", "imagePullPolicy") if key in like}
     mounts = [deepcopy(each) for each in like.get("volumeMounts") or [] if each.get("mountPath") in plan.paths]
@@ -141,7 +141,7 @@ def init_container(plan: InitPlan, like: Mapping[str, Any]) -> JSON:
 
 
 def _has_token(volume: Mapping[str, Any]) -> bool:
-    """Return True if a volume projects a token: then the API server requires a service account in the template."""
+    """Return True if a volume projects a token; the API server then requires a service account in the template."""
     sources = (volume.get("projected") or {}).get("sources") or []
     return any(source.get("serviceAccountToken") for source in sources)
 

@@ -1,4 +1,4 @@
-"""From a TrainJob and its runtime to `Info`, and to the components that run it."""
+"""Makes an `Info` from a TrainJob and its runtime, and the components that run it."""
 
 from collections.abc import Mapping
 from itertools import pairwise
@@ -34,7 +34,7 @@ from muster.workloads.adapter import Owner
 
 Runtime = TrainingRuntime | ClusterTrainingRuntime
 Target = Literal["Job", "JobSet"]
-"""The kind of object that makes the pods of a TrainJob: a Job of Muster's (batch.volcano.sh), or a JobSet."""
+"""The kind of object that makes the pods of a TrainJob: Muster's Job (batch.volcano.sh) or a JobSet."""
 
 JSON = dict[str, Any]
 _INITIALIZERS: Mapping[str, Role] = {DATASET_INITIALIZER: "dataset-initializer", MODEL_INITIALIZER: "model-initializer"}
@@ -84,7 +84,7 @@ def describe(train_job: TrainJob, runtime: Runtime, target: Target = "Job") -> I
 
 
 def _of_the_gang(train_job: TrainJob, runtime: Runtime) -> dict[str, str]:
-    """Return the annotations about its gang and its restarts: those of the TrainJob, else of the runtime."""
+    """Return the annotations about gang and restarts, from the TrainJob or else from the runtime."""
     given = {**runtime.metadata.annotations, **train_job.metadata.annotations}
     return {key: given[key] for key in names.OF_TRAIN_JOBS if key in given}
 
@@ -98,7 +98,7 @@ def framework_of(policy: MLPolicy | None) -> str:
 
 
 def step_of(job: Mapping[str, Any]) -> str:
-    """Return the step of the TrainJob that a replicated job is, from the label of its template; "" for others."""
+    """Return the TrainJob's step that a replicated job carries out, from its template's label; "" for others."""
     labels = (job["template"].get("metadata") or {}).get("labels") or {}
     return str(labels.get(ANCESTOR, ""))
 
@@ -161,7 +161,7 @@ def _merged_container(container: JSON, job: JSON, train_job: TrainJob, runtime: 
 
 
 def _merged_mpi(container: JSON, job: str, trainer: Trainer, runtime: Runtime) -> JSON:
-    """Merge the trainer: the launcher runs the command, the nodes run processes with its image and resources."""
+    """Merge the trainer: the launcher runs the command, and the nodes run processes with its image and resources."""
     policy = runtime.spec.ml_policy
     computes = job == NODE or bool(policy and policy.mpi and policy.mpi.run_launcher_as_node)
     if job not in {NODE, LAUNCHER}:
@@ -234,7 +234,7 @@ def _role(job: JSON, framework: str) -> Role:
 
 
 def _count(job: JSON, role: Role, runtime: Runtime, framework: str, nodes: int | None) -> int:
-    """Return the nodes for the pod set that trains; the number of the template for others."""
+    """Return the number of nodes for the pod set that trains; for others, the template's number."""
     policy = runtime.spec.ml_policy
     spec = job["template"].get("spec") or {}
     parallelism = int(1 if spec.get("parallelism") is None else spec["parallelism"])

@@ -1,6 +1,7 @@
 """Common checks of both kinds of runtimes: templates fit their steps, and Muster supports all fields.
 
-Admission checks runtimes, and the controller each one that it uses: a label on a namespace switches admission off.
+Admission checks runtimes. The controller also checks each one that it uses, because a namespace's label can switch
+admission off.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ _ANY_JOB = trainer.TrainJob(spec=trainer.TrainJobSpec(runtime_ref=trainer.Runtim
 
 
 def check(runtime: Runtime, target: Target = "Job") -> Iterator[FieldError]:
-    """Yield everything that is wrong with a runtime."""
+    """Yield all mistakes of a runtime."""
     seen: set[str] = set()
     for index, job in enumerate(runtime.spec.template.spec.replicated_jobs):
         path = f"{JOBS}[{index}]"
@@ -73,7 +74,7 @@ def _check_order(job: jobset.ReplicatedJob, path: str, seen: set[str]) -> Iterat
 
 
 def _check_claims(runtime: Runtime) -> Iterator[FieldError]:
-    """Check that each claim has a name of its own, under which a container mounts it."""
+    """Check that each claim has a unique name, under which a container mounts it."""
     base = msgspec.to_builtins(runtime.spec.template.spec)
     names, mounted = claim_names(base), mounted_names(base)
     for place, policy in enumerate(runtime.spec.template.spec.volume_claim_policies):
@@ -90,7 +91,7 @@ def _check_claims(runtime: Runtime) -> Iterator[FieldError]:
 
 
 def _check_mapped(runtime: Runtime) -> Iterator[FieldError]:
-    """Refuse fields of a JobSet that a Job of Muster's cannot carry out, before TrainJobs rely on them."""
+    """Refuse fields of a JobSet that Muster's Job cannot carry out, before TrainJobs rely on them."""
     info = describe(_ANY_JOB, runtime)
     for each in unmapped(info.base, [pod_set.name for pod_set in together(info)], info.framework):
         yield FieldError(f"{TEMPLATE}.{each.field}", f"must be {each.wanted}: {each.why}", each.value)

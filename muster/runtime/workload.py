@@ -1,4 +1,4 @@
-"""From an owner and a pod (or its template) to `Info`: its settings and the container that runs the framework."""
+"""Makes an `Info` from an owner and a pod (or its template): settings, and the container that runs the framework."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -23,9 +23,9 @@ TRAINER_CONTAINER = "node"
 def target_container(spec: PodSpec, annotations: Mapping[str, str]) -> str:
     """Return the name of the container that runs the framework.
 
-    The one that kubectl takes by default (annotation kubectl.kubernetes.io/default-container), else the one named
-    `node` (Kubeflow's convention), else the first. Call it for the owner's template, not for a pod: another webhook may
-    have put a sidecar in front of the pod's containers.
+    This is the container that kubectl uses by default (annotation kubectl.kubernetes.io/default-container), else the
+    one named `node` (Kubeflow's convention), else the first. Call it with the owner's template, not with a pod: another
+    webhook may have put a sidecar before the pod's containers.
     """
     named = [container.name for container in spec.containers]
     for wanted in (annotations.get(DEFAULT_CONTAINER), TRAINER_CONTAINER):

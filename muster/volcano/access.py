@@ -1,8 +1,8 @@
 """Inherited settings of queues in their tree: the namespaces that may use them, by selectors, and the node pool. Pure.
 
 A namespace may use a queue if the queue and every queue above it selects the namespace; a queue without the annotation
-selects all, as in Volcano. A selector that cannot be read (admission was bypassed) selects none: what an administrator
-wanted to keep out must not come in by a slip. A namespace that is locked to its queue may use no other.
+selects all, as in Volcano. A selector that cannot be read (admission was bypassed) selects none: a typo must not admit
+namespaces that an administrator wanted to keep out. A namespace that is locked to its queue may use no other.
 
 The root queue of a tree names the node pool of all its queues, so that shares hold within a pool.
 """
@@ -16,14 +16,14 @@ from muster.api.volcano.scheduling import Queue
 from muster.resources.labels import read_selector, selects
 
 DEPTH = 64
-"""Most levels that are followed; admission allows fewer."""
+"""The most levels that are followed; admission allows fewer."""
 NAME_LABEL = "kubernetes.io/metadata.name"
 """The label that the API server gives to each namespace; files may lack it."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceObstacle:
-    """The queue, itself or one above, that leaves out a namespace, with its selector."""
+    """The queue, or one above it, that excludes a namespace, with its selector."""
 
     queue: str
     selector: str
@@ -32,7 +32,7 @@ class NamespaceObstacle:
     locked: str = ""
     """The queue that the namespace is locked to, if that is the reason."""
     pools: tuple[str, str] | None = None
-    """The node pools of the queue and of who asks, if they are not the same: then no namespace may."""
+    """The node pools of the queue and of the pods, if they differ: then no namespace may use the queue."""
 
     def __str__(self) -> str:
         """Return the reason as a clause."""
@@ -48,7 +48,7 @@ class NamespaceObstacle:
 def barrier(
     queue: str, namespace: str, labels: Mapping[str, str], get: Callable[[str], Queue | None]
 ) -> NamespaceObstacle | None:
-    """Return the first queue, from this one upwards, that leaves out a namespace; None if it may use the queue."""
+    """Return the first queue, from this one upwards, that excludes a namespace; None if it may use the queue."""
     if (locked := locked_to(labels)) and locked != queue:
         return NamespaceObstacle(queue, "", locked=locked)
     labels = {NAME_LABEL: namespace, **labels}

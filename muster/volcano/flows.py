@@ -1,9 +1,9 @@
-"""The rules of a JobFlow's steps, for admission, and for the controller where admission was bypassed.
+"""The rules of a JobFlow's steps, for admission, and for the controller if admission was bypassed.
 
-A step waits for other steps of the same JobFlow, not in a circle. Entries with one name are one step, as in Volcano;
-its Job is made of the first entry that need not wait any longer. A probe of tasks is read in the status of Jobs. One
-that connects to pods is refused: a controller that connects to addresses that users choose would look into networks
-that these users cannot reach.
+A step waits for other steps of the same JobFlow, without cycles. Entries with one name are one step, as in Volcano; its
+Job is made from the first entry that need not wait any longer. A probe of tasks is checked against the status of Jobs.
+A probe that connects to pods is refused: a controller that connects to addresses that users choose would look into
+networks that these users cannot reach.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ from muster.api.volcano.flow import Flow, FlowDependsOn, JobFlow, Probe
 
 PATH = "spec.flows"
 PHASES = ("Pending", "Running", "Succeeded", "Failed", "Unknown")
-"""Phases of pods, which a task can be asked to have reached."""
+"""Phases of pods, for probes of tasks."""
 _NO_DAG = "jobflow flow is not dag"
 
 
@@ -42,7 +42,7 @@ def check_steps(job_flow: JobFlow) -> Iterator[FieldError]:
 
 
 def circle(needs: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a circle, its first name repeated at the end; empty without one."""
+    """Return a cycle, with its first name repeated at the end; empty if there is none."""
     try:
         TopologicalSorter(needs).prepare()
     except CycleError as error:

@@ -1,8 +1,8 @@
 """Additions to the manifest of a pod, in place, and the volumes of a Volcano Job with their claims.
 
-The user's own variables, ports, mounts and volumes stay. Every pod of a Job mounts its volumes, and behind each is a
-claim that exists or is made for the Job. Controller and planner must use the same names. The name of a claim that the
-Job does not name is derived from the Job's UID and the mount path, so it is never written back into the Job.
+The user's own variables, ports, mounts and volumes stay. Every pod of a Job mounts the Job's volumes, each from a claim
+that exists or is made for the Job. Controller and planner must use the same names. The name of a claim that the Job
+does not name is derived from the Job's UID and the mount path, so it is never written back into the Job.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ Manifest = dict[str, Any]
 """An object as plain JSON."""
 
 MAX_VARIABLE_BYTES = 131_072
-"""Longest `NAME=value` of Linux, with the byte that ends it: a program with a longer one cannot be started."""
+"""The longest `NAME=value` of Linux, including the final byte: a program with a longer one cannot be started."""
 
 
 def containers(manifest: Manifest, *, init: bool = True) -> list[Manifest]:
@@ -40,8 +40,8 @@ _BASIC = ("cpu", "memory", "ephemeral-storage")
 def safe_as(like: Mapping[str, Any]) -> Manifest:
     """Return the securityContext and the basic resources of a container, for an init container of the same pod.
 
-    With them the pod needs no more than before, its quality of service stays, and neither a ResourceQuota nor Pod
-    Security refuses it for the init container. Devices are left out.
+    With them the pod needs no more than before, keeps its quality of service, and is not refused by a ResourceQuota or
+    Pod Security. Devices are left out.
     """
     result: Manifest = {"securityContext": deepcopy(like["securityContext"])} if like.get("securityContext") else {}
     for kind in _AMOUNTS:
@@ -73,7 +73,7 @@ def add_port(container: Manifest, name: str, port: int) -> None:
 def open_port(manifest: Manifest, name: str, port: int, *, init: bool = False) -> None:
     """Open a port in every container, with `init` in the init containers too.
 
-    On the node's own network only one container can have a port: there the first one opens it, unless another has it.
+    On the node's own network only one container can have a port, so the first container opens it unless another has it.
     """
     opening = containers(manifest, init=init)
     if manifest["spec"].get("hostNetwork"):
@@ -106,7 +106,7 @@ _HOME_OF_ROOT = "/root"
 
 
 def folder(path: str) -> str:
-    """Return an absolute path without what changes nothing: repeated slashes, dots, and a slash at the end."""
+    """Return a normalized absolute path, without repeated slashes, dots, and a slash at the end."""
     return "/" + normpath(path).lstrip("/")
 
 
@@ -154,7 +154,7 @@ def claims(job: Job) -> list[Manifest]:
 def mount(job: Job, manifest: Manifest) -> None:
     """Add the volumes to a pod, each claim once, and mount them in its containers; changed in place.
 
-    A container with a mount of its own at the same path keeps that.
+    A container with its own mount at the same path keeps that mount.
     """
     for claim, path in {claim_name(job, volume): volume.mount_path for volume in reversed(job.spec.volumes)}.items():
         name = f"{job.metadata.name[:_MAX_PREFIX_CHARS]}-{_digest(claim)}"

@@ -1,6 +1,6 @@
-"""A gang as PodGroup of Kubernetes' own (scheduling.k8s.io), and such a PodGroup as gang of Muster's.
+"""Translates gangs into Kubernetes' own PodGroups (scheduling.k8s.io), and such PodGroups into gangs.
 
-Pure translations, for what publishes gangs, and for what shows users the one in the words of the other.
+Pure translations, for the code that publishes gangs and for the code that explains one form in the words of the other.
 """
 
 from msgspec.structs import replace
@@ -13,12 +13,15 @@ from muster.api.volcano.scheduling import POD_GROUPS, PodGroup, PodGroupStatus
 
 
 def is_gang(group: PodGroup) -> bool:
-    """Return True if pods start together, and have not ended: there is something to keep together."""
+    """Return True if the gang's pods start together and have not ended."""
     return group.spec.min_member > 1 and group.status.phase != "Completed" and not group.metadata.deletion_timestamp
 
 
 def native_of(group: PodGroup) -> scheduling.NativePodGroup:
-    """Return the native PodGroup of a gang: its minimum and priority; preemption ends all of it, or none."""
+    """Return the native PodGroup of a gang, with its minimum and priority.
+
+    Preemption ends all of the gang or nothing.
+    """
     meta = group.metadata
     owner = OwnerReference.to(POD_GROUPS, meta, controller=True)
     return scheduling.NativePodGroup(
@@ -36,9 +39,9 @@ def native_of(group: PodGroup) -> scheduling.NativePodGroup:
 
 
 def group_of(native: scheduling.NativePodGroup) -> PodGroup:
-    """Return the PodGroup of Muster's that a user would write in its place: as the planner reads it, without its marks.
+    """Return Muster's PodGroup that a user would write in its place: as the planner reads it, without its marks.
 
-    A gang of Muster's is always ended whole or down to its minimum, so nothing stands for `disruptionMode`.
+    Muster always ends a gang as a whole or down to its minimum, so no field corresponds to `disruptionMode`.
     """
     gang, meta = as_group(native, queue_of(native) or names.DEFAULT_QUEUE), native.metadata
     given = gang.metadata.annotations

@@ -1,4 +1,4 @@
-"""PodGroups as Muster makes them; and that of a Volcano Job: its gang, computed from the Job's spec."""
+"""Makes PodGroups; the PodGroup of a Volcano Job is computed from the Job's spec."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ _UPDATED = ("minMember", "minTaskMember", "minResources", "priorityClassName", "
 
 
 def new_group(meta: ObjectMeta, spec: PodGroupSpec, scheduler: str, owner: OwnerReference | None) -> PodGroup:
-    """Return a PodGroup as it is created: of its owner, if it has one, and of the node pool of its pods' scheduler."""
+    """Return a new PodGroup, with its owner, if it has one, and the node pool of its pods' scheduler."""
     labels = {key: value for key, value in meta.labels.items() if key != names.NODE_POOL}
     labels |= labels_of(pool_of_scheduler(scheduler) or DEFAULT_POOL)
     return PodGroup(
@@ -60,7 +60,7 @@ def group_key(job: Job) -> str:
 def pod_group(job: Job, priorities: Mapping[str, int], later: Collection[str] = ()) -> PodGroup:
     """Return the PodGroup as it is created; `priorities` are the values of the PriorityClasses.
 
-    `later` are the tasks that wait for others: the gang's minimum leaves them out until they have started.
+    `later` are the tasks that wait for others; the gang's minimum excludes them until they have started.
     """
     annotations = {key: value for key, value in job.metadata.annotations.items() if key not in _NOT_COPIED}
     annotations |= workload_note(job.metadata, _MAKERS)
@@ -92,7 +92,7 @@ def update(existing: PodGroup, wanted: PodGroup) -> dict[str, Any]:
 
 
 def _without(job: Job, later: Collection[str]) -> Job:
-    """Return the Job without these tasks: its minimum loses theirs if it covers the minimums of all tasks."""
+    """Return the Job without these tasks; its minimum shrinks by theirs if it covers the minimums of all tasks."""
     spec = job.spec
     tasks = [task for task in spec.tasks if task.name not in later]
     least = spec.min_available

@@ -24,14 +24,15 @@ from muster.volcano.tasks import PodSlot, owner_of, partition_of, queue_of, sche
 COPIED_ANNOTATIONS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time", "volcano.sh/revocable-zone")
 COPIED_LABELS = ("volcano.sh/preemptable", "volcano.sh/cooldown-time")
 DISRUPTION = ("volcano.sh/jdb-min-available", "volcano.sh/jdb-max-unavailable")
-"""Annotations for the budget of a gang; the first that is there counts."""
+"""Annotations for the disruption budget of a gang; the first one found counts."""
 _NUMA_POLICY = "volcano.sh/numa-topology-policy"
 
 
 def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manifest:
     """Return the pod with the Job's volumes and the additions of its plugins, before it is pinned or gated.
 
-    Its label says if the review of its Job covers it: not if template or plugins add annotations that need a review.
+    Its label says whether the Job's review covers it. It does not if template or plugins add annotations that need a
+    review.
     """
     manifest = pod(job, slot)
     mount(job, manifest)
@@ -53,7 +54,7 @@ def complete_pod(job: Job, slot: PodSlot, plugins: Iterable[JobPlugin]) -> Manif
 
 
 def pod(job: Job, slot: PodSlot) -> Manifest:
-    """Return the pod as the Job and its template have it, without volumes and plugins."""
+    """Return the pod from the Job and its template, without volumes and plugins."""
     template = deepcopy(slot.task.template)
     metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
     spec["schedulerName"] = _scheduler(spec.get("schedulerName") or "", scheduler_of(job.spec))
@@ -80,7 +81,10 @@ def pod(job: Job, slot: PodSlot) -> Manifest:
 
 
 def _scheduler(own: str, of_job: str) -> str:
-    """Return the template's own, else the Job's; one of the default node pool becomes that of the Job's pool."""
+    """Return the scheduler of the template, else of the Job.
+
+    The default pool's scheduler becomes that of the Job's pool.
+    """
     pool = pool_of_scheduler(of_job)
     return in_pool(own, pool) if own in names.SCHEDULERS and pool else own or of_job
 
@@ -130,7 +134,7 @@ def copied(source: Mapping[str, str], keys: tuple[str, ...]) -> dict[str, str]:
 
 
 def usable(placement: Placement | None, pod_group_uid: str) -> bool:
-    """Return True if pods may be created pinned by this placement: it is of this very gang, and still carried out."""
+    """Return True if pods may be created pinned by this placement: it belongs to this gang and is still carried out."""
     return (
         placement is not None
         and placement.spec.pod_group_uid == pod_group_uid
@@ -141,7 +145,8 @@ def usable(placement: Placement | None, pod_group_uid: str) -> bool:
 def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
     """Return True if nodes are held for members of this gang that were evicted for a repair or a move.
 
-    Its placement names its own members as victims until they have gone, and its own gang as one that made room then.
+    Its placement names its own members as victims until they are gone, and then its own gang as one that freed
+    capacity.
     """
     if placement is None or not usable(placement, group.uid):
         return False
@@ -150,9 +155,9 @@ def keeps_nodes(placement: Placement | None, group: ObjectMeta) -> bool:
 
 
 def in_native_group(manifest: Manifest, name: str) -> Manifest:
-    """Return the pod as a member of this PodGroup of Kubernetes' own, unless it is in another; changed in place.
+    """Return the pod as a member of this native PodGroup, unless it is in another; changed in place.
 
-    One with `evictionResponders` stays outside: the API server refuses the two together.
+    A pod with `evictionResponders` stays outside: the API server refuses the two together.
     """
     spec = manifest["spec"]
     if not spec.get("evictionResponders"):

@@ -1,11 +1,11 @@
 """Limits of a queue beyond its capability, in its annotations: per user, by GPU model, by time window; and its budget.
 
-Beside them stand its weights by resource, in an annotation beside the one weight of its spec, as in KAI-Scheduler.
-One reading for admission, the planner and the command line. Pure. Admission refuses an annotation with a mistake in it;
-where it was bypassed, that one has no effect, and the others count.
+Another annotation has its weights by resource, in addition to the weight in its spec, as in KAI-Scheduler. Admission,
+the planner and the command line all read the limits here. Pure. Admission refuses an annotation with a mistake; if
+admission was bypassed, such an annotation has no effect, and the others count.
 
-A window (`Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32`) begins and ends at times of the wall clock in its zone,
-also on days on which the clock is changed. One that ends at or before its beginning ends on the next day.
+A window (`Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32`) begins and ends at wall-clock times in its zone, also
+on days when the clock changes. If the end is not after the beginning, the window ends on the next day.
 """
 
 import re
@@ -32,7 +32,7 @@ _EXAMPLE: Final = "nvidia.com/gpu=10000h/month,nvidia.com/gpu=500h/day"
 _MODEL: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", re.ASCII)
 _RESOURCE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._/-]{0,250}[A-Za-z0-9])?", re.ASCII)
 _WORDS: Final = 4
-"""Words of a window at most: days, hours, zone, amounts."""
+"""The most words of a window: days, hours, zone, amounts."""
 _DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WINDOW_EXAMPLE: Final = "write it like Mon-Fri 08:00-18:00 Europe/Berlin nvidia.com/gpu=32"
 _MINUTES: Final = 24 * 60
@@ -41,7 +41,7 @@ _WEEK: Final = 7
 
 
 class UsageWindow(NamedTuple):
-    """One window, and the most that the queue may use within it."""
+    """One window, and the maximum that the queue may use within it."""
 
     days: frozenset[int]
     """Days on which it begins; Monday is 0."""
@@ -69,7 +69,7 @@ class UsageWindow(NamedTuple):
         return [(self._at(day, self.begin), self._at(day, self.end)) for day in midnights]
 
     def _at(self, midnight: datetime, minutes: int) -> float:
-        """Return the moment at which the wall clock of the zone shows so many minutes after this midnight."""
+        """Return the moment when the zone's wall clock shows this number of minutes after this midnight."""
         return (midnight + timedelta(minutes=minutes)).replace(tzinfo=self.zone).astimezone(UTC).timestamp()
 
 
@@ -99,7 +99,7 @@ def _days(text: str) -> frozenset[int]:
 
 
 class UsageBudget(NamedTuple):
-    """The most that is held of one resource in each period."""
+    """The maximum usage of one resource in each period."""
 
     resource: str
     period: Period
@@ -108,7 +108,7 @@ class UsageBudget(NamedTuple):
 
 
 class QueueLimits(NamedTuple):
-    """The limits of one queue, which count for it and those below it together."""
+    """The limits of one queue, which count for the queue and those below it together."""
 
     per_user: Vector = {}  # noqa: RUF012 - never changed
     """The most that one user may use, in milli-CPU or base units."""
@@ -141,7 +141,7 @@ def has_limits(queue: Queue) -> bool:
 
 
 def mistakes(annotations: Mapping[str, str], path: str) -> Iterator[FieldError]:
-    """Yield what is wrong with the limits in these annotations, at this field path."""
+    """Yield the mistakes in the limits of these annotations, at this field path."""
     for key in names.QUEUE_LIMIT_KEYS:
         text = annotations.get(key)
         if text is not None:
@@ -167,7 +167,7 @@ def limited_resources(annotations: Mapping[str, str]) -> Iterator[tuple[str, str
 def is_model(model: str, product: str) -> bool:
     """Return True if a node with this product label has GPUs of the model.
 
-    The model is the label, or some of its words beside each other, in any case: `H100`, `a100-sxm4` or
+    The model is the label or consecutive words of it, in upper or lower case: `H100`, `a100-sxm4` or
     `NVIDIA-A100-SXM4-80GB`.
     """
     words, wanted = product.lower().split("-"), model.lower().split("-")
@@ -244,7 +244,7 @@ def _pairs(text: str, name: re.Pattern[str], example: str) -> Iterator[tuple[str
 
 
 def _amounts(text: str, name: re.Pattern[str], example: str, resource: str = "") -> dict[str, int]:
-    """Return name → amount, of this resource, or of that which the name is."""
+    """Return name → amount, of this resource, or of the resource that is the name."""
     found: dict[str, int] = {}
     for key, number in _pairs(text, name, example):
         if key in found:
@@ -271,7 +271,7 @@ _READERS: Final[Mapping[str, tuple[str, Callable[[str], object]]]] = {
 
 
 UNNAMED = "*"
-"""Stands for every resource that is not named, as far as some queue deserves an amount of it."""
+"""Stands for every resource that is not named, if some queue deserves an amount of it."""
 LARGEST_WEIGHT = 65_535.0
 _WEIGHT = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
 
@@ -279,7 +279,7 @@ _WEIGHT = re.compile(r"[0-9]{1,5}(?:\.[0-9]{1,6})?")
 def read_weights(text: str) -> dict[str, float]:
     """Return resource → weight, 0 or more, as an annotation has them; ValueError says what is wrong with it.
 
-    With 0 the queue gets nothing of what is left when every queue has what it deserves.
+    With 0, the queue gets nothing of the rest when every queue has its deserved amount.
     """
     weights: dict[str, float] = {}
     for part in filter(None, (each.strip() for each in text.split(","))):

@@ -1,9 +1,9 @@
 """Schedules of CronJobs: the times that five fields name, or an interval. No I/O, no clock.
 
-The five fields are read by cronsim, which knows time zones as Debian's cron does. Of a time that a change to summer
-time leaves out, the first one after it counts. One that the change back brings twice counts once, unless minutes or
-hours are `*`. As in Volcano, a day matches by day of month and day of week if one of the two is `*`, and by either of
-them otherwise; Debian counts `*/2` as `*`.
+The five fields are read by cronsim, which knows time zones as Debian's cron does. For a time that a change to summer
+time skips, the first time after it counts. A time that the change back repeats counts once, unless minutes or hours are
+`*`. As in Volcano, a day matches by day of month and day of week if one of the two is `*`, and by either of them
+otherwise; Debian counts `*/2` as `*`.
 """
 
 import re
@@ -43,12 +43,12 @@ class ScheduleError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A time each so many seconds after the start. All times are in seconds since the epoch."""
+    """Times at a fixed interval after the start, in seconds since the epoch."""
 
     seconds: float
 
     def after(self, time_s: float, start_s: float) -> float:
-        """Return the first time later than that; `start_s` is when the schedule begins."""
+        """Return the first time later than `time_s`; `start_s` is when the schedule begins."""
         return start_s + max(1, (time_s - start_s) // self.seconds + 1) * self.seconds
 
     def latest(self, time_s: float, since_s: float, start_s: float) -> float | None:
@@ -131,7 +131,7 @@ def _interval_s(words: list[str]) -> float:
 
 
 def _field(index: int, word: str) -> str:
-    """Return the field without what only one of Volcano and cronsim knows: `?`, L, # and W, and steps of stars."""
+    """Return the field without syntax that only Volcano or only cronsim knows: `?`, L, # and W, and steps of stars."""
     plain = word.replace("?", "*")
     if not _CHARS.fullmatch(plain) or not _NAMES.issuperset(re.findall("[a-z]+", plain)):
         raise ScheduleError(

@@ -14,11 +14,12 @@ from muster.api.kubernetes.meta import ObjectMeta, OwnerReference
 from muster.api.volcano.batch import JOBS, Job, JobSpec, TaskSpec, is_job
 
 DEFAULT_MAX_RETRY = 3
-"""For the Job and for each task, although they count different things: restarts of the Job, and of containers."""
+"""The default for the Job and for each task, although they count different things: restarts of the Job, and of
+containers."""
 
 
 def minimum(task: TaskSpec) -> int:
-    """Return the minimum of pods of a task: its own field, else that of its partitions, else all."""
+    """Return a task's minimum number of pods: its own field, else that of its partitions, else all."""
     if task.min_available is not None:
         return task.min_available
     return partition_minimum(task) or task.replicas
@@ -118,7 +119,7 @@ def task_hosts(job: Job, task: TaskSpec) -> Endpoints:
 
 
 class JobRef(NamedTuple):
-    """The Job that controls an object, in the object's own namespace: a UID alone would not say so."""
+    """The Job that controls an object, in the object's own namespace, which a UID alone would not prove."""
 
     key: str
     uid: str

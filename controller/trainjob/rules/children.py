@@ -80,7 +80,7 @@ _ROLES: Mapping[Role, Resource[Any]] = {"train": JOBS, "initialize": INDEXED_JOB
 
 
 def intent(train_job: TrainJob) -> str:
-    """Return a hash of the fields of a TrainJob that shape its pods: pods that were made for another one have to go."""
+    """Return a hash of the fields of a TrainJob that shape its pods; pods with another hash must be deleted."""
     spec = msgspec.to_builtins(train_job.spec)
     for key in ("suspend", "managedBy", "activeDeadlineSeconds"):
         spec.pop(key, None)
@@ -106,7 +106,7 @@ def marked(manifest: Mapping[str, Any], train_job: TrainJob) -> JSON:
 def job_manifest(manifest: Mapping[str, Any], train_job: TrainJob, resumed_at: str) -> JSON:
     """Return an object that makes pods, with notes: hash of its TrainJob, time it was resumed, life after the end.
 
-    A Job with the field for the latter might be deleted before the TrainJob has its end, and would run again.
+    A Job with the field for the latter might be deleted before the TrainJob's end is recorded, and would run again.
     """
     result = marked(manifest, train_job)
     annotations = {**(result["metadata"].get("annotations") or {}), names.TRAIN_JOB_SPEC: intent(train_job)}

@@ -19,7 +19,7 @@ from muster.api.kubernetes.meta import Condition, readable_time
 from muster.api.volcano.batch import Job
 
 MAX_RETRY, SPENT = "MaxRetryReached", "RestartBudgetSpent"
-"""The reason of a Job that has failed since it had no restart left."""
+"""The reason of a Job that has failed because it had no restart left."""
 
 
 class EndCondition(NamedTuple):
@@ -125,9 +125,10 @@ def _end(conditions: Iterable[Condition | Ending], ends: Mapping[str, End]) -> E
 
 
 def resumed_at(train_job: TrainJob, children: Children) -> str:
-    """Return the time when the TrainJob was resumed for the last time; "" if it never was suspended.
+    """Return the time when the TrainJob was last resumed; "" if it was never suspended.
 
-    The condition has it until the pods run, and then, as Kubeflow's SDK takes any condition for "not running", a note.
+    The condition has it until the pods run. Then an annotation has it, because Kubeflow's SDK takes any condition for
+    "not running".
     """
     for each in train_job.status.conditions:
         if each.type == "Suspended" and each.status == "False":
@@ -150,7 +151,7 @@ def overdue(train_job: TrainJob) -> bool:
 
 
 def expires_s(train_job: TrainJob, children: Children) -> float | None:
-    """Return the time when the Job of a TrainJob that has ended is to be deleted; None if it stays."""
+    """Return the time to delete the Job of a TrainJob that has ended; None if it stays."""
     after = children.notes.get(names.DELETE_AFTER, "")
     ends = [each.last_transition_time for each in train_job.status.conditions if each.type in OVER]
     ended_s = readable_time(ends[0]) if ends else None

@@ -63,7 +63,7 @@ def conditions(
 
 
 def why_waiting(children: Children) -> str:
-    """Return why its gang finds no place, in the words of its Job or PodGroup; "" if it does not wait for that."""
+    """Return why its gang finds no place, in the words of its Job or PodGroup; "" if it does not wait for a place."""
     if children.job_set:
         return why_the_gang_waits(children.group)
     state = children.job.status.state if children.job else None
@@ -99,7 +99,7 @@ def without_pods(
 def _set(
     before: Condition | None, kind: str, status: Literal["True", "False"], reason: str, message: str, now: str
 ) -> Condition:
-    """Return the condition; its time is that of the last change of its status."""
+    """Return the condition with the time of the last change of its status."""
     since = before.last_transition_time if before and before.status == status else now
     short = message[:_MAX_MESSAGE_CHARS]
     return Condition(type=kind, status=status, last_transition_time=since, reason=reason, message=short)
@@ -152,7 +152,7 @@ def _gang_status(train_job: TrainJob, pod_set: PodSetPlan, children: Children) -
 
 
 def _tallies(pod_set: PodSetPlan, pods: Sequence[Pod], size: int) -> list[Counter[str]]:
-    """Count pods of a pod set by phase, for each Job of `size` pods that they would be in; not terminating ones."""
+    """Count the pods of a pod set by phase, except terminating ones, for each Job of `size` pods."""
     tallies = [Counter[str]() for _ in range(pod_set.jobs)]
     for pod in pods:
         meta, phase = pod.metadata, pod.status.phase

@@ -64,7 +64,7 @@ class Clear(NamedTuple):
 
 
 class PatchJob(NamedTuple):
-    """Bring numbers and notes of a Job up to date, by a JSON patch that tests its assumptions."""
+    """Update numbers and annotations of a Job, by a JSON patch that tests its assumptions."""
 
     job: Job
     operations: Sequence[Mapping[str, Any]]
@@ -160,7 +160,7 @@ def _outdated(job: Job | IndexedJob, train_job: TrainJob) -> bool:
 
 
 def changes(job: Job, manifest: Mapping[str, Any], since: str) -> list[JSON]:
-    """Return the JSON patch that brings numbers and notes of a Job up to date; other fields of its spec are fixed."""
+    """Return the JSON patch that updates numbers and annotations of a Job; other fields of its spec are fixed."""
     operations: list[JSON] = []
     if since and job.metadata.annotations.get(names.RESUMED_AT, "") != since:
         key = names.RESUMED_AT.replace("/", "~1")  # as in JSON pointers (RFC 6901)

@@ -1,8 +1,8 @@
 """A JobSet for the pods of a TrainJob, and the host names of its pods.
 
-Where TrainJobs run as Jobs of Muster's, every field of a runtime's JobSet template is carried out or refused, none is
+If TrainJobs run as Muster's Jobs, every field of a runtime's JobSet template is either carried out or refused; none is
 ignored. `unmapped` runs when a runtime, or a TrainJob on it, is submitted, the other functions when the Job is made.
-Claims that pods share (`volumeClaimPolicies`) are those that a JobSet's controller would make: `<name>-<TrainJob>`, and
+Claims that pods share (`volumeClaimPolicies`) are the same as those of JobSet's controller: `<name>-<TrainJob>`, and
 a volume in each pod of which a container mounts `<name>`.
 """
 
@@ -27,14 +27,14 @@ from muster.workloads.sample import mapping
 JSON = dict[str, Any]
 Fields = Mapping[str, Any]
 PLAIN = "plain"
-"""The framework whose pods need not find each other."""
+"""The framework whose pods need not know each other."""
 _FAIL, _RESTART = "FailJobSet", "RestartJobSet"
 _POD_FAILED = "BackoffLimitExceeded"
-"""The one reason for which a task of Muster's fails: a pod of it has failed."""
+"""The only reason for which a task of Muster's fails: one of its pods has failed."""
 _OF_JOBS = frozenset({"template", "parallelism", "completions", "completionMode"})
-"""Fields of a batch/v1 Job that its pods or their number follow from."""
+"""Fields of a batch/v1 Job that determine its pods or their number."""
 _SAME_ANYWAY: Fields = {"backoffLimit": 0, "suspend": False, "manualSelector": False, "podReplacementPolicy": "Failed"}
-"""Values of fields of a batch/v1 Job that have no effect, as a Job of Muster's always behaves so."""
+"""Values of fields of a batch/v1 Job that have no effect, because Muster's Jobs always behave this way."""
 _INSTEAD: Fields = {
     "backoffLimit": "left out or 0",
     "activeDeadlineSeconds": "left out, and activeDeadlineSeconds of TrainJobs set",
@@ -69,7 +69,7 @@ def unmapped(base: Fields, members: Collection[str], framework: str) -> Iterator
 
 
 def service(base: Fields) -> dict[str, list[str]]:
-    """Return plugin svc, with names of pods that are not ready, unless the runtime's `network` switches either off."""
+    """Return plugin svc, which also names unready pods, unless the runtime's `network` switches either off."""
     network = base.get("network") or {}
     if network.get("enableDNSHostnames") is False:
         return {}
@@ -77,14 +77,14 @@ def service(base: Fields) -> dict[str, list[str]]:
 
 
 def fails_at_once(base: Fields, job: str) -> bool:
-    """Return True if the set fails with this replicated job while restarts are left: its first rule decides."""
+    """Return True if the JobSet fails with this replicated job while restarts are left: its first rule decides."""
     rules = (base.get("failurePolicy") or {}).get("rules") or []
     actions = (rule["action"] for rule in rules if job in (rule.get("targetReplicatedJobs") or [job]))
     return next(actions, _RESTART) == _FAIL
 
 
 def deciding(base: Fields, members: Sequence[str]) -> list[str]:
-    """Return the replicated jobs each of which ends the set when it succeeds; none if all have to."""
+    """Return the replicated jobs whose success alone ends the JobSet; none if all must succeed."""
     policy = base.get("successPolicy") or {}
     targets = list(policy.get("targetReplicatedJobs") or ())
     if policy.get("operator") == "Any":
@@ -93,7 +93,7 @@ def deciding(base: Fields, members: Sequence[str]) -> list[str]:
 
 
 def claims(plan: Plan, plugin: str) -> Iterator[Component]:
-    """Yield the claims, each made once; they are deleted with the TrainJob unless their policy retains them."""
+    """Yield the claims, each once; they are deleted with the TrainJob unless their policy retains them."""
     for policy in plan.base.get("volumeClaimPolicies") or []:
         retained = (policy.get("retentionPolicy") or {}).get("whenDeleted") == "Retain"
         for template in policy.get("templates") or []:
@@ -205,9 +205,9 @@ class JobSetPlugin:
     name = "JobSet"
 
     def validate(self, info: Info) -> Findings:
-        """Refuse another number of nodes while it runs, and what has the pods of a gang made in turn.
+        """Refuse a changed number of nodes at run time, and fields that make a gang's pods one after the other.
 
-        A restart budget is warned of: JobSet restarts by itself.
+        There is a warning for a restart budget, because JobSet restarts by itself.
         """
         findings = Findings()
         if info.target != self.name:
@@ -243,7 +243,7 @@ class JobSetPlugin:
             pod_set.hosts = partial(_hosts, info.owner.name, pod_set.name, subdomain, pod_set.jobs)
 
     def build(self, plan: Plan) -> Iterable[Component]:
-        """Yield the JobSet; a pod set without pods is left out, also of `dependsOn`."""
+        """Yield the JobSet; pod sets without pods are left out, also in `dependsOn`."""
         if plan.target != self.name:
             return
         spec: JSON = deepcopy(dict(plan.base))

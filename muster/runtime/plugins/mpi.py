@@ -1,9 +1,9 @@
-"""MPI: a launcher that reaches its nodes by ssh, the key for it, and the list of nodes.
+"""MPI: a launcher that reaches its nodes by ssh, its key, and the list of nodes.
 
 A TrainJob has pod sets `launcher` and `node`; the hostfile is a ConfigMap and the key a Secret of its own. Where an
 owner makes its pods itself, all pods are of one shape: rank 0 launches and computes, and the controller makes the
-Secret when it sees the first pod. A short hostfile is an annotation of each pod. A long one, which would be stored as
-many times as there are pods, is a ConfigMap that the controller makes together with the Secret.
+Secret when it sees the first pod. A short hostfile is an annotation of each pod. A long hostfile, which would be stored
+once per pod, is a ConfigMap that the controller makes together with the Secret.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ from muster.workloads.adapter import Owner
 SSHD = ("/usr/sbin/sshd", "-De")
 SSH_PORT = 22
 _FOLDER = ".ssh"
-"""A folder in the volume: the root of a volume is writable for all users, which sshd does not accept."""
+"""A folder in the volume, because all users may write to the root of a volume, which sshd does not accept."""
 
 
 class MPIRuntime:
@@ -143,7 +143,7 @@ def _environment(info: Info, launcher: PodSet, number: int) -> Variables:
 
 
 def _taken(info: Info) -> Iterator[FieldError]:
-    """Yield an error for each volume and mount of a runtime that Muster's would replace."""
+    """Yield an error for each volume and mount of a runtime that Muster would replace."""
     launcher, nodes = _parts(info)
     keys = (mpi_objects.SSH_VOLUME, mpi_settings.mount_path(info.settings))
     hosts = (mpi_objects.HOSTFILE_VOLUME, mpi_settings.HOSTFILE.rpartition("/")[0])
@@ -180,7 +180,7 @@ def _setting_errors(info: Info) -> list[FieldError]:
 
 
 def _serve(pod_set: PodSet) -> None:
-    """Have a node run sshd unless it has a command of its own; it is ready as soon as ssh gets through."""
+    """Make a node run sshd unless it has its own command; it is ready as soon as ssh connects."""
     target = pod_set.target
     if target is None:
         return

@@ -1,8 +1,10 @@
-"""The objects of MPI beside the pods, a Secret with the ssh keys and the hostfile; and the launcher's wait.
+"""The objects of MPI besides the pods: a Secret with the ssh keys, and the hostfile.
 
-Pods of one workload mount one Secret. It is made once, it is immutable, and it is deleted with the workload: no running
-pod has another key than pods that come later. The pods of a gang become reachable at different times, and mpirun ends
-if one does not answer. So an init container of the launcher tries until all do, in the launcher's image, which has ssh.
+Also the launcher's wait for hosts.
+
+Pods of one workload mount one Secret. It is made once, is immutable, and is deleted with the workload, so running pods
+and later ones have the same key. The pods of a gang become reachable at different times, and mpirun ends if one does
+not answer. So an init container of the launcher tries until all answer, in the launcher's image, which has ssh.
 """
 
 import re
@@ -24,13 +26,13 @@ HOSTFILE_ANNOTATION = annotation(HOSTFILE_VOLUME)
 PRIVATE_KEY = "ssh-privatekey"
 PUBLIC_KEY = "ssh-publickey"
 ANNOTATION_BYTES = 4096
-"""A hostfile up to this size is an annotation of each pod: some hundred hosts."""
+"""A hostfile up to this size (a few hundred hosts) is an annotation of each pod."""
 _CONFIG_MAP_BYTES = 1 << 20
 _DIGITS = 10
 
 
 def secret_name(workload: str) -> str:
-    """Return the name of a workload's Secret, unless its user names one."""
+    """Return the name of the Secret of a workload whose user names none."""
     return f"{workload}-{SSH_VOLUME}"
 
 
@@ -63,7 +65,7 @@ def in_a_map(hosts: str) -> bool:
 
 
 def shared_name(workload: str, hosts: str) -> str:
-    """Return the name of the ConfigMap with this hostfile; a workload with several lists has several."""
+    """Return the name of the ConfigMap with this hostfile; a workload with several hostfiles has several."""
     return f"{workload}-{HOSTFILE_VOLUME}-{sha256(hosts.encode()).hexdigest()[:_DIGITS]}"
 
 

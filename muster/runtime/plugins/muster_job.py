@@ -1,4 +1,4 @@
-"""A Job of Muster's for the pods of a TrainJob that run together, and a batch/v1 Job for each initializer before."""
+"""Muster's Job for the pods of a TrainJob that run together, and a batch/v1 Job for each initializer."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -29,7 +29,7 @@ _NO_POLICY = "--disable-network-policy"
 
 
 class MusterJob:
-    """A Job of Muster's for the pods that run together, and a batch/v1 Job for each initializer before that."""
+    """One of Muster's Jobs for the pods that run together, and a batch/v1 Job for each earlier initializer."""
 
     name = "Job"
 
@@ -126,7 +126,7 @@ def _coordinator(plan: Plan) -> str:
 
 
 def _stages(before: list[PodSetPlan]) -> dict[str, int]:
-    """Return the number of other pod sets that must be complete before each: a dependency is always listed earlier."""
+    """Return the number of pod sets that must be complete before each one; dependencies are always listed earlier."""
     stages: dict[str, int] = {}
     for pod_set in before:
         stages[pod_set.name] = max((stages[name] + 1 for name in pod_set.after if name in stages), default=0)
@@ -134,7 +134,7 @@ def _stages(before: list[PodSetPlan]) -> dict[str, int]:
 
 
 def _batch_job(plan: Plan, pod_set: PodSetPlan, template: Mapping[str, Any]) -> JSON:
-    """Return an Indexed Job with a JobSet's name for it; its pods wait in the queue of the gang, each on its own."""
+    """Return an Indexed Job, named as in a JobSet; its pods wait in the gang's queue, each on its own."""
     spec = template.get("spec") or {}
     pods = _pods(plan, pod_set, template, "OnFailure")  # as a JobSet would fill in; the Job's backoffLimit ends it
     queue = (plan.gang.details if plan.gang else {}).get("queue") or names.DEFAULT_QUEUE
@@ -186,7 +186,7 @@ def _plugins(plan: Plan) -> dict[str, list[str]]:
 
 
 def _has_policy(settings: Settings) -> bool:
-    """Return True if plugin svc is to keep pods of other jobs out. InvalidFieldError for a text that says neither."""
+    """Return True if plugin svc should keep pods of other jobs out. InvalidFieldError for a text that is no boolean."""
     setting = settings.get(NETWORK_POLICY)
     return setting is None or setting.is_true
 
@@ -212,7 +212,7 @@ def _task(plan: Plan, pod_set: PodSetPlan, members: list[PodSetPlan], template: 
 
 
 def _deciding(plan: Plan, members: list[PodSetPlan]) -> list[str]:
-    """Return the pod sets each of which ends the Job when it is complete; none if all have to be."""
+    """Return the pod sets whose completion alone ends the Job; none if all must be complete."""
     launchers = [pod_set.name for pod_set in members if pod_set.role == "launcher"]
     if plan.framework == "mpi" and not (plan.base.get("successPolicy") or {}).get("targetReplicatedJobs"):
         return launchers if len(launchers) == 1 else []  # sshd never ends by itself

@@ -21,12 +21,12 @@ JOBSET = "JobSet"
 
 
 class Volcano:
-    """A PodGroup of scheduling.volcano.sh, which is also Muster's. A Job of Muster's is always a gang."""
+    """A PodGroup of scheduling.volcano.sh, which Muster uses, too. Muster's Jobs are always gangs."""
 
     name = "Volcano"
 
     def validate(self, info: Info) -> Findings:
-        """Refuse two policies, and a queue that is named without a name."""
+        """Refuse two policies, and an empty name of a queue."""
         findings = Findings()
         policy = info.runtime.spec.pod_group_policy if info.runtime else None
         if policy and policy.volcano and policy.coscheduling:
@@ -125,7 +125,7 @@ def _priority_classes(info: Info) -> list[str]:
 
 
 def _mark(info: Info, queue: str) -> None:
-    """Have the pods of a JobSet name their gang, and, like its initializers, the queue by which Muster takes them."""
+    """Make the pods of a JobSet name their gang and, like its initializers, their queue."""
     for pod_set in members(info):
         pod_set.annotations[names.GROUP_NAME] = info.owner.name
     for pod_set in info.pod_sets:
@@ -144,7 +144,7 @@ def members(info: Info) -> list[PodSet]:
 
 
 def together(info: Info) -> list[PodSet]:
-    """Return the members, also without pods now: all pod sets that need not be complete before others begin."""
+    """Return the members, also those without pods now: all pod sets that need not be complete before others begin."""
     before = {name for pod_set in info.pod_sets for name, status in pod_set.after.items() if status == "Complete"}
     initializers = {"dataset-initializer", "model-initializer"}
     return [pod_set for pod_set in info.pod_sets if pod_set.role not in initializers and pod_set.name not in before]
@@ -154,7 +154,7 @@ def gang(info: Info, plugin: str, details: Mapping[str, Any] | None = None) -> G
     """Return the gang of a workload.
 
     A pod that waits until others are ready does not exist while the gang is placed; if it counted in the minimum, the
-    gang would never start. Of elastic pods the minimum counts. Limits stand in for missing requests.
+    gang would never start. For elastic pods, the minimum counts. Limits stand in for missing requests.
     """
     inside, elastic = members(info), info.setting(ELASTIC)
     there = {pod_set.name for pod_set in inside}

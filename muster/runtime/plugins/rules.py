@@ -1,4 +1,4 @@
-"""Rules for a TrainJob and its runtime that belong to no framework. They look at the runtime as it is, unmerged."""
+"""Rules for a TrainJob and its runtime that belong to no framework. They check the runtime as it is, unmerged."""
 
 import re
 from collections.abc import Iterator, Mapping

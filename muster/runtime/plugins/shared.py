@@ -19,7 +19,7 @@ def errors_of(info: Info, *checks: Callable[[Info], Any]) -> list[FieldError]:
 
 
 def reserved(info: Info, names: Sequence[str]) -> Findings:
-    """Return an error for each of these variables that the user sets; one for all in a TrainJob."""
+    """Return an error for each of these variables that the user sets; for a TrainJob, one error for all."""
     findings = Findings()
     found = [(index, variable) for index, variable in enumerate(info.user_env.variables) if variable.name in names]
     if found and info.train_job:
@@ -35,7 +35,10 @@ def reserved(info: Info, names: Sequence[str]) -> Findings:
 
 
 def yielding(info: Info, variables: Variables) -> Variables:
-    """Return the variables without those that a TrainJob sets itself: unless an error forbids it, the user wins."""
+    """Return the variables without those that a TrainJob sets itself.
+
+    The user's value counts unless an error forbids it.
+    """
     if info.train_job is None:
         return variables
     given = {variable.name for variable in info.user_env.variables}

@@ -14,7 +14,7 @@ TF_PORT = 2222
 
 
 class PlainML:
-    """No framework: pods get a subdomain, and so names; a TrainJob its number of nodes."""
+    """No framework: pods get a subdomain and thus DNS names, and a TrainJob gets its number of nodes."""
 
     name = "PlainML"
     framework = "plain"
@@ -56,7 +56,7 @@ class XGBoost:
     RESERVED = ("DMLC_TRACKER_URI", "DMLC_TRACKER_PORT", "DMLC_TASK_ID", "DMLC_NUM_WORKER")
 
     def validate(self, info: Info) -> Findings:
-        """Refuse reserved variables; those of a TrainJob one by one, with the message that its clients know."""
+        """Refuse reserved variables; in a TrainJob one by one, with the message that its clients know."""
         if info.framework != self.framework:
             return Findings()
         if not info.train_job:

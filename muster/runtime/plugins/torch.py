@@ -1,10 +1,11 @@
 """Torch: the variables that torchrun reads, so that `torchrun train.py` needs no arguments.
 
-Three shapes: the usual one (a fixed number of pods), elastic (`minNodes:maxNodes`, where pods meet by c10d), and
-`python`. That is for containers that run their script without torchrun and so need each process's own variables.
+There are three shapes: the usual one (a fixed number of pods), elastic (`minNodes:maxNodes`, with the rendezvous c10d),
+and `python`. The last one is for containers that run their script without torchrun and need each process's own
+variables.
 
 TorchTune runs as `tune run` with the recipe and the configuration that fit model, nodes and devices. The model follows
-from the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. Number of nodes and processes are those of
+from the runtime's name (`torchtune-llama3.2-1b`), on which clients rely. The numbers of nodes and processes come from
 the plan, so validation and result cannot disagree.
 """
 
@@ -103,7 +104,7 @@ def _variables(info: Info, pod_set: PodSet, number: tuple[str, str]) -> Variable
 
 
 def _elastic(info: Info, number: tuple[str, str]) -> Variables:
-    """Return the variables of pods that come and go between two bounds, with ranks by each rendezvous."""
+    """Return the variables of elastic pods, whose ranks each rendezvous assigns."""
     count, source = nodes(info)
     return {
         "PET_NNODES": (count, source),
@@ -194,12 +195,12 @@ def is_plain(info: Info) -> bool:
 
 
 def _slots(pod_set: PodSet, number: str) -> int:
-    """Return the number of processes of a pod; `number` may be a word, with which torchrun counts the GPUs."""
+    """Return the number of processes of a pod; if `number` is a word, torchrun counts the GPUs."""
     return int(number) if number.isdecimal() else pod_set.accelerators.number
 
 
 class _Tuning(NamedTuple):
-    """The choice of a recipe. `single`: one process on one node; `spread`: several, which have to meet."""
+    """The choice of a recipe. `single`: one process on one node; `spread`: several, which need a rendezvous."""
 
     nodes: int
     single: bool
@@ -213,7 +214,7 @@ def _is_torchtune(info: Info) -> bool:
 
 
 def _model_of(runtime: str) -> str:
-    """Return `llama3_2/1B` for `torchtune-llama3.2-1b`; empty for names of another form."""
+    """Return `llama3_2/1B` for `torchtune-llama3.2-1b`; empty for names in another form."""
     parts = runtime.split("-")
     return f"{parts[1].replace('.', '_')}/{parts[2].upper()}" if len(parts) == _NAME_PARTS else ""
 

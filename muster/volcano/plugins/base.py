@@ -16,7 +16,7 @@ Flags = Mapping[str, Default]
 
 
 class Parsed(NamedTuple):
-    """Flags over their defaults, and the ignored ones: unknown flags, and those whose value does not fit."""
+    """Flags with defaults filled in, and the ignored ones: unknown flags, and flags whose value does not fit."""
 
     values: dict[str, Any]
     unknown: list[str]

@@ -37,7 +37,7 @@ class PyTorch(JobPlugin):
     env_in_init_containers = False
 
     def check(self, job: Job) -> Iterator[FieldError]:
-        """Yield an error for a master task that is named and missing, and for several masters: each would be rank 0."""
+        """Yield an error for a named master task that is missing, and for several masters: each would have rank 0."""
         named = self.values["master"]
         if named != self.flags["master"]:
             yield from missing_task(job, self.name, "master", named)
@@ -116,13 +116,13 @@ class TensorFlowJobPlugin(JobPlugin):
         self._cluster = ""
 
     def env(self, job: Job, slot: PodSlot) -> Sequence[Manifest]:
-        """Return the variable; a Job of one pod is no cluster. PluginError if no program could be started with it."""
+        """Return the variable; a Job with one pod is no cluster. PluginError if it is too long to start a program."""
         if len(job.spec.tasks) == 1 and job.spec.tasks[0].replicas == 1:
             return ()
         return variables({TF_CONFIG: self._fitting(job, slot.task.name, slot.index)})
 
     def objects(self, job: Job) -> Sequence[Owned]:
-        """Return no objects; PluginError if no program could be started with the variable."""
+        """Return no objects; PluginError if the variable is too long to start a program."""
         self._fitting(job, "worker", max((task.replicas for task in job.spec.tasks), default=0))
         return ()
 

@@ -137,7 +137,7 @@ def plugins_for(wanted: Mapping[str, Sequence[str]]) -> list[JobPlugin]:
 
 
 def required(wanted: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the plugins that the wanted ones need and that are not among them."""
+    """Return the plugins that these plugins need but that are not among them."""
     needs = [need for name, factory in known().items() if name in wanted for need in factory.requires]
     return [name for name in dict.fromkeys(needs) if name not in wanted]
 
@@ -153,7 +153,10 @@ def check(job: Job) -> Iterator[FieldError]:
 
 
 def warnings(job: Job) -> list[str]:
-    """Return a sentence for each ignored flag or field: existing manifests have some, so no Job is refused for them."""
+    """Return a sentence for each ignored flag or field.
+
+    Existing manifests have such fields, so they are not refused.
+    """
     wanted = job.spec.plugins
     ignored = [
         sentence

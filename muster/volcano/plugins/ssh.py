@@ -1,7 +1,7 @@
 """Plugin `ssh`: the pods of a Job can log in to each other.
 
 One pair of keys for the Job, in a Secret that is mounted as `.ssh`. The Secret exists as long as pods of the Job do. It
-stays through restarts of pods, tasks and the whole Job, and its keys never change, as running pods have mounted them.
+survives restarts of pods, tasks and the whole Job, and its keys never change, because running pods have mounted them.
 """
 
 from base64 import b64encode
@@ -15,7 +15,7 @@ from muster.volcano.plugins.base import Flags, JobPlugin, KeyMaker, Owned, Plugi
 from muster.volcano.tasks import PodSlot, task_hosts
 
 PRIVATE, PUBLIC, AUTHORIZED, CONFIG = "id_rsa", "id_rsa.pub", "authorized_keys", "config"
-"""The files, for every kind of keys: ssh looks for these names, and so do users' programs."""
+"""The names of the files for every kind of key: ssh and users' programs look for them."""
 
 _FOLDER = ".ssh"
 _DEFAULT_PATH = "/root/.ssh"

@@ -2,7 +2,7 @@
 
 A headless Service named as the Job gives each pod the name `<pod>.<job>`. A ConfigMap lists the names per task, mounted
 at /etc/volcano and as environment variables. A NetworkPolicy keeps pods of other jobs out. A list that is too long for
-a variable (some 1,100 pods) is in the files only, as is one that would not fit into the ConfigMap twice.
+a variable (about 1,100 pods), or would not fit into the ConfigMap twice, is only in the files.
 """
 
 from collections.abc import Iterable, Sequence
@@ -35,7 +35,7 @@ class Svc(JobPlugin):
         self._known: list[Manifest] | None = None
 
     def check(self, job: Job) -> Iterable[FieldError]:
-        """Refuse a name that is none for a Service, and lists of hosts that do not fit into a ConfigMap."""
+        """Refuse a name that is invalid for a Service, and lists of hosts that do not fit into a ConfigMap."""
         yield from unfit_for_a_service(job, self.name)
         size = sum(_file_bytes(job, task) for task in job.spec.tasks)
         if size > CONFIG_MAP_BYTES:
@@ -121,7 +121,7 @@ def hosts_data(job: Job) -> dict[str, str]:
 
 
 def _file_bytes(job: Job, task: TaskSpec) -> int:
-    """Return the size of the task's file of hosts with its count, computed as the number of pods is not checked yet."""
+    """Return the computed size of the task's file of hosts with its count: the number of pods is not checked yet."""
     hosts = task_hosts(job, task)
     if isinstance(hosts, endpoints.NumberedNames):
         count, size = max(0, hosts.size), hosts.characters
