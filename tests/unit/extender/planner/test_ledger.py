@@ -13,10 +13,10 @@ from muster.api.kubernetes.core import PodSpec
 
 
 def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
-    """Until then, and afterwards, each for the queue that it names."""
+    """Until then each for the queue that it names; a deleted PodGroup frees its queue with its last pod."""
     classes = ClassTable()
     cls = classes.of_spec(PodSpec())
-    one, two = Use({"pods": 1}), Use({"pods": 2})
+    two = Use({"pods": 2})
     steps = (
         lambda ledger: ledger.open("p", LedgerEntry(EntryKind.BOUND, "n", cls, "ns/g", "a")),
         lambda ledger: ledger.open("q", LedgerEntry(EntryKind.BOUND, "n", cls, "ns/g", "b")),
@@ -28,7 +28,7 @@ def test_pods_of_a_gang_count_for_its_queue_once_that_is_known() -> None:
             step(ledger)
         assert (ledger.queues.queues, ledger.queues.gangs) == ({"c": two}, {"ns/g": two})
         ledger.moved("ns/g", None)
-        assert ledger.queues.queues == {"a": one, "b": one}
+        assert ledger.queues.queues == {"c": two}
         ledger.close("p")
         ledger.close("q")
         assert (ledger.queues.queues, ledger.queues.gangs, ledger.entries) == ({}, {}, {})
