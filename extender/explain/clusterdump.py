@@ -1,4 +1,4 @@
-"""Everything the planner reads, at one moment, as plain objects; and the file of it that `muster snapshot` writes.
+"""Everything that the planner reads, at one moment, as plain objects; and its file, which `muster snapshot` writes.
 
 The file is gzipped JSON with only what the planner reads. Environment, commands, images, names of secrets and config
 maps are left out. So are messages about containers, and annotations of other programs (kubectl keeps a copy of
@@ -33,7 +33,7 @@ from muster.resources.planned import planned_spec
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=Object)
 READ: tuple[Resource[Any], ...] = (*(fed.resource for fed in FEED), PROVISIONING_REQUESTS)
-"""Every kind that is read; the last one is there only where an autoscaler brings it, and is not watched."""
+"""Every kind that is read; the last one exists only if an autoscaler installs it, and is not watched."""
 
 
 def kind_name(resource: Resource[Any]) -> str:
@@ -48,21 +48,21 @@ class ClusterDump:
     taken_at: float
     """Seconds since the epoch; every age is counted from here."""
     scheduler_config: str = ""
-    """The planner's configuration, as its file has it; empty means the defaults."""
+    """The planner's configuration, as in its file; empty means the defaults."""
     objects: dict[str, list[Any]] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     """Kinds that the reader may not list in the whole cluster, which then has some of their objects or none. Nothing
     can be planned on it; reports show the objects that are there."""
     pool_configs: dict[str, str] = field(default_factory=dict)
-    """Node pool → its planner's configuration, where that is not `scheduler_config`."""
+    """Node pool → its planner's configuration, if it is not `scheduler_config`."""
     pool: str = DEFAULT_POOL
     """The node pool that is planned (`extender.explain.pools`)."""
     suspects: dict[str, Suspects] = field(default_factory=dict)
-    """Node pool → what makes a node suspect there; where it is not known, the list of this version counts."""
+    """Node pool → the rules by which a node is suspect there; if they are not known, this version's list counts."""
     usage: PublishedUsage | None = None
     """Past usage of queues, for their budgets; None where unknown."""
     inputs: dict[str, PublishedInputs] = field(default_factory=dict)
-    """Node pool → timing of its planner, and what that remembers; where they are not known, the defaults count."""
+    """Node pool → timing and memory of its planner; if they are not known, the defaults count."""
 
     @property
     def rules(self) -> FaultRules:
@@ -70,7 +70,7 @@ class ClusterDump:
         return self.rules_in(self.pool)
 
     def rules_in(self, pool: str) -> FaultRules:
-        """Return what makes a node of a pool suspect."""
+        """Return the rules by which a node of a pool is suspect."""
         return rules_in(self.suspects, pool)
 
     @property
@@ -101,14 +101,14 @@ class ClusterDump:
         return kind_name(resource) in self.objects
 
     def pod(self, namespace: str, name: str) -> Pod | None:
-        """Return the pod of this name, as the API server had it; the state keeps less of it."""
+        """Return the pod of this name with all its fields; the state keeps fewer."""
         return next(
             (pod for pod in self.of(PODS) if pod.metadata.name == name and pod.metadata.namespace == namespace), None
         )
 
 
 def state_of(dump: ClusterDump) -> PlannerState:
-    """Return the planner's state, fed as the watches would feed it, with gangs in the order of their creation."""
+    """Return the planner's state, filled as the watches would fill it, with gangs in the order of their creation."""
     state = PlannerState(pool=dump.pool, rules=dump.rules)
     for key, avoided in dump.own_inputs.failures.items():  # first: what Placements say is newer
         state.failures.remember(key, avoided)
@@ -211,7 +211,7 @@ def save(dump: ClusterDump) -> bytes:
 
 
 def load(content: bytes) -> ClusterDump:
-    """Read a file. Raises ValueError that says what is wrong with it."""
+    """Read a file. Raises ValueError with the mistake in it."""
     try:
         text = gzip.decompress(content) if content.startswith(_MAGIC) else content
         file = msgspec.json.decode(text, type=_File)

@@ -1,4 +1,4 @@
-"""Reports of the jobs, gangs and pods that users name; errors name those that exist instead.
+"""Reports of the jobs, gangs and pods that users name; errors name existing ones.
 
 The report of a pod has its slot, its gate or pin, and the words of kube-scheduler.
 """
@@ -42,7 +42,7 @@ def explain(
     stops: Callable[[], bool] = lambda: False,
     reader: Viewer = ALL,
 ) -> GangReport | PodReport:
-    """Return the report of a `job`, `gang` or `pod`; no change is tried any more once it `stops`.
+    """Return the report of a `job`, `gang` or `pod`; once it `stops`, no more changes are tried.
 
     Raises UnknownNameError.
     """
@@ -113,7 +113,7 @@ def _without_group(job: Job) -> GangReport:
 
 
 def _owners(groups: Iterable[Object]) -> list[Object]:
-    """Return the workloads of gangs, which have the names that users know; those of PodGroups are made up."""
+    """Return the workloads of gangs, whose names users know; names of PodGroups are generated."""
     return [
         Object(metadata=ObjectMeta(name=owner.name, namespace=group.metadata.namespace))
         for group in groups
@@ -124,7 +124,7 @@ def _owners(groups: Iterable[Object]) -> list[Object]:
 def _unknown(
     what: str, name: str, namespace: str, known: Iterable[Object], reader: Viewer, near: Iterable[Object] = ()
 ) -> UnknownNameError:
-    """Return the error; it names some of the `known` objects, and of those in `near` only one nearly of this name."""
+    """Return the error; it names some of the `known` objects, and one of those in `near` if its name is similar."""
     known, also = list(known), list(near)
     here = sorted({item.metadata.name for item in known if item.metadata.namespace == namespace})
     there = sorted({item.metadata.name for item in also if item.metadata.namespace == namespace})
@@ -193,7 +193,7 @@ def _why(pod: Pod, record: PodRecord, gang: GangView | None, lacks: Shortage | N
 
 
 def _missing(pod: Pod, gang: str) -> str:
-    """Return the words for a pod whose gang is not there: which of the two kinds of PodGroups it asks for."""
+    """Return the words for a pod whose gang is missing: they name the kind of PodGroup that it asks for."""
     group = pod.spec.scheduling_group.pod_group_name if pod.spec.scheduling_group else None
     if group and gang == f"{pod.metadata.namespace}/{native_gang(group)}":
         return reasons.members.no_native_group(group=group)
@@ -201,7 +201,7 @@ def _missing(pod: Pod, gang: str) -> str:
 
 
 def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str] | None:
-    """Return the cause of a pod that has its node, has ended or is being deleted; None of any other."""
+    """Return the cause for a pod that has its node, has ended or is being deleted; None for other pods."""
     if record.terminating:
         return "terminating", reasons.members.told(pod="it", what=deletion(what_if, pod))
     if pod.finished:
@@ -212,7 +212,7 @@ def _decided(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, st
 
 
 def _placed(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str]:
-    """Return the cause of a pod that has its node."""
+    """Return the cause for a pod that has its node."""
     if silent := silence(what_if, pod):
         return "lost", reasons.members.told(pod="it", what=silent)
     if hindered := problem(pod):
@@ -223,7 +223,7 @@ def _placed(what_if: WhatIf, pod: Pod, record: PodRecord) -> tuple[PodCause, str
 
 
 def _pinned(pod: Pod, record: PodRecord, gang: GangView) -> tuple[PodCause, str]:
-    """Return the cause of a member without a gate, whose pin may agree with the placement."""
+    """Return the cause for a member without a gate, whose pin may agree with the placement."""
     if record.epoch is None and not record.pin:
         return "not-tried", reasons.members.UNPINNED
     if stale := _stale(record, gang):

@@ -1,4 +1,4 @@
-"""The report of a gang: cause and words by the decisions of one cycle, and what would help."""
+"""The report of a gang: cause and words from the decisions of one cycle, and changes that would help."""
 
 from collections.abc import Callable
 
@@ -26,7 +26,7 @@ AHEAD = 3
 
 
 class GangExplainer:
-    """Explains gangs by one cycle over a dump of the cluster; where that is not whole, by what their objects say."""
+    """Explains gangs by one cycle over a dump of the cluster; if the dump is incomplete, by the gangs' objects."""
 
     def __init__(self, what_if: WhatIf, stops: Callable[[], bool] = lambda: False, reader: Viewer = ALL) -> None:
         self._what_if = what_if
@@ -117,7 +117,7 @@ class GangExplainer:
         )
 
     def _spares(self, gang: GangView) -> list[str]:
-        """Return what the gang keeps for members that it loses, and what of others it uses."""
+        """Return the spares that the gang keeps, and those of others that it uses."""
         kept, loans = [seats for seats, _ in seats_of(gang)], loans_of(gang)
         wanted = sum(map(len, Spares().ranks(self._session, gang).values())) if self._whole else 0
         found = []
@@ -130,14 +130,14 @@ class GangExplainer:
         return found
 
     def _avoided(self, gang: GangView) -> list[AvoidedNode]:
-        """Return the nodes to avoid, of the placement's status and of this cycle."""
+        """Return the nodes to avoid, from the placement's status and from this cycle."""
         told = entries_of(gang, self._session.snapshot.remembered)
         nodes = sorted(self._session.avoided.get(gang.key, ()))
         return [told.get(node) or AvoidedNode(node=node) for node in nodes]
 
 
 def _told_queue(gang: GangView, queue: Queue | None) -> GangQueueReport:
-    """Return what PodGroup and Queue say of the place; a Queue that may not be read says nothing."""
+    """Return the gang's place, from PodGroup and Queue; a Queue that may not be read adds nothing."""
     place = gang.group.status.place
     waiting = max(queue.status.waiting, place) if queue and place else 0
     return GangQueueReport(

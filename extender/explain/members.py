@@ -1,4 +1,7 @@
-"""Slots of a gang by how far they are, and problems of members that have a node: no start, or a silent node."""
+"""Slots of a gang by progress, and problems of members that have a node.
+
+A failed start, or a node that does not answer.
+"""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -17,11 +20,11 @@ from muster.api.muster.placement import NodeRun, Placement, PodSetPlacement, run
 from muster.resources.vector import PODS, Vector, add, to_quantities, vector_words
 
 NODES_SHOWN = 12
-"""Nodes that are named of a pod set."""
+"""The most nodes that are named for a pod set."""
 SLOTS_SHOWN = 4
-"""Slots that are named of those that wait for the same."""
+"""The most slots that are named for each thing that slots wait for."""
 MEMBERS_SHOWN = 8
-"""Members with a line of their own."""
+"""The most members with a line of their own."""
 
 
 def pod_set_report(gang: GangView, pod_set: PodSetView) -> PodSetReport:
@@ -59,7 +62,10 @@ def told_requests(cls: PodClass | None) -> Vector:
 
 
 def where(gang: GangView, placed: Iterable[PodSetPlacement] | None = None) -> list[str]:
-    """Return the nodes in rank order, a line for each pod set: of `placed` if given, else those of the members."""
+    """Return the nodes in rank order, a line for each pod set.
+
+    Those of `placed` if given, else those of the members.
+    """
     if placed is not None:
         return [f"{pod_set.name}: {runs_words(pod_set.runs)}" for pod_set in placed]
     lines = []
@@ -77,7 +83,7 @@ def gang_words(gang: GangView) -> str:
 
 
 def runs_words(runs: list[NodeRun]) -> str:
-    """Return `node-0 (2), node-1`; of very many nodes only the first are named."""
+    """Return `node-0 (2), node-1`; if there are very many nodes, only the first are named."""
     named = [f"{run.node} ({run.count})" if run.count > 1 else run.node for run in runs if run.node]
     return listed(named, NODES_SHOWN, "more nodes")
 
@@ -109,7 +115,7 @@ def _stage(placement: Placement, pod: PodRecord | None) -> str:
 
 
 def _gone_soon(gang: GangView, pod_set: PodSetView) -> tuple[int, int]:
-    """Return the numbers of slots of failed pods and of pods that are being deleted, without those taken again."""
+    """Return the numbers of slots of failed pods and of terminating pods, except slots that are taken again."""
     slots: dict[int, bool] = {}
     for pod in gang.pods:
         over = pod.terminating or pod.phase == "Failed"
@@ -170,7 +176,7 @@ def deletion(what_if: WhatIf, pod: Pod) -> str:
 
 
 def silence(what_if: WhatIf, pod: Pod) -> str:
-    """Return the reason why nothing is known of a pod that is not being deleted; empty if its node answers."""
+    """Return the reason why nothing is known about a pod that is not being deleted; empty if its node answers."""
     if not pod.spec.node_name or not is_lost(what_if, pod):
         return ""
     return reasons.members.silent(node=pod.spec.node_name, silence=_silent(what_if, pod))

@@ -37,7 +37,7 @@ class QueueDemand(Struct, frozen=True, rename="camel"):
 
 
 def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
-    """Return the places of these gangs, by default of all that have any, in the order of their names."""
+    """Return the places of these gangs, by default of all gangs that have a place, in the order of their names."""
     wanted = set(keys)
     views = [view for key in what_if.state.groups if (view := what_if.state.gang(key))]
     chosen = [view for view in views if (view.key in wanted if wanted else view.taken)]
@@ -45,7 +45,7 @@ def places(what_if: WhatIf, keys: Iterable[str] = ()) -> list[GangPlaces]:
 
 
 def demands(what_if: WhatIf, keys: Iterable[str], queues: Mapping[str, QueueReport]) -> list[QueueDemand]:
-    """Return the demands of gangs of the dump, with what their queues say, as far as these are known."""
+    """Return the demands of gangs of the dump, with remarks from their queues, as far as these are known."""
     return [_demand(what_if, key, queues) for key in keys if what_if.state.gang(key)]
 
 
@@ -74,7 +74,7 @@ def _demand(what_if: WhatIf, key: str, queues: Mapping[str, QueueReport]) -> Que
 
 
 def _remarks(total: Vector, queue: QueueReport) -> list[str]:
-    """Say of each resource that the queue counts how much it would use, of what it may use and of what it deserves."""
+    """State, for each resource that the queue counts, the future usage beside the queue's limit and deserved amount."""
     found = []
     for name, asked in sorted(total.items()):
         used, most, quota = (amounts.get(name) for amounts in (queue.allocated, queue.capability, queue.deserved))

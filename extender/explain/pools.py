@@ -1,4 +1,4 @@
-"""The node pools of a dump: it holds the whole cluster, and a cycle plans one pool, as the pair of that pool would."""
+"""The node pools of a dump, which holds the whole cluster; a cycle plans one pool, as the processes of that pool do."""
 
 import dataclasses
 from typing import Any
@@ -22,7 +22,7 @@ def pools_of(dump: ClusterDump) -> list[str]:
 
 
 def in_pool(dump: ClusterDump, pool: str) -> ClusterDump:
-    """Return what the pair of the pool sees of a dump, with the configuration that runs there."""
+    """Return the part of a dump that the pool's processes see, with the configuration that runs there."""
     if pools_of(dump) == [pool]:
         return dump
     objects = dict(dump.objects)
@@ -37,7 +37,7 @@ def in_pool(dump: ClusterDump, pool: str) -> ClusterDump:
 
 
 def pool_of_object(dump: ClusterDump, kind: str, name: str, namespace: str) -> str:
-    """Return the pool of the `job`, `gang` or `pod` of this name; the default one of those that do not exist."""
+    """Return the pool of the `job`, `gang` or `pod` of this name; the default one if it does not exist."""
     if kind == "pod":
         pod = dump.pod(namespace, name)
         return pool_of_scheduler(pod.spec.scheduler_name) or DEFAULT_POOL if pod else DEFAULT_POOL

@@ -30,7 +30,7 @@ from muster.resources.vector import GPU, PODS, Vector, add, amount_words, vector
 from muster.volcano.queuelimits import limits_of
 
 SHOWN = 3
-"""Waiting gangs that are named of one queue."""
+"""The most waiting gangs that are named for one queue."""
 
 
 class WaitingGang(Struct, frozen=True, rename="camel"):
@@ -44,12 +44,12 @@ class WaitingGang(Struct, frozen=True, rename="camel"):
 
 
 class BudgetUse(Struct, frozen=True, rename="camel"):
-    """The part of a budget that is used in the running period."""
+    """The part of a budget that is used in the current period."""
 
     resource: str
     period: Period
     used: float | None
-    """1 is all of it; None if that is not known."""
+    """1 means all of it; None if it is not known."""
 
 
 class QueueReport(Struct, frozen=True, rename="camel"):
@@ -69,11 +69,11 @@ class QueueReport(Struct, frozen=True, rename="camel"):
     waiting: int
     """Gangs that wait in it."""
     first: tuple[WaitingGang, ...]
-    """The first of them, in the order in which they are tried; none if they may not be listed."""
+    """The first waiting gangs, in the order in which they are tried; none if they may not be listed."""
     message: str = ""
-    """The reason of the first without names, where they may not be listed."""
+    """The reason of the first gang without names, if gangs may not be listed."""
     spares: Vector = {}
-    """Of what it has, what gangs keep for members that they lose."""
+    """The part of its allocated amounts that gangs keep as spares."""
     limits: tuple[str, ...] = ()
     """Its limits beyond its capability, in words."""
     budgets: tuple[BudgetUse, ...] = ()
@@ -92,7 +92,7 @@ class QueueReport(Struct, frozen=True, rename="camel"):
 
 
 def queue_reports(what_if: WhatIf) -> list[QueueReport]:
-    """Return the reports of all queues, each after its parent. Raises UnknownNameError where no plugin knows shares."""
+    """Return the reports of all queues, each after its parent. Raises UnknownNameError if no plugin knows shares."""
     session = what_if.cycle()
     parents = parents_of(session.snapshot.queues)
     told = {each.gang.key: each for each in session.decided(decisions.Unschedulable)}
@@ -125,7 +125,7 @@ def _budgets(queue: Queue, standing: BudgetStanding) -> tuple[BudgetUse, ...]:
 
 
 def told_reports(queues: Iterable[Queue]) -> list[QueueReport]:
-    """Return the reports of queues by their statuses, each after its parent; what is not written there is 0."""
+    """Return the reports of queues from their statuses, each after its parent; a missing amount is 0."""
     known = {queue.metadata.name: queue for queue in queues}
     parents = parents_of(known)
     return [
@@ -174,9 +174,9 @@ class OwnQueue(Struct, frozen=True, rename="camel"):
     running: int
     waiting: int
     place: str
-    """Of the first of them that waits, in words; empty if none is known."""
+    """The reason of the first gang that waits, in words; empty if none is known."""
     expected_start: str
-    """Of the first of them that is expected to start (RFC 3339)."""
+    """The earliest expected start of these gangs (RFC 3339)."""
 
 
 def own_queues(groups: Iterable[PodGroup]) -> list[OwnQueue]:
@@ -250,7 +250,7 @@ def _listed(amounts: Vector) -> str:
 
 
 def _vector(session: Session, amounts: NDArray[np.number[Any]] | None) -> Vector:
-    """Return the amounts that are not 0, by resource; empty where no plugin has any."""
+    """Return the amounts that are not 0, by resource; empty if no plugin has any."""
     if amounts is None:
         return {}
     return {name: int(amounts[row]) for name, row in session.snapshot.axis.items() if amounts[row]}

@@ -1,7 +1,7 @@
 """Readers of reports: the names of objects for callers who may not see all of the cluster.
 
-A reason is made a sentence with the names that its reader may see. One without data, of a plugin of others or of an
-older version, may have any name in it: such a reader gets another sentence in its place.
+A reason becomes a sentence with the names that its reader may see. A reason without data, from a third-party plugin or
+an older version, may contain any name, so such a reader gets another sentence in its place.
 """
 
 from collections.abc import Callable, Collection
@@ -19,13 +19,16 @@ from muster.api.kubernetes.meta import ObjectMeta
 from muster.api.muster.reason import Reason, constant, quoted
 
 HIDDEN = "(hidden)"
-"""Name of a queue that the reader may not know."""
+"""The words for a queue that the reader may not know."""
 UNTOLD = constant("untold", "for a reason in words that only those who see the whole cluster may read")
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Someone who may see all; or, with `called`, the namespaces that it `sees` and all queues but the `hidden`."""
+    """A reader who may see everything.
+
+    Or, with `called`, the namespaces that it `sees` and all queues except the `hidden` ones.
+    """
 
     called: Callable[[str, str], str] | None = None
     """Namespace and name of a gang, its workload or a pod of others → what to call it."""

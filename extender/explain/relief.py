@@ -1,6 +1,6 @@
-"""Changes that would let a waiting gang start: each is tried on the planner's own cycle before it is suggested.
+"""Changes that would let a waiting gang start: each is tried in the planner's own cycle before it is suggested.
 
-Among them are the ends of other gangs and pods, which hold the room that the gang lacks.
+One kind of change is the end of other gangs and pods, which hold the capacity that the gang lacks.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -51,7 +51,7 @@ class Holder:
     size: int = 0
     """Pods and placed slots."""
     room: int = 0
-    """Pods of the waiting class that its end would make room for."""
+    """The number of pods of the waiting class that fit after its end."""
 
     @property
     def words(self) -> str:
@@ -127,7 +127,8 @@ Trial = Callable[[], AbstractContextManager[None]]
 class Reliever:
     """Tries changes for one gang. `session` is the cycle in which it was seen to wait.
 
-    Once it `stops`, what was not tried yet is not suggested, and it says so: a trial is a cycle over the whole cluster.
+    Once it `stops`, untried changes are not suggested, and the report says so: a trial is a cycle over the whole
+    cluster.
     """
 
     def __init__(
@@ -181,7 +182,7 @@ class Reliever:
                     yield Relief("wait", ahead, report.queue.ahead, tried=False)
 
     def _domain(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """Yield the ends in the domain that came closest, and the wider level that would be met at once."""
+        """Yield the ends of workloads in the closest domain, and the wider level that would be met at once."""
         slots = {name: ranks for name, ranks in self._gang.open_slots.items() if ranks}
         closest = self._session.hooks.closest_domain.call(self._gang, slots)
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
@@ -192,7 +193,7 @@ class Reliever:
         yield Relief("wider", reasons.relief.wider(level=level), (level,), tried=False)
 
     def _room(self, lacks: Shortage | None) -> Iterator[Relief]:
-        """Yield ways to more room for the pod set that is short of it."""
+        """Yield ways to free capacity for the pod set that lacks it."""
         cls = next((each.cls for each in self._gang.pod_sets if lacks and each.name == lacks.pod_set), None)
         if lacks is None or lacks.miss is None or cls is None:
             return
@@ -223,18 +224,18 @@ class Reliever:
                 yield Relief("tolerate", reasons.relief.tolerated(taint=taint, count=len(nodes)), (taint,))
 
     def _heal(self, cls: PodClass, lacks: Shortage) -> Iterator[Relief]:
-        """Suggest the end of a fault, for which a node gets nothing, with any tolerations."""
+        """Suggest the end of a fault, during which a node gets no pods, even with tolerations."""
         for cause in lacks.causes:
             if fault := reasons.cause.fault_in(cause.why):
                 yield from self._recover(self._behind(cls, cause.why), fault)
 
     def _recover(self, nodes: list[Node], what: str) -> Iterator[Relief]:
-        """Suggest the end of a taint of Kubernetes, or of a fault: pods might be placed on a dead node else."""
+        """Suggest the end of Kubernetes' taint, or of a fault; tolerations might place pods on a dead node."""
         for names in self._fewest([recovered(node, self._what_if.dump.rules) for node in nodes]):
             yield Relief("recovers", reasons.relief.recovered(names, what), tuple(names))
 
     def _behind(self, cls: PodClass, cause: Reason) -> list[Node]:
-        """Return the nodes that would have room were it not for this cause, most room first."""
+        """Return the nodes that would have room without this cause, those with most room first."""
         snapshot = self._session.snapshot
         code = self._session.causes.code(cause)
         order = snapshot.order
@@ -244,7 +245,7 @@ class Reliever:
         return [node for column in columns if (node := snapshot.nodes[int(column)]) is not None]
 
     def _fewest(self, nodes: list[Node]) -> Iterator[list[str]]:
-        """Yield the names of the fewest of these nodes, in their order, with which the gang starts, if all help."""
+        """Yield the names of the fewest of these nodes, in their order, that let the gang start, if all would."""
         if not nodes or not self._fits(lambda: self._what_if.tried_nodes(nodes)):
             return
         low, high = 1, len(nodes)
@@ -284,7 +285,7 @@ class Reliever:
         return chosen
 
     def _add_nodes(self, cls: PodClass, missing: int) -> Iterator[Relief]:
-        """Suggest copies of the node that would hold most of these pods, were it empty."""
+        """Suggest copies of the node that would hold most of these pods if it were empty."""
         snapshot = self._session.snapshot
         fit = np.where(self._session.codes(cls) == 0, self._session.room(cls, snapshot.allocatable), 0)[snapshot.order]
         if not fit.any():

@@ -60,13 +60,13 @@ class PodSetReport(Struct, frozen=True, rename="camel"):
     leaving: int
     """Slots of pods that are being deleted; their owner fills them again when these are gone."""
     missing: int
-    """Slots that the owner may fill, but has made no pod for."""
+    """Slots that the owner may fill but has not created a pod for."""
     ungated: int = 0
-    """Pods without a node that neither Muster's gate nor a pin keeps: behind the gates of others, or without any."""
+    """Pods without a node and without Muster's gate or a pin: behind other gates, or without any."""
 
 
 class PlacementReport(Struct, frozen=True, rename="camel"):
-    """The placement of a gang, and how long it has to be carried out."""
+    """The placement of a gang, and the time left to carry it out."""
 
     epoch: int
     phase: str
@@ -123,11 +123,11 @@ class GangReport(Struct, frozen=True, rename="camel"):
     details: list[str] = []
     relief: list[Relief] = []
     message: str = ""
-    """Why it waits, as in the PodGroup's condition; the summary of a gang that does not wait."""
+    """The reason why it waits, as in the PodGroup's condition; for a gang that does not wait, the summary."""
     expected_start: str = ""
     """To the minute (RFC 3339), as the PodGroup says it; empty if unknown."""
     whole: bool = True
-    """False if its reader may not list the cluster: it has what the gang's own objects say."""
+    """False if its reader may not list the cluster: the report then relies on the gang's own objects."""
 
 
 class PodReport(Struct, frozen=True, rename="camel"):

@@ -1,4 +1,4 @@
-"""Reports in words, line by line, with a tone for the colour of each."""
+"""Reports in words, line by line, with a tone for the colour of each line."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -165,7 +165,7 @@ def _age(moment: str, now: float) -> str:
 
 
 def _about(moment: str, left_s: float) -> str:
-    """Return a time to come for people: `about 03:34 UTC (in 30 min)`; of another day only the span."""
+    """Return a future time for people: `about 03:34 UTC (in 30 min)`; on another day only the time left."""
     return f"about {moment[11:16]} UTC (in {_span(left_s)})" if left_s < DAY_S else f"in {_span(left_s)}"
 
 

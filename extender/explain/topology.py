@@ -23,7 +23,7 @@ from muster.api.muster.placement import slots_of
 from muster.resources.vector import CPU
 
 PROBLEMS = 3
-"""Problems of HyperNodes that are named of a gang."""
+"""The most problems of HyperNodes that are named for a gang."""
 NODE = "node"
 """The level of a node, which is the innermost."""
 
@@ -43,7 +43,7 @@ class SparesThere(Struct):
 
     seats: int = 0
     lent: int = 0
-    """Of these, so many are used by gangs that leave at once."""
+    """The number of these that are used by gangs that leave at once."""
     keepers: list[str] = field(default_factory=list)
     """Workloads that keep them, as `Job ns/train`."""
     borrowers: list[str] = field(default_factory=list)
@@ -242,7 +242,7 @@ class _Reporter:
 
 
 def spares_by_node(session: Session) -> dict[str, SparesThere]:
-    """Return what is kept as spares on each node, whose it is, and who borrows it; nodes without any are left out."""
+    """Return the spares on each node, with the gangs that keep and borrow them; nodes without spares are left out."""
     found: dict[str, SparesThere] = {}
     for gang in session.snapshot.gangs:
         for seats, _ in seats_of(gang):

@@ -1,4 +1,4 @@
-"""Cause and words of a gang: by the decisions of one cycle, else by what its objects say."""
+"""Cause and words of a gang: from the decisions of one cycle, else from the gang's objects."""
 
 from dataclasses import dataclass, replace
 
@@ -23,7 +23,7 @@ from muster.api.muster.reason import NOTHING, Reason, stored
 from muster.api.muster.states import Facts, facts_of, state_of
 
 SHOWN = 4
-"""Nodes that are named."""
+"""The most nodes that are named."""
 RUNNING = frozenset({"running", "running-extras-wait"})
 CAUSES: dict[str, GangCause] = {
     reasons.queues.NOT_FOUND: "queue-missing",
@@ -48,7 +48,7 @@ class Verdict:
     shortage: Shortage | None = None
     details: tuple[str, ...] = ()
     message: str = ""
-    """Why it waits; the summary begins with other words."""
+    """The reason why it waits; the summary begins with other words."""
 
 
 def verdict_of(
@@ -92,7 +92,7 @@ def _ended(what_if: WhatIf, gang: GangView, reader: Viewer) -> Verdict:
 
 
 def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -> Reason:
-    """Return the reason of an eviction with the name of the gang that it was for, if that is in the dump."""
+    """Return the reason of an eviction with the name of the gang that it was for, if the gang is in the dump."""
     for key, placement in what_if.state.placements.items():
         home, by = placement.metadata.namespace, what_if.state.gang(key)
         victims = (f"{victim.namespace or home}/{victim.gang}" for victim in placement.spec.victims)
@@ -102,7 +102,7 @@ def _for_whom(what_if: WhatIf, gang: GangView, reason: Reason, reader: Viewer) -
 
 
 def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
-    """Return the verdict by what the planner has written into the PodGroup, in its words."""
+    """Return the verdict that the planner has written into the PodGroup, in its words."""
     told = (each for each in gang.group.status.conditions if (each.type, each.status) == ("Unschedulable", "True"))
     whys = ((each.reason, reader.reason(stored(each.why, each.message))) for each in told)
     waits = next((decisions.Unschedulable(gang, reason, why) for reason, why in whys), None)
@@ -116,7 +116,7 @@ def _written(gang: GangView, facts: Facts, reader: Viewer) -> Verdict:
 
 
 def _with_members(verdict: Verdict, found: MemberProblems) -> Verdict:
-    """Return the verdict with lost or hindered members, if the gang has its nodes; others have them in details."""
+    """Return the verdict with lost or hindered members, if the gang has its nodes; other gangs have them in details."""
     summary, runs = verdict.summary, verdict.cause in RUNNING
     if found.lost and (runs or verdict.cause == "half-placed"):
         nodes = listed(sorted({pod.spec.node_name for pod in found.lost}), SHOWN)
@@ -178,7 +178,7 @@ def _may_start(session: Session, gang: GangView, mine: list[Decision]) -> Verdic
 
 
 def message_of(placement: Placement, reader: Viewer) -> Reason:
-    """Return the reason of a placement as its reader may read it; that of a bound one says nothing more."""
+    """Return the reason of a placement as its reader may read it; for a bound placement it adds nothing."""
     if placement.status.phase == "Bound" and reader.called is not None:
         return NOTHING
     return reader.reason(stored(placement.status.why, placement.status.message))
@@ -187,7 +187,7 @@ def message_of(placement: Placement, reader: Viewer) -> Reason:
 def notice_words(session: Session, gang: GangView, reader: Viewer) -> str:
     """Return the notice of a gang in words; empty if it has none.
 
-    Who may not see the gang that asks still sees on the gang's own pods until when it has time.
+    A reader who may not see the other gang still sees the deadline on the gang's own pods.
     """
     for asker in session.snapshot.gangs:
         if awaits_room(asker) and asker.placement is not None:

@@ -80,7 +80,7 @@ def changed(dump: ClusterDump, change: DumpChange) -> ClusterDump:
 
 
 def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
-    """Change queues. Raises UnknownNameError for one that does not exist, ValueError for another field."""
+    """Change queues. Raises UnknownNameError for a queue that does not exist, ValueError for another field."""
     queues = {queue.metadata.name: queue for queue in dump.of(QUEUES)}
     for change in changes:
         name = queue_of_change(change, queues)
@@ -89,7 +89,10 @@ def _change_queues(dump: ClusterDump, changes: list[str]) -> None:
 
 
 def queue_of_change(change: str, names: Collection[str]) -> str:
-    """Return the queue that a change is about, as `team` in team.weight=3. Raises UnknownNameError without one."""
+    """Return the queue that a change is about, such as `team` in team.weight=3.
+
+    Raises UnknownNameError if there is none.
+    """
     found = next((name for name in sorted(names, key=len, reverse=True) if change.startswith(f"{name}.")), None)
     if found is None:
         raise UnknownNameError(f"{change!r} names no queue; there is {', '.join(sorted(names))}")
@@ -97,7 +100,7 @@ def queue_of_change(change: str, names: Collection[str]) -> str:
 
 
 def changed_queue(queue: Queue, change: str) -> Queue:
-    """Return a queue after a change of it. Raises ValueError for another field, or a value that is none of it."""
+    """Return a queue after a change. Raises ValueError for another field, or for an invalid value."""
     path, _, value = change.removeprefix(f"{queue.metadata.name}.").partition("=")
     field_name, _, resource = path.partition(".")
     return replace(queue, spec=_changed_spec(queue.spec, field_name, resource, value))
@@ -130,7 +133,7 @@ def copies(node: Node, number: int, rules: FaultRules) -> list[Node]:
 
 
 def uncordoned(node: Node) -> Node:
-    """Return the node without its cordon, and without the taint that Kubernetes adds to one that is cordoned."""
+    """Return the node without its cordon, and without the taint that Kubernetes adds to cordoned nodes."""
     taints = [taint for taint in node.spec.taints if taint.key != CORDON_TAINT]
     return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
@@ -171,15 +174,15 @@ def _remove(dump: ClusterDump, name: str, namespace: str) -> None:
 
 
 def _names_of(item: Object) -> set[str]:
-    """Return the names by which a workload is removed: a gang goes by those of its owners too."""
+    """Return the names by which a workload is removed: a gang is also removed by the names of its owners."""
     owners = [] if isinstance(item, Job) else item.metadata.owner_references
     return {item.metadata.name, *(owner.name for owner in owners)}
 
 
 class WhatIf:
-    """The cluster of a dump, and what its extender plans with; the changes of `tried_*` are undone at the end.
+    """The cluster of a dump, and its extender's planner; the changes of `tried_*` are undone at the end.
 
-    `names_others`: its reader may see all that is in the dump.
+    `names_others`: its reader may see everything in the dump.
     """
 
     def __init__(self, dump: ClusterDump, *, names_others: bool = True) -> None:
@@ -204,18 +207,21 @@ class WhatIf:
         return self._run(actions)
 
     def decided(self) -> tuple[Session, list[GangView]]:
-        """Return the cycle over the cluster as it is, without a change, and who waits in it; it is run once."""
+        """Return the cycle over the unchanged cluster, and the gangs that wait in it; it is run once."""
         if self._decided is None:
             session = self.cycle()
             self._decided = session, waiting(session)
         return self._decided
 
     def goes_on(self) -> None:
-        """Take what was changed of the state as the cluster from now on."""
+        """Keep the changes of the state from now on."""
         self._decided = None
 
     def for_readers(self, *, names_others: bool) -> "WhatIf":
-        """Return the same cluster for others, who may read all names in it, or not; not to be used at the same time."""
+        """Return the same cluster for another reader, who may read all names or not.
+
+        Do not use both at the same time.
+        """
         other = copy(self)
         other._names_others, other._decided = names_others, None  # noqa: SLF001 - it is a copy
         return other

@@ -33,10 +33,10 @@ from extender.planner.topology.hypernodes import HyperNodeTree
 class Parts:
     """Actions and plugins of successive configurations; those that did not change are kept with their memory.
 
-    Placements are tracked first, in each configuration: no gang may stay half placed. Right after `allocate`
-    spares that are lent are taken back, and gangs that wait get the spares of others where these alone are enough. When
-    all have asked, gangs that wait for notices may have free room, and notices are withdrawn; nodes are asked for last,
-    for the gangs that are left waiting.
+    Placements are tracked first, in each configuration: no gang may stay half placed. Right after `allocate`, lent
+    spares are taken back, and waiting gangs get the spares of others if these alone are enough. When all actions have
+    run, gangs that wait for notices may get free capacity, and their notices are withdrawn. Requests for nodes come
+    last, for the gangs that still wait.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ RENEWED_S = 60.0
 
 
 class Planning:
-    """Successive cycles of one planner, with all that it remembers from one to the next."""
+    """Successive cycles of one planner, with its memory from one to the next."""
 
     def __init__(self, configuration: config.SchedulerConfig, timing: Timing) -> None:
         """Make a planner that remembers nothing. Raises ValueError with all errors of the configuration at once."""
@@ -114,8 +114,8 @@ class Planning:
     def run(self, snapshot: Snapshot, now: float, actions: Sequence[Action] | None = None, **given: Any) -> Session:
         """Run one cycle with further inputs, each by its name in `CycleInputs`; `actions` may replace the planner's.
 
-        Nodes that refused a member are remembered for the next cycle: the placement will say so too, but that write may
-        fail. They count unless `avoided` is given.
+        Nodes that refused a member are remembered for the next cycle: the placement will record them, too, but that
+        write may fail. They count unless `avoided` is given.
         """
         if self._causes.full and not 0 <= now - self._renewed < RENEWED_S:
             self._causes, self._renewed = Causes(), now
@@ -137,7 +137,7 @@ class Planning:
 def _tell_barred(session: Session) -> None:
     """Report gangs whose queue is not for their namespace, or of another pool; no action has tried them.
 
-    Nothing is reported where the namespace is being deleted.
+    Nothing is reported if the namespace is being deleted.
     """
     for key, barrier in session.snapshot.barred.items():
         gang = session.gang(key)

@@ -1,4 +1,4 @@
-"""The ledger of room that is not free: holders, opening and closing of entries, and sums by node and by queue.
+"""The ledger of capacity that is not free: its holders, how entries open and close, and sums by node and by queue.
 
 kind       holder of the room                            opened by         closed when                     queues
 ---------  --------------------------------------------  ----------------  ------------------------------  -------
@@ -105,7 +105,7 @@ class Ledger:
         self.claim_users: Counter[str] = Counter()
         """Key of a volume claim → pods on nodes that use it."""
         self.device_users: dict[str, dict[str, Counter[ClaimUse]]] = {}
-        """Key of a claim to devices that pods name → queue → its pods on nodes, and placed slots, that use it."""
+        """Key of a claim to devices that pods name → queue → the queue's pods on nodes and placed slots that use it."""
         self.shared_users: dict[str, Counter[str]] = {}
         """Key of a shared claim to devices that has none yet → node → pods there that use it."""
         self.reserved = ReservedRooms()
@@ -161,7 +161,7 @@ class Ledger:
         return list(self._by_node.get(node, ()))
 
     def put_node(self, node: Node) -> None:
-        """Add or update a node; one that cannot be evaluated raises, and changes nothing."""
+        """Add or update a node; raise, without changes, if it cannot be evaluated."""
         with self._emptied(node.metadata.name):
             self.nodes.put(node)
 
@@ -295,7 +295,7 @@ class Ledger:
         return {queue: users.total() for queue, users in self.device_users.get(key, {}).items()}
 
     def follow(self, pod: PodRecord) -> None:
-        """Open an entry for a pod on a node, else close it; one that is assumed stays until its binding is answered."""
+        """Open an entry for a pod on a node, else close it; an assumed entry stays until the binding is answered."""
         if pod.uses_node:
             kind = EntryKind.LEAVING if pod.terminating else EntryKind.BOUND
             queue = (pod.queue or DEFAULT_QUEUE) if pod.ours else ""

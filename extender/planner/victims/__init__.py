@@ -1,4 +1,4 @@
-"""The search for victims: the pods whose eviction lets a gang start, as few and as cheap as possible.
+"""The search for victims: the fewest and cheapest pods whose eviction lets a gang start.
 
 Pure; `planner.actions` has preempt, reclaim and consolidate, which differ in the gangs that may be victims. The search
 promises that each victim is needed, that a gang is never cut below its minimum, and that a failed search leaves the
