@@ -170,7 +170,10 @@ def reference(resource: Resource[Any], name: str) -> str:
 
 
 def name_of(resource: Resource[Any], text: str) -> str:
-    """Return a name that is given alone, or as `-o name` prints it. UsageError for others: an empty one means all."""
+    """Return a name that is given alone, or as `-o name` prints it.
+
+    UsageError for invalid names; an empty name would mean all objects.
+    """
     name = text.removeprefix(reference(resource, ""))
     if not _NAME.fullmatch(name):
         raise click.UsageError(

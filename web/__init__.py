@@ -6,6 +6,6 @@ module for each page, `views/` what each page shows, as data, `templates/` their
 `serving` starts it: in a cluster as a process of its own (`main`), on a laptop by `muster web`.
 
 Promises that nothing of a namespace outside the caller's scope leaves the server, and that a page works without
-scripts. It decides nothing of its own: rows are those of `gangs`, reports those of `extender.explain`. It must not
+scripts. It makes no decisions: its rows come from `gangs`, its reports from `extender.explain`. It must not
 import musterctl.
 """

@@ -2,8 +2,8 @@
 
 All who ask use this one account. The plugin proportion asks for gangs, on a copy that follows the trials of a cycle.
 Filter and bind ask for pods without a gang, and so do the writer of placements and requests for nodes. A limit holds
-for its queue and those below it together. Amounts are kept for queues with a limit alone, so that other queues cost
-nothing, and a question costs the queues above the one that asks. Pure.
+for its queue and those below it together. Amounts are kept only for queues with a limit, so other queues cost nothing.
+A check costs as many steps as there are queues above the queue. Pure.
 
 Fair shares go by the capability: nothing is evicted because a window begins, a limit is lowered or a budget is spent.
 """

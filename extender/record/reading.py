@@ -20,7 +20,7 @@ class RecordingError(ValueError):
 
 
 class Recording:
-    """A folder of files, or one file. It is read from the start each time; nothing of it is kept."""
+    """A folder of files, or one file. It is read from the start each time, and no part is kept."""
 
     def __init__(self, path: Path) -> None:
         """Raises RecordingError where there is no recording."""

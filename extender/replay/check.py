@@ -1,7 +1,7 @@
-"""Compares what the planner decides now with what it decided then, on the same inputs cycle by cycle.
+"""Compares the planner's present decisions with the recorded ones, on the same inputs cycle by cycle.
 
-The recorded decisions take effect, not the new ones: the next cycle again sees what the planner saw then. So a
-difference is one of the planner (another version, another configuration) and not of what followed from an earlier one.
+The recorded decisions take effect, not the new ones, so the next cycle again sees the recorded state. So each
+difference comes from the planner (another version, another configuration), and not from an earlier difference.
 """
 
 from collections import Counter
@@ -48,7 +48,7 @@ class CheckReport(Struct, rename="camel"):
     """Decisions that are the same now."""
     different_cycles: int = 0
     gone: int = 0
-    """Decisions of then that are not taken any more."""
+    """Recorded decisions that are no longer made."""
     new: int = 0
     """Decisions that were not taken then."""
     lost: int = 0

@@ -28,7 +28,7 @@ _TEMPLATES = (("spec", "leaderWorkerTemplate", "leaderTemplate"), ("spec", "lead
 class LeaderWorkerSetAdapter(Adapter):
     """A group of a LeaderWorkerSet: its leader is rank 0, its workers follow. Each group is a world of its own.
 
-    Everything but the template comes from the pod itself; the template is the StatefulSet's.
+    Everything except the template, which is the StatefulSet's, comes from the pod itself.
     """
 
     def __init__(self, stateful_set: StatefulSet, pod: ObjectMeta, subdomain: str) -> None:

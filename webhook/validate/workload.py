@@ -1,6 +1,6 @@
 """Validation of workloads whose controllers create the pods.
 
-Errors for which pods would be refused are reported at once.
+Errors for which the pods would later be refused are reported at once.
 
 Owner checks apply to the owner of the first pod of each template, as the workload's controller will create it. An
 update is only refused for errors that it adds.

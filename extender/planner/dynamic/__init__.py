@@ -6,5 +6,5 @@ become resources of a node, as cpu is one, and a pod's claims requests of it. `n
 
 It promises that nothing is guessed: demands that cannot be counted exactly are left out of the amounts, in words that
 name them, and kube-scheduler, which allocates every device, decides. Pure: no I/O, no clock. It imports muster.api and
-muster.resources, and nothing of the extender but `planner.reasons`. Start at `rows`: it has the idea.
+muster.resources, and nothing of the extender but `planner.reasons`. Start at `rows`, which explains the idea.
 """

@@ -1,8 +1,8 @@
 """The tree of queues along the resource axis, with limits, quotas and guarantees.
 
-As in Volcano no `capability` is no limit, no `deserved` is no quota (the weight decides), and no `guarantee` keeps
-nothing. An inner queue that sets no deserved or guarantee has the sum of those below it. Queues whose parent does not
-exist, or whose parents form a cycle, are below the root.
+As in Volcano, a queue without `capability` has no limit, one without `deserved` has no quota (the weight decides), and
+one without `guarantee` reserves nothing. An inner queue that sets no deserved or guarantee has the sum of those below
+it. Queues whose parent does not exist, or whose parents form a cycle, are below the root.
 """
 
 from collections.abc import Mapping, Sequence

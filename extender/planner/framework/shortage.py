@@ -19,7 +19,7 @@ from muster.api.muster.reason import Reason
 from muster.resources.vector import GPU, PODS
 
 EXAMPLES = 3
-"""Nodes that are named for each cause."""
+"""The most nodes that are named for each cause."""
 LEVELS = 2
 """Amounts of free resources that are shown of nodes that nearly fit."""
 _NO_POD = reasons.cause.scarce(PODS)

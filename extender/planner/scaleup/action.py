@@ -1,6 +1,6 @@
 """The last step of every cycle: the first gang of each queue that lacks nodes asks an autoscaler for them.
 
-Gangs that wait for anything else (their queue, their pods, gates of others) are passed over, as nodes would not help.
+Gangs that wait for anything else (their queue, their pods, other gates) are skipped, because nodes would not help.
 So is a gang that an autoscaler cannot help, and for a while one whose last request failed. A gang for which victims are
 to go asks for no nodes either, as both would be one room too many. Its pods end to ask, and its request is withdrawn
 unless it has nodes already. While the victims have a notice, such nodes are used before any victim is evicted

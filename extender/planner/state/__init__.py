@@ -1,8 +1,9 @@
-"""The cluster as the planner knows it, kept by events: nodes as arrays, pods by class, gangs by pod set.
+"""The planner's view of the cluster, updated by events: nodes as arrays, pods by class, gangs by pod set.
 
-It promises that an event costs what it changes, that nothing here blocks, reads a clock or talks to an API server. A
-state kept by events is the one that the objects alone would give. It is changed on one loop (`extender.cluster`)
-and has no lock. Of the extender it may import `planner.ledger`, `planner.dynamic` and `planner.reasons`, and no more.
+It promises that the cost of an event depends only on what it changes, and that nothing here blocks, reads a clock or
+talks to an API server. The state after events equals the state built from the objects alone. It is changed on one loop
+(`extender.cluster`) and has no lock. From the extender it may import only `planner.ledger`, `planner.dynamic` and
+`planner.reasons`.
 
 Start at `state`, which takes every object (`feed` lists the kinds), then `gangs`, the planner's views of gangs, which
 `views` keeps, of the objects in `gangtable` and `podtable`. `nodes` has the arrays; room that is not free stands in the

@@ -1,4 +1,4 @@
-"""Queues of the node pool, their tree, and which namespaces may use them by the labels of both."""
+"""Queues of the node pool, their tree, and the namespaces that may use them, according to labels."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,26 +12,26 @@ from muster.volcano.access import DEPTH, NamespaceObstacle, barrier, locked_to, 
 
 
 class Access:
-    """Queues by name, and the labels of namespaces that decide about them."""
+    """Queues by name, and the labels of namespaces that determine access to them."""
 
     def __init__(self, pool: str = DEFAULT_POOL) -> None:
         self.pool = pool
         self.queues: dict[str, Queue] = {}
-        """Those of the pool. The queue `root` is in the default one; others do without the object."""
+        """The pool's queues. The object of queue `root` exists only in the default pool."""
         self._every: dict[str, Queue] = {}
         """Those of all pools: the pool of a queue is that of its root queue."""
         self._children: dict[str, set[str]] = {}
         self.left: set[str] = set()
-        """Namespaces that have given their pods a queue, and do not any more; as far as this process has seen."""
+        """Namespaces that once gave their pods a queue but no longer do, as far as this process has seen."""
         self.ending: set[str] = set()
-        """Namespaces that are being deleted: nothing new may be made in them, placements included."""
+        """Namespaces that are being deleted: no new objects may be created in them, not even placements."""
         self._labels: dict[str, Mapping[str, str]] = {}
         self._locked: set[str] = set()
         """Namespaces that are locked to their queue."""
 
     @property
     def restricted(self) -> bool:
-        """True if some queue may not be for some namespace, or for no gang of this pool."""
+        """True if some queue may exclude some namespace, or all gangs of this pool."""
         some_elsewhere = len(self._every) != len(self.queues)
         return some_elsewhere or bool(self._locked) or any(map(restricts, self.queues.values()))
 
@@ -70,7 +70,7 @@ class Access:
                 yield each
 
     def queue_of_namespace(self, name: str) -> str:
-        """Return the queue that a namespace gives to what is in it; empty without one."""
+        """Return the queue that a namespace gives to its workloads; empty if it gives none."""
         return Namespace(metadata=ObjectMeta(labels=dict(self._labels.get(name, {})))).queue
 
     def on_namespace(self, old: Namespace | None, new: Namespace | None) -> bool:
@@ -93,7 +93,7 @@ class Access:
 def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
     """Map each queue to the one above it; the root's is empty.
 
-    A queue without an existing parent is below the root, and so is one queue of each circle of parents.
+    A queue without an existing parent is below the root, and so is one queue of each cycle of parents.
     """
     parents = {ROOT_QUEUE: ""}
     for name, queue in queues.items():
@@ -115,7 +115,10 @@ def parents_of(queues: Mapping[str, Queue]) -> dict[str, str]:
 
 
 def _place(queue: Queue | None) -> tuple[str, str | None]:
-    """Return what decides about the pool of a queue and of those below it; ("", None) without one."""
+    """Return the root queue and the label that determine the pool of a queue and those below it.
+
+    ("", None) if there is none.
+    """
     if queue is None:
         return "", None
     return queue.spec.parent or ROOT_QUEUE, queue.metadata.labels.get(NODE_POOL, DEFAULT_POOL)

@@ -1,8 +1,8 @@
-"""Amounts of resources as arrays of integers, and tables that leave out what is empty.
+"""Amounts of resources as arrays of integers, and tables without empty entries.
 
 Amounts are clipped at `CLIP`, 2^50 base units (a pebibyte), requests at it and allocatable just below. A request at the
-clip fits nowhere, and no sum leaves 64 bits before 8,192 pods are on one node. Requests below 0, which the API server
-does not let through, count as 0.
+clip fits nowhere, and no sum exceeds 64 bits before 8,192 pods are on one node. Requests below 0, which the API server
+refuses, count as 0.
 """
 
 from collections.abc import Hashable
@@ -29,7 +29,7 @@ def sum_along(axis: dict[str, int], rows: int, sums: Vector) -> Amounts:
 
 
 def times(row: Amounts, count: int) -> Amounts:
-    """Return the amounts of so many pods that take `row` each, clipped where they would leave 64 bits."""
+    """Return the amounts of a number of pods that take `row` each, clipped to 64 bits."""
     if not count or int(row.max(initial=0)) < MAX_SUM // count:
         return row * count
     product: Amounts = np.minimum(row.astype(np.float64) * count, MAX_SUM).astype(np.int64)
@@ -37,14 +37,14 @@ def times(row: Amounts, count: int) -> Amounts:
 
 
 def tally(counts: dict[K, int], key: K, change: int) -> None:
-    """Add to a count, which is left out while it is 0."""
+    """Add to a count; the table has no entries of 0."""
     counts[key] = counts.get(key, 0) + change
     if not counts[key]:
         del counts[key]
 
 
 def discard(sets: dict[K, set[V]], key: K, member: V) -> None:
-    """Remove a member of a set, which is left out while it is empty."""
+    """Remove a member of a set; the table has no empty sets."""
     members = sets.get(key, set())
     members.discard(member)
     if not members:

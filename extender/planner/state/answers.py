@@ -1,6 +1,6 @@
-"""The last answers of filter about pods without a gang, by which bind checks its calls.
+"""The last answers of filter about pods without a gang; bind checks its calls against them.
 
-kube-scheduler binds a pod only to a node that the last filter call about it let pass. An answer is one bit per node
+kube-scheduler binds a pod only to a node that passed the pod's last filter call. An answer is one bit per node
 (5,000 nodes: 625 bytes) and is kept from filter to bind, for some hundreds of pods at a time.
 """
 
@@ -9,7 +9,8 @@ from cachetools import FIFOCache
 from numpy.typing import NDArray
 
 MOST = 4096
-"""Pods whose answer is kept; the oldest is dropped beyond that, and its bind call is tried again through filter."""
+"""The number of answers that are kept. Beyond it the oldest is dropped, and its pod's bind call goes through filter
+again."""
 
 
 class Answers:

@@ -1,4 +1,4 @@
-"""Nodes that a gang leaves out, as its Placement says; and members that failed and are not counted there yet."""
+"""Nodes that a gang avoids, from its Placement; and failed members that the Placement does not count yet."""
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
@@ -15,7 +15,7 @@ MOST_FAILED = 10_000
 
 
 class Failures:
-    """The newest member that failed on a node, by gang: it counts also if its pod is gone when the planner looks."""
+    """The newest member that failed on a node, by gang: it counts even if its pod is gone in the next cycle."""
 
     def __init__(self, most: int = MOST_FAILED) -> None:
         self._of: FIFOCache[str, dict[str, PodRecord]] = FIFOCache(most)
@@ -25,7 +25,7 @@ class Failures:
         PodGroup of the same name, and that another Placement."""
 
     def note(self, before: PodRecord | None, record: PodRecord) -> None:
-        """Take a pod as it is now and was before, which may have failed by now."""
+        """Take a pod's present and previous versions; it may have failed."""
         if not record.failed or (before is not None and before.failed) or not record.gang or not record.node:
             return
         known = self._of.setdefault(record.gang, {})
@@ -64,7 +64,7 @@ def avoided_nodes(
 ) -> dict[str, set[str]]:
     """Return gang key → nodes that refused a member of it lately, or where one failed; `now` is in epoch seconds.
 
-    With `failures` only nodes on which so many members failed, at least.
+    With `failures`, only nodes on which at least this many members failed.
     """
     result: dict[str, set[str]] = {}
     for gang in gangs:

@@ -2,10 +2,10 @@
 
 A new pod is compared with all queries at once. A new query concerns all pods of its namespaces, which may be all pods
 of the cluster. That is done in *rounds*, one for each namespace that asks, which take turns. So a namespace that asks
-for much waits for it himself. A round ends with all pods as if they had come after its queries. Pods whose claims to
+for much delays only itself. A round ends with all pods as if they had come after its queries. Pods whose claims to
 devices changed are updated in rounds, too, as one claim may have any number of users.
 
-Work is counted in looks at conditions and marks, not by a clock; a million takes about a second.
+Work is counted in checks of conditions and marks, not by a clock; a million takes about a second.
 """
 
 from collections import OrderedDict

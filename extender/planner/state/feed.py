@@ -1,6 +1,6 @@
 """The kinds of objects that the planner reads, each with the method of the state that takes it.
 
-The watched cluster (`extender.cluster`), `muster explain` and the files of `muster snapshot` all go by this table.
+The watched cluster (`extender.cluster`), `muster explain` and the files of `muster snapshot` all use this table.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -21,7 +21,7 @@ class GangPhase(Enum):
     """
 
     WAITING = auto()
-    """No member has a node, no placement is active: room is searched for the whole minimum at once."""
+    """No member has a node and no placement is active: the planner looks for room for the whole minimum at once."""
     STARTING = auto()
     """A placement is active, and no member has a node yet: all its slots are placed."""
     ARRIVING = auto()

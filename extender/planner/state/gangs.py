@@ -1,7 +1,8 @@
 """Views of gangs for the planner: pod sets, slots and phase.
 
 A *slot* is (pod set, rank). It is taken by a pod that is bound or has succeeded, placed (an active placement gives it
-a node, and no pod has taken it), or open. A view is made again when an object of the gang changed, and not changed.
+a node, and no pod has taken it), or open. When an object of the gang changes, a new view replaces the old one, which is
+immutable.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -64,7 +65,7 @@ class GangView:
 
     @property
     def uid(self) -> str:
-        """UID of the PodGroup: another one than that of an earlier gang of the same name."""
+        """UID of the PodGroup, which differs from that of an earlier gang of the same name."""
         return self.group.metadata.uid
 
     @property
@@ -157,7 +158,7 @@ class GangView:
 
     @cached_property
     def world_ended(self) -> bool:
-        """True if members of its elastic world have ended well: one that starts now would be alone."""
+        """True if members of its elastic world have succeeded: a member that starts now would be alone."""
         if names.ELASTIC not in self.said or len(self.pod_sets) != 1:
             return False
         [world] = self.pod_sets
@@ -165,7 +166,7 @@ class GangView:
 
     @property
     def independent(self) -> bool:
-        """True if its pods are gangs of one, together only in name: each starts, waits and asks for room by itself."""
+        """True if its pods are independent: each starts, waits and asks for capacity by itself."""
         told = self.group.metadata.annotations.get(names.INDEPENDENT) == "true"
         return told and self.min_member <= 1 and len(self.pod_sets) <= 1
 
@@ -215,7 +216,7 @@ class GangView:
 
     @property
     def incomplete(self) -> bool:
-        """True if some members have a node, but never enough did: this must not last."""
+        """True if some members have a node, but there were never enough: this state must not last."""
         return self.phase in _INCOMPLETE
 
     @property

@@ -36,7 +36,7 @@ class PlacedSlots:
         return key in self._active
 
     def follow(self, key: str, gang: GangView | None) -> None:
-        """Have entries for the placed slots that a gang has, and only those; None: it is gone, or not active."""
+        """Keep entries for exactly the placed slots of a gang; none if it is gone or has no active placement."""
         known, placement = self._active.pop(key, None), gang.placement if gang is not None and gang.active else None
         before = {_holder(known, slot) for slot, _ in slots_of(known)} if known is not None else set()
         if gang is not None and placement is not None:

@@ -240,7 +240,7 @@ class Book:
                 session.decide(decisions.Reserve(each.gang, each.pod_sets, each.at, each.since, self._why(each)))
 
     def _why(self, reservation: Reservation) -> Reason:
-        """Return the reason of a reservation, its nodes in natural order of their names."""
+        """Return the reason of a reservation, with its nodes in natural order of their names."""
         found, until, snapshot = self._known_releases(), reservation.at or 0.0, self._session.snapshot
         order = snapshot.order[np.isin(snapshot.order, reservation.columns)]
         nodes = [snapshot.name(int(column)) for column in order]
